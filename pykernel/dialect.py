@@ -1,0 +1,628 @@
+"""The dialect: typed Python that means the same in plain NumPy, in Numba and in generated C.
+
+An algorithm is written once, as functions marked ``@kernel`` whose annotations give every type:
+
+>>> class Line(Struct):
+...     slope: Real[DIM]
+>>> @kernel
+... def predict(s: Line, x: Real[DIM]) -> Real:
+...     y = real(0)
+...     for j in range(len(x)):
+...         y += s.slope[j] * x[j]
+...     return y
+
+``bind(predict, FLOAT32)`` gives the Numba function, ``bind(predict, FLOAT32, jit=False)`` the same on checked
+NumPy scalars; ``pykernel.gen`` prints it as C.  State lives in one structured array (``allocate``) whose bytes are
+the C struct's bytes.  ``docs/dialect.md`` lists what may be written.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import platform
+import re
+import shutil
+import sys
+import time
+import types
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+INDEX_MAX = 2**31 - 1
+
+# ------------------------------------------------------------------------------------------------------- types
+
+
+@dataclass(frozen=True)
+class Extent:
+    """An array's size: an expression over capacities, such as ``N_MAX`` or ``N_MAX + 1``."""
+
+    text: str
+
+    def __add__(self, other: int) -> Extent:
+        return Extent(f"({self.text} + {int(other)})")
+
+    def __mul__(self, other: Extent | int) -> Extent:
+        return Extent(f"({self.text} * {other.text if isinstance(other, Extent) else int(other)})")
+
+    @property
+    def symbols(self) -> list[str]:
+        return re.findall(r"[A-Z_]+", self.text)
+
+    def value(self, capacities: Mapping[str, int]) -> int:
+        missing = [name for name in self.symbols if name not in capacities]
+        if missing:
+            raise KeyError(f"no value for the capacity {missing[0]}")
+        return int(eval(self.text, {"__builtins__": {}}, dict(capacities)))
+
+
+@dataclass(frozen=True)
+class Array:
+    """Elements of one scalar type; an extent of ``...`` (one dimension only) takes a vector of any length."""
+
+    scalar: Scalar
+    extents: tuple[Extent | int | types.EllipsisType, ...]
+
+    def shape(self, capacities: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(e.value(capacities) if isinstance(e, Extent) else int(e) for e in self.extents)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        sizes = ("..." if e is ... else e.text if isinstance(e, Extent) else str(e) for e in self.extents)
+        return f"{self.scalar}[{', '.join(sizes)}]"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    name: str
+
+    def __getitem__(self, extents: Any) -> Array:
+        return Array(self, extents if isinstance(extents, tuple) else (extents,))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Real = Scalar("Real")
+"""A floating-point number of the bound precision."""
+Index = Scalar("Index")
+"""A count or position: int32 in the state and in C; results must fit in int32."""
+Bool = Scalar("Bool")
+"""A truth value; a local or a result, never a field."""
+
+DIM = Extent("DIM")
+"""Length of an input."""
+N_MAX = Extent("N_MAX")
+"""The budget: most expansion vectors a model holds."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What ``Real`` is bound to."""
+
+    name: str
+    dtype: np.dtype
+    bits: int  # bits of the fraction
+    bias: int  # of the exponent
+
+    @property
+    def real(self) -> type[np.floating]:
+        return self.dtype.type  # type: ignore[return-value]
+
+    @property
+    def integer(self) -> type[np.signedinteger]:
+        """The integer with as many bits."""
+        return np.int32 if self.dtype.itemsize == 4 else np.int64
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FLOAT32 = Precision("float32", np.dtype("<f4"), 23, 127)
+FLOAT64 = Precision("float64", np.dtype("<f8"), 52, 1023)
+PRECISIONS = {p.name: p for p in (FLOAT32, FLOAT64)}
+
+
+class Constant:
+    """A real, or a table of reals, rounded once to the bound precision; one value or one for each precision."""
+
+    def __init__(self, value: Any = None, /, **by_precision: Any) -> None:
+        self.by_precision = by_precision or {name: value for name in PRECISIONS}
+
+    def value(self, precision: Precision) -> Any:
+        rounded = np.asarray(self.by_precision[precision.name], precision.dtype)
+        return rounded if rounded.ndim else precision.real(rounded)
+
+    @property
+    def is_table(self) -> bool:
+        return np.ndim(self.by_precision["float64"]) > 0
+
+
+# ----------------------------------------------------------------------------------------------------- structs
+
+_structs: dict[str, tuple[str, tuple]] = {}
+
+
+def _intern(cls: type, fields: Mapping[str, Any]) -> None:
+    """Numba tells two named tuples apart by name and types only: one name, one meaning."""
+    signature = (cls.__module__, tuple((name, str(kind)) for name, kind in fields.items()))
+    if _structs.setdefault(cls.__name__, signature) != signature:
+        raise TypeError(f"a struct called {cls.__name__} exists already in {_structs[cls.__name__][0]}; choose another name")
+    views = namedtuple("views", list(fields))  # type: ignore[misc]
+    views.__module__, views.__qualname__ = cls.__module__, f"{cls.__qualname__}.views"
+    cls.views = views  # type: ignore[attr-defined]
+
+
+class Struct:
+    """Memory of a model: reals and indices, scalars (reached as ``s.n[0]``) or arrays of fixed capacity."""
+
+    fields: dict[str, Array]
+    scalars: frozenset[str]
+    views: type
+
+    def __init_subclass__(cls) -> None:
+        annotations = inspect.get_annotations(cls, eval_str=True)
+        for name, kind in annotations.items():
+            scalar = kind.scalar if isinstance(kind, Array) else kind
+            if scalar not in (Real, Index) or (isinstance(kind, Array) and ... in kind.extents):
+                raise TypeError(f"{cls.__name__}.{name}: a field is Real or Index, or an array of them with fixed extents")
+        cls.scalars = frozenset(name for name, kind in annotations.items() if isinstance(kind, Scalar))
+        cls.fields = {name: kind[1] if isinstance(kind, Scalar) else kind for name, kind in annotations.items()}
+        _intern(cls, annotations)
+
+
+class Config:
+    """Parameters: reals and choices (IntEnum or bool).  In C they are folded away; choices are decided there."""
+
+    fields: dict[str, Any]
+    views: type
+
+    def __init_subclass__(cls) -> None:
+        cls.fields = inspect.get_annotations(cls, eval_str=True)
+        for name, kind in cls.fields.items():
+            if kind not in (Real, Index) and not is_choice(kind):
+                raise TypeError(f"{cls.__name__}.{name}: a parameter is Real, Index, bool or an IntEnum")
+        _intern(cls, cls.fields)
+
+    @classmethod
+    def of(cls, precision: Precision, values: Mapping[str, Any]) -> Any:
+        """The parameters as kernels take them, rounded once to the precision."""
+        return cls.views(*(precision.real(values[n]) if kind is Real else int(values[n]) for n, kind in cls.fields.items()))
+
+
+def is_choice(kind: Any) -> bool:
+    return isinstance(kind, type) and (kind is bool or issubclass(kind, IntEnum))
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a field lies in the state's bytes."""
+
+    name: str
+    array: Array
+    scalar: bool
+    shape: tuple[int, ...]
+    offset: int
+    nbytes: int
+    struct: str  # the struct it belongs to; "" for padding
+
+
+@dataclass(frozen=True)
+class Layout:
+    slots: tuple[Slot, ...]
+    nbytes: int
+    ends: dict[str, int]  # struct name -> offset of its first byte after the end
+
+    def dtype(self, precision: Precision) -> np.dtype:
+        return np.dtype(
+            {
+                "names": [slot.name for slot in self.slots],
+                "formats": [(precision.dtype if slot.array.scalar is Real else "<i4", slot.shape) for slot in self.slots],
+                "offsets": [slot.offset for slot in self.slots],
+                "itemsize": self.nbytes,
+            }
+        )
+
+
+def layout(
+    structs: Sequence[type[Struct]], precision: Precision, capacities: Mapping[str, int], drop: Iterable[str] = ()
+) -> Layout:
+    """Place fields: struct by struct, reals first, then indices, padding spelt out as a field of its own."""
+    slots: list[Slot] = []
+    ends: dict[str, int] = {}
+    offset, dropped = 0, frozenset(drop)
+
+    def place(name: str, array: Array, scalar: bool, owner: str) -> None:
+        nonlocal offset
+        shape = array.shape(capacities)
+        size = int(np.prod(shape, dtype=np.int64)) * (precision.dtype.itemsize if array.scalar is Real else 4)
+        if any(slot.name == name for slot in slots):
+            raise TypeError(f"two structs of one model have a field called {name}; rename one")
+        slots.append(Slot(name, array, scalar, shape, offset, size, owner))
+        offset += size
+
+    for struct in structs:
+        for kind in (Real, Index):
+            for name, array in struct.fields.items():
+                if array.scalar is kind and name not in dropped:
+                    place(name, array, name in struct.scalars, struct.__name__)
+        if offset % precision.dtype.itemsize:
+            place(f"reserved_{struct.__name__.lower()}", Index[1], True, "")
+        ends[struct.__name__] = offset
+    return Layout(tuple(slots), offset, ends)
+
+
+class Memory:
+    """One model's bytes and the views that kernels work on.
+
+    ``buffer`` is the C struct.  Fields in ``drop`` (which the generator found unused) live outside of it, so that the
+    views keep their types and every kernel runs unchanged.
+    """
+
+    def __init__(
+        self,
+        structs: Sequence[type[Struct]],
+        precision: Precision,
+        capacities: Mapping[str, int],
+        drop: Iterable[str] = (),
+    ) -> None:
+        self.structs, self.precision, self.capacities = tuple(structs), precision, dict(capacities)
+        self.layout = layout(structs, precision, capacities, drop)
+        self.buffer = np.zeros((), self.layout.dtype(precision))
+        self._aside: dict[str, np.ndarray] = {}
+        for struct in structs:
+            for name, array in struct.fields.items():
+                if name not in self.buffer.dtype.names:  # type: ignore[operator]
+                    kind = precision.dtype if array.scalar is Real else np.dtype("<i4")
+                    self._aside[name] = np.zeros(array.shape(capacities), kind)
+
+    def field(self, name: str) -> np.ndarray:
+        return self._aside[name] if name in self._aside else self.buffer[name]
+
+    def view(self, struct: type[Struct]) -> Any:
+        return struct.views(*(self.field(name) for name in struct.fields))
+
+    @property
+    def bytes(self) -> memoryview:
+        return memoryview(self.buffer.reshape(1).view(np.uint8))
+
+    def clear(self) -> None:
+        for struct in self.structs:
+            for name in struct.fields:
+                self.field(name)[...] = 0
+
+    def copy_from(self, other: Memory) -> None:
+        for struct in self.structs:
+            for name in struct.fields:
+                self.field(name)[...] = other.field(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        fields = {name: np.array(self.field(name)) for struct in self.structs for name in struct.fields}
+        drop = list(self._aside)
+        return {"init": (self.structs, self.precision.name, self.capacities, drop), "fields": fields}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        structs, precision, capacities, drop = state["init"]
+        self.__init__(structs, PRECISIONS[precision], capacities, drop)  # type: ignore[misc]
+        for name, value in state["fields"].items():
+            self.field(name)[...] = value
+
+
+# ----------------------------------------------------------------------------------------------------- kernels
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A function of the dialect.  ``driver`` functions loop over samples on the host; the generator never meets them."""
+
+    function: types.FunctionType
+    driver: bool = False
+    inline: bool = True
+    intrinsic: Callable[[Precision, bool], Callable] | None = None
+    params: dict[str, Any] = field(init=False)
+    returns: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        annotations = inspect.get_annotations(self.function, eval_str=True)
+        self.returns = annotations.pop("return", None)
+        self.params = annotations
+        functools.update_wrapper(self, self.function)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def file(self) -> Path:
+        return Path(self.function.__code__.co_filename)
+
+    def globals_used(self) -> dict[str, Any]:
+        space = self.function.__globals__
+        return {name: space[name] for name in self.function.__code__.co_names if name in space}
+
+    def callees(self) -> list[Kernel]:
+        return [value for value in self.globals_used().values() if isinstance(value, Kernel)]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{self.name} is source for two runtimes; call bind({self.name}, FLOAT32) and use what it returns")
+
+
+def kernel(function: Callable) -> Kernel:
+    """Mark a function of the dialect; every parameter and result needs an annotation."""
+    return Kernel(function)  # type: ignore[arg-type]
+
+
+def entry(function: Callable) -> Kernel:
+    """Mark a kernel that is called from outside: Numba compiles and caches it on its own, everything else inline."""
+    return Kernel(function, inline=False)  # type: ignore[arg-type]
+
+
+def driver(function: Callable) -> Kernel:
+    """Mark a host-only loop around kernels (calls from Python cost microseconds, calls inside do not)."""
+    return Kernel(function, driver=True, inline=False)  # type: ignore[arg-type]
+
+
+def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
+    """Mark a function that each runtime brings itself: ``implement(precision, jit)`` here, ``runtime_c/NAME.h`` in C."""
+    return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]
+
+
+def real(value: float) -> float:
+    """The number (a literal, or an Index) as a Real; replaced when a kernel is bound."""
+    raise TypeError("real() is only for use inside kernels")
+
+
+def reachable(roots: Iterable[Kernel]) -> list[Kernel]:
+    """Every kernel that the roots call, callees first."""
+    order: list[Kernel] = []
+
+    def visit(k: Kernel, path: tuple[Kernel, ...]) -> None:
+        if k in path:
+            raise TypeError(f"{k.name} calls itself; the dialect has no recursion")
+        if k not in order:
+            for callee in k.callees():
+                visit(callee, (*path, k))
+            order.append(k)
+
+    for root in roots:
+        visit(root, ())
+    return order
+
+
+def sources_digest(roots: Iterable[Kernel]) -> str:
+    """Digest of every file that the kernels and what they call were read from, and of this module."""
+    files = sorted({k.file for k in reachable(roots)} | {Path(__file__)}, key=lambda f: (f.name, str(f)))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return digest.hexdigest()
+
+
+# ----------------------------------------------------------------------------------------------------- binding
+
+
+def bind(k: Kernel, precision: Precision, jit: bool = True) -> Callable:
+    """The kernel as a callable for one precision.
+
+    With ``jit`` it is compiled by Numba, once for all capacities, from signatures that the annotations give, and
+    cached on disk under a digest of every source it depends on.  Without, it runs as plain Python on NumPy scalars
+    and arrays that refuse what C would not survive: negative or too large positions, results beyond int32.
+    """
+    return _bind(k, precision, jit, True)
+
+
+@functools.lru_cache(maxsize=None)
+def _bind(k: Kernel, precision: Precision, jit: bool, outermost: bool) -> Callable:
+    if k.intrinsic is not None:
+        return k.intrinsic(precision, jit)
+    function = k.function
+    space: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
+    for name, value in k.globals_used().items():
+        if isinstance(value, Kernel):
+            value = _bind(value, precision, jit, jit and not value.inline)
+        elif isinstance(value, Constant):
+            value = value.value(precision)
+        elif value is real:
+            value = precision.real
+        space[name] = value
+    bound = types.FunctionType(function.__code__, space, function.__name__)
+    bound.__qualname__ = f"{function.__qualname__}__{precision}"
+    bound.__module__, bound.__doc__ = function.__module__, function.__doc__
+    if not jit:
+        return _checked(bound) if outermost else bound
+    return _compile(k, bound, precision, outermost)
+
+
+def _compile(k: Kernel, bound: types.FunctionType, precision: Precision, outermost: bool) -> Callable:
+    import numba
+    from numba.core import config
+
+    options = {"error_model": "numpy", "nogil": True}
+    if not outermost:
+        # inlined into what calls them, as C compilers do; three times slower otherwise
+        return numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(bound)
+    folder = _cache_folder(k)
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder) if folder else before
+    try:
+        dispatcher = numba.njit(cache=folder is not None, **options)(bound)
+    finally:
+        config.CACHE_DIR = before
+    if not k.driver:
+        dispatcher.compile(signature(k, precision))
+        dispatcher.disable_compile()
+        _verify_types(k, precision)
+    return dispatcher
+
+
+def signature(k: Kernel, precision: Precision) -> Any:
+    """The kernel's Numba signature, from its annotations."""
+    from numba.core import types as nt
+
+    real_type = nt.float32 if precision is FLOAT32 else nt.float64
+
+    def numba_type(kind: Any) -> Any:
+        if kind is None:
+            return nt.none
+        if kind in (Real, Index, Bool):
+            return {Real: real_type, Index: nt.int64, Bool: nt.boolean}[kind]
+        if isinstance(kind, Array):
+            element = real_type if kind.scalar is Real else nt.int32
+            return nt.Array(element, len(kind.extents), "C")
+        if issubclass(kind, Config):
+            fields = [real_type if f is Real else nt.int64 for f in kind.fields.values()]
+        else:
+            fields = [numba_type(f) for f in kind.fields.values()]
+        return nt.BaseTuple.from_types(fields, kind.views)
+
+    return numba_type(k.returns)(*(numba_type(kind) for kind in k.params.values()))
+
+
+def _verify_types(k: Kernel, precision: Precision) -> None:
+    """No callee may have been compiled for other types than it declares (a silent float64 would go unseen)."""
+    from numba.core import types as nt
+
+    for callee in reachable([k]):
+        if callee is k or callee.intrinsic or callee.driver:
+            continue
+        declared = signature(callee, precision)
+        for actual in _bind(callee, precision, True, not callee.inline).signatures:  # type: ignore[attr-defined]
+            for given, wanted in zip(actual, declared.args, strict=True):
+                if isinstance(wanted, nt.Integer):
+                    # an int32 field passed as it is: widening changes nothing
+                    fits = isinstance(given, (nt.Integer, nt.IntegerLiteral, nt.IntEnumMember))
+                else:
+                    fits = nt.unliteral(given) == wanted or (isinstance(wanted, nt.Array) and given.dtype == wanted.dtype)
+                if not fits:
+                    raise TypeError(f"{k.name} calls {callee.name} with {given} where it declares {wanted}")
+
+
+@functools.lru_cache(maxsize=None)
+def _cache_folder(k: Kernel) -> Path | None:
+    """A folder of its own for each state of the sources: Numba sees neither callees' files nor globals change."""
+    import numba
+    import platformdirs
+
+    versions = f"{sys.version}{numba.__version__}{np.__version__}{platform.machine()}"
+    digest = hashlib.sha256((versions + sources_digest([k])).encode()).hexdigest()[:20]
+    root = platformdirs.user_cache_path("pykernel") / "numba"
+    folder = root / digest
+    try:
+        fresh = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".used").touch()
+        if fresh:
+            _forget_old(root)
+    except OSError:  # a read-only home: compile again in each process
+        return None
+    return folder
+
+
+def _forget_old(root: Path, days: float = 30) -> None:
+    for old in root.iterdir():
+        mark = old / ".used"
+        if mark.exists() and mark.stat().st_mtime < time.time() - days * 86400:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+# ------------------------------------------------------------------------------- plain execution, with checks
+
+
+class Checked:
+    """An array that refuses what would be undefined in C."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def _position(self, key: Any) -> tuple[int, ...]:
+        position = key if isinstance(key, tuple) else (key,)
+        for axis, i in enumerate(position):
+            if type(i) is not int or not 0 <= i < self.array.shape[axis]:
+                raise IndexError(f"position {key!r} in an array of shape {self.array.shape}")
+        return position
+
+    def __getitem__(self, key: Any) -> Any:
+        value = self.array[self._position(key)]
+        if isinstance(value, np.ndarray):
+            return Checked(value)
+        return int(value) if self.array.dtype.kind == "i" else value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        position = self._position(key)
+        value = int(value) if isinstance(value, IntEnum) else value
+        wanted = int if self.array.dtype.kind == "i" else self.array.dtype.type
+        if type(value) is not wanted or len(position) != self.array.ndim:
+            raise TypeError(f"a {type(value).__name__} stored into an array of {self.array.dtype}")
+        if wanted is int and not -INDEX_MAX - 1 <= value <= INDEX_MAX:
+            raise OverflowError(f"{value} does not fit in int32")
+        self.array[position] = value
+
+
+def _checked(function: Callable) -> Callable:
+    def wrap(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return Checked(value)
+        if isinstance(value, tuple) and any(isinstance(v, np.ndarray) for v in value):
+            return type(value)(*map(wrap, value))
+        return value
+
+    @functools.wraps(function)
+    def run(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*map(wrap, args))
+
+    return run
+
+
+# ------------------------------------------------------------------------------------------------- intrinsics
+
+
+def _jit(function: Callable) -> Callable:
+    import numba
+
+    return numba.njit(forceinline=True, error_model="numpy")(function)
+
+
+def _pow2(precision: Precision, jit: bool) -> Callable:
+    integer, number, bias, bits = precision.integer, precision.real, precision.bias, precision.bits
+    if jit:
+        return _jit(lambda k: integer(integer(k + bias) << bits).view(number))
+
+    def plain(k: int) -> np.floating:
+        if not -bias < k <= bias:
+            raise OverflowError(f"pow2({k}) is not a normal {precision} number")
+        return np.ldexp(number(1), k)
+
+    return plain
+
+
+@intrinsic(lambda precision, jit: _jit(lambda x: np.sqrt(x)) if jit else np.sqrt)
+def sqrt(x: Real) -> Real:  # type: ignore[valid-type]
+    """The correctly rounded square root."""
+
+
+@intrinsic(lambda precision, jit: _jit(lambda x: abs(x)) if jit else abs)
+def absolute(x: Real) -> Real:  # type: ignore[valid-type]
+    """The magnitude |x|."""
+
+
+@intrinsic(lambda precision, jit: _jit(lambda x: np.int64(x)) if jit else int)
+def truncate(x: Real) -> Index:  # type: ignore[valid-type]
+    """The integer part, rounded toward zero; |x| < 2^31 (undefined otherwise: guard before)."""
+
+
+@intrinsic(_pow2)
+def pow2(k: Index) -> Real:  # type: ignore[valid-type]
+    """Two to the power k, exactly; k within the exponents of normal numbers."""

@@ -1,0 +1,16 @@
+"""What a user can do something about."""
+
+
+class UserError(Exception):
+    """Bad input: one sentence that says what was wrong, where, and what would be right.  The command exits with 2."""
+
+
+class MissingExtra(UserError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional package; install it with: pip install 'pykernel-mcu[{extra}]'")
+
+
+class CheckFailed(Exception):
+    """The device's code does not compute what the host computes.  The command exits with 1."""

@@ -1,0 +1,168 @@
+"""Online kernel regression (paper 003): predict, learn, and the loops over samples that run on the host."""
+
+from pykernel.dialect import DIM, Constant, Index, Real, absolute, driver, entry, kernel, real
+from pykernel.expansion import (
+    Expansion,
+    Metric,
+    OnlineConfig,
+    Projection,
+    Status,
+    Work,
+    decay,
+    expand,
+    place,
+    present,
+    settle,
+    within,
+)
+from pykernel.program import Entry, Program
+from pykernel.reduction import (
+    absorb_by_projection,
+    absorb_in_nearest,
+    append_to_factor,
+    express,
+    introduce_neighbour,
+    rebuild_factor,
+    reduce_by_magnitude,
+    reduce_by_mklms,
+    reduce_by_neighbour,
+)
+
+
+@entry
+def predict(s: Expansion, c: OnlineConfig, x: Real[DIM], y: Real[1]) -> Index:
+    """Write f(x) to y.  O(N D).
+
+    DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not within(c, x):
+        return Status.REFUSED_INPUT
+    y[0] = expand(s, c, x)
+    return Status.DONE
+
+
+@kernel
+def add(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: Real) -> Index:
+    """Make the sample one more expansion vector.  Paper 003, eq. 3-6."""
+    n = s.n[0]
+    if c.projection == Projection.KLMS:
+        append_to_factor(s, w, c)
+    if c.decays:
+        decay(s, c)
+    place(s, x, n)
+    s.alpha[n] = step
+    s.n[0] = n + 1
+    if c.metric == Metric.FKLMS:
+        introduce_neighbour(s, w, n)
+    return Status.ADDED
+
+
+@entry
+def update(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], y: Real) -> Index:
+    """Learn that f(x) should be y.  Paper 003, eq. 2-6, then a reduction if the budget is exceeded.
+
+    O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
+    refused; the model is then unchanged.
+    """
+    if not within(c, x):
+        return Status.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return Status.REFUSED_LABEL
+    value = present(s, w, c, x)
+    step = settle(c.eta * (y - value))
+    if not (absolute(step) <= c.alpha_limit):
+        return Status.REFUSED_MULTIPLIER
+    if s.n[0] > 0 and w.nearest_distance[0] <= c.gate_distance:
+        return absorb_in_nearest(s, w, c, step)
+    if c.projection == Projection.KLMS:
+        express(s, w, c, s.n[0], s.n[0])
+        if w.kappa[0] <= c.gate:
+            return absorb_by_projection(s, w, c, step)
+    if s.n[0] < len(s.alpha):
+        return add(s, w, c, x, step)
+    if c.metric == Metric.MAGNITUDE:
+        return reduce_by_magnitude(s, c, x, step)
+    if c.metric == Metric.FKLMS:
+        return reduce_by_neighbour(s, w, c, x, step)
+    return reduce_by_mklms(s, w, c, x, step)
+
+
+@entry
+def refresh(s: Expansion, w: Work, c: OnlineConfig) -> Index:
+    """Remove the rounding errors that the factor of the inverse Gram matrix has gathered.
+
+    O(N^3 + N^2 D): call it when there is time, about every 1000 updates that added or replaced a vector.
+    """
+    rebuild_factor(s, w, c)
+    return Status.DONE
+
+
+SMALLEST = Constant(float32=2.0**-126, float64=2.0**-1022)
+LARGEST = Constant(float32=2.0**126, float64=2.0**1022)
+
+
+@entry
+def rehearse(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
+    """Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times.
+
+    One label holds a product that is subnormal on the way: arithmetic that flushes to zero shows too.
+    """
+    seed = 1
+    for t in range(2 * len(s.alpha) + 32):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))
+        seed = (seed * 75 + 74) % 65537
+        part = real(seed) / real(65536) - real(0.5)
+        subnormal = part * SMALLEST
+        y = c.rehearsal_label * (real(0.5) * part + real(0.5) * (subnormal * LARGEST))
+        status = update(s, w, c, x, y)
+        if status < 0:
+            break
+
+
+@driver
+def run_stream(s: Expansion, w: Work, c: OnlineConfig, x, y, first, delay, out, predictions, statuses):  # type: ignore[no-untyped-def]
+    """Predict each sample from ``first`` on, then learn the one ``delay`` rows before it.
+
+    predictions: (len(x) - first,), NaN where refused; statuses: of the updates, DONE where there was none.
+    out: (1,), room for one result.
+    """
+    for t in range(first, len(x)):
+        i = t - first
+        predictions[i] = out[0] if predict(s, c, x[t], out) == 0 else real(float("nan"))
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(s, w, c, x[t - delay], y[t - delay])
+
+
+@driver
+def predict_stream(s: Expansion, c: OnlineConfig, x, out, predictions):  # type: ignore[no-untyped-def]
+    """f(x) for each row; NaN where the input was refused."""
+    for t in range(len(x)):
+        predictions[t] = out[0] if predict(s, c, x[t], out) == 0 else real(float("nan"))
+
+
+@driver
+def learn_stream(s: Expansion, w: Work, c: OnlineConfig, x, y, statuses):  # type: ignore[no-untyped-def]
+    """Learn each row in turn."""
+    for t in range(len(x)):
+        statuses[t] = update(s, w, c, x[t], y[t])
+
+
+ONLINE = Program(
+    name="online",
+    structs=(Expansion, Work),
+    persistent=(Expansion,),
+    config=OnlineConfig,
+    status=Status,
+    entries=(
+        Entry("predict", predict),
+        Entry("update", update),
+        Entry("refresh", refresh, lambda c: c.projection == Projection.KLMS),
+    ),
+    rehearse=rehearse,
+    run_stream=run_stream,
+    predict_stream=predict_stream,
+    learn_stream=learn_stream,
+)
