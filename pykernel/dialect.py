@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 INDEX_MAX = 2**31 - 1
+SOURCE = Path(__file__).read_bytes().replace(b"\r\n", b"\n")
 
 # ------------------------------------------------------------------------------------------------------- types
 
@@ -155,7 +156,7 @@ def _intern(cls: type, fields: Mapping[str, Any]) -> None:
     signature = (cls.__module__, tuple((name, str(kind)) for name, kind in fields.items()))
     if _structs.setdefault(cls.__name__, signature) != signature:
         raise TypeError(f"a struct called {cls.__name__} exists already in {_structs[cls.__name__][0]}; choose another name")
-    views = namedtuple("views", list(fields))  # type: ignore[misc]
+    views = namedtuple(cls.__name__, list(fields))  # type: ignore[misc]
     views.__module__, views.__qualname__ = cls.__module__, f"{cls.__qualname__}.views"
     cls.views = views  # type: ignore[attr-defined]
 
@@ -328,8 +329,11 @@ class Kernel:
     intrinsic: Callable[[Precision, bool], Callable] | None = None
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
+    source: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        # now: the file may be edited while the process goes on with what it has read
+        self.source = self.file.read_bytes().replace(b"\r\n", b"\n") if self.file.exists() else b""
         annotations = inspect.get_annotations(self.function, eval_str=True)
         self.returns = annotations.pop("return", None)
         self.params = annotations
@@ -397,12 +401,29 @@ def reachable(roots: Iterable[Kernel]) -> list[Kernel]:
 
 
 def sources_digest(roots: Iterable[Kernel]) -> str:
-    """Digest of every file that the kernels and what they call were read from, and of this module."""
-    files = sorted({k.file for k in reachable(roots)} | {Path(__file__)}, key=lambda f: (f.name, str(f)))
+    """Digest of every file that the kernels and what they call were read from, of the globals that they use, and of
+    this module."""
+    kernels = reachable(roots)
+    parts = {(k.file.name, k.source) for k in kernels} | {(Path(__file__).name, SOURCE)}
+    for k in kernels:
+        # a constant, a choice or a struct may come from a file that holds no kernel
+        values = {**k.globals_used(), **k.params}
+        parts |= {(k.name, f"{name} = {_meaning(value)}".encode()) for name, value in values.items()}
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    for name, content in sorted(parts):
+        digest.update(name.encode() + b"\0" + content + b"\0")
     return digest.hexdigest()
+
+
+def _meaning(value: Any) -> str:
+    """What compiled code holds of a global."""
+    if isinstance(value, Constant):
+        return repr([np.asarray(number, float).tolist() for number in value.by_precision.values()])
+    if isinstance(value, type) and issubclass(value, IntEnum):
+        return repr([(member.name, int(member)) for member in value])
+    if isinstance(value, type) and issubclass(value, (Struct, Config)):
+        return repr(_structs[value.__name__][1])
+    return repr(value) if isinstance(value, (bool, int, float)) else ""
 
 
 # ----------------------------------------------------------------------------------------------------- binding
@@ -458,7 +479,13 @@ def _compile(k: Kernel, bound: types.FunctionType, precision: Precision, outermo
     if not k.driver:
         dispatcher.compile(signature(k, precision))
         dispatcher.disable_compile()
-        _verify_types(k, precision)
+        try:
+            _verify_types(k, dispatcher, precision)
+        except TypeError:
+            # what is loaded from the cache is not verified again
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
     return dispatcher
 
 
@@ -485,15 +512,17 @@ def signature(k: Kernel, precision: Precision) -> Any:
     return numba_type(k.returns)(*(numba_type(kind) for kind in k.params.values()))
 
 
-def _verify_types(k: Kernel, precision: Precision) -> None:
+def _verify_types(k: Kernel, dispatcher: Any, precision: Precision) -> None:
     """No callee may have been compiled for other types than it declares (a silent float64 would go unseen)."""
     from numba.core import types as nt
 
     for callee in reachable([k]):
-        if callee is k or callee.intrinsic or callee.driver:
+        if callee.intrinsic or callee.driver:
             continue
         declared = signature(callee, precision)
-        for actual in _bind(callee, precision, True, not callee.inline).signatures:  # type: ignore[attr-defined]
+        compiled = dispatcher if callee is k else _bind(callee, precision, True, not callee.inline)
+        for actual, overload in compiled.overloads.items():  # type: ignore[attr-defined]
+            _verify_arithmetic(callee, overload, precision)
             for given, wanted in zip(actual, declared.args, strict=True):
                 if isinstance(wanted, nt.Integer):
                     # an int32 field passed as it is: widening changes nothing
@@ -504,12 +533,29 @@ def _verify_types(k: Kernel, precision: Precision) -> None:
                     raise TypeError(f"{k.name} calls {callee.name} with {given} where it declares {wanted}")
 
 
+def _verify_arithmetic(k: Kernel, overload: Any, precision: Precision) -> None:
+    """No operation may compute in another precision, as an untyped literal or an Index among reals makes Numba do."""
+    from numba.core import types as nt
+
+    # empty for what was loaded from the cache: it was verified when it was compiled
+    for node, types_ in getattr(overload.type_annotation, "calltypes", {}).items():
+        if getattr(node, "op", "") in ("binop", "inplace_binop", "unary"):
+            for kind in (types_.return_type, *types_.args):
+                if isinstance(kind, nt.Float) and kind.bitwidth != precision.dtype.itemsize * 8:
+                    raise TypeError(
+                        f"{k.file.name}:{node.loc.line}: {k.name} computes in {kind} where Real is {precision}; "
+                        "write literals and indices as real(...)"
+                    )
+
+
 @functools.lru_cache(maxsize=None)
 def _cache_folder(k: Kernel) -> Path | None:
     """A folder of its own for each state of the sources: Numba sees neither callees' files nor globals change."""
     import numba
     import platformdirs
 
+    if not all(each.source for each in reachable([k])):  # typed in at a prompt
+        return None
     versions = f"{sys.version}{numba.__version__}{np.__version__}{platform.machine()}"
     digest = hashlib.sha256((versions + sources_digest([k])).encode()).hexdigest()[:20]
     root = platformdirs.user_cache_path("pykernel") / "numba"
