@@ -1,0 +1,139 @@
+"""Kernel models that keep learning on a microcontroller: one source, Numba on the host, C on the device."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Protocol
+
+    from pykernel.dialect import Memory
+    from pykernel.estimators import BudgetedKernelRegressor as BudgetedKernelRegressor
+    from pykernel.gen import Generated, Report
+    from pykernel.host import HostModel as HostModel
+    from pykernel.spec import Spec as Spec
+    from pykernel.spec import load_spec as load_spec
+
+    __version__: str
+
+    class Fitted(Protocol):
+        spec_: Spec
+        model_: HostModel
+
+
+__all__ = [
+    "BudgetedKernelRegressor",
+    "HostModel",
+    "Spec",
+    "__version__",
+    "check",
+    "generate",
+    "load_spec",
+]
+
+# imported when first used: Numba, pydantic and scikit-learn take seconds, and the last is optional
+_HOMES = {
+    "BudgetedKernelRegressor": "pykernel.estimators",
+    "HostModel": "pykernel.host",
+    "Spec": "pykernel.spec",
+    "load_spec": "pykernel.spec",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("pykernel-mcu")
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def generate(
+    model: Spec | Fitted,
+    out: str | Path,
+    *,
+    name: str | None = None,
+    memory: Memory | None = None,
+    force: bool = False,
+) -> Generated:
+    """Write a model as a C project.
+
+    Parameters
+    ----------
+    model : Spec or fitted estimator
+        With an estimator, the device starts from what it has learned.
+    out : path
+        The project's folder.
+    name : str, optional
+        Prefix of every symbol and file, if not the one in the spec.
+    memory : Memory, optional
+        A learned state to start from, if not the estimator's.
+    force : bool
+        Whether to replace what an earlier call wrote to ``out``.
+
+    Raises
+    ------
+    UserError
+        One sentence; nothing is written then.
+    """
+    spec, learned = _spec_and_memory(model, name)
+    from pykernel import gen
+
+    return gen.generate(spec, out, memory=learned if memory is None else memory, force=force)
+
+
+def check(
+    model: Spec | Fitted,
+    *,
+    memory: Memory | None = None,
+    samples: int = 100_000,
+    **options: Any,
+) -> Report:
+    """Compile a model's C and compare it with the host, byte for byte, over random samples.
+
+    Parameters
+    ----------
+    model : Spec or fitted estimator
+        With an estimator, both sides start from what it has learned.
+    memory : Memory, optional
+        A learned state to start from, if not the estimator's.
+    samples : int
+        Length of the random stream.
+    **options
+        As ``pykernel.gen.check`` takes them.
+    """
+    spec, learned = _spec_and_memory(model)
+    from pykernel import gen
+
+    return gen.check(spec, memory=learned if memory is None else memory, samples=samples, **options)
+
+
+def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory | None]:
+    from pykernel.errors import UserError
+    from pykernel.spec import Spec, make_spec
+
+    if isinstance(model, Spec):
+        spec, memory = model, None
+    elif hasattr(model, "spec_") and hasattr(model, "model_"):
+        spec, memory = model.spec_, model.model_.memory
+    elif hasattr(model, "to_spec"):
+        raise UserError(f"the {type(model).__name__} has learned nothing yet; call its fit or partial_fit first")
+    else:
+        raise UserError(
+            f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file) or a fitted "
+            "BudgetedKernelRegressor (of a pipeline, the last step)"
+        )
+    if name is not None:
+        spec = make_spec({**spec.model_dump(exclude_unset=True), "name": name})
+    return spec, memory

@@ -5,7 +5,7 @@ class UserError(Exception):
     """Bad input: one sentence that says what was wrong, where, and what would be right.  The command exits with 2."""
 
 
-class MissingExtra(UserError):
+class MissingExtra(UserError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
