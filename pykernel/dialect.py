@@ -155,7 +155,9 @@ def _intern(cls: type, fields: Mapping[str, Any]) -> None:
     """Numba tells two named tuples apart by name and types only: one name, one meaning."""
     signature = (cls.__module__, tuple((name, str(kind)) for name, kind in fields.items()))
     if _structs.setdefault(cls.__name__, signature) != signature:
-        raise TypeError(f"a struct called {cls.__name__} exists already in {_structs[cls.__name__][0]}; choose another name")
+        raise TypeError(
+            f"a struct called {cls.__name__} exists already in {_structs[cls.__name__][0]}; choose another name"
+        )
     views = namedtuple(cls.__name__, list(fields))  # type: ignore[misc]
     views.__module__, views.__qualname__ = cls.__module__, f"{cls.__qualname__}.views"
     cls.views = views  # type: ignore[attr-defined]
@@ -173,7 +175,9 @@ class Struct:
         for name, kind in annotations.items():
             scalar = kind.scalar if isinstance(kind, Array) else kind
             if scalar not in (Real, Index) or (isinstance(kind, Array) and ... in kind.extents):
-                raise TypeError(f"{cls.__name__}.{name}: a field is Real or Index, or an array of them with fixed extents")
+                raise TypeError(
+                    f"{cls.__name__}.{name}: a field is Real or Index, or an array of them with fixed extents"
+                )
         cls.scalars = frozenset(name for name, kind in annotations.items() if isinstance(kind, Scalar))
         cls.fields = {name: kind[1] if isinstance(kind, Scalar) else kind for name, kind in annotations.items()}
         _intern(cls, annotations)
@@ -195,7 +199,9 @@ class Config:
     @classmethod
     def of(cls, precision: Precision, values: Mapping[str, Any]) -> Any:
         """The parameters as kernels take them, rounded once to the precision."""
-        return cls.views(*(precision.real(values[n]) if kind is Real else int(values[n]) for n, kind in cls.fields.items()))
+        return cls.views(
+            *(precision.real(values[n]) if kind is Real else int(values[n]) for n, kind in cls.fields.items())
+        )
 
 
 def is_choice(kind: Any) -> bool:
@@ -225,7 +231,9 @@ class Layout:
         return np.dtype(
             {
                 "names": [slot.name for slot in self.slots],
-                "formats": [(precision.dtype if slot.array.scalar is Real else "<i4", slot.shape) for slot in self.slots],
+                "formats": [
+                    (precision.dtype if slot.array.scalar is Real else "<i4", slot.shape) for slot in self.slots
+                ],
                 "offsets": [slot.offset for slot in self.slots],
                 "itemsize": self.nbytes,
             }
@@ -355,7 +363,9 @@ class Kernel:
         return [value for value in self.globals_used().values() if isinstance(value, Kernel)]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"{self.name} is source for two runtimes; call bind({self.name}, FLOAT32) and use what it returns")
+        raise TypeError(
+            f"{self.name} is source for two runtimes; call bind({self.name}, FLOAT32) and use what it returns"
+        )
 
 
 def kernel(function: Callable) -> Kernel:
@@ -528,7 +538,9 @@ def _verify_types(k: Kernel, dispatcher: Any, precision: Precision) -> None:
                     # an int32 field passed as it is: widening changes nothing
                     fits = isinstance(given, (nt.Integer, nt.IntegerLiteral, nt.IntEnumMember))
                 else:
-                    fits = nt.unliteral(given) == wanted or (isinstance(wanted, nt.Array) and given.dtype == wanted.dtype)
+                    fits = nt.unliteral(given) == wanted or (
+                        isinstance(wanted, nt.Array) and given.dtype == wanted.dtype
+                    )
                 if not fits:
                     raise TypeError(f"{k.name} calls {callee.name} with {given} where it declares {wanted}")
 

@@ -1,4 +1,4 @@
-"""The kernel expansion under a budget: its memory, its parameters and its value (paper 003, section 1)."""
+"""The kernel expansion under a budget: its memory, its parameters and its value (Mitchinson et al. 2003, section 1)."""
 
 from enum import IntEnum
 
@@ -21,7 +21,7 @@ class Status(IntEnum):
 
 
 class Metric(IntEnum):
-    """What the removal of an expansion vector costs (paper 003, section 2)."""
+    """What the removal of an expansion vector costs (Mitchinson et al. 2003, section 2)."""
 
     MAGNITUDE = 0  # |alpha_i|: number truncation, NT
     FKLMS = 1  # 1 - max_j k_ij, eq. 17
@@ -29,7 +29,7 @@ class Metric(IntEnum):
 
 
 class Projection(IntEnum):
-    """How the multipliers that stay make up for the one that goes (paper 003, section 2)."""
+    """How the multipliers that stay make up for the one that goes (Mitchinson et al. 2003, section 2)."""
 
     NONE = 0
     FKLMS = 1  # eq. 16
@@ -97,7 +97,7 @@ def within(c: OnlineConfig, x: Real[DIM]) -> Bool:
 
 @kernel
 def expand(s: Expansion, c: OnlineConfig, x: Real[DIM]) -> Real:
-    """f(x) = sum_i alpha_i k(v_i, x).  O(N D).  Paper 003, eq. 1."""
+    """f(x) = sum_i alpha_i k(v_i, x).  O(N D).  Mitchinson et al. 2003, eq. 1."""
     y = real(0)
     for i in range(s.n[0]):
         y += s.alpha[i] * gaussian(c.gamma, squared_distance(s.v[i], x))
@@ -134,7 +134,7 @@ def settle(a: Real) -> Real:
 
 @kernel
 def kept(c: OnlineConfig, a: Real) -> Real:
-    """What a presentation leaves of a stored multiplier.  Paper 003, eq. 5."""
+    """What a presentation leaves of a stored multiplier.  Mitchinson et al. 2003, eq. 5."""
     if c.decays:
         return settle(c.keep * a)
     return a
@@ -142,14 +142,14 @@ def kept(c: OnlineConfig, a: Real) -> Real:
 
 @kernel
 def decay(s: Expansion, c: OnlineConfig) -> None:
-    """Decay every multiplier.  Paper 003, eq. 5."""
+    """Decay every multiplier.  Mitchinson et al. 2003, eq. 5."""
     for i in range(s.n[0]):
         s.alpha[i] = kept(c, s.alpha[i])
 
 
 @kernel
 def place(s: Expansion, x: Real[DIM], i: Index) -> None:
-    """Make the sample expansion vector i.  Paper 003, eq. 3."""
+    """Make the sample expansion vector i.  Mitchinson et al. 2003, eq. 3."""
     for j in range(len(x)):
         s.v[i, j] = x[j]
 

@@ -1,4 +1,4 @@
-"""Online kernel regression (paper 003): predict, learn, and the loops over samples that run on the host."""
+"""Online kernel regression (Mitchinson et al. 2003): predict, learn, and the loops over samples that run on the host."""
 
 from pykernel.dialect import DIM, Constant, Index, Real, absolute, driver, entry, kernel, real
 from pykernel.expansion import (
@@ -43,7 +43,7 @@ def predict(s: Expansion, c: OnlineConfig, x: Real[DIM], y: Real[1]) -> Index:
 
 @kernel
 def add(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: Real) -> Index:
-    """Make the sample one more expansion vector.  Paper 003, eq. 3-6."""
+    """Make the sample one more expansion vector.  Mitchinson et al. 2003, eq. 3-6."""
     n = s.n[0]
     if c.projection == Projection.KLMS:
         append_to_factor(s, w, c)
@@ -59,7 +59,7 @@ def add(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: Real) -> Ind
 
 @entry
 def update(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], y: Real) -> Index:
-    """Learn that f(x) should be y.  Paper 003, eq. 2-6, then a reduction if the budget is exceeded.
+    """Learn that f(x) should be y.  Mitchinson et al. 2003, eq. 2-6, then a reduction if the budget is exceeded.
 
     O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
     refused; the model is then unchanged.

@@ -1,4 +1,4 @@
-"""Keeping the expansion within its budget (paper 003, section 2): which vector goes, and who takes up its part.
+"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector goes, and who takes up its part.
 
 The budget is kept *after* each presentation: with N_MAX vectors stored, the newest sample is a candidate for removal
 like the others, but it takes no memory until it is certain to stay.
@@ -103,7 +103,7 @@ def choose_by_neighbour(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> I
     """Position of the vector whose nearest one is closest (n: the newest); of equals, the smaller |alpha|.
 
     Both of the closest pair always tie, and keeping the older one diverges.  O(N) and a search, O(N D), for each
-    lost neighbour that matters.  Paper 003, eq. 17.
+    lost neighbour that matters.  Mitchinson et al. 2003, eq. 17.
     """
     n = s.n[0]
     for turn in range(len(w.neighbour)):
@@ -136,7 +136,7 @@ def choose_by_neighbour(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> I
 def project_fklms(s: Expansion, w: Work, c: OnlineConfig, r: Index, step: Real) -> None:
     """Multipliers after the removal of vector r (n: the newest), taking the others as orthogonal.
 
-    O(N D).  Paper 003, eq. 16.
+    O(N D).  Mitchinson et al. 2003, eq. 16.
     """
     n = s.n[0]
     if r == n:
@@ -156,7 +156,7 @@ def project_fklms(s: Expansion, w: Work, c: OnlineConfig, r: Index, step: Real) 
 
 @kernel
 def reduce_by_neighbour(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: Real) -> Index:
-    """Drop one of the closest pair and hand its part to the others.  O(N D).  Paper 003, FKLMS."""
+    """Drop one of the closest pair and hand its part to the others.  O(N D).  Mitchinson et al. 2003, FKLMS."""
     r = choose_by_neighbour(s, w, c, step)
     project_fklms(s, w, c, r, step)
     if not acceptable(s, w, c):
@@ -253,7 +253,7 @@ def choose_by_mklms(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> Index
     """Position of the vector with the least alpha_i^2 kappa_i (n: the newest); of equals, the smaller |alpha|.
 
     With the newest bordered in, P_ii = |m_:i|^2 + u_i^2 / kappa and kappa_i = 1 / P_ii.  O(N^2) for all candidates.
-    Paper 003, after eq. 13.
+    Mitchinson et al. 2003, after eq. 13.
     """
     n = s.n[0]
     inverse_diagonal(s, w)
@@ -274,7 +274,7 @@ def choose_by_mklms(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> Index
 
 @kernel
 def project_klms_newest(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> None:
-    """Multipliers after the removal of the newest: beta = alpha + u step.  O(N).  Paper 003, eq. 12."""
+    """Multipliers after the removal of the newest: beta = alpha + u step.  O(N).  Mitchinson et al. 2003, eq. 12."""
     for i in range(s.n[0]):
         w.beta[i] = settle(kept(c, s.alpha[i]) + w.u[i] * step)
 
@@ -284,7 +284,7 @@ def project_klms(s: Expansion, w: Work, c: OnlineConfig, r: Index, step: Real) -
     """Multipliers after the removal of stored vector r, the newest taking its place.
 
     beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in.  Leaves P_:r, without it, in w.p.  O(N^2).
-    Paper 003, eq. 12.
+    Mitchinson et al. 2003, eq. 12.
     """
     inverse_column(s, w, r)
     inverse = real(1) / w.kappa[0]

@@ -42,6 +42,12 @@ C_KEYWORDS = frozenset(
     using virtual void volatile wchar_t while xor xor_eq main errno assert defined far near interrupt""".split()
 )
 
+# a file of this name would stand before the compiler's own header, or cannot exist on Windows
+RESERVED_FILES = frozenset(
+    """complex ctype fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef stdint stdio
+    stdlib string strings tgmath threads time uchar unistd wchar wctype aux con nul prn""".split()
+)
+
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -52,9 +58,18 @@ class Section(BaseModel):
 class Input(Section):
     """What the model sees."""
 
-    columns: tuple[str, ...] | None = Field(None, strict=False, description="names of the inputs, as in the data's header")
+    columns: tuple[str, ...] | None = Field(
+        None, strict=False, description="names of the inputs, as in the data's header"
+    )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
     limit: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _list(cls, columns: Any) -> Any:
+        if columns is not None and not isinstance(columns, (list, tuple)):
+            raise ValueError(f'is {_shown(columns)}; it must be a list of names, such as ["a", "b"]')
+        return columns
 
     @field_validator("columns")
     @classmethod
@@ -89,19 +104,29 @@ class KernelSection(Section):
 
 
 class Learning(Section):
-    """Paper 003, eq. 2-6."""
+    """Mitchinson et al. 2003, eq. 2-6."""
 
-    eta: float = Field(0.5, gt=0, lt=2, description="learning rate: the part of an error that one presentation corrects")
+    eta: float = Field(
+        0.5, gt=0, lt=2, description="learning rate: the part of an error that one presentation corrects"
+    )
     rho: float = Field(0.0, ge=0, description="decay: each presentation leaves 1 - eta rho of every multiplier")
 
 
 class Reduction(Section):
     """What happens when the budget is full."""
 
-    technique: Literal["nt", "fklms", "mklms"] = Field("mklms", description="nt: drop the smallest multiplier; fklms: drop one of the closest pair; mklms: drop what changes the function least (keeps an N x N factor)")
+    technique: Literal["nt", "fklms", "mklms"] = Field(
+        "mklms",
+        description="nt: drop the smallest multiplier; fklms: drop one of the closest pair; mklms: drop what changes the function least (keeps an N x N factor)",
+    )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors")
     ridge: float = Field(1e-3, ge=0, le=1, description="mklms: added to the Gram matrix's diagonal")
-    gate: float | None = Field(None, ge=0, lt=1, description="a sample is absorbed, not stored, if at most this of it is new; 2 ridge if not given")
+    gate: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="a sample is absorbed, not stored, if at most this of it is new; 2 ridge if not given",
+    )
 
 
 class Spec(Section):
@@ -125,6 +150,8 @@ class Spec(Section):
             )
         if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
             raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another")
+        if name in RESERVED_FILES or re.fullmatch(r"(com|lpt)\d", name):
+            raise ValueError(f"is {name!r}, and {name}.h would be taken for a system's own file; choose another")
         return name
 
     @model_validator(mode="after")
@@ -133,33 +160,71 @@ class Spec(Section):
             raise ValueError(f"{where} {message}")
 
         if self.input.columns is None and self.input.dim is None:
-            refuse("[input]", "says nothing of the inputs; give columns = [\"…\"] or dim = …")
+            refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
         if self.input.columns is not None and self.input.dim not in (None, len(self.input.columns)):
-            refuse("[input] dim", f"is {self.input.dim}, but columns holds {len(self.input.columns)} names; leave dim out")
+            refuse(
+                "[input] dim", f"is {self.input.dim}, but columns holds {len(self.input.columns)} names; leave dim out"
+            )
         if self.input.columns and self.label.column in self.input.columns:
-            refuse("[label] column", f"is {self.label.column!r}, which is also an input; a model must not see its label")
+            refuse(
+                "[label] column", f"is {self.label.column!r}, which is also an input; a model must not see its label"
+            )
         if self.learning.eta * self.learning.rho >= 1:
-            refuse("[learning] rho", f"is {self.learning.rho}; eta rho must be below 1, or one presentation erases the model")
+            refuse(
+                "[learning] rho",
+                f"is {self.learning.rho}; eta rho must be below 1, or one presentation erases the model",
+            )
         narrow = self.precision == "float32"
         low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
         if not low <= self.kernel.sigma <= high:
-            refuse("[kernel] sigma", f"is {self.kernel.sigma:g}; it must be from {low:g} to {high:g} for {self.precision}")
+            refuse(
+                "[kernel] sigma", f"is {self.kernel.sigma:g}; it must be from {low:g} to {high:g} for {self.precision}"
+            )
         far = (5e18 if narrow else 5e149) / math.sqrt(self.dim)
+        if self.input.limit < low:
+            refuse("[input] limit", f"is {self.input.limit:g}; it must be {low:g} or more for {self.precision}")
         if self.input.limit > far:
-            refuse("[input] limit", f"is {self.input.limit:g}; for {self.dim} inputs in {self.precision} it can be at most {far:.3g}, or distances overflow")
+            refuse(
+                "[input] limit",
+                f"is {self.input.limit:g}; for {self.dim} inputs in {self.precision} it can be at most {far:.3g}, or distances overflow",
+            )
         low, high = (1e-20, 1e24) if narrow else (1e-20, 1e100)
         if not low <= self.label.limit <= high:
-            refuse("[label] limit", f"is {self.label.limit:g}; it must be from {low:g} to {high:g} for {self.precision}")
+            refuse(
+                "[label] limit", f"is {self.label.limit:g}; it must be from {low:g} to {high:g} for {self.precision}"
+            )
+        if self.learning.eta * self.label.limit < 2.0**-100:
+            refuse(
+                "[learning] eta",
+                f"is {self.learning.eta:g}, with which no label within the limit ({self.label.limit:g}) is learned; it must be larger",
+            )
+        if self.gate >= 1:
+            refuse(
+                "[reduction] gate",
+                f"is 2 ridge = {self.gate:g}, with which no sample would be stored; give a gate below 1, or a smaller ridge",
+            )
         least = 1e-4 if narrow else 0.0
         if self.reduction.technique == "mklms":
             if self.reduction.ridge < least:
-                refuse("[reduction] ridge", f"is {self.reduction.ridge:g}; {self.precision} loses the Gram matrix below {least:g}")
+                refuse(
+                    "[reduction] ridge",
+                    f"is {self.reduction.ridge:g}; {self.precision} loses the Gram matrix below {least:g}",
+                )
             if self.gate <= self.reduction.ridge:
-                refuse("[reduction] gate", f"is {self.gate:g}; it must be above the ridge ({self.reduction.ridge:g}), 2 ridge or more to absorb repeats")
+                refuse(
+                    "[reduction] gate",
+                    f"is {self.gate:g}; it must be above the ridge ({self.reduction.ridge:g}), 2 ridge or more to absorb repeats",
+                )
             if self.gate < (1e-4 if narrow else 1e-12):
-                refuse("[reduction] gate", f"is {self.gate:g}; {self.precision} needs {1e-4 if narrow else 1e-12:g} at least")
+                refuse(
+                    "[reduction] gate",
+                    f"is {self.gate:g}; {self.precision} needs {1e-4 if narrow else 1e-12:g} at least",
+                )
         if self.state_bytes_bound > STATE_LIMIT:
-            refuse("[reduction] n_max", f"is {self.reduction.n_max}, which takes {self.state_bytes_bound:,} bytes; the most is {STATE_LIMIT:,}")
+            refuse(
+                "[reduction] n_max",
+                f"is {self.reduction.n_max}, which takes {self.state_bytes_bound:,} bytes; the most is {STATE_LIMIT:,}",
+            )
         return self
 
     # ---- what kernels and the generator take
@@ -254,11 +319,17 @@ def load_spec(path: str | Path) -> Spec:
         with path.open("rb") as file:
             content = tomllib.load(file)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file; a spec is a TOML file, see `pykernel generate --help`") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+        raise UserError(
+            f"{path}: there is no such file; a spec is a TOML file, see `pykernel generate --help`"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8 text from byte {error.start} on; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: is not TOML: {error}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); give a TOML file that can") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, brackets without end, NUL in the path
+        raise UserError(f"{_shown(str(path))}: is not a spec; see `pykernel generate --help` for one") from None
     return make_spec(content, str(path))
 
 
@@ -282,17 +353,30 @@ def _sentence(error: ValidationError) -> str:
         remedy = f"did you mean {near[0]!r}?" if near else f"the keys are: {', '.join(model.model_fields)}"
         return f"{section}{_shown(key)} is not a key of a spec; {remedy}"
     if first["type"] == "missing":
-        return f"{section}{key} is missing" if section else f"[{key}] is missing" if key != "name" else "name is missing"
+        return (
+            f"{section}{key} is missing" if section else f"[{key}] is missing" if key != "name" else "name is missing"
+        )
     message = first["msg"]
     if first["type"] == "value_error":
         message = str(first["ctx"]["error"])
         return f"{section}{key} {message}".strip() if key else message
+    if first["type"] == "model_type":
+        return (
+            f"{key or 'it'} is {_shown(first['input'])}; it must be a section, [{key or 'input'}], with keys of its own"
+        )
+    message = (
+        message.replace("Input should be", "it must be").replace("a valid", "a").replace("a integer", "a whole number")
+    )
     return f"{section}{key} is {_shown(first['input'])}; {message[0].lower()}{message[1:]}"
 
 
 def _plain(text: str) -> str:
     """A column's name: it reaches comments and manifests, so nothing invisible and nothing endless."""
-    if not 1 <= len(text) <= 100 or text != text.strip() or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text):
+    if (
+        not 1 <= len(text) <= 100
+        or text != text.strip()
+        or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
+    ):
         raise ValueError(f"names {_shown(text)}; a column's name has 1 to 100 visible characters")
     return text
 

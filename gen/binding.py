@@ -1,0 +1,86 @@
+"""Generated C as a Python object: compiled to a shared library, loaded with cffi."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import cffi
+import numpy as np
+
+from pykernel.dialect import Memory
+from pykernel.gen.compilers import Compiler, compile_c
+from pykernel.gen.project import Project
+
+
+class CModel:
+    """What the device runs, on the host: same calls as HostModel, on memory of its own.
+
+    ``patch`` changes the C before it is compiled (for negative controls).
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        compiler: Compiler,
+        flags: Sequence[str] = ("-O3",),
+        patch: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self.spec, self.compiler, self.flags = project.spec, compiler, tuple(flags)
+        self.memory: Memory = self.spec.memory(project.drop)
+        self._folder = tempfile.TemporaryDirectory(prefix="pykernel-")
+        folder = Path(self._folder.name)
+        name = self.spec.name
+        for path, text in project.files.items():
+            if path.startswith("src/"):
+                (folder / Path(path).name).write_text(patch(text), encoding="utf-8")
+        (folder / "replay.c").write_text(project.replay, encoding="utf-8")
+        self.library = folder / "model.so"
+        compile_c(compiler, [folder / f"{name}.c", folder / "replay.c"], self.library, flags)
+        self._ffi = cffi.FFI()
+        self._ffi.cdef(_declarations(project))
+        self._lib: Any = self._ffi.dlopen(str(self.library))
+        self.call("init")
+
+    def function(self, name: str) -> Any:
+        return getattr(self._lib, f"{self.spec.name}_{name}")
+
+    def pointer(self, array: np.ndarray, kind: str = "void *") -> Any:
+        return self._ffi.cast(kind, array.ctypes.data)
+
+    def call(self, name: str, *args: Any) -> Any:
+        """Call NAME_<name> on this model's memory."""
+        return self.function(name)(self.pointer(self.memory.buffer, f"{self.spec.name}_t *"), *args)
+
+    def _real(self, array: np.ndarray) -> Any:
+        return self.pointer(array, "float *" if array.dtype.itemsize == 4 else "double *")
+
+    def run(
+        self, x: np.ndarray, y: np.ndarray, learn: bool = True, predict: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predict each row, then learn it: (predictions, statuses), as HostModel.run."""
+        x, y = (np.ascontiguousarray(a, self.spec.real.dtype) for a in (x, y))
+        predictions = np.full(len(x), np.nan, x.dtype)
+        statuses = np.zeros(len(x), np.int32)
+        out = self._real(predictions) if predict else self._ffi.NULL
+        states = self.pointer(statuses, "int32_t *") if learn else self._ffi.NULL
+        self.call("replay", len(x), self._real(x), self._real(y), out, states)
+        return predictions, statuses
+
+
+def _declarations(project: Project) -> str:
+    name = project.spec.name
+    real = "float" if project.spec.real.dtype.itemsize == 4 else "double"
+    lines = [
+        f"typedef struct {name}_s {name}_t;",
+        f"void {name}_init({name}_t *s);",
+        f"void {name}_reset({name}_t *s);",
+        f"uint32_t {name}_hash(const {name}_t *s);",
+        f"int32_t {name}_selftest({name}_t *s);",
+        f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {real} *y, {real} *predictions, int32_t *statuses);",
+    ]
+    lines += [re.sub(r"\[[^]]*\]", "[]", declaration) + ";" for declaration in project.declarations]
+    return "\n".join(lines)

@@ -1,0 +1,114 @@
+"""C compilers on this machine, and shared libraries built with them."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pykernel.errors import CheckFailed, UserError
+
+STRICT = (
+    "-std=c99",
+    "-pedantic",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Wdouble-promotion",
+    "-Wshadow",
+    "-Wvla",
+    "-Werror",
+)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler: its name for people, the words that start it, and what it says it is."""
+
+    name: str
+    command: tuple[str, ...]
+    version: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _probe(name: str, command: Sequence[str]) -> Compiler | None:
+    try:
+        run = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (
+        Compiler(name, tuple(command), run.stdout.splitlines()[0].strip())
+        if run.returncode == 0 and run.stdout
+        else None
+    )
+
+
+@functools.cache
+def find_compilers() -> tuple[Compiler, ...]:
+    """$CC if it is set; else gcc and clang, and the ziglang wheel where it is installed.
+
+    Raises UserError, with the way to install one, if there is none.
+    """
+    if os.environ.get("CC"):
+        command = shlex.split(os.environ["CC"])
+        chosen = _probe(Path(command[0]).name, command)
+        if chosen is None:
+            raise UserError(f"$CC is {os.environ['CC']!r}, which does not run; set it to a C compiler or unset it")
+        return (chosen,)
+    candidates = [(name, [name]) for name in ("gcc", "clang") if shutil.which(name)]
+    if importlib.util.find_spec("ziglang"):
+        candidates.append(("zig", [sys.executable, "-m", "ziglang", "cc"]))
+    found = tuple(c for c in (_probe(name, command) for name, command in candidates) if c)
+    if not found:
+        raise UserError("no C compiler was found; install gcc or clang, or: pip install 'pykernel-mcu[zig]'")
+    return found
+
+
+def compiler(name: str) -> Compiler:
+    for candidate in find_compilers():
+        if candidate.name == name:
+            return candidate
+    raise UserError(f"compiler {name!r} was not found; there are: {', '.join(map(str, find_compilers()))}")
+
+
+def compile_c(
+    chosen: Compiler,
+    sources: Sequence[Path],
+    output: Path,
+    flags: Sequence[str] = (),
+    mode: Sequence[str] = ("-shared", "-fPIC"),
+) -> None:
+    """Compile and link; raises CheckFailed with the compiler's first complaint."""
+    words = [*chosen.command, *STRICT, *flags, *mode, "-o", str(output), *map(str, sources)]
+    if chosen.name == "zig":
+        # zig instruments debug builds, and reports through a runtime of its own
+        words += ["-fno-sanitize=all", "-fno-stack-protector", "-g0"]
+    # zig caches by content; a private folder keeps the home clean
+    environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": str(_zig_cache()), "ZIG_LOCAL_CACHE_DIR": str(_zig_cache())}
+    run = subprocess.run(words, capture_output=True, text=True, env=environment if chosen.name == "zig" else None)
+    if run.returncode != 0:
+        complaints = (
+            [line for line in run.stderr.splitlines() if "error" in line] or run.stderr.splitlines() or ["no message"]
+        )
+        raise CheckFailed(f"{chosen.name} {' '.join(flags)} refuses the generated C: {complaints[0].strip()}")
+
+
+def _zig_cache() -> Path:
+    import platformdirs
+
+    folder = platformdirs.user_cache_path("pykernel") / "zig"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.gettempdir()) / "pykernel-zig"
+    return folder

@@ -1,0 +1,173 @@
+"""What a function writes, directly and through what it calls, and the refusals that depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pykernel.dialect import Array
+from pykernel.gen.ir import (
+    Assign,
+    Call,
+    DialectError,
+    Do,
+    Element,
+    Expr,
+    Field,
+    For,
+    Function,
+    Functions,
+    If,
+    Local,
+    Return,
+    Row,
+    Statement,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Names of the struct fields and of the array parameters that a function writes; and fields that it reads."""
+
+    fields: frozenset[str]
+    params: frozenset[str]
+    reads: frozenset[str]
+
+    @property
+    def writes(self) -> bool:
+        return bool(self.fields or self.params)
+
+
+def root(array: Expr) -> Field | Local | None:
+    """The field or parameter that an array expression is part of."""
+    while isinstance(array, (Row, Element)):
+        array = array.array
+    return array if isinstance(array, (Field, Local)) else None
+
+
+def effects(functions: Functions) -> dict[str, Effects]:
+    """Effects of every function; callees come first in ``functions``."""
+    found: dict[str, Effects] = {}
+    for name, function in functions.items():
+        fields: set[str] = set()
+        params: set[str] = set()
+        reads: set[str] = set()
+
+        def note(array: Expr, fields: set[str] = fields, params: set[str] = params) -> None:
+            target = root(array)
+            if isinstance(target, Field):
+                fields.add(target.name)
+            elif isinstance(target, Local):
+                params.add(target.name)
+
+        for node in walk(function.body):
+            if isinstance(node, Assign) and isinstance(node.target, Element):
+                note(node.target.array)
+            elif isinstance(node, Call) and node.callee.name in found:
+                below = found[node.callee.name]
+                fields |= below.fields
+                reads |= below.reads
+                for argument, (param, _) in zip(node.args, functions[node.callee.name].params, strict=True):
+                    if param in below.params:
+                        note(argument)
+        reads |= {node.name for node in _read_fields(function.body)}
+        found[name] = Effects(frozenset(fields), frozenset(params), frozenset(reads))
+    return found
+
+
+def _read_fields(body: Any) -> Iterable[Field]:
+    """Fields that are read: all that occur, but for the target of a plain assignment."""
+    for node in walk(body):
+        if isinstance(node, Assign) and isinstance(node.target, Element) and not node.op:
+            written = node.target.array
+            for other in (*node.target.indices, node.value):
+                yield from (n for n in walk(other) if isinstance(n, Field))
+            if not isinstance(written, Field):
+                yield from (n for n in walk(written) if isinstance(n, Field))
+        elif isinstance(node, (Do, Return)) or (isinstance(node, Assign)):
+            yield from (n for n in walk(node) if isinstance(n, Field) and not _targets(node, n))
+        elif isinstance(node, If):
+            yield from (n for n in walk(node.condition) if isinstance(n, Field))
+        elif isinstance(node, For):
+            yield from (n for e in (node.start, node.stop) for n in walk(e) if isinstance(n, Field))
+
+
+def _targets(node: Statement, f: Field) -> bool:
+    """An augmented assignment to an element reads the field only to write it again."""
+    return isinstance(node, Assign) and bool(node.op) and isinstance(node.target, Element) and node.target.array is f
+
+
+def check_effects(functions: Functions) -> None:
+    """Refuse what depends on the order of side effects, which C leaves open, and bounds that change while a loop runs."""
+    known = effects(functions)
+    for function in functions.values():
+        for node in walk(function.body):
+            if isinstance(node, Statement):
+                _check_order(function, node, known)
+            if isinstance(node, For):
+                _check_bound(function, node, functions, known)
+
+
+def _check_order(function: Function, node: Statement, known: dict[str, Effects]) -> None:
+    alone: Expr | None = None  # the call that may write
+    if isinstance(node, Do):
+        alone = node.call
+    elif isinstance(node, Return):
+        alone = node.value
+    elif isinstance(node, Assign) and isinstance(node.target, Local) and not node.op:
+        alone = node.value
+    for f in vars(node).values():
+        if isinstance(f, Expr):
+            for call in walk(f):
+                if (
+                    isinstance(call, Call)
+                    and call is not alone
+                    and call.callee.name in known
+                    and known[call.callee.name].writes
+                ):
+                    raise DialectError(
+                        function.file,
+                        call.line,
+                        f"{call.callee.name} writes, and C may evaluate the rest of the expression before or after it; "
+                        f"assign its result in a statement of its own",
+                    )
+
+
+def _check_bound(function: Function, loop: For, functions: Functions, known: dict[str, Effects]) -> None:
+    names = {n.name for e in (loop.start, loop.stop) for n in walk(e) if isinstance(n, Local)}
+    fields = {n.name for e in (loop.start, loop.stop) for n in walk(e) if isinstance(n, Field)}
+    for e in (loop.start, loop.stop):
+        for call in walk(e):
+            if isinstance(call, Call):
+                raise DialectError(
+                    function.file,
+                    loop.line,
+                    "range() is evaluated once in Python and at each turn in C; assign the bound before the loop",
+                )
+    for node in walk(loop.body):
+        changed: set[str] = set()
+        if isinstance(node, Assign):
+            target = node.target if isinstance(node.target, Local) else root(node.target.array)
+            changed = {target.name} & (names if isinstance(target, Local) else fields) if target else set()
+            if isinstance(target, Local) and isinstance(target.kind, Array) and fields:
+                changed |= _may_alias(target.kind, fields, function, functions)
+        elif isinstance(node, Call) and node.callee.name in known:
+            changed = set(known[node.callee.name].fields) & fields
+            for argument, (param, _) in zip(node.args, functions[node.callee.name].params, strict=True):
+                target = root(argument)
+                if param in known[node.callee.name].params and target is not None:
+                    changed |= {target.name} & (names | fields)
+        if changed:
+            raise DialectError(
+                function.file,
+                node.line,
+                f"the bound of the loop in line {loop.line} changes here ({', '.join(sorted(changed))}): range() is evaluated once in "
+                "Python and at each turn in C; assign the bound to a name before the loop",
+            )
+
+
+def _may_alias(kind: Array, fields: set[str], function: Function, functions: Functions) -> set[str]:
+    """Fields in a bound that an array parameter of integers could be part of."""
+    return fields if kind.scalar.name == "Index" else set()

@@ -1,0 +1,243 @@
+"""The typed representation between Python source and C: small classes, and two ways to walk them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from pykernel.dialect import Array, Constant, Extent, Kernel, Scalar, Struct
+
+Kind = Scalar | Array | None
+
+
+class DialectError(Exception):
+    """Source that could mean different things in Numba and in C, with its place and the way to write it instead."""
+
+    def __init__(self, file: Path, line: int, message: str) -> None:
+        super().__init__(f"{file}:{line}: {message}")
+        self.file, self.line = file, line
+
+
+# ------------------------------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True)
+class Expr:
+    line: int
+    kind: Any
+
+
+@dataclass(frozen=True)
+class Literal(Expr):
+    value: Any
+
+
+@dataclass(frozen=True)
+class Member(Expr):
+    """A member of an enumeration."""
+
+    value: IntEnum
+
+
+@dataclass(frozen=True)
+class Local(Expr):
+    """A local variable or a parameter, scalar or array."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Parameter(Expr):
+    """A field of the configuration."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Named(Expr):
+    """A module's Constant: a number or a table."""
+
+    name: str
+    constant: Constant
+
+
+@dataclass(frozen=True)
+class Field(Expr):
+    """A field of a struct, whole."""
+
+    struct: type[Struct]
+    name: str
+
+
+@dataclass(frozen=True)
+class Element(Expr):
+    array: Expr
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Row(Expr):
+    """A row of a two-dimensional field, passed on."""
+
+    array: Field
+    index: Expr
+
+
+@dataclass(frozen=True)
+class Length(Expr):
+    extent: Extent | int
+    table: Named | None = None  # whose length depends on the precision
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """Arithmetic, comparison or logic."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Choice(Expr):
+    condition: Expr
+    yes: Expr
+    no: Expr
+
+
+@dataclass(frozen=True)
+class ToReal(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """A call with the arguments that carry values (structs and configurations are known by type)."""
+
+    callee: Kernel
+    args: tuple[Expr, ...]
+
+
+# -------------------------------------------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True)
+class Statement:
+    line: int
+    above: tuple[str, ...] = field(default=(), kw_only=True)  # comments on lines of their own
+    beside: str = field(default="", kw_only=True)  # comment at the end of the line
+
+
+@dataclass(frozen=True)
+class Assign(Statement):
+    target: Local | Element
+    value: Expr
+    op: str = ""  # "+", "-", "*", "/" for an augmented assignment
+    declares: bool = False
+
+
+@dataclass(frozen=True)
+class Do(Statement):
+    """A call for its effect."""
+
+    call: Call
+
+
+@dataclass(frozen=True)
+class For(Statement):
+    variable: str
+    start: Expr
+    stop: Expr
+    step: int
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class If(Statement):
+    condition: Expr
+    body: tuple[Statement, ...]
+    orelse: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Leave(Statement):
+    """break or continue"""
+
+    word: str
+
+
+@dataclass(frozen=True)
+class Return(Statement):
+    value: Expr | None
+
+
+@dataclass(frozen=True)
+class Function:
+    kernel: Kernel
+    doc: str
+    params: tuple[tuple[str, Kind], ...]  # those that carry values
+    pointer: str  # what the source calls its first struct
+    returns: Kind
+    body: tuple[Statement, ...]
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def file(self) -> Path:
+        return self.kernel.file
+
+
+Functions = dict[str, Function]
+
+# ----------------------------------------------------------------------------------------------------- walking
+
+
+def parts(node: Any) -> Iterator[Any]:
+    """The expressions and statements right below a node."""
+    for f in fields(node):
+        value = getattr(node, f.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, (Expr, Statement)):
+                yield item
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """The node and all below it; a tuple of nodes is walked in order."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from walk(item)
+        return
+    yield node
+    for item in parts(node):
+        yield from walk(item)
+
+
+def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Rebuild from the leaves up.  ``change`` maps a node to its replacement; for a statement, also to a tuple of them."""
+    if isinstance(node, tuple):
+        result: list[Any] = []
+        for item in node:
+            new = rewrite(item, change) if isinstance(item, (Expr, Statement)) else item
+            result.extend(new if isinstance(new, tuple) else (new,))
+        return tuple(result)
+    updates = {}
+    for f in fields(node):
+        value = getattr(node, f.name)
+        if isinstance(value, (Expr, Statement)) or (
+            isinstance(value, tuple) and any(isinstance(i, (Expr, Statement)) for i in value)
+        ):
+            new = rewrite(value, change)
+            if new != value:
+                updates[f.name] = new
+    return change(replace(node, **updates) if updates else node)

@@ -1,0 +1,354 @@
+"""Specialised functions to C99 text."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect import FLOAT32, Array, Bool, Extent, Index, Kernel, Precision, Real
+from pykernel.gen.effects import Effects, effects
+from pykernel.gen.ir import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Do,
+    Element,
+    Expr,
+    Field,
+    For,
+    Function,
+    Functions,
+    If,
+    Leave,
+    Length,
+    Literal,
+    Local,
+    Member,
+    Named,
+    Parameter,
+    Return,
+    Row,
+    Statement,
+    ToReal,
+    Unary,
+    walk,
+)
+
+WIDTH = 110
+OPERATORS = {"and": "&&", "or": "||", "//": "/"}
+PRECEDENCE = {
+    "or": 1,
+    "and": 2,
+    "==": 3,
+    "!=": 3,
+    "<": 4,
+    "<=": 4,
+    ">": 4,
+    ">=": 4,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+    "//": 6,
+    "%": 6,
+}
+UNARY, ATOM = 7, 9
+
+
+def number(value: Any, precision: Precision) -> str:
+    """A real as a C literal that reads back to the same bits: the shortest decimal."""
+    value = precision.real(value)
+    if not np.isfinite(value):
+        raise ValueError(f"{value} has no literal")
+    text = repr(value.item()) if precision is not FLOAT32 else str(np.float32(value))
+    if not re.search(r"[.e]", text):
+        text += ".0"
+    return text + ("f" if precision is FLOAT32 else "")
+
+
+def comment(text: str) -> str:
+    """Text that cannot leave a C comment: no end of comment, trigraph, line splice or invisible character."""
+    text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
+    text = text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+    return "\n".join(line.rstrip().rstrip("\\").rstrip() for line in text.splitlines())
+
+
+def comment_block(text: str, indent: str = "") -> list[str]:
+    lines = comment(textwrap.dedent(text).strip()).splitlines()
+    if len(lines) == 1:
+        return [f"{indent}/* {lines[0]} */"]
+    return (
+        [f"{indent}/* {lines[0]}"]
+        + [f"{indent} * {line}".rstrip() for line in lines[1:-1]]
+        + [f"{indent} * {lines[-1]} */"]
+    )
+
+
+@dataclass
+class Printer:
+    """Prints functions for one model.  ``prefix`` is the model's name; ``public`` maps kernels' names to entries'."""
+
+    prefix: str
+    precision: Precision
+    scalars: frozenset[str]  # fields that are scalars in C
+    public: dict[str, str]
+    primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
+    known: dict[str, Effects] = field(default_factory=dict)
+    functions: Functions = field(default_factory=dict)
+    pointer: str = "s"
+
+    @property
+    def macro(self) -> str:
+        return self.prefix.upper()
+
+    @property
+    def real(self) -> str:
+        return "float" if self.precision is FLOAT32 else "double"
+
+    def type(self, kind: Any) -> str:
+        return {Real: self.real, Index: "int32_t", Bool: "bool", None: "void"}[kind]
+
+    def extent(self, extent: Any) -> str:
+        if not isinstance(extent, Extent):
+            return str(extent)
+        return re.sub(r"[A-Z_]+", lambda m: f"{self.macro}_{m[0]}", extent.text)
+
+    # ------------------------------------------------------------------------------------------ functions
+
+    def all(self, functions: Functions) -> dict[str, list[str]]:
+        """Every function's lines."""
+        self.functions = functions
+        self.known = effects(functions)
+        return {name: self.function(f) for name, f in functions.items()}
+
+    def takes_struct(self, name: str) -> bool:
+        """Whether a function touches the model's memory, itself or through what it calls."""
+        f = self.functions[name]
+        if name in self.public:
+            return True
+        return any(
+            isinstance(n, Field)
+            or (isinstance(n, Call) and n.callee.name in self.functions and self.takes_struct(n.callee.name))
+            for n in walk(f.body)
+        )
+
+    def name(self, kernel_name: str) -> str:
+        return f"{self.prefix}_{self.public.get(kernel_name, kernel_name)}"
+
+    def signature(self, f: Function) -> str:
+        effect = self.known[f.name]
+        params = []
+        if self.takes_struct(f.name):
+            params.append(f"{'' if effect.fields else 'const '}{self.prefix}_t *{f.pointer}")
+        for name, kind in f.params:
+            if isinstance(kind, Array):
+                const = "" if name in effect.params else "const "
+                if kind.extents in ((1,), (...,)):
+                    params.append(f"{const}{self.type(kind.scalar)} *{name}")
+                else:
+                    params.append(f"{const}{self.type(kind.scalar)} {name}[{self.extent(kind.extents[0])}]")
+            else:
+                params.append(f"{self.type(kind)} {name}")
+        return f"{self.type(f.returns)} {self.name(f.name)}({', '.join(params) or 'void'})"
+
+    def function(self, f: Function) -> list[str]:
+        self.pointer = f.pointer
+        self.current = f
+        self.assignments: dict[str, int] = {}
+        for node in walk(f.body):
+            if isinstance(node, Assign) and isinstance(node.target, Local):
+                self.assignments[node.target.name] = self.assignments.get(node.target.name, 0) + 1
+        doc = comment_block(f.doc) if f.doc and f.name not in self.public else []
+        storage = "" if f.name in self.public else "static "
+        return [*doc, *self.wrap(storage + self.signature(f)), "{", *self.block(f.body, 1), "}"]
+
+    # ----------------------------------------------------------------------------------------- statements
+
+    def wrap(self, line: str) -> list[str]:
+        """Break a long line at its outermost commas and operators."""
+        if len(line) <= WIDTH:
+            return [line]
+        indent = " " * (len(line) - len(line.lstrip()) + 8)
+        depth, best = 0, (99, 0)
+        for i, ch in enumerate(line[:WIDTH]):
+            depth += (ch in "([") - (ch in ")]")
+            if (
+                ch == " "
+                and i > len(indent)
+                and re.match(r" (&&|\|\||[-+*/] )|, ", line[i:] if ch == " " and line[i - 1] != "," else ", ")
+            ):
+                if depth <= best[0]:
+                    best = (depth, i)
+        if not best[1]:
+            return [line]
+        return [line[: best[1]].rstrip(), *self.wrap(indent + line[best[1] + 1 :])]
+
+    def block(self, body: tuple[Statement, ...], depth: int) -> list[str]:
+        lines: list[str] = []
+        for statement in body:
+            indent = "    " * depth
+            if statement.above:
+                lines += comment_block("\n".join(statement.above), indent)
+            first, *others = self.statement(statement, depth)
+            if statement.beside and len(others) == 0 and len(first) + len(statement.beside) + 7 <= WIDTH:
+                first += f" /* {comment(statement.beside)} */"
+            elif statement.beside:
+                lines += comment_block(statement.beside, indent)
+            lines += [first, *others]
+        return lines
+
+    def statement(self, node: Statement, depth: int) -> list[str]:
+        indent = "    " * depth
+        if isinstance(node, Assign):
+            return self.wrap(f"{indent}{self.assignment(node)}")
+        if isinstance(node, Do):
+            return self.wrap(f"{indent}{self.expression(node.call)};")
+        if isinstance(node, Return):
+            return self.wrap(f"{indent}return {self.expression(node.value)};" if node.value else f"{indent}return;")
+        if isinstance(node, Leave):
+            return [f"{indent}{node.word};"]
+        if isinstance(node, For):
+            v, up = node.variable, node.step > 0
+            move = (
+                f"{v}{'++' if up else '--'}" if abs(node.step) == 1 else f"{v} {'+' if up else '-'}= {abs(node.step)}"
+            )
+            head = (
+                f"{indent}for (int32_t {v} = {self.expression(node.start)}; "
+                f"{v} {'<' if up else '>'} {self.operand(node.stop, PRECEDENCE['<'] + 1)}; {move}) {{"
+            )
+            return [*self.wrap(head), *self.block(node.body, depth + 1), f"{indent}}}"]
+        if isinstance(node, If):
+            lines = [
+                *self.wrap(f"{indent}if ({self.expression(node.condition)}) {{"),
+                *self.block(node.body, depth + 1),
+            ]
+            while node.orelse:
+                only = node.orelse[0]
+                if len(node.orelse) == 1 and isinstance(only, If) and not only.above and not only.beside:
+                    lines += [
+                        *self.wrap(f"{indent}}} else if ({self.expression(only.condition)}) {{"),
+                        *self.block(only.body, depth + 1),
+                    ]
+                    node = only
+                else:
+                    lines += [f"{indent}}} else {{", *self.block(node.orelse, depth + 1)]
+                    break
+            return [*lines, f"{indent}}}"]
+        raise TypeError(type(node).__name__)
+
+    def assignment(self, node: Assign) -> str:
+        target = self.expression(node.target)
+        if (
+            node.op
+            and isinstance(node.value, Literal)
+            and node.value.kind is Index
+            and node.value.value == 1
+            and node.op in "+-"
+        ):
+            return f"{target}{node.op * 2};"
+        declare = ""
+        if node.declares and isinstance(node.target, Local):
+            const = "const " if self.assignments[node.target.name] == 1 else ""
+            declare = f"{const}{self.type(node.target.kind)} "
+        return f"{declare}{target} {node.op}= {self.expression(node.value)};"
+
+    # ---------------------------------------------------------------------------------------- expressions
+
+    def operand(self, node: Expr, least: int) -> str:
+        text = self.expression(node)
+        return f"({text})" if self.level(node) < least else text
+
+    def level(self, node: Expr) -> int:
+        if isinstance(node, Binary):
+            return PRECEDENCE[node.op]
+        if isinstance(node, Choice):
+            return 0
+        if isinstance(node, (Unary, ToReal)) or (
+            isinstance(node, Literal) and node.kind is not Bool and node.value < 0
+        ):
+            return UNARY
+        return ATOM
+
+    def expression(self, node: Expr) -> str:
+        if isinstance(node, Literal):
+            if node.kind is Bool:
+                return "true" if node.value else "false"
+            return str(node.value) if node.kind is Index else number(node.value, self.precision)
+        if isinstance(node, Member):
+            return f"{self.macro}_{node.value.name}"
+        if isinstance(node, Parameter):
+            return f"{self.macro}_{node.name.upper()}"
+        if isinstance(node, Named):
+            return f"{self.prefix}_{node.name.lower()}" if isinstance(node.kind, Array) else f"{self.macro}_{node.name}"
+        if isinstance(node, Local):
+            return node.name
+        if isinstance(node, Length):
+            return self.extent(node.extent)
+        if isinstance(node, Field):
+            return f"{'&' if node.name in self.scalars else ''}{self.pointer}->{node.name}"
+        if isinstance(node, Row):
+            return f"{self.expression(node.array)}[{self.expression(node.index)}]"
+        if isinstance(node, Element):
+            return self.element(node)
+        if isinstance(node, Unary):
+            return f"{'!' if node.op == 'not' else '-'}{self.operand(node.operand, UNARY + 1)}"
+        if isinstance(node, ToReal):
+            return f"({self.real}){self.operand(node.operand, UNARY + 1)}"
+        if isinstance(node, Choice):
+            return f"{self.operand(node.condition, ATOM)} ? {self.operand(node.yes, 5)} : {self.operand(node.no, 5)}"
+        if isinstance(node, Binary):
+            return self.binary(node)
+        if isinstance(node, Call):
+            return self.call(node)
+        raise TypeError(type(node).__name__)
+
+    def element(self, node: Element) -> str:
+        array = node.array
+        if isinstance(array, Field) and array.name in self.scalars:
+            return f"{self.pointer}->{array.name}"
+        if isinstance(array, Local) and isinstance(array.kind, Array) and array.kind.extents == (1,):
+            return f"*{array.name}"
+        return self.expression(array) + "".join(f"[{self.expression(i)}]" for i in node.indices)
+
+    def binary(self, node: Binary) -> str:
+        level = PRECEDENCE[node.op]
+        # brackets where C's rules would do, but a reader would have to know them; a chain of one operator needs none
+        least = 5 if level < 5 else level
+        left = self.operand(node.left, level if isinstance(node.left, Binary) and node.left.op == node.op else least)
+        right = self.operand(node.right, max(level + 1, least))
+        return f"{left} {OPERATORS.get(node.op, node.op)} {right}"
+
+    def call(self, node: Call) -> str:
+        callee: Kernel = node.callee
+        args = [self.expression(argument) for argument in node.args]
+        if callee.intrinsic is not None:
+            if callee.name == "truncate":
+                return f"(int32_t){self.operand(node.args[0], ATOM)}"
+            self.primitives.add(callee.name)
+            return f"{self.prefix}_{callee.name}({', '.join(args)})"
+        if self.takes_struct(callee.name):
+            args.insert(0, self.pointer)
+        return f"{self.name(callee.name)}({', '.join(args)})"
+
+    # ------------------------------------------------------------------------------------------- constants
+
+    def constants(self, functions: Functions) -> dict[str, Named]:
+        """The module constants that the functions still use."""
+        found: dict[str, Named] = {}
+        for f in functions.values():
+            for node in walk(f.body):
+                if isinstance(node, Named):
+                    other = found.setdefault(node.name, node)
+                    if other.constant is not node.constant:
+                        raise TypeError(f"two files define the constant {node.name}; rename one")
+        return found
+
+    def parameters(self, functions: Functions) -> list[str]:
+        """The configuration's fields that the functions still use."""
+        return sorted({n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter)})

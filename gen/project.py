@@ -1,0 +1,334 @@
+"""A spec to a folder of C: specialise, print, fill the templates."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.resources
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from pykernel.dialect import Array, Kernel, Layout, Memory, Precision, Real, bind, is_choice, reachable
+from pykernel.gen.check_types import check_types
+from pykernel.gen.effects import check_effects
+from pykernel.gen.ir import Functions
+from pykernel.gen.print_c import Printer, comment, comment_block, number
+from pykernel.gen.read import member_comments
+from pykernel.gen.specialise import Specialised, specialise
+from pykernel.gen.write import write_files
+from pykernel.host import HostModel
+from pykernel.program import Program
+from pykernel.spec import Spec
+
+BROKEN_BUILD = -100
+CAPACITY_DOCS = {"DIM": "inputs", "N_MAX": "the budget: most expansion vectors"}
+
+
+@dataclass(frozen=True)
+class Project:
+    """Generated text, not yet written."""
+
+    spec: Spec
+    files: dict[str, str]
+    figures: dict[str, Any]
+    drop: tuple[str, ...]  # fields that the C does without
+    declarations: tuple[str, ...]  # of the public functions
+    replay: str = field(repr=False)  # the check's driver
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What ``generate`` wrote."""
+
+    folder: Path
+    files: list[Path]
+    figures: dict[str, Any]
+
+
+def generate(spec: Spec, out: str | Path, memory: Memory | None = None, force: bool = False) -> Generated:
+    """Write the C project of a model; with ``memory``, the device starts from what that has learned.
+
+    Nothing is written if anything is wrong.  Files that were changed by hand are kept unless ``force``.
+    """
+    project = build(spec, memory)
+    folder = Path(out)
+    files = write_files(folder, project.files, force)
+    return Generated(folder, files, project.figures)
+
+
+@functools.cache
+def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
+    """The typed representation of the kernels and all that they call.  Raises DialectError."""
+    functions: Functions = {}
+    for kernel in reachable(kernels):
+        if kernel.intrinsic is None:
+            if kernel.name in functions:
+                raise TypeError(
+                    f"two kernels are called {kernel.name}: {functions[kernel.name].file} and {kernel.file}"
+                )
+            functions[kernel.name] = check_types(kernel)
+    check_effects(functions)
+    return functions
+
+
+def specialised(spec: Spec) -> Specialised:
+    """The functions that one model needs."""
+    program, config = spec.program, spec.config
+    roots = (*(entry.kernel for entry in program.entries_for(config)), program.rehearse)
+    choices = {name: getattr(config, name) for name, kind in program.config.fields.items() if is_choice(kind)}
+    fields = [name for struct in program.structs for name in struct.fields]
+    return specialise(checked_functions(roots), [k.name for k in roots], choices, spec.real, fields)
+
+
+def build(spec: Spec, memory: Memory | None = None) -> Project:
+    """Everything that ``generate`` writes."""
+    program, config, precision = spec.program, spec.config, spec.real
+    entries = program.entries_for(config)
+    code = specialised(spec)
+    drop = tuple(sorted(code.unread))
+    layout = spec.memory(drop).layout
+    scalars = frozenset().union(*(struct.scalars for struct in program.structs))
+    printer = Printer(spec.name, precision, scalars, {entry.kernel.name: entry.name for entry in entries})
+    printed = printer.all(code.functions)
+    learned = _learned(memory, layout, program, precision, spec.name) if memory is not None else []
+    constants = printer.constants(code.functions)
+    tables = [
+        {
+            "name": f"{spec.name}_{name.lower()}",
+            "values": [number(v, precision) for v in node.constant.value(precision)],
+        }
+        for name, node in constants.items()
+        if isinstance(node.kind, Array)
+    ]
+    state_bytes = layout.ends[program.persistent[-1].__name__]
+    context = {
+        "name": spec.name,
+        "macro": printer.macro,
+        "guard": f"{printer.macro}_H",
+        "version": importlib.metadata.version("pykernel-mcu"),
+        "summary": _summary(spec),
+        "about": [comment(line) for line in _about(spec)],
+        "real": printer.real,
+        "real_bytes": precision.dtype.itemsize,
+        "capacities": spec.capacities,
+        "capacity_docs": CAPACITY_DOCS,
+        "state_bytes": state_bytes,
+        "ram_bytes": layout.nbytes,
+        "const_bytes": sum(len(t["values"]) for t in tables) * precision.dtype.itemsize
+        + sum(t["bytes"] for t in learned),
+        "config_hash": spec.hash,
+        "status_doc": comment(program.status.__doc__ or "").strip(),
+        "statuses": _statuses(program),
+        "slots": _slots(layout, program, printer),
+        "learned": learned,
+        "entries": [
+            {
+                "doc": "\n".join(comment_block(code.functions[e.kernel.name].doc)),
+                "declaration": printer.signature(code.functions[e.kernel.name]),
+            }
+            for e in entries
+        ],
+        "rehearsal": f"2 {printer.macro}_N_MAX + 32",
+        "guard_code": _primitive(
+            "guard.h",
+            printer,
+            {
+                "PK_REAL_BYTES": str(precision.dtype.itemsize),
+                "PK_REAL_MANT_DIG": f"{'FLT' if printer.real == 'float' else 'DBL'}_MANT_DIG",
+                "PK_REAL_DIGITS": str(precision.bits + 1),
+            },
+        ),
+        "parameters": _parameters(printer, code.functions, program, config),
+        "constants": [
+            {"name": name, "value": number(node.constant.value(precision), precision)}
+            for name, node in constants.items()
+            if node.kind is Real
+        ],
+        "tables": tables,
+        "primitives": [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
+        + [_primitive("crc32.h", printer)],
+        "functions": ["\n".join(lines) for lines in printed.values()],
+        "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
+        "selftest_hash": selftest_hash(spec, drop),
+        "broken_build": BROKEN_BUILD,
+        "twenty": number(20, precision),
+        "half": number(0.5, precision),
+        "zero": number(0, precision),
+        "input_scale": number(min(1.0, spec.input.limit), precision),
+        "label_scale": number(min(1.0, spec.label.limit), precision),
+    }
+    files = {
+        f"src/{spec.name}.h": _render("model.h", context),
+        f"src/{spec.name}.c": _render("model.c", context),
+        "examples/main.c": _render("main.c", context),
+        "CMakeLists.txt": _render("CMakeLists.txt", context),
+        "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
+        f"{spec.name}.toml": spec.to_toml(),
+    }
+    figures = {key: context[key] for key in ("name", "state_bytes", "ram_bytes", "const_bytes")} | {
+        "work_bytes": layout.nbytes - state_bytes,
+        "config_hash": f"{spec.hash:08x}",
+        "precision": str(precision),
+        "learned": bool(learned),
+        **{key.lower(): value for key, value in spec.capacities.items()},
+    }
+    manifest = {
+        "generator": f"pykernel {context['version']}",
+        "spec": spec.model_dump(mode="json"),
+        "figures": figures,
+        "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
+    }
+    files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
+    declarations = tuple(entry["declaration"] for entry in context["entries"])
+    return Project(spec, files, figures, drop, declarations, _render("replay.c", context))
+
+
+def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
+    """The known answer of NAME_selftest: the state's CRC after the rehearsal, computed by Numba."""
+    model = HostModel(spec, drop)
+    rehearse = spec.program.rehearse
+    lead = spec.program.arguments(rehearse, model.memory, model.config)
+    bind(rehearse, spec.real)(*lead, np.zeros(spec.dim, spec.real.dtype))
+    return state_hash(spec, model.memory)
+
+
+def state_hash(spec: Spec, memory: Memory) -> int:
+    """What NAME_hash returns."""
+    return zlib.crc32(memory.bytes[: memory.layout.ends[spec.program.persistent[-1].__name__]])
+
+
+# ------------------------------------------------------------------------------------------ template contexts
+
+
+def _summary(spec: Spec) -> str:
+    return f"an online kernel regression that learns within {spec.reduction.n_max} expansion vectors ({spec.reduction.technique})"
+
+
+def _about(spec: Spec) -> list[str]:
+    lines = []
+    if spec.input.columns:
+        lines += ["", "Inputs: " + ", ".join(f"x[{j}] {name}" for j, name in enumerate(spec.input.columns))]
+    if spec.label.column:
+        lines += [f"Label: {spec.label.column}"]
+    return lines
+
+
+def _statuses(program: Program) -> list[dict[str, Any]]:
+    docs = member_comments(program.status)
+    members = [{"name": m.name, "value": m.value, "doc": comment(docs.get(m.name, ""))} for m in program.status]
+    return [
+        *members,
+        {"name": "BROKEN_BUILD", "value": BROKEN_BUILD, "doc": "the self-test found other bits than the host's"},
+    ]
+
+
+def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
+    docs = {name: text for struct in program.structs for name, text in member_comments(struct).items()}
+    headings = {struct.__name__: comment((struct.__doc__ or "").strip().splitlines()[0]) for struct in program.structs}
+    slots, owner = [], None
+    for slot in layout.slots:
+        c_type = printer.type(slot.array.scalar)
+        extents = [printer.extent(e) for e in slot.array.extents]
+        shape = "" if slot.scalar else "".join(f"[{e}]" for e in extents)
+        slots.append(
+            {
+                "name": slot.name,
+                "declaration": f"{c_type} {slot.name}{shape}",
+                "doc": comment(docs.get(slot.name, ""))
+                if slot.struct
+                else "always zero: keeps the size a multiple of the largest member",
+                "heading": headings.get(slot.struct, "") if slot.struct and slot.struct != owner else "",
+                "offset": slot.offset,
+                "scalar": slot.scalar,
+                "shape": slot.shape,
+                "extents": extents,
+                "zero": number(0, printer.precision) if slot.array.scalar is Real else "0",
+            }
+        )
+        owner = slot.struct or owner
+    return slots
+
+
+def _parameters(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, str]]:
+    docs = member_comments(program.config)
+    result = []
+    for name in printer.parameters(functions):
+        value = getattr(config, name)
+        text = number(value, printer.precision) if program.config.fields[name] is Real else str(int(value))
+        result.append(
+            {"name": name.upper(), "value": text if value >= 0 else f"({text})", "doc": comment(docs.get(name, ""))}
+        )
+    return result
+
+
+def _learned(memory: Memory, layout: Layout, program: Program, precision: Precision, name: str) -> list[dict[str, Any]]:
+    persistent = {struct.__name__ for struct in program.persistent}
+    tables = []
+    for slot in layout.slots:
+        if slot.struct not in persistent:
+            continue
+        values = memory.field(slot.name).reshape(-1)
+        is_real = slot.array.scalar is Real
+        if not np.isfinite(values).all():
+            raise ValueError(f"{slot.name} holds values that are not finite")
+        tables.append(
+            {
+                "name": slot.name,
+                "type": ("float" if precision.dtype.itemsize == 4 else "double") if is_real else "int32_t",
+                "values": values,
+                "text": _rows([number(v, precision) if is_real else str(int(v)) for v in values]),
+                "scalar": slot.scalar,
+                "rows": slot.shape[0],
+                "columns": slot.shape[1] if len(slot.shape) == 2 else 0,
+                "bytes": slot.nbytes,
+            }
+        )
+    return tables
+
+
+def _rows(items: list[str], width: int = 100) -> str:
+    lines, line = [], ""
+    for item in items:
+        if line and len(line) + len(item) + 2 > width:
+            lines.append(line + ",")
+            line = item
+        else:
+            line = f"{line}, {item}" if line else item
+    return ",\n    ".join([part.rstrip(",") for part in lines] + [line])
+
+
+# --------------------------------------------------------------------------------------------------- templates
+
+
+def _package_text(package: str, name: str) -> str:
+    return importlib.resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _primitive(name: str, printer: Printer, values: Mapping[str, str] | None = None) -> str:
+    """One of runtime_c's files under the model's prefix."""
+    text = _package_text("pykernel.runtime_c", name)
+    for key, value in (values or {}).items():
+        text = text.replace(key, value)
+    return text.replace("pk_", f"{printer.prefix}_").replace("PK_", f"{printer.macro}_").rstrip()
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("pykernel.gen", "templates"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+def _render(template: str, context: Mapping[str, Any]) -> str:
+    return _environment().get_template(template).render(**context)

@@ -1,0 +1,90 @@
+"""Source text: a kernel's syntax tree and the comments around its statements."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import linecache
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+
+from pykernel.dialect import Kernel
+from pykernel.gen.ir import DialectError
+
+
+@dataclass(frozen=True)
+class Comment:
+    line: int
+    text: str
+    alone: bool  # on a line of its own
+
+
+@functools.cache
+def _module(file: Path) -> tuple[ast.Module, dict[int, Comment]]:
+    text = "".join(linecache.getlines(str(file)))
+    comments = {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            alone = not token.line[: token.start[1]].strip()
+            comments[token.start[0]] = Comment(token.start[0], token.string.lstrip("#:").strip(), alone)
+    return ast.parse(text), comments
+
+
+def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
+    """The function's syntax tree, with line numbers of its file, and its comments."""
+    tree, comments = _module(kernel.file)
+    first = kernel.function.__code__.co_firstlineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
+            if first in (node.lineno, *(d.lineno for d in node.decorator_list)):
+                return node, Comments(kernel.file, node, comments)
+    raise DialectError(kernel.file, first, f"the source of {kernel.name} is not there; define it with def, in a file")
+
+
+def member_comments(cls: type) -> dict[str, str]:
+    """The comments beside a class's members (an enumeration's or a struct's)."""
+    import inspect
+
+    tree, comments = _module(Path(inspect.getfile(cls)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+            found = {}
+            for item in node.body:
+                target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
+                comment = comments.get(getattr(item, "end_lineno", 0) or 0)
+                if isinstance(target, ast.Name) and comment:
+                    found[target.id] = comment.text
+            return found
+    return {}
+
+
+class Comments:
+    """Hands each comment to the statement it belongs to; those that would be lost are refused."""
+
+    def __init__(self, file: Path, node: ast.FunctionDef, comments: dict[int, Comment]) -> None:
+        self.file = file
+        first = node.body[0].lineno if node.body else node.lineno
+        self.left = {n: c for n, c in comments.items() if first <= n <= (node.end_lineno or first)}
+
+    def above(self, statement: ast.stmt) -> tuple[str, ...]:
+        """Comments on the lines just before a statement (blank lines may lie between)."""
+        found = []
+        n = statement.lineno - 1
+        while n in self.left and self.left[n].alone:
+            found.append(self.left.pop(n).text)
+            n -= 1
+        return tuple(reversed(found))
+
+    def beside(self, line: int) -> str:
+        """The comment at the end of a line of code."""
+        return self.left.pop(line).text if line in self.left and not self.left[line].alone else ""
+
+    def refuse_lost(self) -> None:
+        for line in sorted(self.left):
+            raise DialectError(
+                self.file,
+                line,
+                "this comment would be lost in C; put it on the line above a statement, or at the end of a one-line statement",
+            )

@@ -1,0 +1,315 @@
+"""Fold one model's choices into the code: branches decided, tables unrolled, whatever is then unused gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pykernel.dialect import Array, Bool, Index, Precision, Real
+from pykernel.gen.effects import effects
+from pykernel.gen.ir import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Do,
+    Element,
+    Expr,
+    Field,
+    For,
+    Function,
+    Functions,
+    If,
+    Leave,
+    Length,
+    Literal,
+    Local,
+    Member,
+    Named,
+    Parameter,
+    Return,
+    Statement,
+    Unary,
+    rewrite,
+    walk,
+)
+
+UNROLLED = 16
+"""Longest constant table whose loops are unrolled."""
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """The functions that remain, callees first, and the fields that none of them reads."""
+
+    functions: Functions
+    unread: frozenset[str]
+
+
+def specialise(
+    functions: Functions, roots: Iterable[str], choices: dict[str, Any], precision: Precision, fields: Iterable[str]
+) -> Specialised:
+    """``choices``: values of the configuration's integer fields; ``fields``: all fields of the model's structs."""
+    roots = list(roots)
+    passes: list[Callable[[Functions], Functions]] = [
+        lambda fs: {n: _fold(f, choices, precision) for n, f in fs.items()},
+        lambda fs: _inline_trivial(fs, roots),
+        lambda fs: _bind_constant_arguments(fs, roots),
+        _drop_empty_calls,
+        lambda fs: _drop_unread_fields(fs, fields),
+        lambda fs: {n: _drop_unused_locals(f, fs) for n, f in fs.items()},
+        lambda fs: _drop_unused_parameters(fs, roots),
+        lambda fs: _drop_unreachable(fs, roots),
+    ]
+    while True:
+        before = functions
+        for step in passes:
+            functions = step(functions)
+        if functions == before:
+            read = {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}
+            return Specialised(functions, frozenset(fields) - read)
+
+
+# ----------------------------------------------------------------------------------------------------- folding
+
+COMPARE = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
+    def change(node: Any) -> Any:
+        if isinstance(node, Parameter) and node.name in choices:
+            return Literal(
+                node.line, node.kind, bool(choices[node.name]) if node.kind is Bool else int(choices[node.name])
+            )
+        if isinstance(node, Length) and node.table is not None:
+            return Literal(node.line, Index, len(node.table.constant.value(precision)))
+        if isinstance(node, Element) and isinstance(node.array, Named) and isinstance(node.indices[0], Literal):
+            return Literal(node.line, Real, node.array.constant.value(precision)[node.indices[0].value])
+        if isinstance(node, Binary):
+            return _fold_binary(node)
+        if isinstance(node, Unary) and node.op == "not" and isinstance(node.operand, Literal):
+            return Literal(node.line, Bool, not node.operand.value)
+        if isinstance(node, Choice) and isinstance(node.condition, Literal):
+            return node.yes if node.condition.value else node.no
+        if isinstance(node, If):
+            if isinstance(node.condition, Literal):
+                taken = node.body if node.condition.value else node.orelse
+                # the comment above a decided `if` speaks for what remains of it
+                return (
+                    (replace(taken[0], above=node.above + taken[0].above), *taken[1:])
+                    if taken and node.above
+                    else taken
+                )
+            if not node.body and not node.orelse:
+                return ()
+            if not node.body:
+                return replace(node, condition=negated(node.condition), body=node.orelse, orelse=())
+        if isinstance(node, For):
+            if not node.body:
+                return ()
+            return _unroll(node)
+        return node
+
+    return replace(function, body=_cut(rewrite(function.body, change)))
+
+
+def negated(condition: Expr) -> Expr:
+    if isinstance(condition, Unary) and condition.op == "not":
+        return condition.operand
+    return Unary(condition.line, Bool, "not", condition)
+
+
+def _fold_binary(node: Binary) -> Expr:
+    left, right = node.left, node.right
+    values = [side.value if isinstance(side, (Literal, Member)) else None for side in (left, right)]
+    if node.op in COMPARE and None not in values and left.kind is Index:
+        return Literal(node.line, Bool, COMPARE[node.op](*map(int, values)))  # type: ignore[arg-type]
+    if node.op in ("and", "or"):
+        stop = node.op == "or"
+        if isinstance(left, Literal):
+            return left if left.value is stop else right
+        if isinstance(right, Literal) and right.value is not stop:
+            return left
+    return node
+
+
+def _unroll(loop: For) -> Any:
+    """Write out a loop over a short constant table (its bound was folded to a literal)."""
+    indexed = {
+        n.indices[0].name
+        for n in walk(loop.body)
+        if isinstance(n, Element) and isinstance(n.array, Named) and isinstance(n.indices[0], Local)
+    }
+    if loop.variable not in indexed or not isinstance(loop.start, Literal) or not isinstance(loop.stop, Literal):
+        return loop
+    turns = range(loop.start.value, loop.stop.value, loop.step)
+    if len(turns) > UNROLLED or any(
+        isinstance(n, Leave) or (isinstance(n, Assign) and n.declares) for n in walk(loop.body)
+    ):
+        return loop
+    written: list[Statement] = []
+    for turn in turns:
+        number = Literal(loop.line, Index, turn)
+        body = rewrite(
+            loop.body, lambda n, number=number: number if isinstance(n, Local) and n.name == loop.variable else n
+        )
+        if turn != turns[0]:
+            body = tuple(replace(statement, above=(), beside="") for statement in body)
+        written.extend(body)
+    return tuple(written)
+
+
+def _cut(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Drop what follows a return, break or continue."""
+    kept: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, If):
+            statement = replace(statement, body=_cut(statement.body), orelse=_cut(statement.orelse))
+        elif isinstance(statement, For):
+            statement = replace(statement, body=_cut(statement.body))
+        kept.append(statement)
+        if _leaves(statement):
+            break
+    return tuple(kept)
+
+
+def _leaves(statement: Statement) -> bool:
+    if isinstance(statement, If):
+        return (
+            bool(statement.body and statement.orelse) and _leaves(statement.body[-1]) and _leaves(statement.orelse[-1])
+        )
+    return isinstance(statement, (Return, Leave))
+
+
+# ------------------------------------------------------------------------------------------- between functions
+
+
+def _map_calls(functions: Functions, change: Callable[[Any], Any]) -> Functions:
+    return {name: replace(f, body=rewrite(f.body, change)) for name, f in functions.items()}
+
+
+def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
+    """Replace calls of functions that only return a parameter or a constant."""
+    trivial = {}
+    for name, f in functions.items():
+        if name not in roots and len(f.body) == 1 and isinstance(f.body[0], Return):
+            if isinstance(f.body[0].value, (Local, Literal, Parameter, Member)):
+                trivial[name] = (f.params, f.body[0].value)
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Call) and node.callee.name in trivial:
+            params, value = trivial[node.callee.name]
+            for (param, _), argument in zip(params, node.args, strict=True):
+                if isinstance(value, Local) and value.name == param:
+                    return argument
+            return value
+        return node
+
+    return _map_calls(functions, change)
+
+
+def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Functions:
+    """A parameter that always receives the same constant becomes that constant."""
+    received: dict[tuple[str, int], set[Expr | None]] = {}
+    for f in functions.values():
+        for node in walk(f.body):
+            if isinstance(node, Call):
+                for i, argument in enumerate(node.args):
+                    constant = replace(argument, line=0) if isinstance(argument, (Literal, Parameter, Named)) else None
+                    received.setdefault((node.callee.name, i), set()).add(constant)
+    changed = dict(functions)
+    for (name, i), values in received.items():
+        if name in functions and name not in roots and len(values) == 1 and None not in values:
+            (value,) = values
+            param, kind = functions[name].params[i]
+            if isinstance(kind, Array) or any(
+                isinstance(n, Assign) and isinstance(n.target, Local) and n.target.name == param
+                for n in walk(functions[name].body)
+            ):
+                continue
+            body = rewrite(
+                changed[name].body, lambda n, p=param, v=value: v if isinstance(n, Local) and n.name == p else n
+            )
+            changed[name] = replace(changed[name], body=body)
+    return changed
+
+
+def _drop_empty_calls(functions: Functions) -> Functions:
+    """Calls of procedures that do nothing."""
+    empty = {name for name, f in functions.items() if f.returns is None and not f.body}
+    return _map_calls(functions, lambda n: () if isinstance(n, Do) and n.call.callee.name in empty else n)
+
+
+def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Functions:
+    """Writes to fields that nothing reads."""
+    read = frozenset().union(*(e.reads for e in effects(functions).values()))
+    unread = frozenset(fields) - read
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Assign) and isinstance(node.target, Element):
+            array = node.target.array
+            if isinstance(array, Field) and array.name in unread:
+                return ()
+        return node
+
+    return _map_calls(functions, change)
+
+
+def _drop_unused_locals(function: Function, functions: Functions) -> Function:
+    """Assignments to locals that nothing reads, unless their value has an effect."""
+    writing = {name for name, e in effects(functions).items() if e.writes}
+    # `n = n + 1` does not make n used
+    used: set[str] = set()
+    for node in walk(function.body):
+        if isinstance(node, Assign) and isinstance(node.target, Local):
+            used |= {n.name for n in walk(node.value) if isinstance(n, Local) and n.name != node.target.name}
+        elif isinstance(node, Statement):
+            for value in vars(node).values():
+                if isinstance(value, Expr):
+                    used |= {n.name for n in walk(value) if isinstance(n, Local)}
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name not in used:
+            if not any(isinstance(n, Call) and n.callee.name in writing for n in walk(node.value)):
+                return ()
+        return node
+
+    return replace(function, body=rewrite(function.body, change))
+
+
+def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions:
+    unused: dict[str, list[int]] = {}
+    for name, f in functions.items():
+        names = {n.name for n in walk(f.body) if isinstance(n, Local)}
+        unused[name] = [i for i, (param, _) in enumerate(f.params) if param not in names and name not in roots]
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Call) and unused.get(node.callee.name):
+            return replace(node, args=tuple(a for i, a in enumerate(node.args) if i not in unused[node.callee.name]))
+        return node
+
+    changed = _map_calls(functions, change)
+    return {
+        name: replace(f, params=tuple(p for i, p in enumerate(f.params) if i not in unused[name]))
+        if unused[name]
+        else f
+        for name, f in changed.items()
+    }
+
+
+def _drop_unreachable(functions: Functions, roots: list[str]) -> Functions:
+    alive, todo = set(), list(roots)
+    while todo:
+        name = todo.pop()
+        if name not in alive and name in functions:
+            alive.add(name)
+            todo += [n.callee.name for n in walk(functions[name].body) if isinstance(n, Call)]
+    return {name: f for name, f in functions.items() if name in alive}

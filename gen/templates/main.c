@@ -1,0 +1,42 @@
+/* A first program around {{ name }}: replace sample() by your sensor.
+ *
+ * SPDX-License-Identifier: 0BSD
+ */
+#include "{{ name }}.h"
+
+#include <stdio.h>
+
+static {{ name }}_t model;
+
+/* Some inputs and what the model should learn from them. */
+static {{ real }} sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
+{
+    const {{ real }} phase = ({{ real }})(t % 20) / {{ twenty }};
+    for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
+        x[j] = phase * {{ input_scale }};
+    }
+    return (phase < {{ half }}) ? {{ label_scale }} : -{{ label_scale }};
+}
+
+int main(void)
+{
+    {{ real }} x[{{ macro }}_DIM];
+    if ({{ name }}_selftest(&model) != {{ macro }}_DONE) {
+        puts("this build does not compute the promised bits: look at the compiler's floating-point flags");
+        return 1;
+    }
+    {{ name }}_init(&model);
+    for (int32_t t = 0; t < 200; t++) {
+        const {{ real }} y = sample(t, x);
+        {{ real }} forecast = {{ zero }};
+        if ({{ name }}_predict(&model, x, &forecast) < 0) {
+            continue; /* an input is out of range */
+        }
+        const int32_t status = {{ name }}_update(&model, x, y);
+        if (t % 20 == 0) {
+            printf("%4d  forecast %9.4f  label %9.4f  status %d\n", (int)t, (double)forecast, (double)y, (int)status);
+        }
+    }
+    printf("%d bytes of RAM, model hash %08lx\n", (int)sizeof model, (unsigned long){{ name }}_hash(&model));
+    return 0;
+}

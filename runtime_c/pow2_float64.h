@@ -1,0 +1,7 @@
+/* 2^k, exactly, for -1022 <= k <= 1023: the exponent's bits. */
+static double pk_pow2(int32_t k)
+{
+    union { double value; uint64_t bits; } both;
+    both.bits = (uint64_t)(uint32_t)(k + 1023) << 52;
+    return both.value;
+}

@@ -1,0 +1,62 @@
+/* The square root of x >= 0, correctly rounded: the FPU's instruction, or one bit at a time where there is none.
+ * sqrtf() would do, but compilers link a library for its errno. */
+static float pk_sqrt(float x)
+{
+#if defined(__GNUC__) && defined(__SSE2__) && !defined(PK_NO_FPU)
+    float root;
+    __asm__ ("sqrtss %1, %0" : "=x" (root) : "x" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(PK_NO_FPU)
+    float root;
+    __asm__ ("fsqrt %s0, %s1" : "=w" (root) : "w" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && ((__ARM_FP & 4) != 0) && !defined(__SOFTFP__) && !defined(PK_NO_FPU)
+    float root;
+    __asm__ ("vsqrt.f32 %0, %1" : "=t" (root) : "t" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__riscv_flen) && (__riscv_flen >= 32) && !defined(PK_NO_FPU)
+    float root;
+    __asm__ ("fsqrt.s %0, %1" : "=f" (root) : "f" (x));
+    return root;
+#else
+    union { float value; uint32_t bits; } both;
+    uint32_t fraction;
+    uint32_t root = 0u;
+    uint32_t rest = 0u;
+    int32_t exponent;
+    both.value = x;
+    if ((both.bits == 0u) || (both.bits >= UINT32_C(0x7F800000))) {
+        return x; /* zero; infinite and negative values do not occur */
+    }
+    fraction = both.bits & UINT32_C(0x007FFFFF);
+    exponent = (int32_t)(both.bits >> 23) - 127;
+    if (exponent == -127) {
+        exponent = -126;
+        while ((fraction & UINT32_C(0x00800000)) == 0u) {
+            fraction <<= 1;
+            exponent--;
+        }
+    } else {
+        fraction |= UINT32_C(0x00800000);
+    }
+    if ((exponent & 1) != 0) {
+        fraction <<= 1;
+        exponent--;
+    }
+    /* 25 bits of the root of fraction 2^25: one more than the result holds */
+    for (int32_t i = 0; i < 25; i++) {
+        const uint32_t trial = (root << 2) | 1u;
+        rest = (rest << 2) | ((fraction >> 23) & 3u);
+        fraction = (fraction << 2) & UINT32_C(0x01FFFFFF);
+        root <<= 1;
+        if (rest >= trial) {
+            rest -= trial;
+            root |= 1u;
+        }
+    }
+    /* never half way: a root of so few digits would be exact */
+    root = (root >> 1) + (root & 1u);
+    both.bits = ((uint32_t)((exponent / 2) + 126) << 23) + root;
+    return both.value;
+#endif
+}

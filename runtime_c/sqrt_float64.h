@@ -1,0 +1,62 @@
+/* The square root of x >= 0, correctly rounded: the FPU's instruction, or one bit at a time where there is none.
+ * sqrt() would do, but compilers link a library for its errno. */
+static double pk_sqrt(double x)
+{
+#if defined(__GNUC__) && defined(__SSE2__) && !defined(PK_NO_FPU)
+    double root;
+    __asm__ ("sqrtsd %1, %0" : "=x" (root) : "x" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(PK_NO_FPU)
+    double root;
+    __asm__ ("fsqrt %d0, %d1" : "=w" (root) : "w" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && ((__ARM_FP & 8) != 0) && !defined(__SOFTFP__) && !defined(PK_NO_FPU)
+    double root;
+    __asm__ ("vsqrt.f64 %P0, %P1" : "=w" (root) : "w" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__riscv_flen) && (__riscv_flen >= 64) && !defined(PK_NO_FPU)
+    double root;
+    __asm__ ("fsqrt.d %0, %1" : "=f" (root) : "f" (x));
+    return root;
+#else
+    union { double value; uint64_t bits; } both;
+    uint64_t fraction;
+    uint64_t root = 0u;
+    uint64_t rest = 0u;
+    int32_t exponent;
+    both.value = x;
+    if ((both.bits == 0u) || (both.bits >= UINT64_C(0x7FF0000000000000))) {
+        return x; /* zero; infinite and negative values do not occur */
+    }
+    fraction = both.bits & UINT64_C(0x000FFFFFFFFFFFFF);
+    exponent = (int32_t)(both.bits >> 52) - 1023;
+    if (exponent == -1023) {
+        exponent = -1022;
+        while ((fraction & UINT64_C(0x0010000000000000)) == 0u) {
+            fraction <<= 1;
+            exponent--;
+        }
+    } else {
+        fraction |= UINT64_C(0x0010000000000000);
+    }
+    if ((exponent & 1) != 0) {
+        fraction <<= 1;
+        exponent--;
+    }
+    /* 54 bits of the root of fraction 2^54: one more than the result holds */
+    for (int32_t i = 0; i < 54; i++) {
+        const uint64_t trial = (root << 2) | 1u;
+        rest = (rest << 2) | ((fraction >> 52) & 3u);
+        fraction = (fraction << 2) & UINT64_C(0x003FFFFFFFFFFFFF);
+        root <<= 1;
+        if (rest >= trial) {
+            rest -= trial;
+            root |= 1u;
+        }
+    }
+    /* never half way: a root of so few digits would be exact */
+    root = (root >> 1) + (root & 1u);
+    both.bits = ((uint64_t)(uint32_t)((exponent / 2) + 1022) << 52) + root;
+    return both.value;
+#endif
+}
