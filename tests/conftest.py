@@ -1,0 +1,69 @@
+"""Options, hypothesis profiles and the one compilation that workers share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("default", max_examples=60, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("exhaustive", max_examples=1500, deadline=None, print_blob=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--exhaustive", action="store_true", help="run the full product instead of a covering selection")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "default")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--exhaustive"):
+        return
+    for item in items:
+        if "exhaustive" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="runs with --exhaustive"))
+
+
+@pytest.fixture(scope="session")
+def exhaustive(pytestconfig: pytest.Config) -> bool:
+    """Whether to check everything, for tests that scale."""
+    return bool(pytestconfig.getoption("--exhaustive"))
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One process at a time; without file locks (Windows) each worker simply compiles for itself."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """Compile the online program one worker after the other, so that the second finds the cache filled."""
+    import numpy as np
+
+    from pykernel.host import HostModel
+    from pykernel.spec import make_spec
+
+    base = tmp_path_factory.getbasetemp()
+    with _alone((base if worker_id == "master" else base.parent) / "compiling"):
+        for precision in ("float32", "float64"):
+            model = HostModel(
+                make_spec({"name": "m", "precision": precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}})
+            )
+            x, y = np.zeros((1, 1)), np.zeros(1)
+            model.learn(x, y)
+            model.run(x, y)
+            model.predict(x)
+            model.refresh()

@@ -1,0 +1,236 @@
+"""exp, sqrt and the other elementary functions: accuracy, order, and the same bits plain and jitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, entry, pow2, sqrt, truncate
+from pykernel.numerics import EXP_LOWEST, FLOOR_EXPONENT, exp_negative
+
+if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
+    pytest.skip("exact values are taken from a long double, which is a double here", allow_module_level=True)
+
+BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
+LN2 = np.log(np.longdouble(2))
+
+
+@numba.njit
+def _each(f, x, y):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        y[i] = f(x[i])
+
+
+def over(function: Callable, inputs: np.ndarray, result: Any = None) -> np.ndarray:
+    """A jitted function of one argument, for each element."""
+    outputs = np.empty(inputs.shape, result or inputs.dtype)
+    _each(function, inputs, outputs)
+    return outputs
+
+
+def plainly(k: Kernel, precision: Precision, inputs: np.ndarray, result: Any = None) -> np.ndarray:
+    function = bind(k, precision, jit=False)
+    take = int if inputs.dtype.kind == "i" else precision.real
+    return np.array([function(take(x)) for x in inputs], result or inputs.dtype)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def error_in_ulp(y: np.ndarray, x: np.ndarray, precision: Precision) -> np.ndarray:
+    exact = np.exp(x.astype(np.longdouble))
+    return np.abs((y - exact) / np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - precision.bits)).astype(float)
+
+
+def neighbours(centres: np.ndarray, each_side: int) -> np.ndarray:
+    """The numbers around each centre, in ascending bit patterns (for negative numbers: descending values)."""
+    integer = np.int32 if centres.dtype == np.float32 else np.int64
+    return (centres.view(integer)[:, None] + np.arange(-each_side, each_side + 1, dtype=integer)).view(centres.dtype)
+
+
+def switches(precision: Precision) -> np.ndarray:
+    """Where the exponent k of the result changes, and where the result becomes zero: near every (j + 1/2) ln 2."""
+    halves = np.arange(0, 2 * FLOOR_EXPONENT + 1) / np.longdouble(2)
+    return np.append(-(halves[1:] * LN2).astype(precision.dtype), precision.real(EXP_LOWEST.value(precision)))
+
+
+def special(precision: Precision) -> np.ndarray:
+    tiny = np.finfo(precision.dtype).smallest_subnormal
+    normal = np.finfo(precision.dtype).tiny
+    eps = np.finfo(precision.dtype).eps
+    largest = np.finfo(precision.dtype).max
+    values = [0.0, tiny, 2 * tiny, normal - tiny, normal, normal + tiny, eps / 4, eps / 2, eps, 2.0**-12, 0.5, 1, 2]
+    values += [41.5, 41.6, 42, 87, 88, 104, 709, 746, 2.0**31, 2.0**63, largest, np.inf]
+    return np.append(-np.array(values, precision.dtype), [precision.real(0), precision.real(np.nan)])
+
+
+# --------------------------------------------------------------------------------------------------------- exp
+
+
+@BOTH
+def test_exp_special_values(precision: Precision) -> None:
+    lowest = EXP_LOWEST.value(precision)
+    assert lowest == precision.real(-FLOOR_EXPONENT * LN2)
+    exp = bind(exp_negative, precision)
+    below = np.nextafter(lowest, precision.real(-np.inf))
+    for x in (below, precision.real(-1e4), precision.real(-np.inf), precision.real(np.nan)):
+        assert exp(x) == 0
+    # at the floor itself the result is 2^-60 but for the rounding of the floor
+    assert abs(float(exp(lowest)) * 2.0**60 - 1) < 64 * np.finfo(precision.dtype).eps
+    assert exp(precision.real(0)) == exp(precision.real(-0.0)) == 1
+    assert exp(-np.finfo(precision.dtype).smallest_subnormal) == 1
+
+
+@BOTH
+def test_exp_is_the_same_plain_and_jitted(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        special(precision),
+        neighbours(switches(precision), 2).ravel(),
+        -rng.uniform(0, 43, 4000).astype(precision.dtype),
+        -np.exp(rng.uniform(-90, 4, 4000)).astype(precision.dtype),
+    ])  # fmt: skip
+    assert same_bits(over(bind(exp_negative, precision), x), plainly(exp_negative, precision, x))
+
+
+@numba.njit
+def _scan(exp, first, last, stride):  # type: ignore[no-untyped-def]
+    """Over float32 bit patterns of one sign, hence descending values: (largest error in ulp, where, order broken,
+    results that are neither zero nor from 2^-60 to 1)."""
+    worst, where, disorder, astray = 0.0, first, 0, 0
+    previous = np.float32(2)
+    for bits in range(first, last + 1, stride):
+        x = np.uint32(bits).view(np.float32)
+        y = exp(x)
+        if not (y <= previous):
+            disorder += 1
+        previous = y
+        if x >= np.float32(-41.58883083359671856503):
+            exact = np.exp(np.float64(x))  # its own error is 2^-29 of a float32 ulp
+            error = abs(np.float64(y) - exact) / 2.0 ** (np.floor(np.log2(exact)) - 23)
+            if error > worst:
+                worst, where = error, bits
+            if not (0.8e-18 < y <= 1):
+                astray += 1
+        elif y != 0:
+            astray += 1
+    return worst, where, disorder, astray
+
+
+NEGATIVE_ZERO, NEGATIVE_INFINITY = 0x80000000, 0xFF800000
+
+
+def test_exp_float32_over_all_bit_patterns(exhaustive: bool) -> None:
+    """Every negative float32 (exhaustive: each one; else about a million spread over all)."""
+    exp = bind(exp_negative, FLOAT32)
+    stride = 1 if exhaustive else 2039
+    worst, where, disorder, astray = _scan(exp, NEGATIVE_ZERO, NEGATIVE_INFINITY, stride)
+    print(f"float32, every {stride}th bit pattern: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}")
+    assert worst <= 1 and not disorder and not astray
+    nans = np.concatenate([
+        np.arange(start, start + 0x7FFFFF, 1 if exhaustive else 4099, dtype=np.uint32) for start in (0x7F800001, 0xFF800001)
+    ]).view(np.float32)  # fmt: skip
+    assert not over(exp, nans).any()
+
+
+def test_exp_float32_around_each_switch() -> None:
+    exp = bind(exp_negative, FLOAT32)
+    for row in neighbours(switches(FLOAT32), 5000):
+        first, last = (int(end) for end in row.view(np.uint32)[[0, -1]])
+        worst, _, disorder, astray = _scan(exp, first, last, 1)
+        assert worst <= 1 and not disorder and not astray
+    # the end of the domain at 0: subnormals, and where 1 - eps is first reached
+    for end in (NEGATIVE_ZERO + 10_000, int(np.float32(-1e-7).view(np.uint32)) + 10_000):
+        worst, _, disorder, astray = _scan(exp, end - 10_000, end, 1)
+        assert worst <= 1 and not disorder and not astray
+
+
+def test_exp_float64_is_within_an_ulp(exhaustive: bool) -> None:
+    exp = bind(exp_negative, FLOAT64)
+    rng = np.random.default_rng(0)
+    worst, block = 0.0, 500_000
+    for turn in range(200 if exhaustive else 2):
+        # evenly over the domain, then evenly over its magnitudes
+        x = -rng.uniform(0, 41.5888, block) if turn % 2 else -np.exp(rng.uniform(-40, 3.7277, block))
+        worst = max(worst, float(error_in_ulp(over(exp, x), x, FLOAT64).max()))
+    print(f"float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    assert worst <= 1
+
+
+def test_exp_float64_around_each_switch() -> None:
+    exp = bind(exp_negative, FLOAT64)
+    for row in neighbours(switches(FLOAT64), 5000):
+        y = over(exp, row)
+        assert (np.diff(y) <= 0).all()  # the row descends
+        inside = row >= EXP_LOWEST.value(FLOAT64)
+        assert error_in_ulp(y[inside], row[inside], FLOAT64).max() <= 1
+        assert not y[~inside].any()
+
+
+# -------------------------------------------------------------------------------------------------- intrinsics
+
+
+@entry
+def square_root(x: Real) -> Real:  # type: ignore[valid-type]
+    return sqrt(x)
+
+
+@entry
+def magnitude(x: Real) -> Real:  # type: ignore[valid-type]
+    return absolute(x)
+
+
+def positive_patterns(precision: Precision, count: int) -> np.ndarray:
+    """Positive numbers spread evenly over bit patterns, subnormals and infinity included."""
+    top = int(np.array(np.inf, precision.dtype).view(precision.integer))
+    return (
+        np.append(np.linspace(0, top - 1, count).astype(precision.integer), [0, 1, 2, top])
+        .astype(precision.integer)
+        .view(precision.dtype)
+    )
+
+
+@BOTH
+def test_sqrt_is_correctly_rounded_everywhere_alike(precision: Precision) -> None:
+    x = positive_patterns(precision, 5000)
+    jitted = over(bind(square_root, precision), x)
+    assert same_bits(jitted, plainly(square_root, precision, x))
+    wide = np.longdouble if precision is FLOAT64 else np.float64
+    assert same_bits(jitted, np.sqrt(x.astype(wide)).astype(precision.dtype))
+    assert np.isnan(bind(square_root, precision)(precision.real(-1)))
+
+
+@BOTH
+def test_absolute(precision: Precision) -> None:
+    x = positive_patterns(precision, 5000)
+    for signed in (x, -x):
+        for run in (over(bind(magnitude, precision), signed), plainly(magnitude, precision, signed)):
+            assert same_bits(run, x)
+
+
+@BOTH
+def test_truncate_rounds_toward_zero(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    ends = np.nextafter(precision.real(2.0**31), precision.real(0))
+    x = np.append(rng.normal(0, 1e4, 2000), [0.0, -0.0, 0.5, -0.5, 0.999999, -0.999999, -1.0, ends, -ends]).astype(
+        precision.dtype
+    )
+    jitted = over(bind(truncate, precision), x, np.int64)
+    assert same_bits(jitted, plainly(truncate, precision, x, np.int64))
+    assert same_bits(jitted, np.trunc(x).astype(np.int64))
+
+
+@BOTH
+def test_pow2_over_all_normal_exponents(precision: Precision) -> None:
+    k = np.arange(1 - precision.bias, precision.bias + 1)
+    expected = np.ldexp(precision.real(1), k)
+    assert same_bits(over(bind(pow2, precision), k, precision.dtype), expected)
+    assert same_bits(plainly(pow2, precision, k, precision.dtype), expected)
+    for beyond in (-precision.bias, precision.bias + 1):
+        with pytest.raises(OverflowError):
+            bind(pow2, precision, jit=False)(beyond)
