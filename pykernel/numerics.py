@@ -3,7 +3,7 @@
 from pykernel.dialect import Constant, Real, kernel, pow2, real, truncate
 
 FLOOR_EXPONENT = 60
-"""Kernel values below 2**-60 are zero: no product of theirs with a stored number is subnormal."""
+"""Kernel values below 2**-60 are zero: beside the 1 of a vector with itself they are nothing in either precision."""
 
 EXP_LOWEST = Constant(-41.58883083359671856503)  # -FLOOR_EXPONENT ln 2
 LOG2_E = Constant(1.44269504088896340736)
