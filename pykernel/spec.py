@@ -196,19 +196,19 @@ class Spec(Section):
         if self.learning.eta * self.label.limit < 2.0**-100:
             refuse(
                 "[learning] eta",
-                f"is {self.learning.eta:g}, with which no label within the limit ({self.label.limit:g}) is learned; it must be larger",
+                f"is {self.learning.eta:g}; it must be larger, or no label up to {self.label.limit:g} is learned",
             )
         if self.gate >= 1:
             refuse(
                 "[reduction] gate",
-                f"is 2 ridge = {self.gate:g}, with which no sample would be stored; give a gate below 1, or a smaller ridge",
+                f"is 2 ridge = {self.gate:g}, with which no sample is stored; give a gate below 1, or a smaller ridge",
             )
         least = 1e-4 if narrow else 0.0
         if self.reduction.technique == "mklms":
             if self.reduction.ridge < least:
                 refuse(
                     "[reduction] ridge",
-                    f"is {self.reduction.ridge:g}; {self.precision} loses the Gram matrix below {least:g}",
+                    f"is {self.reduction.ridge:g}; it must be {least:g} or more for {self.precision}",
                 )
             if self.gate <= self.reduction.ridge:
                 refuse(
@@ -218,12 +218,13 @@ class Spec(Section):
             if self.gate < (1e-4 if narrow else 1e-12):
                 refuse(
                     "[reduction] gate",
-                    f"is {self.gate:g}; {self.precision} needs {1e-4 if narrow else 1e-12:g} at least",
+                    f"is {self.gate:g}; it must be {1e-4 if narrow else 1e-12:g} or more for {self.precision}",
                 )
         if self.state_bytes_bound > STATE_LIMIT:
             refuse(
                 "[reduction] n_max",
-                f"is {self.reduction.n_max}, which takes {self.state_bytes_bound:,} bytes; the most is {STATE_LIMIT:,}",
+                f"is {self.reduction.n_max}, which takes {self.state_bytes_bound:,} bytes; they must be at most "
+                f"{STATE_LIMIT:,}",
             )
         return self
 
@@ -314,23 +315,24 @@ class Spec(Section):
 
 def load_spec(path: str | Path) -> Spec:
     """Read a spec from a TOML file.  Raises UserError, one sentence, for whatever is wrong with it."""
-    path = Path(path)
+    where = str(path) if str(path).isprintable() else _shown(str(path))
+    help_ = "see `pykernel generate --help` for one that is"
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             content = tomllib.load(file)
     except FileNotFoundError:
         raise UserError(
-            f"{path}: there is no such file; a spec is a TOML file, see `pykernel generate --help`"
+            f"{where}: there is no such file; a spec is a TOML file, see `pykernel generate --help`"
         ) from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is not UTF-8 text from byte {error.start} on; save it as UTF-8") from None
+        raise UserError(f"{where}: is not UTF-8 text from byte {error.start} on; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: is not TOML: {error}") from None
+        raise UserError(f"{where}: is not TOML: {error}; {help_}") from None
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); give a TOML file that can") from None
+        raise UserError(f"{where}: cannot be read ({error.strerror}); give the path of a TOML file") from None
     except (ValueError, RecursionError):  # a number of thousands of digits, brackets without end, NUL in the path
-        raise UserError(f"{_shown(str(path))}: is not a spec; see `pykernel generate --help` for one") from None
-    return make_spec(content, str(path))
+        raise UserError(f"{where}: is not a spec; {help_}") from None
+    return make_spec(content, where)
 
 
 def make_spec(content: Mapping[str, Any], where: str = "spec") -> Spec:
@@ -377,7 +379,7 @@ def _plain(text: str) -> str:
         or text != text.strip()
         or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
     ):
-        raise ValueError(f"names {_shown(text)}; a column's name has 1 to 100 visible characters")
+        raise ValueError(f"names {_shown(text)}; a column's name must have 1 to 100 visible characters")
     return text
 
 

@@ -1,0 +1,263 @@
+"""The spec: what it refuses and how it says so, and that nothing else changes on the way."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pykernel.errors import UserError
+from pykernel.spec import DIM_LIMIT, Spec, load_spec, make_spec
+
+BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
+
+REMEDY = re.compile(
+    r"must|should|choose|did you mean|the keys are|is missing|give|leave|at most|at least|save|see |needs"
+)
+
+
+def merged(**sections: Any) -> dict[str, Any]:
+    return {**BASE, **sections}
+
+
+def refusal(content: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        make_spec(content, "flow.toml")
+    return str(caught.value)
+
+
+def assert_is_one_sentence(text: str, key: str) -> None:
+    assert text.startswith("flow.toml: ") and len(text) < 400
+    assert text.isprintable()  # one line, and nothing that a terminal would act on
+    assert key in text
+    assert REMEDY.search(text), text
+
+
+HOSTILE_NAMES = """../x a;b int flоw ﬂow Flow 1flow _flow a__b flow_ a/b a\\b a.c .. /etc/passwd a*/ " $(id) `id` class
+    int32_t uint8 std main pk math string con com1""".split()
+HOSTILE_NAMES += ["", " flow", "flow\n", "flow ", "a b", "a\0b", "a" * 300, "\u202ea", "\ud800"]
+
+NAN, INF = math.nan, math.inf
+
+
+def each(section: str | None, key: str, *values: Any, **others: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Changes that set one key, with other keys of its section, to values that are refused."""
+    if section is None:
+        return [(key, {key: value}) for value in values]
+    return [(key, {section: {**BASE.get(section, {}), **others, key: value}}) for value in values]
+
+
+INVALID: list[tuple[str, dict[str, Any]]] = [
+    *each(None, "name", *HOSTILE_NAMES, None, 3, True, ["a"], b"flow"),
+    *each(None, "precision", "float16", "double", "", None, 32),
+    *each("input", "dim", 0, -1, 1025, 1.0, "2", True),
+    *each("input", "dim", 3, columns=["a", "b"]),
+    *each(
+        "input", "columns", [], "ab", {"a": 1}, {"b", "a"}, [1], ["a", "a"], [""], [" a"], ["a\n"], ["a\0"], dim=None
+    ),
+    *each("input", "columns", ["\u202ea"], ["a" * 101], ["\ud800"], [str(i) for i in range(DIM_LIMIT + 1)], dim=None),
+    *each("input", "limit", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
+    *each("label", "limit", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
+    *each("label", "column", "", "a\nb", "\u2028", "\u200b", 3),
+    *each("kernel", "sigma", 0, -0.0, -1, NAN, INF, "1", None, True, 1e-300, 1e300, 10**400),
+    *each("learning", "eta", 0, -1, 2, NAN, INF, 1e-60, "0.5"),
+    *each("learning", "rho", -1e-9, NAN, INF, "0"),
+    *each("learning", "rho", 2.0, eta=0.5),
+    *each("reduction", "technique", "klms", "", "MKLMS", None, 3, "m*/"),
+    *each("reduction", "n_max", 0, -1, 10**9, 10**30, 4097, 1.5, "8", True, None, NAN),
+    *each("reduction", "ridge", -1, 1.1, 1e-5, NAN, "0"),
+    *each("reduction", "gate", -1, 1, 1.0, 1e-3, NAN, "0"),
+    *each("kernel", "sgma", 2.0),
+    *[(section, {section: v}) for section in BASE if section != "name" for v in (3, "x", None, [])],
+    *[(section, {section: v}) for section in ("label", "learning", "reduction") for v in (3, "x", None, [])],
+    ("column", {"input": {"columns": ["a", "b"]}, "label": {"column": "a"}}),
+    ("n_max", {"input": {"dim": 1024}, "reduction": {"n_max": 4096}, "precision": "float64"}),
+    ("gate", {"reduction": {"ridge": 0.5}}),
+    ("gate", {"reduction": {"technique": "nt", "ridge": 0.6}}),
+    ("gate", {"precision": "float64", "reduction": {"ridge": 0.0}}),
+    ("gate", {"precision": "float64", "reduction": {"ridge": 0.0, "gate": 1e-13}}),
+    ("sigma", {"kernel": {}}),
+    ("[input]", {"input": {}}),
+    ("kernl", {"kernl": {"sigma": 1.0}}),
+    ("a\\n\\x1b[31m", {"a\n\x1b[31m": 1}),
+]
+
+
+@pytest.mark.parametrize(("key", "change"), INVALID, ids=lambda value: ascii(value)[:60])
+def test_invalid_values_get_one_sentence_with_key_and_remedy(key: str, change: dict[str, Any]) -> None:
+    assert_is_one_sentence(refusal(merged(**change)), key)
+
+
+@pytest.mark.parametrize("missing", BASE)
+def test_what_is_missing_is_named(missing: str) -> None:
+    assert_is_one_sentence(refusal({k: v for k, v in BASE.items() if k != missing}), missing)
+
+
+def test_a_near_miss_of_a_key_is_recognised() -> None:
+    assert "did you mean 'sigma'" in refusal(merged(kernel={"sigma": 1.0, "sgima": 1.0}))
+    assert "did you mean 'reduction'" in refusal(merged(reducton={}))
+    assert "columns, dim, limit" in refusal(merged(input={"dim": 2, "xyz": 1}))
+
+
+@pytest.mark.parametrize("content", [
+    b"name = " + b"[" * 20_000,
+    b"name = " + b"1" * 5_000,
+    b'name = "\xff"',
+    b"name = 1\nname = 2",
+    b"\0",
+    b"name",
+    b"",
+    b"name = 2020-01-01",
+    b'name = "flow"\n[kernel]\nsigma = nan\n[input]\ndim = 1',
+    b'name = "flow"\n[kernel]\nsigma = 1e999\n[input]\ndim = 1',
+    b'name = "flow"\n[[kernel]]\nsigma = 1\n[input]\ndim = 1',
+], ids=lambda content: ascii(content[:20]))  # fmt: skip
+def test_files_that_are_no_specs(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "flow.toml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        load_spec(path)
+    assert_is_one_sentence(str(caught.value).replace(str(path), "flow.toml"), "")
+
+
+@pytest.mark.parametrize("path", ["", ".", "none.toml", "/dev/null/x", "a\0b", "a\nb", "x" * 5000])
+def test_paths_that_lead_nowhere(path: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_spec(path)
+    assert str(caught.value).isprintable() and REMEDY.search(str(caught.value))
+
+
+@given(st.text(max_size=40) | st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True))
+@example("a" * 31)
+@example("a" * 32)
+def test_any_text_as_name_is_an_identifier_or_refused(name: str) -> None:
+    try:
+        made = make_spec(merged(name=name), "flow.toml")
+    except UserError as error:
+        assert_is_one_sentence(str(error), "name")
+    else:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", made.name) and made.name == name and len(name) <= 31
+
+
+@given(
+    st.lists(
+        st.text(max_size=12) | st.text(st.characters(categories=["Cc", "Cf", "L", "P", "S", "Z"]), max_size=5),
+        max_size=4,
+    )
+)
+def test_any_text_as_column_is_visible_or_refused(columns: list[str]) -> None:
+    try:
+        made = make_spec(merged(input={"columns": columns}), "flow.toml")
+    except UserError as error:
+        assert_is_one_sentence(str(error), "columns")
+    else:
+        assert list(made.input.columns or ()) == columns and len(set(columns)) == len(columns) >= 1
+        assert all(name.isprintable() or "Z" in {c for c in map(_category, name)} for name in columns)
+        assert not any(_category(ch) in "CX" for name in columns for ch in name)
+
+
+def _category(ch: str) -> str:
+    """The first letter of the general category; line ends count as X."""
+    import unicodedata
+
+    return "X" if ch in "\n\r\u2028\u2029" else unicodedata.category(ch)[0]
+
+
+NUMBER = (
+    st.floats() | st.integers() | st.sampled_from([0.0, -0.0, 1e-320, 1e-45, 1e-19, 1e19, 1e155, 2.0**-20, 1 - 2**-53])
+)
+
+
+@st.composite
+def contents(draw: st.DrawFn) -> dict[str, Any]:
+    """Specs of which a good part is valid."""
+
+    def some(section: dict[str, st.SearchStrategy]) -> dict[str, Any]:
+        return {key: draw(value) for key, value in section.items() if draw(st.booleans())}
+
+    def number(low: float, high: float) -> st.SearchStrategy:
+        return NUMBER if draw(st.integers(0, 9)) == 9 else st.floats(low, high)
+
+    inputs = st.sampled_from([{"dim": 1}, {"dim": 3}, {"columns": ["a", "ü", "x\"\\'#"]}])
+    return {
+        "name": "flow",
+        "precision": draw(st.sampled_from(["float32", "float64"])),
+        "input": draw(inputs) | some({"limit": number(1e-6, 1e9)}),
+        "label": some({"limit": number(1e-6, 1e9), "column": st.sampled_from(["y", "a"])}),
+        "kernel": {"sigma": draw(number(1e-6, 1e6))},
+        "learning": some({"eta": number(1e-6, 1.9), "rho": number(0, 0.5)}),
+        "reduction": some({
+            "technique": st.sampled_from(["nt", "fklms", "mklms"]),
+            "n_max": st.integers(0, 40),
+            "ridge": number(1e-4, 0.1),
+            "gate": st.none() | number(0.1, 0.9),
+        }),
+    }  # fmt: skip
+
+
+@given(contents())
+def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, Any]) -> None:
+    try:
+        made = make_spec(content, "flow.toml")
+    except UserError as error:
+        assert_is_one_sentence(str(error), "")
+        return
+    assert make_spec(tomllib.loads(made.to_toml())) == made
+    assert make_spec(tomllib.loads(made.to_toml())).to_toml() == made.to_toml()
+    for name, value in made.config._asdict().items():
+        assert np.isfinite(value), name
+    config = made.config
+    # none of these may have been rounded away
+    assert config.gamma > 0 and config.eta > 0 and config.input_limit > 0 and config.label_limit > 0
+    assert config.alpha_limit > config.label_limit * 16
+    # a first sample is new enough to be stored
+    assert made.reduction.technique != "mklms" or config.kappa_least <= config.gate < config.ridge_diagonal
+    # the farthest pair within the limit still has a finite distance
+    reach = made.real.real(2) * config.input_limit
+    with np.errstate(over="raise"):
+        assert reach * reach * made.real.real(made.dim) < np.finfo(made.real.dtype).max
+    assert made.memory().layout.nbytes > 0
+
+
+def test_the_hash_changes_with_every_parameter() -> None:
+    full = make_spec(merged(input={"columns": ["a", "b"]}, label={"column": "y"}))
+    content = full.model_dump()
+    content["reduction"]["gate"] = 0.01
+    changes: list[tuple[str | None, str, Any]] = [
+        (None, "name", "other"),
+        (None, "precision", "float64"),
+        ("input", "columns", ["a", "c"]),
+        ("input", "limit", 5.0),
+        ("label", "column", "z"),
+        ("label", "limit", 5.0),
+        ("kernel", "sigma", 1.0 + 2**-52),
+        ("learning", "eta", 0.25),
+        ("learning", "rho", 1e-9),
+        ("reduction", "technique", "nt"),
+        ("reduction", "n_max", 33),
+        ("reduction", "ridge", 2e-3),
+        ("reduction", "gate", 0.02),
+    ]
+    fields = {(None, name) for name, f in Spec.model_fields.items() if name in ("name", "precision")}
+    fields |= {
+        (section, key) for section, f in Spec.model_fields.items() if section not in ("name", "precision")
+        for key in f.annotation.model_fields  # type: ignore[union-attr]
+    }  # fmt: skip
+    assert {(section, key) for section, key, _ in changes} == fields - {("input", "dim")}, (
+        "a parameter without a change here"
+    )
+    hashes = {make_spec(content).hash}
+    for section, key, value in changes:
+        changed = {**content, key: value} if section is None else {**content, section: {**content[section], key: value}}
+        hashes.add(make_spec(changed).hash)
+    assert len(hashes) == len(changes) + 1
+    assert all(0 <= each < 2**32 for each in hashes)
+    # written out or left out, a default is the same spec
+    assert make_spec(BASE).hash == make_spec(make_spec(BASE).model_dump()).hash
