@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,8 +33,8 @@ class CModel:
     ) -> None:
         self.spec, self.compiler, self.flags = project.spec, compiler, tuple(flags)
         self.memory: Memory = self.spec.memory(project.drop)
-        self._folder = tempfile.TemporaryDirectory(prefix="pykernel-")
-        folder = Path(self._folder.name)
+        folder = Path(tempfile.mkdtemp(prefix="pykernel-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         name = self.spec.name
         for path, text in project.files.items():
             if path.startswith("src/"):

@@ -32,14 +32,14 @@
 #define {{ macro }}_{{ p.name }} {{ p.value }}
 {% endfor -%}
 {% for t in tables %}
-static const {{ real }} {{ t.name }}[{{ t.values | length }}] {{ macro }}_CONST = {
-    {{ t.values | join(", ") }}
+static const {{ real }} {{ t.name }}[{{ t["values"] | length }}] {{ macro }}_CONST = {
+    {{ t["values"] | join(", ") }}
 };
 {% endfor %}
 {%- if learned %}
 /* What the model had learned when it was generated. */
 {% for t in learned -%}
-static const {{ t.type }} {{ name }}_learned_{{ t.name }}[{{ t.values | length }}] {{ macro }}_CONST = {
+static const {{ t.type }} {{ name }}_learned_{{ t.name }}[{{ t["values"] | length }}] {{ macro }}_CONST = {
     {{ t.text }}
 };
 {% endfor %}
