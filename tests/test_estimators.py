@@ -18,6 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from pykernel import BudgetedKernelRegressor, HostModel, estimators, load_spec
 from pykernel.errors import UserError
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 MODELS = [
     {},
     {"technique": "fklms", "precision": "float64"},
@@ -130,7 +132,7 @@ def test_scale_is_that_of_svr(stream):
 def test_scale_needs_samples_that_differ(x):
     with pytest.raises(
         ValueError,
-        match="these are (1 sample|50 equal samples); start with more, or give sigma",
+        match=r"these are (1 sample|50 equal samples); start with more, or give sigma",
     ):
         BudgetedKernelRegressor().partial_fit(x, np.ones(len(x)))
     BudgetedKernelRegressor(sigma=1.0).partial_fit(x, np.ones(len(x)))
@@ -264,7 +266,7 @@ def test_its_spec_makes_the_same_model_from_a_file(stream, tmp_path):
     host = HostModel(spec)
     host.learn(x, y)
     assert state(model) == bytes(host.memory.bytes)
-    with pytest.raises(UserError, match="^BudgetedKernelRegressor: name is 'int'"):
+    with pytest.raises(UserError, match=r"^BudgetedKernelRegressor: name is 'int'"):
         model.to_spec("int")
     with pytest.raises(NotFittedError):
         BudgetedKernelRegressor().to_spec("flow")
