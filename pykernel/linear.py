@@ -282,7 +282,7 @@ class LinearSpec:
         largest = WINDUP * (self.dim * self.input_limit) ** 2 * self.covariance / self.forgetting
         if largest > (1e36 if self.precision == "float32" else 1e300):
             raise UserError(
-                f"input_limit is {self.input_limit:g}; with covariance {self.covariance:g} x'P x overflows {self.precision}"
+                f"input_limit is {self.input_limit:g}, which with covariance {self.covariance:g} overflows {self.precision}"
             )
 
     @property

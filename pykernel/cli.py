@@ -1,0 +1,493 @@
+"""The command ``pykernel``.  Whatever takes long to import is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from pykernel.errors import CheckFailed, UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pykernel.streams import Simulation
+
+OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
+
+app = typer.Typer(
+    rich_markup_mode="markdown",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines, and nothing else.")]
+SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The model, a TOML file.", show_default=False)]
+
+
+@app.callback(invoke_without_command=True)
+def pykernel(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    """Kernel models that keep learning on a microcontroller, in fixed memory.
+
+    A model is written down in a spec, a small TOML file. Try it on recorded data, generate its C, and check that the C
+    computes what was simulated, to the byte:
+
+        pykernel demo                             see the whole way, on real data
+        pykernel simulate spec.toml data.csv      how well would this model learn?
+        pykernel generate spec.toml -o out/       the model as C, for a firmware
+        pykernel check spec.toml                  does the C do the same?
+
+    **Exit codes**: 0 done, 1 the check failed, 2 bad input (one sentence on standard error says what).
+    """
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"pykernel {installed('pykernel-mcu')}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+# ------------------------------------------------------------------------------------------------------------ demo
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the project and the plot go.")
+    ] = Path("pykernel-demo"),
+    n_max: Annotated[int, typer.Option("--n-max", metavar="N", help="The budget: most expansion vectors.")] = 32,
+    as_json: Json = False,
+) -> None:
+    """See the whole way, on a year of bike rentals.
+
+    Each hour's rentals are predicted, then learned, in a few kilobytes, beside what is trivial (the last hour, the same
+    hour yesterday) and beside linear models. Then the model's C is generated, compiled, fed the same year and compared
+    byte for byte. Less than a minute.
+
+        pykernel demo -o my-demo --n-max 16
+
+    **Columns**: *error* is the mean absolute error over the second half of the year, in rentals per hour; *state* is
+    the memory that the predictor needs on the device.
+
+    **Exit codes**: 0 done, 1 the C computes something else, 2 bad input.
+    """
+    from pykernel.demo import run_demo
+
+    with _progress(as_json) as show:
+        result = run_demo(out, n_max, show)
+    if as_json:
+        _print_json(result)
+    else:
+        _print_demo(result)
+    if not result["ok"]:
+        raise CheckFailed(_first_difference(result["check"]))
+
+
+def _print_demo(result: Mapping[str, Any]) -> None:
+    table = _table("predictor", "error", "state")
+    for row in result["accuracy"]:
+        style = "bold" if row is result["accuracy"][0] else ""
+        table.add_row(row["predictor"], f"{row['mae']:.1f}", _bytes(row["state_bytes"]), style=style)
+    _print(f"{result['rows']:,} hours of bike rentals, predicted and then learned", table)
+    _print_check(result["check"])
+    _print_sizes(result["sizes"])
+    print(f"plot      {result['plot'] or result['plot_note']}")
+    print(f"project   {result['project']}   (copy it into your firmware)")
+    print("\nnext:")
+    print(f"  pykernel simulate {_quoted(result['spec'])} {_quoted(result['data'])} --delay 24")
+    print(f"  pykernel generate {_quoted(result['spec'])} -o out/")
+
+
+# -------------------------------------------------------------------------------------------------------- simulate
+
+
+@app.command()
+def simulate(
+    spec_file: SpecFile,
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="A CSV file; - reads standard input.", show_default=False)
+    ],
+    delay: Annotated[int, typer.Option("--delay", metavar="K", help="Labels arrive K rows late.")] = 0,
+    refresh_every: Annotated[
+        int,
+        typer.Option("--refresh-every", metavar="N", help="Call the model's refresh after each N rows; 0 is never."),
+    ] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="CSV", help="Write each row's prediction.", show_default=False),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="PNG", help="Draw the errors over time.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Try a model on recorded data, as the device would learn from it.
+
+    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is comma-separated text,
+    of any length, whose first line names the columns; the spec says which are meant:
+
+        [input]
+        columns = ["temperature", "humidity"]
+
+        [label]
+        column = "rentals"
+
+    An empty label cell means that there is no label yet: the row is predicted, not learned.
+
+        pykernel simulate spec.toml data.csv --delay 24
+        pykernel simulate spec.toml data.csv -o predictions.csv --plot errors.png
+        zcat year.csv.gz | pykernel simulate spec.toml - --json
+
+    **Columns**: *MAE* is the mean absolute error, *RMSE* the root mean square error, in the label's unit, over the
+    whole stream and over its second half; *last label* predicts the last label known, *running mean* the mean of all
+    known, under the same delay. In the CSV written: row (from 0), prediction, label, and the status of what was learned
+    after that prediction (row - K).
+
+    **Exit codes**: 0 done, 2 bad input.
+    """
+    from pykernel.spec import load_spec
+    from pykernel.streams import HEADER, Simulation, prediction_lines, read_samples, whole_file
+
+    spec = load_spec(spec_file)
+    if spec.input.columns is None:
+        raise UserError(f'{spec_file}: [input] names no columns; add columns = ["…"], as in the header of the data')
+    if spec.label.column is None:
+        raise UserError(f'{spec_file}: [label] names no column; add column = "…", as in the header of the data')
+    for path in (output, plot):
+        if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):
+            raise UserError(f"{path}: is the data itself; write to another file")
+    if plot:
+        _need_matplotlib()
+    with contextlib.ExitStack() as stack:
+        name, file, size = _open(data, stack)
+        written = stack.enter_context(whole_file(output)) if output else None
+        simulation = Simulation(spec, delay, refresh_every)
+        show = stack.enter_context(_progress(as_json, size))
+        if written:
+            written.write(HEADER.encode())
+        for batch in read_samples(file, name, spec.input.columns, spec.label.column):
+            for steps in simulation.run(batch.x, batch.y):
+                if written:
+                    written.write(prediction_lines(steps, spec.program.status).encode())
+            show(batch.position, f"running {spec.name}")
+    report = simulation.report() | {"output": str(output) if output else None, "plot": str(plot) if plot else None}
+    if plot:
+        _plot_simulation(plot, simulation)
+    if as_json:
+        _print_json(report)
+    else:
+        _print_simulation(report)
+
+
+def _open(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | None]:
+    """Name, file and size (if it is known) of the data."""
+    if data == "-":
+        return "standard input", sys.stdin.buffer, None
+    try:
+        file = stack.enter_context(Path(data).open("rb"))  # noqa: SIM115
+    except FileNotFoundError:
+        raise UserError(f"{data}: there is no such file; give a CSV file, or - for standard input") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{data}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return data, file, os.fstat(file.fileno()).st_size or None
+
+
+def _need_matplotlib() -> None:
+    """Say so before the work, not after it."""
+    import importlib.util
+
+    from pykernel.errors import MissingExtra
+
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("--plot", "plot")
+
+
+def _plot_simulation(path: Path, simulation: Simulation) -> None:
+    from pykernel.plots import error_figure
+
+    rows, errors = simulation.errors.curve()
+    curves = dict(zip(simulation.errors.names, errors.T, strict=True))
+    label = simulation.spec.label.column
+    error_figure(
+        path, f"{simulation.spec.name}: error over time", rows, curves, f"mean absolute error ({label})", "row"
+    )
+
+
+def _print_simulation(report: Mapping[str, Any]) -> None:
+    table = _table("predictor", "MAE", "RMSE", "MAE, 2nd half", "RMSE, 2nd half")
+    parts = [report["all"], report["second_half"]]
+    for name in report["all"]["mae"]:
+        table.add_row(
+            name,
+            *(_number(part[kind][name]) for part in parts for kind in ("mae", "rmse")),
+            style="bold" if name == "model" else "",
+        )
+    late = f", labels {report['delay']:,} rows late" if report["delay"] else ""
+    _print(f"{report['name']}: {report['rows']:,} rows{late}", table)
+    what = _table("status", "samples")
+    for status, count in report["statuses"].items():
+        what.add_row(status.replace("_", " "), f"{count:,}")
+    for key, text in (
+        ("unlabelled", "no label yet"),
+        ("waiting", "label came too late to be learned"),
+        ("inputs_refused", "not predicted (input refused)"),
+    ):
+        if report[key]:
+            what.add_row(text, f"{report[key]:,}")
+    _print("what became of the samples", what)
+    if report["warning"]:
+        _warn(report["warning"])
+    for key in ("output", "plot"):
+        if report[key]:
+            print(f"{key}   {report[key]}")
+
+
+# -------------------------------------------------------------------------------------------------------- generate
+
+
+@app.command()
+def generate(
+    spec_file: SpecFile,
+    out: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the project goes.", show_default=False)
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that were changed by hand.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print a model as C: plain C99, without allocation, in a project that builds.
+
+        pykernel generate spec.toml -o out/
+
+    A spec says what the model sees and how it learns; everything else has a default:
+
+        name = "flow"
+
+        [input]
+        columns = ["temperature", "humidity"]
+
+        [kernel]
+        sigma = 1.5
+
+        [reduction]
+        n_max = 32
+
+    **Columns**: *state* is what the model has learned, *work* what an update needs besides; both are in one struct that
+    you own. *Constants* go to flash.
+
+    **Exit codes**: 0 done, 2 bad input (nothing is written then).
+    """
+    from pykernel.gen import generate as generate_project
+    from pykernel.spec import load_spec
+
+    made = generate_project(load_spec(spec_file), out, force=force)
+    if as_json:
+        _print_json({"project": str(made.folder), "files": [str(file) for file in made.files], "sizes": made.figures})
+        return
+    _print_sizes(made.figures)
+    for file in made.files:
+        print(file)
+
+
+# ----------------------------------------------------------------------------------------------------------- check
+
+
+@app.command()
+def check(
+    spec_file: SpecFile,
+    samples: Annotated[
+        int, typer.Option("--samples", metavar="N", help="How many random samples are learned.")
+    ] = 100_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the random samples.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check that the C computes what the host computes, to the byte.
+
+    The C is generated, compiled with each compiler found, without and with optimisation, and learns the same random
+    samples as the simulation: at scales from 1e-20 to 1e20, with repeats, constants, infinities and NaN among them.
+    Then the two models' whole memories are compared.
+
+        pykernel check spec.toml
+        pykernel check spec.toml --samples 1000000 --json
+
+    **Columns**: *equal* says whether the bytes are; *code* and *constants* are what the compiled C takes of flash.
+
+    **Exit codes**: 0 equal, 1 not equal, 2 bad input (or no compiler).
+    """
+    from pykernel.gen import check as run_check
+    from pykernel.spec import load_spec
+
+    spec = load_spec(spec_file)
+    if samples < 1:
+        raise UserError(f"samples is {samples}; it must be 1 or more")
+    if seed < 0:
+        raise UserError(f"seed is {seed}; it must be 0 or more")
+    with _progress(as_json) as show:
+        report = run_check(spec, samples=samples, seed=seed, progress=show)
+    if as_json:
+        _print_json({"ok": report.ok, "check": report.rows, "sizes": report.figures})
+    else:
+        _print_check(report.rows)
+        _print_sizes(report.figures)
+    if not report.ok:
+        raise CheckFailed(_first_difference(report.rows))
+
+
+def _first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
+    wrong = next(row for row in rows if not row["equal"])
+    return f"{wrong['compiler']} {wrong['flags']}: the C differs from the simulation: {wrong['first_difference']}"
+
+
+# ---------------------------------------------------------------------------------------------------- what is shown
+
+
+def _print_check(rows: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("compiler", "samples", "equal", "code", "constants", "state's hash")
+    for row in rows:
+        equal = "[green]yes[/]" if row["equal"] else "[bold red]NO[/]"
+        sizes = (_bytes(row.get("text_bytes")), _bytes(row.get("rodata_bytes")))
+        hashed = str(row.get("state_hash", ""))
+        table.add_row(f"{row['compiler']} {row['flags']}", f"{row['samples']:,}", equal, *sizes, hashed)
+    _print("the C's memory, byte for byte that of the simulation?", table)
+
+
+def _print_sizes(figures: Mapping[str, Any]) -> None:
+    table = _table("part", "size")
+    for key, text in (
+        ("state_bytes", "state (RAM)"),
+        ("work_bytes", "work (RAM)"),
+        ("const_bytes", "tables and trained values (flash)"),
+    ):
+        table.add_row(text, _bytes(figures[key]))
+    _print(f"{figures['name']} in memory", table)
+
+
+def _table(*columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left")
+    return table
+
+
+def _print(title: str, table: Table) -> None:
+    from rich.console import Console
+
+    console = Console()
+    # not as the table's own title, which would be broken to the table's width
+    console.print(title, style="bold", highlight=False, markup=False)
+    console.print(table)
+
+
+def _bytes(size: int | None) -> str:
+    return "" if size is None else f"{size:,} B"
+
+
+def _number(value: float | None) -> str:
+    return (
+        "-" if value is None else f"{value:.4g}" if value < 1e4 else f"{value:,.0f}" if value < 1e9 else f"{value:.3e}"
+    )
+
+
+def _quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(_finite(value), default=_plain, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars and paths, for json."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: null stands for them."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextlib.contextmanager
+def _progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float, str], None]]:
+    """A progress bar on standard error, if someone is watching: a function to tell how much is done, and what is next.
+
+    total: 1, or a number of bytes, or None if it is not known.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
+    if total != 1:
+        columns.insert(3, DownloadColumn())
+    with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda done, what: progress.update(task, completed=done, description=what)
+
+
+def _visible(text: str) -> str:
+    """Text on one line, without the control characters that a hostile name could hold."""
+    return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text)
+
+
+def _say(kind: str, text: str) -> None:
+    print(f"{kind}: {_visible(text)}", file=sys.stderr)
+
+
+def _warn(text: str) -> None:
+    _say("warning", text)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; exits with 0, 1 (check failed), 2 (bad input) or 130 (interrupted)."""
+    sys.exit(
+        _run(
+            lambda: app(
+                args=None if arguments is None else list(arguments), prog_name="pykernel", standalone_mode=False
+            )
+        )
+    )
+
+
+def _run(command: Callable[[], Any]) -> int:
+    try:
+        return command() or OK
+    except UserError as error:
+        _say("error", str(error))
+        return BAD_INPUT
+    except CheckFailed as error:
+        _say("error", str(error))
+        return FAILED
+    except UsageError as error:  # type: ignore[misc]
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "pykernel"
+        _say("error", f"{error.format_message().rstrip('.')}; see {where} --help")
+        return BAD_INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        _say("error", "interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except OSError as error:
+        _say("error", f"{error.filename or 'the system'}: {error.strerror or error}")
+        return BAD_INPUT
