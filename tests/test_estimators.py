@@ -170,6 +170,14 @@ def test_a_grid_over_a_pipeline(stream):
     assert search.score(100 * x, y) > 0.7
 
 
+def test_derived_limits_leave_room(stream):
+    x, y = stream
+    assert BudgetedKernelRegressor(sigma=0.5).fit(x, y / abs(y).max()).spec_.label.limit == 1e6
+    model = BudgetedKernelRegressor(sigma=0.5).fit(x, 1e9 * y)
+    assert model.spec_.label.limit == 1e6 * abs(1e9 * y).max() and model.spec_.input.limit == 0.5e6
+    assert model.status_counts_["REFUSED_LABEL"] == 0
+
+
 def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     x, y = stream
     model = BudgetedKernelRegressor(input_limit=10.0, label_limit=20.0).fit(x, y)

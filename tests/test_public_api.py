@@ -15,7 +15,6 @@ from pykernel import BudgetedKernelRegressor, gen
 from pykernel.errors import MissingExtra, UserError
 from pykernel.expansion import Expansion
 
-
 pytestmark = pytest.mark.usefixtures("compiled")
 
 
