@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pykernel.streams import Simulation
 
-OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
 UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
 
 app = typer.Typer(
@@ -353,7 +353,7 @@ def _first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _print_check(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = _table("compiler", "samples", "equal", "code", "constants", "state's hash")
+    table = _table("compiler", "samples", "equal", "code -Os", "constants", "state's hash")
     for row in rows:
         equal = "[green]yes[/]" if row["equal"] else "[bold red]NO[/]"
         sizes = (_bytes(row.get("text_bytes")), _bytes(row.get("rodata_bytes")))
@@ -470,7 +470,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(command: Callable[[], Any]) -> int:
     try:
-        return command() or OK
+        code = command() or OK
+        sys.stdout.flush()
+        return code
     except UserError as error:
         _say("error", str(error))
         return BAD_INPUT
@@ -485,9 +487,9 @@ def _run(command: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _say("error", "interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except (BrokenPipeError, SystemExit):  # the reader of our output has gone; rich then exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        return UNREAD
     except OSError as error:
         _say("error", f"{error.filename or 'the system'}: {error.strerror or error}")
         return BAD_INPUT

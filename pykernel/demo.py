@@ -78,19 +78,20 @@ def with_constant(x: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.ones(len(x))])
 
 
+def linear(features: np.ndarray, y: np.ndarray, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
+    """Forecasts of recursive least squares in float32, and its bytes of state."""
+    model = least_squares(features.shape[1], forgetting=forgetting)
+    return model.run(features, y)[0], model.memory.layout.ends["Linear"]
+
+
 def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
-    """What a model has to beat: name -> (forecasts, bytes of state in float32)."""
-
-    def linear(features: np.ndarray) -> tuple[np.ndarray, int]:
-        model = least_squares(features.shape[1], forgetting=FORGETTING)
-        return model.run(features, y)[0], model.memory.layout.ends["Linear"]
-
+    """What a model has to beat: name -> (forecasts, bytes of state)."""
     return {
         "last hour": (lagged(y, 1), 4),
         "same hour yesterday": (lagged(y, DAY), 4 * DAY),
         "running mean": (running_mean(y), 8),
-        "linear RLS": linear(with_constant(x)),
-        "quadratic RLS": linear(quadratic(x)),
+        "linear RLS": linear(with_constant(x), y),
+        "quadratic RLS": linear(quadratic(x), y),
     }
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
@@ -24,7 +24,6 @@ def ridge(x, y, penalty, forgetting):
     covariance=st.sampled_from([0.01, 1.0, 50.0]),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=60, deadline=None)
 def test_is_batch_ridge_regression(dim, samples, forgetting, covariance, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(samples, dim)), rng.normal(size=samples)
