@@ -12,7 +12,7 @@ import numpy as np
 from pykernel.dialect import Memory
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.compilers import Compiler, compiler, find_compilers
+from pykernel.gen.compilers import Compiler, compile_c, compiler, find_compilers
 from pykernel.gen.project import BROKEN_BUILD, Project, build, state_hash
 from pykernel.host import HostModel
 from pykernel.spec import Spec
@@ -135,14 +135,14 @@ class Reference:
                 model.call("refresh")
         return result
 
-    def compare(self, c: Compiler, level: str, **how: Any) -> dict[str, Any]:
+    def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
         """One build's row; ``how`` goes to CModel."""
         row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
         try:
-            device = CModel(self.project, c, (level,), **how)
+            device = CModel(self.project, c, (level, *extra), **how)
         except CheckFailed as error:
             return row | {"equal": False, "first_difference": str(error)}
-        row |= section_bytes(device.library.parent / f"{self.spec.name}.c", c)
+        row |= section_bytes(device.library.parent / f"{self.spec.name}.c", c, extra)
         if device.call("selftest") == BROKEN_BUILD:
             row |= {"selftest": "broken build"}
         else:
@@ -201,15 +201,13 @@ def differing_field(host: HostModel, device: CModel) -> str | None:
     return None
 
 
-def section_bytes(source: Path, c: Compiler) -> dict[str, int]:
+def section_bytes(source: Path, c: Compiler, extra: Sequence[str] = ()) -> dict[str, int]:
     """Bytes of code and of constants at -Os, for this machine's processor; empty where the object is not ELF."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
-    from pykernel.gen.compilers import compile_c
-
     target = source.with_suffix(".o")
-    compile_c(c, [source], target, ("-Os",), ("-c",))
+    compile_c(c, [source], target, (*extra, "-Os"), ("-c",))
     try:
         with target.open("rb") as file:
             sections = [(s.name, s["sh_size"]) for s in ELFFile(file).iter_sections()]

@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import importlib.resources
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -124,7 +125,7 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
         "ram_bytes": layout.nbytes,
         "const_bytes": sum(len(t["values"]) for t in tables) * precision.dtype.itemsize
         + sum(t["bytes"] for t in learned),
-        "config_hash": spec.hash,
+        "config_hash": 0,  # of what follows; below
         "status_doc": comment(program.status.__doc__ or "").strip(),
         "statuses": _statuses(program),
         "slots": _slots(layout, program, printer),
@@ -165,6 +166,7 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
         "input_scale": number(min(1.0, spec.input.limit), precision),
         "label_scale": number(min(1.0, spec.label.limit), precision),
     }
+    context["config_hash"] = _meaning_hash(context)
     files = {
         f"src/{spec.name}.h": _render("model.h", context),
         f"src/{spec.name}.c": _render("model.c", context),
@@ -175,7 +177,7 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
     }
     figures = {key: context[key] for key in ("name", "state_bytes", "ram_bytes", "const_bytes")} | {
         "work_bytes": layout.nbytes - state_bytes,
-        "config_hash": f"{spec.hash:08x}",
+        "config_hash": f"{context['config_hash']:08x}",
         "precision": str(precision),
         "learned": bool(learned),
         **{key.lower(): value for key, value in spec.capacities.items()},
@@ -203,6 +205,16 @@ def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """What NAME_hash returns."""
     return zlib.crc32(memory.bytes[: memory.layout.ends[spec.program.persistent[-1].__name__]])
+
+
+def _meaning_hash(context: Mapping[str, Any]) -> int:
+    """32 bits that change with whatever changes results or memory, and with nothing else: comments do not count."""
+    meaning = [context["real"], *(f"{name} {value}" for name, value in context["capacities"].items())]
+    meaning += [f"{p['name']} {p['value']}" for p in context["parameters"] + context["constants"]]
+    meaning += [f"{t['name']} {t['values']}" for t in context["tables"]]
+    meaning += [slot["declaration"] for slot in context["slots"]] + context["functions"]
+    code = re.sub(r"/\*.*?\*/|\s+", " ", "\n".join(meaning), flags=re.DOTALL)
+    return int.from_bytes(hashlib.sha256(code.encode()).digest()[:4], "little")
 
 
 # ------------------------------------------------------------------------------------------ template contexts

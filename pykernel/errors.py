@@ -1,7 +1,7 @@
 """What a user can do something about."""
 
 
-class UserError(Exception):
+class UserError(ValueError):
     """Bad input: one sentence that says what was wrong, where, and what would be right.  The command exits with 2."""
 
 

@@ -7,7 +7,20 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import Memory, bind
+from pykernel.errors import UserError
 from pykernel.spec import Spec
+
+
+def require_ieee() -> None:
+    """Refuse to compute where the processor's mode changes results: it is per process, and libraries do change it."""
+    smallest, one, tiny = np.finfo(np.float32).tiny, np.ones(1, np.float32), np.full(1, 2.0**-24, np.float32)
+    if (smallest * one * np.float32(0.5))[0] == 0:
+        raise UserError(
+            "this process rounds small numbers to zero, which changes results; a library built with -ffast-math was "
+            "loaded into it: start a process without that library"
+        )
+    if (one + tiny)[0] != 1 or (one + 3 * tiny)[0] == 1:
+        raise UserError("this process does not round to nearest, which changes results; restore the rounding mode")
 
 
 class HostModel:
@@ -18,6 +31,7 @@ class HostModel:
     """
 
     def __init__(self, spec: Spec, drop: tuple[str, ...] = (), jit: bool = True) -> None:
+        require_ieee()
         self.spec, self.jit = spec, jit
         self.config = spec.config
         self.memory: Memory = spec.memory(drop)
@@ -27,13 +41,15 @@ class HostModel:
         return bind(kernel, self.spec.real, self.jit)(*lead, *args)
 
     def _inputs(self, x: Any) -> np.ndarray:
-        x = np.array(x, self.spec.real.dtype, order="C", ndmin=2)
+        with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, too
+            x = np.array(x, self.spec.real.dtype, order="C", ndmin=2)
         if x.ndim != 2 or x.shape[1] != self.spec.dim:
             raise ValueError(f"inputs of shape {x.shape}; the model takes (samples, {self.spec.dim})")
         return x
 
     def _labels(self, y: Any, samples: int) -> np.ndarray:
-        y = np.array(y, self.spec.real.dtype, order="C", ndmin=1)
+        with np.errstate(over="ignore"):
+            y = np.array(y, self.spec.real.dtype, order="C", ndmin=1)
         if y.shape != (samples,):
             raise ValueError(f"labels of shape {y.shape} for {samples} samples")
         return y
@@ -57,6 +73,10 @@ class HostModel:
         """Predict each row from ``first`` on, then learn the row ``delay`` before it: (predictions, statuses)."""
         x = self._inputs(x)
         y = self._labels(y, len(x))
+        if not 0 <= first <= len(x) or delay < 0:
+            raise ValueError(
+                f"first {first}, delay {delay}; for {len(x)} rows first is from 0 to {len(x)}, delay 0 or more"
+            )
         predictions, statuses = np.zeros(len(x) - first, x.dtype), np.zeros(len(x) - first, np.int32)
         if len(predictions):
             self._call(self.spec.program.run_stream, x, y, first, delay, np.zeros(1, x.dtype), predictions, statuses)

@@ -1,0 +1,218 @@
+"""Bit equality: the host's state and the C's are the same bytes, after long streams, on every compiler at hand."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykernel.errors import UserError
+from pykernel.gen import build, check
+from pykernel.gen.check import Reference, differing_field, mixed_stream
+from pykernel.gen.binding import CModel
+from pykernel.gen.compilers import compile_c, compiler, find_compilers
+from pykernel.gen.project import state_hash
+from pykernel.host import HostModel
+from pykernel.spec import make_spec
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+TECHNIQUES = ("nt", "fklms", "mklms")
+PRECISIONS = ("float32", "float64")
+
+
+def spec_of(technique="mklms", precision="float32", dim=3, n_max=16, **sections):
+    return make_spec(
+        {
+            "name": "flow",
+            "precision": precision,
+            "input": {"dim": dim},
+            "kernel": {"sigma": 1.0},
+            "reduction": {"technique": technique, "n_max": n_max},
+        }
+        | sections
+    )
+
+
+def assert_equal(report):
+    assert report.ok, [(row["compiler"], row["flags"], row["first_difference"]) for row in report.rows]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_state_is_equal_after_100000_updates(technique, precision):
+    """All paths are taken: what is stored, replaced, absorbed, merged, discarded and refused."""
+    spec = spec_of(technique, precision, learning={"eta": 0.4, "rho": 0.002})
+    report = check(spec, samples=100_000, compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert {row["flags"] for row in report.rows} == {"-O0", "-O3"}
+    wanted = {"added", "replaced", "discarded", "absorbed", "merged", "refused_input", "refused_label"}
+    assert wanted <= set(report.statuses)
+    assert report.statuses["replaced"] > 1000
+
+
+@pytest.mark.parametrize("c", find_compilers()[1:], ids=str)
+@pytest.mark.parametrize(("technique", "precision"), [("fklms", "float64"), ("mklms", "float32")])
+def test_every_compiler_agrees(technique, precision, c):
+    assert_equal(check(spec_of(technique, precision), samples=20_000, compilers=[c.name]))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_the_full_product(technique, precision, c):
+    for dim, n_max in ((1, 1), (1, 24), (3, 2), (8, 33), (32, 8)):
+        for learning in ({"eta": 0.5}, {"eta": 1.9, "rho": 0.05}):
+            spec = spec_of(technique, precision, dim, n_max, learning=learning)
+            assert_equal(check(spec, levels=("-O0", "-O1", "-O2", "-O3", "-Os"), compilers=[c.name]))
+
+
+@settings(max_examples=12)
+@given(
+    technique=st.sampled_from(TECHNIQUES),
+    precision=st.sampled_from(PRECISIONS),
+    dim=st.integers(1, 6),
+    n_max=st.integers(1, 12),
+    sigma=st.floats(1e-3, 1e3),
+    eta=st.floats(0.01, 1.99),
+    rho=st.sampled_from([0.0, 1e-3, 0.3]),
+    ridge=st.floats(1e-4, 0.1),
+    limit=st.sampled_from([1.0, 1e6, 1e18]),
+    seed=st.integers(0, 99),
+)
+def test_any_configuration_is_equal(technique, precision, dim, n_max, sigma, eta, rho, ridge, limit, seed):
+    spec = make_spec(
+        {
+            "name": "m",
+            "precision": precision,
+            "input": {"dim": dim, "limit": limit},
+            "label": {"limit": limit},
+            "kernel": {"sigma": sigma},
+            "learning": {"eta": eta, "rho": rho},
+            "reduction": {"technique": technique, "n_max": n_max, "ridge": ridge},
+        }
+    )
+    assert_equal(check(spec, samples=3000, seed=seed, levels=("-O2",), compilers=[find_compilers()[0].name]))
+
+
+def test_a_fitted_model_and_a_stream_of_ones_own_are_checked():
+    spec = spec_of("mklms")
+    model = HostModel(spec)
+    x, y = mixed_stream(spec, 1000, seed=3)
+    model.run(x[:600], y[:600])
+    before = bytes(model.memory.bytes)
+    report = check(spec, model.memory, stream=(x[600:], y[600:]), levels=("-O1",), compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert report.figures["learned"] and report.rows[0]["samples"] == 400
+    assert bytes(model.memory.bytes) == before
+
+
+def test_one_changed_constant_is_caught_and_the_place_is_named():
+    """The last digit of one coefficient of exp's polynomial, and the tie rule: neither gets past."""
+    project = build(spec_of("mklms"))
+    reference = Reference(project, None, *mixed_stream(project.spec, 2000))
+    c = find_compilers()[0]
+
+    def other_exp(text):
+        changed = re.sub(r"0\.16666578f", "0.16666580f", text)
+        return changed
+
+    def other_tie(text):
+        return text.replace("if (distance < nearest_distance)", "if (distance <= nearest_distance)")
+
+    row = reference.compare(c, "-O1", patch=other_exp)
+    assert not row["equal"] and row["selftest"] == "broken build"
+    assert re.search(r"(update|prediction) \d+.*on the host, .* in C", row["first_difference"])
+    assert project.files["src/flow.c"] != other_tie(project.files["src/flow.c"])
+    # one flipped bit, anywhere
+    host, device = reference.fresh_host(), CModel(project, c, ("-O1",))
+    for model in (host, device):
+        model.run(reference.x[:300], reference.y[:300])
+    assert differing_field(host, device) is None
+    rng = np.random.default_rng(0)
+    for at in rng.integers(0, len(device.memory.bytes), 20):
+        device.memory.bytes[at] ^= 1 << int(rng.integers(0, 8))
+        assert differing_field(host, device) is not None
+        device.memory.bytes[at] = host.memory.bytes[at]
+    assert differing_field(host, device) is None
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_no_undefined_behaviour_and_no_byte_out_of_place(technique, precision, tmp_path):
+    """A stream through a program under the address and undefined-behaviour sanitizers; it ends with the host's hash."""
+    project = build(spec_of(technique, precision, learning={"rho": 0.01}))
+    x, y = mixed_stream(project.spec, 5000)
+    for name, text in project.files.items():
+        if name.startswith("src/"):
+            (tmp_path / name[4:]).write_text(text)
+    (tmp_path / "replay.c").write_text(project.replay)
+    x.tofile(tmp_path / "x")
+    y.tofile(tmp_path / "y")
+    real = "float" if precision == "float32" else "double"
+    (tmp_path / "main.c").write_text(f"""
+        #include "flow.h"
+        #include <stdio.h>
+        void flow_replay(flow_t *, int64_t, const {real} *, const {real} *, {real} *, int32_t *);
+        static {real} x[5000 * FLOW_DIM], y[5000], p[5000]; static int32_t s[5000]; static flow_t m;
+        int main(void) {{
+            FILE *a = fopen("x", "rb"), *b = fopen("y", "rb");
+            if (!a || !b || fread(x, sizeof x, 1, a) != 1 || fread(y, sizeof y, 1, b) != 1) return 1;
+            if (flow_selftest(&m) != FLOW_DONE) return 2;
+            flow_init(&m); flow_replay(&m, 5000, x, y, p, s);
+            printf("%08lx", (unsigned long)flow_hash(&m));
+            return 0;
+        }}""")
+    flags = ["-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+    words = ["gcc", "-std=c99", *flags, *(str(tmp_path / n) for n in ("main.c", "replay.c", "flow.c"))]
+    subprocess.run([*words, "-o", tmp_path / "run"], check=True)
+    run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr[-2000:]
+    host = HostModel(project.spec, project.drop)
+    host.run(x, y)
+    assert run.stdout == f"{state_hash(project.spec, host.memory):08x}"
+
+
+def test_the_compiler_is_cc_then_gcc_or_clang_then_zig(monkeypatch):
+    find_compilers.cache_clear()
+    first = find_compilers()[0]
+    monkeypatch.setenv("CC", " ".join([*first.command, "-DTWO=2"]))
+    find_compilers.cache_clear()
+    assert find_compilers()[0].command[-1] == "-DTWO=2" and len(find_compilers()) == 1
+    monkeypatch.setenv("CC", "no-such-compiler")
+    find_compilers.cache_clear()
+    with pytest.raises(UserError, match=r"\$CC is 'no-such-compiler', which does not run"):
+        find_compilers()
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    find_compilers.cache_clear()
+    try:
+        assert [c.name for c in find_compilers()] == ["zig"]
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        find_compilers.cache_clear()
+        with pytest.raises(UserError, match="install gcc or clang, or: pip install"):
+            find_compilers()
+    finally:
+        monkeypatch.undo()
+        find_compilers.cache_clear()
+    with pytest.raises(UserError, match="compiler 'cc65' was not found"):
+        compiler("cc65")
+
+
+def test_zig_alone_serves(tmp_path):
+    """The wheel compiles, links and loads where no other compiler is."""
+    pytest.importorskip("ziglang")
+    zig = compiler("zig")
+    (tmp_path / "a.c").write_text("int twice(int a);\nint twice(int a) { return 2 * a; }\n")
+    compile_c(zig, [tmp_path / "a.c"], tmp_path / "a.so")
+    assert (tmp_path / "a.so").stat().st_size > 0
+
+
+def test_bad_numbers_are_refused():
+    with pytest.raises(UserError, match="samples is 0"):
+        check(spec_of(), samples=0)

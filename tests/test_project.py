@@ -1,0 +1,378 @@
+"""The generated project: complete, clean under strict compilers, self-contained, safe to write, reproducible."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel.errors import CheckFailed, UserError
+from pykernel.gen import build, generate
+from pykernel.gen.binding import CModel
+from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers
+from pykernel.host import HostModel
+from pykernel.spec import make_spec
+
+TECHNIQUES = ("nt", "fklms", "mklms")
+PRECISIONS = ("float32", "float64")
+
+
+def spec_of(technique="mklms", precision="float32", name="flow", dim=3, n_max=8, rho=0.0, **sections):
+    return make_spec(
+        {
+            "name": name,
+            "precision": precision,
+            "input": {"dim": dim},
+            "kernel": {"sigma": 1.0},
+            "learning": {"rho": rho},
+            "reduction": {"technique": technique, "n_max": n_max},
+        }
+        | sections
+    )
+
+
+def learned(spec, samples=200):
+    model = HostModel(spec)
+    model.run(*mixed_stream(spec, samples))
+    return model.memory
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, tmp_path):
+    """Strict C99 with every compiler, fitted and fresh; nothing undefined but what compilers insert themselves."""
+    spec = spec_of(technique, precision, rho=0.1)
+    for folder, memory in ((tmp_path / "fresh", None), (tmp_path / "fitted", learned(spec))):
+        generate(spec, folder, memory)
+        for c in find_compilers():
+            for level in ("-O0", "-O3"):
+                target = folder / f"{c}{level}.o"
+                compile_c(c, [folder / "src" / "flow.c"], target, (level,), ("-c",))
+                main = [folder / "src" / "flow.c", folder / "examples" / "main.c"]
+                compile_c(c, main, folder / "run", (level, f"-I{folder / 'src'}"), ())
+                symbols = subprocess.run(["nm", target], capture_output=True, text=True, check=True).stdout.splitlines()
+                undefined = {line.split()[-1] for line in symbols if " U " in line}
+                assert undefined <= {"memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"}, (c, level, undefined)
+                # data: nothing that can change
+                assert not [line for line in symbols if re.search(r" [dDbBC] ", line)], (c, level)
+                external = {line.split()[-1] for line in symbols if " T " in line}
+                assert external and all(name.startswith("flow_") for name in external)
+        out = subprocess.run([folder / "run"], capture_output=True, text=True)
+        assert out.returncode == 0 and "model hash" in out.stdout, out.stdout
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_header_serves_cpp_and_models_live_side_by_side(tmp_path):
+    """Two models of different precision and technique in one C++ program, each learning its own stream."""
+    specs = (spec_of("mklms", "float32", "flow"), spec_of("fklms", "float64", "pressure", dim=2))
+    for spec in specs:
+        generate(spec, tmp_path / spec.name)
+    (tmp_path / "main.cpp").write_text("""
+        #include "flow.h"
+        #include "pressure.h"
+        #include <cstdio>
+        int main() {
+            static flow_t a; static pressure_t b, b2;
+            if (flow_selftest(&a) != FLOW_DONE || pressure_selftest(&b) != PRESSURE_DONE) return 1;
+            flow_init(&a); pressure_init(&b); pressure_init(&b2);
+            float x[FLOW_DIM] = {1, 2, 3}; double z[PRESSURE_DIM] = {0.5, 0.25};
+            if (flow_update(&a, x, 1.0f) != FLOW_ADDED || pressure_update(&b, z, 1.0) != PRESSURE_ADDED) return 2;
+            return a.n == 1 && b.n == 1 && b2.n == 0 ? 0 : 3;
+        }""")
+    objects = []
+    for spec in specs:
+        objects.append(tmp_path / f"{spec.name}.o")
+        compile_c(compiler("gcc"), [tmp_path / spec.name / "src" / f"{spec.name}.c"], objects[-1], (), ("-c",))
+    include = [f"-I{tmp_path / spec.name / 'src'}" for spec in specs]
+    words = ["g++", "-std=c++11", "-Wall", "-Wextra", "-pedantic", "-Werror", *include, tmp_path / "main.cpp", *objects]
+    subprocess.run([*words, "-o", tmp_path / "run"], check=True)
+    assert subprocess.run([tmp_path / "run"]).returncode == 0
+
+
+def test_same_spec_same_bytes_in_another_process(tmp_path):
+    spec = spec_of(input={"columns": ["a", "b", "c"]}, label={"column": "y"})
+    (tmp_path / "flow.toml").write_text(spec.to_toml())
+    code = "import sys; from pykernel.gen import generate; from pykernel.spec import load_spec; generate(load_spec(sys.argv[1]), sys.argv[2])"
+    for folder, seed in (("a", "1"), ("b", "2")):
+        subprocess.run(
+            [sys.executable, "-c", code, tmp_path / "flow.toml", tmp_path / folder],
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        )
+    files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*") if p.is_file())
+    assert {str(f) for f in files} == {
+        "CMakeLists.txt", "LICENSE", "examples/main.c", "flow.toml", "manifest.json", "src/flow.c", "src/flow.h",
+    }  # fmt: skip
+    for file in files:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
+
+
+def test_config_hash_changes_with_every_parameter_that_matters_and_with_no_name():
+    def hash_of(**sections):
+        return build(spec_of(**sections)).figures["config_hash"]
+
+    base = hash_of()
+    changed = [
+        hash_of(technique="nt"), hash_of(technique="fklms"), hash_of(precision="float64"), hash_of(dim=4), hash_of(n_max=9),
+        hash_of(rho=0.01), hash_of(kernel={"sigma": 1.5}), hash_of(learning={"eta": 0.25}),
+        hash_of(input={"dim": 3, "limit": 10.0}), hash_of(label={"limit": 10.0}),
+        hash_of(reduction={"technique": "mklms", "n_max": 8, "ridge": 2e-3}),
+        hash_of(reduction={"technique": "mklms", "n_max": 8, "gate": 3e-3}),
+    ]  # fmt: skip
+    assert len({base, *changed}) == len(changed) + 1
+    assert hash_of(input={"columns": ["a", "b", "c"]}) == base
+
+
+def test_sizes_in_the_header_are_what_the_technique_needs():
+    """FKLMS: N (DIM + 1) reals and the count; MKLMS adds the N x N factor; NT works with two scalars."""
+    n, dim = 16, 5
+    sizes = {t: build(spec_of(t, n_max=n, dim=dim)).figures for t in TECHNIQUES}
+    assert sizes["fklms"]["state_bytes"] == sizes["nt"]["state_bytes"] == 4 * (n * (dim + 1) + 1)
+    assert sizes["mklms"]["state_bytes"] == 4 * (n * (dim + 1) + n * n + 1)
+    assert sizes["nt"]["work_bytes"] == 8
+    assert sizes["fklms"]["work_bytes"] <= 4 * (4 * n + 2)
+    assert sizes["mklms"]["work_bytes"] <= 4 * (4 * n + 3)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_fitted_model_starts_from_what_it_learned(precision):
+    spec = spec_of("mklms", precision)
+    memory = learned(spec)
+    device = CModel(build(spec, memory), find_compilers()[0])
+    for field in ("v", "alpha", "m", "n"):
+        assert device.memory.field(field).tobytes() == memory.field(field).tobytes()
+    x, y = mixed_stream(spec, 500, seed=1)
+    host = HostModel(spec, build(spec).drop)
+    host.memory.copy_from(memory)
+    predictions, statuses = host.run(x, y)
+    _, found = device.run(x, y)
+    assert statuses.tobytes() == found.tobytes()
+    assert host.memory.field("alpha").tobytes() == device.memory.field("alpha").tobytes()
+    device.call("reset")
+    assert not any(device.memory.bytes)
+
+
+# -------------------------------------------------------------------------------- the code protects itself
+
+
+def has_fma():
+    try:
+        return " fma " in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+
+
+needs_gcc_fma = pytest.mark.skipif(not (shutil.which("gcc") and has_fma()), reason="needs gcc and a processor with FMA")
+CONTRACTING = ("-O3", "-march=native", "-ffp-contract=fast")
+
+
+def unguarded(text):
+    """The generated C without its pragmas and #errors, as a careless port would have it."""
+    text = re.sub(r"^#pragma.*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"^#error.*$", "", text, flags=re.MULTILINE)
+
+
+@needs_gcc_fma
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_contraction_is_off_even_where_flags_ask_for_it_and_caught_where_it_is_not(technique):
+    spec = spec_of(technique, n_max=12)
+    reference = Reference(build(spec), None, *mixed_stream(spec, 4000))
+    gcc = compiler("gcc")
+    for flags in (CONTRACTING, ("-O3", "-march=native", "-std=gnu99")):
+        device = CModel(reference.project, gcc, flags)
+        assert device.call("selftest") == 0
+        device.call("init")
+        for part in reference._parts():
+            reference._advance(device, part)
+        assert device.memory.bytes == reference.model.memory.bytes
+    # the standard pragma alone is ignored by GCC: without its own one, results change, and both checks see it
+    standard_only = lambda text: text.replace('#pragma GCC optimize ("fp-contract=off")', "#pragma STDC FP_CONTRACT OFF")  # noqa: E731
+    device = CModel(reference.project, gcc, (*CONTRACTING, "-Wno-unknown-pragmas"), patch=standard_only)
+    assert device.call("selftest") == -100
+    row = reference.compare(gcc, "-O3", extra=CONTRACTING + ("-Wno-unknown-pragmas",), patch=standard_only)
+    assert not row["equal"] and row["selftest"] == "broken build"
+    assert re.search(r"(update|prediction) \d+", row["first_difference"])
+
+
+@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-ffinite-math-only"])
+def test_fast_math_does_not_compile(c, flag, tmp_path):
+    generate(spec_of(), tmp_path)
+    try:
+        compile_c(c, [tmp_path / "src" / "flow.c"], tmp_path / "flow.o", (flag,), ("-c",))
+    except CheckFailed as error:
+        assert "fast" in str(error)
+    else:
+        # zig takes -Ofast for its own "release fast", which keeps IEEE arithmetic
+        assert (c.name, flag) == ("zig", "-Ofast")
+
+
+@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_fast_math_without_the_guard_is_caught_by_the_selftest(c, technique, tmp_path):
+    """In a process of its own: loading such code would set this one to flush small numbers to zero."""
+    generate(spec_of(technique), tmp_path)
+    source = tmp_path / "src" / "flow.c"
+    source.write_text(unguarded(source.read_text()))
+    include = f"-I{tmp_path / 'src'}"
+    compile_c(c, [source, tmp_path / "examples" / "main.c"], tmp_path / "run", ("-O3", "-ffast-math", include), ())
+    run = subprocess.run([tmp_path / "run"], capture_output=True, text=True)
+    assert run.returncode == 1 and "does not compute the promised bits" in run.stdout
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_a_process_that_flushes_to_zero_is_refused(tmp_path):
+    (tmp_path / "empty.c").write_text("int nothing(void); int nothing(void) { return 0; }\n")
+    words = ["gcc", "-shared", "-fPIC", "-ffast-math", tmp_path / "empty.c", "-o", tmp_path / "fast.so"]
+    subprocess.run(words, check=True)
+    code = "import ctypes, sys; from pykernel.host import require_ieee; require_ieee(); ctypes.CDLL(sys.argv[1]); require_ieee()"
+    run = subprocess.run([sys.executable, "-c", code, tmp_path / "fast.so"], capture_output=True, text=True)
+    assert "rounds small numbers to zero" in run.stderr or "-ffast-math" not in gcc_specs()
+
+
+def gcc_specs():
+    return subprocess.run(["gcc", "-dumpspecs"], capture_output=True, text=True).stdout
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_excess_precision_does_not_compile():
+    with pytest.raises(CheckFailed, match="excess precision"):
+        CModel(build(spec_of()), compiler("gcc"), ("-mfpmath=387",))
+
+
+def test_selftest_sees_another_rounding_mode_and_flushing_to_zero(tmp_path):
+    """Changed MXCSR: rounding toward zero (bits 13-14), flush to zero and denormals are zero (bits 15 and 6)."""
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    generate(spec_of(), tmp_path)
+    (tmp_path / "main.c").write_text("""
+        #include "src/flow.h"
+        #include <stdlib.h>
+        #include <xmmintrin.h>
+        static flow_t m;
+        int main(int argc, char **argv) {
+            _mm_setcsr(_mm_getcsr() | (unsigned)atoi(argv[argc - 1]));
+            return flow_selftest(&m) == FLOW_DONE ? 0 : 1;
+        }""")
+    words = ["gcc", "-std=c99", "-O2", tmp_path / "src" / "flow.c", tmp_path / "main.c", "-o", tmp_path / "run"]
+    subprocess.run(words, check=True)
+    results = {bits: subprocess.run([tmp_path / "run", str(bits)]).returncode for bits in (0, 0x6000, 0x8000, 0x40)}
+    assert results == {0: 0, 0x6000: 1, 0x8000: 1, 0x40: 1}
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_integer_square_root_equals_the_processors(precision, tmp_path):
+    """Where there is no FPU: correctly rounded too, over a stride through all values and all powers of two around."""
+    generate(spec_of("mklms", precision), tmp_path)
+    source = (tmp_path / "src" / "flow.c").read_text()
+    soft = re.search(r"/\* The square root.*?\n}\n", source, re.DOTALL)[0].replace("flow_sqrt", "soft_sqrt")
+    real, bits = ("float", "uint32_t") if precision == "float32" else ("double", "uint64_t")
+    step = "1009u" if precision == "float32" else "4611686018427387ull"
+    last = "0x7F800000u" if precision == "float32" else "0x7FF0000000000000ull"
+    (tmp_path / "sqrt.c").write_text(
+        f"#include <math.h>\n#include <stdint.h>\n#define FLOW_NO_FPU\n{soft}"
+        f"static int differ({bits} b) {{ union {{ {real} v; {bits} b; }} x, r, s; x.b = b; r.v = ({real})sqrt{'f' if real == 'float' else ''}(x.v);"
+        f" s.v = soft_sqrt(x.v); return r.b != s.b; }}\n"
+        f"int main(void) {{ for ({bits} b = 0; b < {last} - {step}; b += {step}) if (differ(b)) return 1;\n"
+        f" for (int e = 1; e < {254 if real == 'float' else 2046}; e++) for (int d = -40; d <= 40; d++)"
+        f" if (differ((({bits})e << {23 if real == 'float' else 52}) + ({bits})d)) return 2; return 0; }}"
+    )
+    subprocess.run(["gcc", "-O2", tmp_path / "sqrt.c", "-o", tmp_path / "run", "-lm"], check=True)
+    assert subprocess.run([tmp_path / "run"]).returncode == 0
+
+
+# ------------------------------------------------------------------------------------------ writing the files
+
+
+def tree(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and not p.is_symlink()}
+
+
+def test_regenerating_replaces_its_own_files_and_keeps_edited_ones(tmp_path):
+    out = tmp_path / "out"
+    generate(spec_of(), out)
+    generate(spec_of(n_max=9), out)
+    assert "FLOW_N_MAX 9" in (out / "src" / "flow.h").read_text()
+    (out / "examples" / "main.c").write_text("int main(void) { return 0; } /* mine */\n")
+    before = tree(out)
+    with pytest.raises(UserError, match=r"main\.c: was changed by hand"):
+        generate(spec_of(n_max=10), out)
+    assert tree(out) == before
+    generate(spec_of(n_max=10), out, force=True)
+    assert "mine" not in (out / "examples" / "main.c").read_text()
+
+
+def test_nothing_is_written_through_links_or_over_strangers(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for trap in ("src", "src/flow.c", "manifest.json"):
+        out = tmp_path / trap.replace("/", "_")
+        (out / trap).parent.mkdir(parents=True)
+        (out / trap).symlink_to(elsewhere if trap == "src" else elsewhere / "stolen")
+        for force in (False, True):
+            with pytest.raises(UserError, match="is a link"):
+                generate(spec_of(), out, force=force)
+        assert not list(elsewhere.iterdir()) and not tree(out)
+    out = tmp_path / "strange"
+    out.mkdir()
+    (out / "CMakeLists.txt").write_text("project(mine)\n")
+    with pytest.raises(UserError, match=r"CMakeLists\.txt: was changed by hand or is not pykernel's"):
+        generate(spec_of(), out)
+    assert tree(out) == {"CMakeLists.txt": b"project(mine)\n"}
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is a file"):
+        generate(spec_of(), tmp_path / "file")
+
+
+def test_text_from_a_spec_cannot_leave_a_comment_or_a_string(tmp_path):
+    hostile = ['*/ int x; /*', 'a\\', '??/', '"; system("x"); "', "${HOME}", "{{ 7*7 }}", "#include <x>", "a'b"]
+    spec = spec_of(input={"columns": hostile}, label={"column": "*/ y"})
+    generate(spec, tmp_path)
+    for c in find_compilers():
+        compile_c(c, [tmp_path / "src" / "flow.c"], tmp_path / "x.o", (), ("-c",))
+    header = (tmp_path / "src" / "flow.h").read_text()
+    assert "49" not in header.split("#ifndef")[0] and "* / int x; / *" in header
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["spec"]["input"]["columns"] == hostile
+    # an odd number of tokens in a comment would show as code
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    assert "system" not in code and "int x" not in code
+
+
+def test_generated_files_say_their_licence(tmp_path):
+    generate(spec_of(), tmp_path)
+    for file in ("src/flow.h", "src/flow.c", "examples/main.c", "CMakeLists.txt"):
+        assert "SPDX-License-Identifier: 0BSD" in (tmp_path / file).read_text(), file
+    assert "0BSD" in (tmp_path / "LICENSE").read_text()
+
+
+def test_strict_flags_are_those_of_the_promise():
+    assert {"-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Wvla", "-Werror"} <= set(STRICT)
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
+def test_cmake_project_builds_and_runs(tmp_path):
+    generate(spec_of(), tmp_path / "out")
+    build_folder = tmp_path / "build"
+    subprocess.run(["cmake", "-S", tmp_path / "out", "-B", build_folder], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build_folder], check=True, capture_output=True)
+    assert subprocess.run([build_folder / "flow_example"], capture_output=True).returncode == 0
+
+
+def test_memory_and_numpy_agree_on_every_offset():
+    """The C asserts offsets at compile time; here NumPy's are the same ones."""
+    for technique in TECHNIQUES:
+        for precision in PRECISIONS:
+            project = build(spec_of(technique, precision, n_max=5))
+            dtype = project.spec.memory(project.drop).buffer.dtype
+            asserted = dict(re.findall(r"offsetof\(flow_t, (\w+)\) == (\d+)u", project.files["src/flow.c"]))
+            assert {name: int(offset) for name, offset in asserted.items()} == {
+                name: dtype.fields[name][1] for name in dtype.names
+            }
+            assert dtype.itemsize == project.figures["ram_bytes"] and dtype.itemsize % np.dtype(precision).itemsize == 0
