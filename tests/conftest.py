@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("default", max_examples=60, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("default", max_examples=150, deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("exhaustive", max_examples=1500, deadline=None, print_blob=True)
 
 

@@ -17,8 +17,9 @@ TINY = 2.0**-100
 
 
 def kernel(a: np.ndarray, b: np.ndarray, sigma: float) -> float:
-    """Eq. 15."""
-    return float(np.exp(-np.sum((a - b) ** 2) / (2 * sigma**2)))
+    """Eq. 15, and nothing below 2^-60."""
+    k = float(np.exp(-np.sum((a - b) ** 2) / (2 * sigma**2)))
+    return k if k >= 2.0**-60 else 0.0
 
 
 def gram(v: list[np.ndarray], sigma: float) -> np.ndarray:

@@ -86,7 +86,7 @@ def problems(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
         limit=draw(st.sampled_from([1e6, 1e6, 1.0])),
     )
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    samples = draw(st.integers(1, 60))
+    samples = draw(st.integers(15, 60))
     x = rng.uniform(-2, 2, (samples, dim))
     if draw(st.booleans()):
         x = np.round(4 * x) / 4  # equal distances, repeats
