@@ -271,6 +271,8 @@ class LinearSpec:
     def __post_init__(self) -> None:
         if self.dim < 1:
             raise UserError(f"dim is {self.dim}; a linear model has at least one input")
+        if self.precision not in PRECISIONS:
+            raise UserError(f"precision is {self.precision!r}; it must be one of {', '.join(PRECISIONS)}")
         if not 0.5 < self.forgetting <= 1:
             raise UserError(
                 f"forgetting is {self.forgetting}; it must be above 0.5 and at most 1, which forgets nothing"
@@ -282,7 +284,8 @@ class LinearSpec:
         largest = WINDUP * (self.dim * self.input_limit) ** 2 * self.covariance / self.forgetting
         if largest > (1e36 if self.precision == "float32" else 1e300):
             raise UserError(
-                f"input_limit is {self.input_limit:g}, which with covariance {self.covariance:g} overflows {self.precision}"
+                f"input_limit is {self.input_limit:g} and covariance {self.covariance:g}; together they overflow "
+                f"{self.precision}, lower one of them"
             )
 
     @property

@@ -76,7 +76,8 @@ def test_a_signal_that_stands_still_does_not_wind_up():
         ({"dim": 0}, "dim"),
         ({"dim": 2, "forgetting": 1.1}, "forgetting"),
         ({"dim": 2, "covariance": 0.0}, "covariance"),
-        ({"dim": 2, "covariance": 1e10, "input_limit": 1e15}, "overflows"),
+        ({"dim": 2, "covariance": 1e10, "input_limit": 1e15}, "overflow"),
+        ({"dim": 2, "precision": "float16"}, "float16"),
     ],
 )
 def test_impossible_settings_are_refused(wrong, word):
