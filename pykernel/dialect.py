@@ -18,6 +18,7 @@ the C struct's bytes.  ``docs/dialect.md`` lists what may be written.
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import inspect
@@ -356,8 +357,10 @@ class Kernel:
         return Path(self.function.__code__.co_filename)
 
     def globals_used(self) -> dict[str, Any]:
-        space = self.function.__globals__
-        return {name: space[name] for name in self.function.__code__.co_names if name in space}
+        space, code = self.function.__globals__, dis.get_instructions(self.function.__code__)
+        # not co_names: a field may have the name of a kernel
+        names = dict.fromkeys(step.argval for step in code if step.opname == "LOAD_GLOBAL")
+        return {name: space[name] for name in names if name in space}
 
     def callees(self) -> list[Kernel]:
         return [value for value in self.globals_used().values() if isinstance(value, Kernel)]
@@ -453,6 +456,8 @@ def bind(k: Kernel, precision: Precision, jit: bool = True) -> Callable:
 def _bind(k: Kernel, precision: Precision, jit: bool, outermost: bool) -> Callable:
     if k.intrinsic is not None:
         return k.intrinsic(precision, jit)
+    if outermost:
+        reachable([k])  # raises if one calls itself
     function = k.function
     space: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
     for name, value in k.globals_used().items():
