@@ -100,7 +100,7 @@ class Twin:
     # ---- near-duplicates
 
     def _novelty(self, x: np.ndarray) -> float:
-        """The part of the sample that stored vectors leave over: of the nearest alone, or of all (with a Gram matrix)."""
+        """What stored vectors leave over of the sample: the nearest alone, or (with a Gram matrix) all."""
         if not self.v:
             return 1.0
         k = np.array([kernel(v, x, self.sigma) for v in self.v])
