@@ -38,7 +38,7 @@ from pykernel.dialect import (
 )
 from pykernel.online import ONLINE, learn_stream, update
 
-# mypy: disable-error-code="valid-type, name-defined, misc, no-untyped-def, no-any-return"
+# mypy: ignore-errors
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 

@@ -50,7 +50,8 @@ def error_in_ulp(y: np.ndarray, x: np.ndarray, precision: Precision) -> np.ndarr
 def neighbours(centres: np.ndarray, each_side: int) -> np.ndarray:
     """The numbers around each centre, in ascending bit patterns (for negative numbers: descending values)."""
     integer = np.int32 if centres.dtype == np.float32 else np.int64
-    return (centres.view(integer)[:, None] + np.arange(-each_side, each_side + 1, dtype=integer)).view(centres.dtype)
+    steps = np.arange(-each_side, each_side + 1, dtype=integer)
+    return np.add.outer(centres.view(integer), steps).view(centres.dtype)
 
 
 def switches(precision: Precision) -> np.ndarray:
