@@ -233,17 +233,18 @@ def release(s: Expansion, w: Work, r: Index) -> None:
     The reflection I - 2 h h' / h'h with h = m_:r + sign |m_:r| e_last sends column r to the last row, and
     h' m = P_r: + sign |m_:r| m_last: needs no further product.
     """
-    last = s.n[0] - 1
+    n = s.n[0]
+    last = n - 1
     norm = sqrt(w.p[r])
     pivot = s.m[last, r]
     scale = real(1) / (w.p[r] + absolute(pivot) * norm)
     if pivot < real(0):
         norm = -norm
-    for j in range(s.n[0]):
+    for j in range(n):
         w.p[j] = (w.p[j] + norm * s.m[last, j]) * scale
     for i in range(last):
         h = s.m[i, r]
-        for j in range(last + 1):
+        for j in range(n):
             s.m[i, j] -= h * w.p[j]
         s.m[i, r] = real(0)
 
@@ -343,7 +344,9 @@ def absorb_by_projection(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> 
 @kernel
 def rebuild_factor(s: Expansion, w: Work, c: OnlineConfig) -> None:
     """Compute m afresh from the expansion vectors, which removes the rounding errors it has gathered.  O(N^3)."""
-    for t in range(s.n[0]):
+    for t in range(len(s.alpha)):
+        if t == s.n[0]:
+            break
         for i in range(t):
             w.k[i] = gaussian(c.gamma, squared_distance(s.v[i], s.v[t]))
         express(s, w, c, t, t)
