@@ -35,13 +35,13 @@ class CModel:
         self.memory: Memory = self.spec.memory(project.drop)
         folder = Path(tempfile.mkdtemp(prefix="pykernel-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        name = self.spec.name
         for path, text in project.files.items():
             if path.startswith("src/"):
                 (folder / Path(path).name).write_text(patch(text), encoding="utf-8")
+        self.sources = sorted(folder.glob("*.c"))
         (folder / "replay.c").write_text(project.replay, encoding="utf-8")
         self.library = folder / "model.so"
-        compile_c(compiler, [folder / f"{name}.c", folder / "replay.c"], self.library, flags)
+        compile_c(compiler, [*self.sources, folder / "replay.c"], self.library, flags)
         self._ffi = cffi.FFI()
         self._ffi.cdef(_declarations(project))
         self._lib: Any = self._ffi.dlopen(str(self.library))

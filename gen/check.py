@@ -142,7 +142,7 @@ class Reference:
             device = CModel(self.project, c, (level, *extra), **how)
         except CheckFailed as error:
             return row | {"equal": False, "first_difference": str(error)}
-        row |= section_bytes(device.library.parent / f"{self.spec.name}.c", c, extra)
+        row |= section_bytes(device.sources, c, extra)
         if device.call("selftest") == BROKEN_BUILD:
             row |= {"selftest": "broken build"}
         else:
@@ -201,20 +201,21 @@ def differing_field(host: HostModel, device: CModel) -> str | None:
     return None
 
 
-def section_bytes(source: Path, c: Compiler, extra: Sequence[str] = ()) -> dict[str, int]:
-    """Bytes of code and of constants at -Os, for this machine's processor; empty where the object is not ELF."""
+def section_bytes(sources: Sequence[Path], c: Compiler, extra: Sequence[str] = ()) -> dict[str, int]:
+    """Bytes of code and of constants at -Os, for this machine's processor; empty where objects are not ELF."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
-    target = source.with_suffix(".o")
-    compile_c(c, [source], target, (*extra, "-Os"), ("-c",))
-    try:
-        with target.open("rb") as file:
-            sections = [(s.name, s["sh_size"]) for s in ELFFile(file).iter_sections()]
-    except ELFError:
-        return {}
     names = {"text_bytes": ".text", "rodata_bytes": ".rodata", "data_bytes": ".data", "bss_bytes": ".bss"}
-    return {
-        key: sum(size for name, size in sections if name == start or name.startswith(start + "."))
-        for key, start in names.items()
-    }
+    sizes = dict.fromkeys(names, 0)
+    for source in sources:
+        target = source.with_suffix(".o")
+        compile_c(c, [source], target, (*extra, "-Os"), ("-c",))
+        try:
+            with target.open("rb") as file:
+                sections = [(s.name, s["sh_size"]) for s in ELFFile(file).iter_sections()]
+        except ELFError:
+            return {}
+        for key, start in names.items():
+            sizes[key] += sum(size for name, size in sections if name == start or name.startswith(start + "."))
+    return sizes

@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import Array, Kernel, Layout, Memory, Precision, Real, bind, is_choice, reachable
+from pykernel.dialect import Array, Kernel, Layout, Memory, Real, bind, is_choice, reachable
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
 from pykernel.gen.ir import Functions
@@ -97,9 +97,10 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
     drop = tuple(sorted(code.unread))
     layout = spec.memory(drop).layout
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    printer = Printer(spec.name, precision, scalars, {entry.kernel.name: entry.name for entry in entries})
+    public = {entry.kernel.name: entry.name for entry in entries}
+    printer = Printer(spec.name, precision, scalars, public, status=program.status)
     printed = printer.all(code.functions)
-    learned = _learned(memory, layout, program, precision, spec.name) if memory is not None else []
+    learned = _learned(memory, layout, program, printer) if memory is not None else []
     constants = printer.constants(code.functions)
     tables = [
         {
@@ -116,7 +117,7 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
         "guard": f"{printer.macro}_H",
         "version": importlib.metadata.version("pykernel-mcu"),
         "summary": _summary(spec),
-        "about": [comment(line) for line in _about(spec)],
+        "about": [f" * {comment(line)}".rstrip() for line in _about(spec)],
         "real": printer.real,
         "real_bytes": precision.dtype.itemsize,
         "capacities": spec.capacities,
@@ -138,18 +139,10 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
             for e in entries
         ],
         "rehearsal": f"2 {printer.macro}_N_MAX + 32",
-        "guard_code": _primitive(
-            "guard.h",
-            printer,
-            {
-                "PK_REAL_BYTES": str(precision.dtype.itemsize),
-                "PK_REAL_MANT_DIG": f"{'FLT' if printer.real == 'float' else 'DBL'}_MANT_DIG",
-                "PK_REAL_DIGITS": str(precision.bits + 1),
-            },
-        ),
+        "guard_code": _guard(printer),
         "parameters": _parameters(printer, code.functions, program, config),
         "constants": [
-            {"name": name, "value": number(node.constant.value(precision), precision)}
+            {"name": name, "value": _bracketed(number(node.constant.value(precision), precision))}
             for name, node in constants.items()
             if node.kind is Real
         ],
@@ -170,6 +163,7 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
     files = {
         f"src/{spec.name}.h": _render("model.h", context),
         f"src/{spec.name}.c": _render("model.c", context),
+        **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
         "examples/main.c": _render("main.c", context),
         "CMakeLists.txt": _render("CMakeLists.txt", context),
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
@@ -276,12 +270,16 @@ def _parameters(printer: Printer, functions: Functions, program: Program, config
         value = getattr(config, name)
         text = number(value, printer.precision) if program.config.fields[name] is Real else str(int(value))
         result.append(
-            {"name": name.upper(), "value": text if value >= 0 else f"({text})", "doc": comment(docs.get(name, ""))}
+            {"name": name.upper(), "value": _bracketed(text), "doc": comment(docs.get(name, ""))}
         )
     return result
 
 
-def _learned(memory: Memory, layout: Layout, program: Program, precision: Precision, name: str) -> list[dict[str, Any]]:
+def _bracketed(literal: str) -> str:
+    return f"({literal})" if literal.startswith("-") else literal
+
+
+def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
     persistent = {struct.__name__ for struct in program.persistent}
     tables = []
     for slot in layout.slots:
@@ -294,12 +292,11 @@ def _learned(memory: Memory, layout: Layout, program: Program, precision: Precis
         tables.append(
             {
                 "name": slot.name,
-                "type": ("float" if precision.dtype.itemsize == 4 else "double") if is_real else "int32_t",
+                "type": printer.type(slot.array.scalar),
                 "values": values,
-                "text": _rows([number(v, precision) if is_real else str(int(v)) for v in values]),
+                "text": _rows([number(v, printer.precision) if is_real else str(int(v)) for v in values]),
                 "scalar": slot.scalar,
-                "rows": slot.shape[0],
-                "columns": slot.shape[1] if len(slot.shape) == 2 else 0,
+                "extents": [printer.extent(e) for e in slot.array.extents],
                 "bytes": slot.nbytes,
             }
         )
@@ -330,6 +327,13 @@ def _primitive(name: str, printer: Printer, values: Mapping[str, str] | None = N
     for key, value in (values or {}).items():
         text = text.replace(key, value)
     return text.replace("pk_", f"{printer.prefix}_").replace("PK_", f"{printer.macro}_").rstrip()
+
+
+def _guard(printer: Printer) -> str:
+    narrow = printer.real == "float"
+    excess = "FLT_EVAL_METHOD != 0" if narrow else "(FLT_EVAL_METHOD != 0) && (FLT_EVAL_METHOD != 1)"
+    digits = {"PK_MANT_DIG": "FLT_MANT_DIG" if narrow else "DBL_MANT_DIG", "PK_DIGITS": str(printer.precision.bits + 1)}
+    return _primitive("guard.h", printer, {"PK_EXCESS_PRECISION": excess, **digits})
 
 
 @functools.cache

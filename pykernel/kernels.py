@@ -16,5 +16,5 @@ def squared_distance(a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def gaussian(gamma: Real, distance: Real) -> Real:
-    """k = exp(-gamma distance), distance = |a - b|^2, gamma = 1 / (2 sigma^2).  Paper 003, eq. 15."""
+    """k = exp(-gamma distance), distance = |a - b|^2, gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15."""
     return exp_negative(-(gamma * distance))

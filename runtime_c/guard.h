@@ -1,11 +1,12 @@
 /* The results are promised bit for bit: IEEE-754 arithmetic, each operation rounded once, in the order written. */
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0)) || defined(__RECIPROCAL_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST)
+#if defined(__FAST_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST) \
+    || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))
 #error "compile this file without -ffast-math, -Ofast or /fp:fast: they change the results"
 #endif
-#if (FLT_EVAL_METHOD != 0) && !((FLT_EVAL_METHOD == 1) && (PK_REAL_BYTES == 8))
+#if PK_EXCESS_PRECISION
 #error "this target computes with excess precision (x87?); compile with -msse2 -mfpmath=sse, or for another FPU"
 #endif
-#if (FLT_RADIX != 2) || (PK_REAL_MANT_DIG != PK_REAL_DIGITS)
+#if (FLT_RADIX != 2) || (PK_MANT_DIG != PK_DIGITS)
 #error "this target's floating point is not IEEE-754 in the size that the model needs"
 #endif
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)

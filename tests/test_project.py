@@ -191,7 +191,9 @@ def test_contraction_is_off_even_where_flags_ask_for_it_and_caught_where_it_is_n
             reference._advance(device, part)
         assert device.memory.bytes == reference.model.memory.bytes
     # the standard pragma alone is ignored by GCC: without its own one, results change, and both checks see it
-    standard_only = lambda text: text.replace('#pragma GCC optimize ("fp-contract=off")', "#pragma STDC FP_CONTRACT OFF")  # noqa: E731
+    standard_only = lambda text: text.replace(
+        '#pragma GCC optimize ("fp-contract=off")', "#pragma STDC FP_CONTRACT OFF"
+    )  # noqa: E731
     device = CModel(reference.project, gcc, (*CONTRACTING, "-Wno-unknown-pragmas"), patch=standard_only)
     assert device.call("selftest") == -100
     row = reference.compare(gcc, "-O3", extra=CONTRACTING + ("-Wno-unknown-pragmas",), patch=standard_only)
@@ -331,7 +333,7 @@ def test_nothing_is_written_through_links_or_over_strangers(tmp_path):
 
 
 def test_text_from_a_spec_cannot_leave_a_comment_or_a_string(tmp_path):
-    hostile = ['*/ int x; /*', 'a\\', '??/', '"; system("x"); "', "${HOME}", "{{ 7*7 }}", "#include <x>", "a'b"]
+    hostile = ["*/ int x; /*", "a\\", "??/", '"; system("x"); "', "${HOME}", "{{ 7*7 }}", "#include <x>", "a'b"]
     spec = spec_of(input={"columns": hostile}, label={"column": "*/ y"})
     generate(spec, tmp_path)
     for c in find_compilers():
@@ -353,7 +355,16 @@ def test_generated_files_say_their_licence(tmp_path):
 
 
 def test_strict_flags_are_those_of_the_promise():
-    assert {"-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Wvla", "-Werror"} <= set(STRICT)
+    assert {
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Wdouble-promotion",
+        "-Wshadow",
+        "-Wvla",
+        "-Werror",
+    } <= set(STRICT)
 
 
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")

@@ -11,9 +11,12 @@
 #include <stddef.h>
 
 {{ guard_code }}
+{%- if tables %}
+
 #ifndef {{ macro }}_CONST
 #define {{ macro }}_CONST /* where tables go, e.g. __attribute__((section(".rodata.fast"))) */
 #endif
+{%- endif %}
 
 /* The memory has no hidden padding: its bytes mean the same everywhere. */
 #define {{ macro }}_ASSERT(what, condition) typedef char {{ name }}_assert_##what[(condition) ? 1 : -1]
@@ -35,15 +38,7 @@
 static const {{ real }} {{ t.name }}[{{ t["values"] | length }}] {{ macro }}_CONST = {
     {{ t["values"] | join(", ") }}
 };
-{% endfor %}
-{%- if learned %}
-/* What the model had learned when it was generated. */
-{% for t in learned -%}
-static const {{ t.type }} {{ name }}_learned_{{ t.name }}[{{ t["values"] | length }}] {{ macro }}_CONST = {
-    {{ t.text }}
-};
-{% endfor %}
-{%- endif %}
+{% endfor -%}
 {% for code in primitives %}
 {{ code }}
 {% endfor -%}
@@ -74,26 +69,13 @@ void {{ name }}_reset({{ name }}_t *s)
 {%- endfor %}
 }
 
+{% if not learned -%}
 void {{ name }}_init({{ name }}_t *s)
 {
     {{ name }}_reset(s);
-{%- for t in learned %}
-{%- if t.scalar %}
-    s->{{ t.name }} = {{ name }}_learned_{{ t.name }}[0];
-{%- elif t.columns %}
-    for (int32_t i = 0; i < {{ t.rows }}; i++) {
-        for (int32_t j = 0; j < {{ t.columns }}; j++) {
-            s->{{ t.name }}[i][j] = {{ name }}_learned_{{ t.name }}[(i * {{ t.columns }}) + j];
-        }
-    }
-{%- else %}
-    for (int32_t i = 0; i < {{ t.rows }}; i++) {
-        s->{{ t.name }}[i] = {{ name }}_learned_{{ t.name }}[i];
-    }
-{%- endif %}
-{%- endfor %}
 }
 
+{% endif -%}
 int32_t {{ name }}_selftest({{ name }}_t *s)
 {
     {{ real }} x[{{ macro }}_DIM];

@@ -1,0 +1,42 @@
+/* A first program around level: replace sample() by your sensor.
+ *
+ * SPDX-License-Identifier: 0BSD
+ */
+#include "level.h"
+
+#include <stdio.h>
+
+static level_t model;
+
+/* Some inputs and what the model should learn from them. */
+static float sample(int32_t t, float x[LEVEL_DIM])
+{
+    const float phase = (float)(t % 20) / 20.0f;
+    for (int32_t j = 0; j < LEVEL_DIM; j++) {
+        x[j] = phase * 1.0f;
+    }
+    return (phase < 0.5f) ? 1.0f : -1.0f;
+}
+
+int main(void)
+{
+    float x[LEVEL_DIM];
+    if (level_selftest(&model) != LEVEL_DONE) {
+        puts("this build does not compute the promised bits: look at the compiler's floating-point flags");
+        return 1;
+    }
+    level_init(&model);
+    for (int32_t t = 0; t < 200; t++) {
+        const float y = sample(t, x);
+        float forecast = 0.0f;
+        if (level_predict(&model, x, &forecast) < 0) {
+            continue; /* an input is out of range */
+        }
+        const int32_t status = level_update(&model, x, y);
+        if (t % 20 == 0) {
+            printf("%4d  forecast %9.4f  label %9.4f  status %d\n", (int)t, (double)forecast, (double)y, (int)status);
+        }
+    }
+    printf("%d bytes of RAM, model hash %08lx\n", (int)sizeof model, (unsigned long)level_hash(&model));
+    return 0;
+}
