@@ -1,0 +1,53 @@
+# The daily commands.  `make` lists them.
+PYTHON ?= python3
+BIN = .venv/bin
+
+.PHONY: help setup test exhaustive lint format types golden bench figures demo clean
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+.venv/bin/pytest: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -e '.[test]'
+	touch $@
+
+setup: .venv/bin/pytest ## virtual environment with everything the tests need
+
+test: setup ## what CI runs, a few minutes
+	$(BIN)/pytest -n 2
+
+exhaustive: setup ## the full product of configurations and every float32 value, about an hour
+	$(BIN)/pytest -n 2 --exhaustive
+
+lint: setup ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup ## rewrite to the style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: setup ## static types, of everything but the dialect's modules
+	rm -rf build/types && mkdir -p build/types/pykernel
+	ln -s $(CURDIR)/pykernel/* build/types/pykernel/
+	ln -s $(CURDIR)/gen build/types/pykernel/gen
+	ln -s $(CURDIR)/runtime_c build/types/pykernel/runtime_c
+	ln -s $(CURDIR)/targets build/types/pykernel/targets
+	MYPYPATH=build/types $(BIN)/mypy -p pykernel
+
+golden: setup ## generate runtime_c/golden anew; then read the diff
+	$(BIN)/pytest -q tests/test_golden.py --update-golden
+
+bench: setup ## the tables of docs/benchmarks.md
+	$(BIN)/python benchmarks/host_speed.py
+	$(BIN)/python benchmarks/demo_table.py
+
+figures: setup ## the figures of the docs
+	$(BIN)/pykernel demo -o build/demo && cp build/demo/errors.png docs/demo.png
+
+demo: setup ## pykernel demo
+	$(BIN)/pykernel demo
+
+clean: ## remove what was built
+	rm -rf .venv build dist *.egg-info pykernel-demo
