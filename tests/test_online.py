@@ -174,6 +174,20 @@ def test_refusals_change_nothing_and_the_state_stays_sound(stream: tuple[Spec, n
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_multipliers_decay_to_zero_and_not_to_subnormal_numbers(technique: str, precision: str) -> None:
+    model = HostModel(spec(technique, 4, precision=precision, learning={"eta": 0.5, "rho": 0.2}))
+    model.learn([[0.0], [50.0]], [1.0, 1.0])
+    alpha = model.memory.field("alpha")
+    least = 1.0
+    for _ in range(1200):
+        assert model.learn([100.0], [0.0]) in (Status.ADDED, Status.MERGED)
+        if alpha[0]:
+            least = min(least, abs(alpha[0]))
+    assert not alpha.any() and 2.0**-100 <= least < 2.0**-99
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
 def test_divergence_is_refused_and_a_reset_helps(technique: str) -> None:
     """Dense data and a learning rate near 2, where the errors of nt and fklms feed themselves."""
     rng = np.random.default_rng(0)
