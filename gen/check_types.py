@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, NoReturn
 
+import numpy as np
+
 from pykernel.dialect import (
     INDEX_MAX,
+    PRECISIONS,
     Array,
     Bool,
     Config,
@@ -63,7 +67,7 @@ INSTEAD = {
     ast.RShift: "shifts differ for negative numbers; divide with //",
     ast.BitAnd: "bit operations are not in the dialect; use `and` for conditions, % for powers of two",
     ast.BitOr: "bit operations are not in the dialect; use `or` for conditions",
-    ast.BitXor: "bit operations are not in the dialect; use != for conditions",
+    ast.BitXor: "bit operations are not in the dialect; use `and`, `or` and `not` for conditions",
     ast.MatMult: "@ allocates; write the loops",
     ast.While: "while has no bound that C could state; use for … in range(…) with break",
     ast.With: "with has no meaning in C; leave it out",
@@ -72,12 +76,17 @@ INSTEAD = {
     ast.Assert: "assertions do not exist on the device; return a status",
     ast.Delete: "nothing is deleted in C; leave it out",
     ast.FunctionDef: "functions are not nested; move it out and mark it @kernel",
+    ast.AsyncFunctionDef: "functions are not nested; move it out and mark it @kernel",
+    ast.ClassDef: "classes belong to the top of the file",
     ast.Lambda: "functions are not nested; write a @kernel",
     ast.ListComp: "comprehensions allocate; write the loop",
+    ast.SetComp: "comprehensions allocate; write the loop",
+    ast.DictComp: "comprehensions allocate; write the loop",
     ast.GeneratorExp: "generators allocate; write the loop",
     ast.List: "lists allocate; use a field of a struct or a Constant table",
     ast.Tuple: "tuples have no C type; use separate names",
     ast.Dict: "dictionaries allocate; use fields of a struct",
+    ast.Set: "sets allocate; use fields of a struct",
     ast.JoinedStr: "strings do not exist on the device; leave it out",
     ast.Import: "imports belong to the top of the file",
     ast.ImportFrom: "imports belong to the top of the file",
@@ -89,23 +98,14 @@ INSTEAD = {
     ast.Starred: "each argument is written out in C",
     ast.Pass: "an empty block has no meaning; leave it out",
     ast.Match: "match is not in the dialect; use if / elif",
-    ast.Await: "there is no event loop on the device",
     ast.Yield: "generators do not exist on the device; use a loop in a @driver",
+    ast.YieldFrom: "generators do not exist on the device; use a loop in a @driver",
 }
-RESERVED = C_KEYWORDS | {
-    "bool",
-    "true",
-    "false",
-    "NULL",
-    "offsetof",
-    "asm",
-    "typeof",
-    "fabs",
-    "fabsf",
-    "exp",
-    "memset",
-    "memcpy",
-}
+# macros and functions that a user's headers may bring, and what compilers predefine in their GNU dialects
+RESERVED = C_KEYWORDS | set(
+    """offsetof typeof fabs fabsf exp memset memcpy stdin stdout stderr linux unix i386 mips sparc sun""".split()
+)
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def check_types(kernel: Kernel) -> Function:
@@ -118,9 +118,12 @@ class _Typer:
         self.kernel = kernel
         self.node, self.comments = read(kernel)
         self.space = kernel.function.__globals__
-        self.scopes: list[dict[str, Kind]] = [{}]
+        python = self.space["__builtins__"]  # a module in scripts, its dictionary elsewhere
+        self.builtins = python if isinstance(python, dict) else vars(python)
+        self.scopes: list[dict[str, Any]] = [{}]  # kinds, and structs and configurations
         self.running: list[str] = []  # variables of the loops around
         self.nonnegative: set[str] = set()  # ... that start at zero or above
+        self.counters: set[str] = set()  # variables of all loops
         self.kinds_seen: dict[str, Kind] = {}
 
     def refuse(self, at: ast.AST | int, message: str) -> NoReturn:
@@ -131,6 +134,7 @@ class _Typer:
 
     def function(self) -> Function:
         node, kernel = self.node, self.kernel
+        self.spelling(node, kernel.name)
         arguments = node.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or arguments.posonlyargs:
             self.refuse(node, "parameters are positional and have no defaults")
@@ -140,13 +144,16 @@ class _Typer:
             if argument.arg not in kernel.params:
                 self.refuse(argument, f"parameter {argument.arg} has no type; annotate it, e.g. {argument.arg}: Real")
             kind = kernel.params[argument.arg]
-            if isinstance(kind, type) and issubclass(kind, Struct):
-                pointer = pointer or argument.arg
-            elif not (isinstance(kind, type) and issubclass(kind, Config)):
-                if kind not in (Real, Index, Bool) and not isinstance(kind, Array):
+            if isinstance(kind, type) and issubclass(kind, (Struct, Config)):
+                if kind in self.scopes[0].values():
+                    self.refuse(argument, f"a second {kind.__name__}: in C there is one of each; leave it out")
+                if issubclass(kind, Struct):
+                    pointer = pointer or argument.arg
+            else:
+                if kind not in (Real, Index, Bool) and not (isinstance(kind, Array) and kind.scalar is not Bool):
                     self.refuse(
                         argument,
-                        f"parameter {argument.arg} is {kind!r}; the types are Real, Index, Bool, arrays of them, structs and configs",
+                        f"parameter {argument.arg} is {kind}; the types are Real, Index, Bool, arrays of Real or Index, structs and configs",
                     )
                 if isinstance(kind, Array) and len(kind.extents) > 1:
                     self.refuse(
@@ -180,7 +187,7 @@ class _Typer:
 
     def block(self, body: list[ast.stmt]) -> tuple[Statement, ...]:
         self.scopes.append({})
-        result = []
+        result: list[Statement] = []
         for node in body:
             above = self.comments.above(node)
             method = getattr(self, f"do_{type(node).__name__}", None)
@@ -196,17 +203,22 @@ class _Typer:
         self.scopes.pop()
         return tuple(result)
 
-    def name_allowed(self, node: ast.AST, name: str) -> None:
+    def spelling(self, node: ast.AST, name: str) -> None:
+        """Names of kernels, locals, fields and parameters."""
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.endswith("_t"):
             self.refuse(
-                node, f"{name} could clash in C; local names are lower case, start with a letter and do not end in _t"
+                node, f"{name} could clash in C; names are lower case, start with a letter and do not end in _t"
             )
         if name in RESERVED:
             self.refuse(node, f"{name} has a meaning in C or C++; choose another name")
-        if name in self.space or name in self.space["__builtins__"]:
+
+    def name_allowed(self, node: ast.AST, name: str) -> None:
+        """Names that the function itself introduces."""
+        self.spelling(node, name)
+        if name in self.space or name in self.builtins:
             self.refuse(node, f"{name} shadows a global of this file or of Python; choose another name")
 
-    def find(self, name: str) -> Kind:
+    def find(self, name: str) -> Any:
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
@@ -226,6 +238,8 @@ class _Typer:
                 self.refuse(node, f"{target.id} is the variable of a running loop; use another name")
             if known is None:
                 self.name_allowed(target, target.id)
+                if target.id in self.counters:
+                    self.refuse(node, f"{target.id} is a loop's variable elsewhere in this function; use two names")
                 if self.kinds_seen.setdefault(target.id, value.kind) != value.kind:
                     self.refuse(
                         node,
@@ -272,7 +286,7 @@ class _Typer:
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             self.refuse(node, "text in a body would be lost; write a comment")
         if not isinstance(node.value, ast.Call):
-            self.refuse(node, "this does nothing; remove it")
+            self.refuse(node, INSTEAD.get(type(node.value), "this does nothing; remove it"))
         call = self.value(node.value)
         if not isinstance(call, Call):
             self.refuse(node, "this does nothing; remove it")
@@ -299,6 +313,10 @@ class _Typer:
                 node, f"{name} exists already, and would have another value after the loop in C; use another name"
             )
         self.name_allowed(node.target, name)
+        if name in self.kinds_seen and name not in self.counters:
+            self.refuse(
+                node, f"{name} is assigned elsewhere in this function; use another name for the loop's variable"
+            )
         numbers = [self.value(argument) for argument in call.args]
         for argument, number in zip(call.args, numbers, strict=True):
             if number.kind is not Index:
@@ -310,8 +328,10 @@ class _Typer:
                 self.refuse(call.args[2], "the step must be a number that is written out and not zero")
         start = numbers[0] if len(numbers) > 1 else Literal(node.lineno, Index, 0)
         stop = numbers[1] if len(numbers) > 1 else numbers[0]
-        if self.kinds_seen.setdefault(name, Index) != Index:
-            self.refuse(node, f"{name} is {self.kinds_seen[name]} elsewhere in this function; use another name")
+        if isinstance(stop, Literal) and abs(stop.value + step) > INDEX_MAX:
+            self.refuse(node, f"{name} would count beyond int32 before the loop ends; choose a nearer bound")
+        self.kinds_seen[name] = Index
+        self.counters.add(name)
         # counting down, every value is above stop
         known_sign = self.is_nonnegative(start) if step > 0 else isinstance(stop, Literal) and stop.value >= -1
         self.scopes.append({name: Index})
@@ -341,6 +361,8 @@ class _Typer:
 
     def do_Return(self, node: ast.Return) -> Statement:
         value = None if node.value is None else self.value(node.value)
+        if value and value.kind is None:
+            self.refuse(node, f"{ast.unparse(node.value)} has no value; call it in a statement of its own")  # type: ignore[arg-type]
         kind = value.kind if value else None
         if kind != self.kernel.returns:
             self.refuse(
@@ -385,10 +407,20 @@ class _Typer:
             self.refuse(node, f"{node.id} has no value on every path to here; assign it before the block")
         value = self.space.get(node.id)
         if isinstance(value, Constant):
-            extents = (len(value.by_precision["float32"]),) if value.is_table else ()
-            if value.is_table and len(value.by_precision["float64"]) != extents[0]:
-                return Named(node.lineno, Array(Real, (...,)), node.id, value)
-            return Named(node.lineno, Array(Real, extents) if value.is_table else Real, node.id, value)
+            if not re.fullmatch(r"[A-Z][A-Z0-9_]*", node.id):
+                self.refuse(node, f"{node.id} becomes a macro in C; constants are upper case")
+            for precision in PRECISIONS.values():
+                with np.errstate(over="ignore"):
+                    rounded = np.asarray(value.value(precision))
+                if rounded.ndim > 1 or not rounded.size or not np.isfinite(rounded).all():
+                    self.refuse(
+                        node, f"{node.id} is not a finite number or a table of them in {precision}; give such values"
+                    )
+            if not value.is_table:
+                return Named(node.lineno, Real, node.id, value)
+            lengths = {len(values) for values in value.by_precision.values()}
+            extent = lengths.pop() if len(lengths) == 1 else ...
+            return Named(node.lineno, Array(Real, (extent,)), node.id, value)
         if type(value) is int:
             if abs(value) > INDEX_MAX:
                 self.refuse(node, f"{node.id} = {value} does not fit in int32")
@@ -408,11 +440,13 @@ class _Typer:
             if isinstance(owner, type) and issubclass(owner, Config):
                 if node.attr not in owner.fields:
                     self.refuse(node, f"{owner.__name__} has no field {node.attr}")
+                self.spelling(node, node.attr)
                 kind = owner.fields[node.attr]
                 return Parameter(node.lineno, (Bool if kind is bool else Index) if is_choice(kind) else kind, node.attr)
             if isinstance(owner, type) and issubclass(owner, Struct):
                 if node.attr not in owner.fields:
                     self.refuse(node, f"{owner.__name__} has no field {node.attr}")
+                self.spelling(node, node.attr)
                 return Field(node.lineno, owner.fields[node.attr], owner, node.attr)
             enum = self.space.get(node.value.id) if owner is None else None
             if isinstance(enum, type) and issubclass(enum, IntEnum):
@@ -433,17 +467,26 @@ class _Typer:
         for position, index in zip(positions, indices, strict=True):
             if index.kind is not Index:
                 self.refuse(position, f"a position is Index, this is {index.kind}")
-            if isinstance(index, Unary) and index.op == "-" or isinstance(index, Literal) and index.value < 0:
+            if (isinstance(index, Unary) and index.op == "-") or (isinstance(index, Literal) and index.value < 0):
                 self.refuse(
                     position, "negative positions count from the end in Python and are undefined in C; use len(…) - 1"
                 )
         if isinstance(array, (Row, Element)):
             self.refuse(node, "write both positions in one pair of brackets, as in s.m[i, j]")
+        for position, index, extent in zip(positions, indices, array.kind.extents, strict=False):
+            if extent == 1 and not isinstance(index, Literal):
+                self.refuse(position, "there is one element, and C does not look at its position; write [0]")
+            shortest = self.shortest(array) if isinstance(array, Named) else extent
+            if isinstance(index, Literal) and isinstance(shortest, int) and index.value >= shortest:
+                self.refuse(position, f"position {index.value} of {shortest}; the last one is {shortest - 1}")
         if len(indices) == len(array.kind.extents):
             return Element(node.lineno, array.kind.scalar, array, indices)
         if len(indices) < len(array.kind.extents) and isinstance(array, Field):
             return Row(node.lineno, Array(array.kind.scalar, array.kind.extents[1:]), array, indices[0])
         self.refuse(node, f"{ast.unparse(node.value)} has {len(array.kind.extents)} dimension(s)")
+
+    def shortest(self, table: Named) -> int:
+        return min(len(values) for values in table.constant.by_precision.values())
 
     def of_UnaryOp(self, node: ast.UnaryOp) -> Expr:
         if isinstance(node.op, ast.Not):
@@ -453,8 +496,9 @@ class _Typer:
         operand = self.value(node.operand)
         if operand.kind not in (Real, Index):
             self.refuse(node, f"- of {operand.kind}")
-        if isinstance(operand, Literal):
+        if isinstance(operand, Literal) and (operand.kind is Index or operand.value != 0):
             return Literal(node.lineno, operand.kind, -operand.value)
+        # -0.0 stays an operation: as a literal it would be equal to 0.0
         return Unary(node.lineno, operand.kind, "-", operand)
 
     def of_BinOp(self, node: ast.BinOp) -> Expr:
@@ -505,7 +549,7 @@ class _Typer:
         if not hasattr(self, "_remainders"):
             self._remainders: set[str] = set()
             names = {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            self._remainders = {name for name in names if self.only_remainders(name)}
+            self._remainders = {name for name in names - set(self.kernel.params) if self.only_remainders(name)}
         return self._remainders
 
     def only_remainders(self, name: str) -> bool:
@@ -542,7 +586,7 @@ class _Typer:
 
     def of_IfExp(self, node: ast.IfExp) -> Expr:
         condition, yes, no = self.condition(node.test), self.value(node.body), self.value(node.orelse)
-        if yes.kind != no.kind or isinstance(yes.kind, Array):
+        if yes.kind != no.kind or yes.kind not in (Real, Index, Bool):
             self.refuse(node, f"one side is {yes.kind}, the other {no.kind}; both need the same scalar type")
         return Choice(node.lineno, yes.kind, condition, yes, no)
 
@@ -600,12 +644,26 @@ class _Typer:
         if len(node.args) != 1:
             self.refuse(node, "real() takes one number")
         argument = node.args[0]
-        sign, bare = 1, argument
-        if isinstance(argument, ast.UnaryOp) and isinstance(argument.op, ast.USub):
-            sign, bare = -1, argument.operand
-        if isinstance(bare, ast.Constant) and type(bare.value) in (int, float):
-            return Literal(node.lineno, Real, sign * float(bare.value))
+        negative = isinstance(argument, ast.UnaryOp) and isinstance(argument.op, ast.USub)
+        bare = argument.operand if isinstance(argument, ast.UnaryOp) and negative else argument
+        if isinstance(bare, ast.Constant) and type(bare.value) is float:
+            if bare.value > LARGEST:
+                self.refuse(
+                    node, f"{bare.value} is infinite in float32; use a Constant with a value for each precision"
+                )
+            literal = Literal(node.lineno, Real, bare.value)
+            if negative:
+                return (
+                    Unary(node.lineno, Real, "-", literal) if bare.value == 0 else replace(literal, value=-bare.value)
+                )
+            return literal
+        if isinstance(bare, ast.Constant) and type(bare.value) is int:
+            if bare.value > INDEX_MAX:
+                self.refuse(node, f"{bare.value} does not fit in int32; write it as real({bare.value}.0)")
+            return Literal(node.lineno, Real, float(-bare.value if negative else bare.value))
         value = self.value(argument)
+        if isinstance(value, Member):
+            self.refuse(node, "Numba makes no real of an enumeration's member; write its number")
         if value.kind is not Index:
             self.refuse(node, f"real() takes a literal or an Index, this is {value.kind} already")
         return ToReal(node.lineno, Real, value)
@@ -616,6 +674,8 @@ class _Typer:
         array = self.value(node.args[0])
         if not isinstance(array.kind, Array):
             self.refuse(node, "len() takes an array")
+        if isinstance(array, Row) and not isinstance(array.index, Literal):
+            self.refuse(node, "in C, len() does not look at the position; write [0]")
         extent = array.kind.extents[0]
         if isinstance(array, Named):
             return Length(node.lineno, Index, 0, array)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pykernel.dialect import Array
+from pykernel.dialect import Array, Struct
 from pykernel.gen.ir import (
     Assign,
     Call,
@@ -86,7 +86,7 @@ def _read_fields(body: Any) -> Iterable[Field]:
                 yield from (n for n in walk(other) if isinstance(n, Field))
             if not isinstance(written, Field):
                 yield from (n for n in walk(written) if isinstance(n, Field))
-        elif isinstance(node, (Do, Return)) or (isinstance(node, Assign)):
+        elif isinstance(node, (Do, Return, Assign)):
             yield from (n for n in walk(node) if isinstance(n, Field) and not _targets(node, n))
         elif isinstance(node, If):
             yield from (n for n in walk(node.condition) if isinstance(n, Field))
@@ -114,9 +114,7 @@ def _check_order(function: Function, node: Statement, known: dict[str, Effects])
     alone: Expr | None = None  # the call that may write
     if isinstance(node, Do):
         alone = node.call
-    elif isinstance(node, Return):
-        alone = node.value
-    elif isinstance(node, Assign) and isinstance(node.target, Local) and not node.op:
+    elif isinstance(node, Return) or (isinstance(node, Assign) and isinstance(node.target, Local) and not node.op):
         alone = node.value
     for f in vars(node).values():
         if isinstance(f, Expr):
@@ -136,29 +134,25 @@ def _check_order(function: Function, node: Statement, known: dict[str, Effects])
 
 
 def _check_bound(function: Function, loop: For, functions: Functions, known: dict[str, Effects]) -> None:
-    names = {n.name for e in (loop.start, loop.stop) for n in walk(e) if isinstance(n, Local)}
-    fields = {n.name for e in (loop.start, loop.stop) for n in walk(e) if isinstance(n, Field)}
-    for e in (loop.start, loop.stop):
-        for call in walk(e):
-            if isinstance(call, Call):
-                raise DialectError(
-                    function.file,
-                    loop.line,
-                    "range() is evaluated once in Python and at each turn in C; assign the bound before the loop",
-                )
+    parts = [n for e in (loop.start, loop.stop) for n in walk(e)]
+    if any(isinstance(n, Call) for n in parts):
+        raise DialectError(
+            function.file,
+            loop.line,
+            "range() is evaluated once in Python and at each turn in C; assign the bound before the loop",
+        )
+    read = [n for n in parts if isinstance(n, (Local, Field))]
     for node in walk(loop.body):
-        changed: set[str] = set()
+        written: list[Local | Field | None] = []
         if isinstance(node, Assign):
-            target = node.target if isinstance(node.target, Local) else root(node.target.array)
-            changed = {target.name} & (names if isinstance(target, Local) else fields) if target else set()
-            if isinstance(target, Local) and isinstance(target.kind, Array) and fields:
-                changed |= _may_alias(target.kind, fields, function, functions)
+            written = [node.target if isinstance(node.target, Local) else root(node.target.array)]
         elif isinstance(node, Call) and node.callee.name in known:
-            changed = set(known[node.callee.name].fields) & fields
+            below = known[node.callee.name]
+            written = [*_fields_named(below.fields, node)]
             for argument, (param, _) in zip(node.args, functions[node.callee.name].params, strict=True):
-                target = root(argument)
-                if param in known[node.callee.name].params and target is not None:
-                    changed |= {target.name} & (names | fields)
+                if param in below.params:
+                    written.append(root(argument))
+        changed = {r.name for r in read for w in written if w is not None and _same_memory(r, w)}
         if changed:
             raise DialectError(
                 function.file,
@@ -168,6 +162,16 @@ def _check_bound(function: Function, loop: For, functions: Functions, known: dic
             )
 
 
-def _may_alias(kind: Array, fields: set[str], function: Function, functions: Functions) -> set[str]:
-    """Fields in a bound that an array parameter of integers could be part of."""
-    return fields if kind.scalar.name == "Index" else set()
+def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
+    """The fields of the callee's structs that have these names."""
+    for struct in call.callee.params.values():
+        if isinstance(struct, type) and issubclass(struct, Struct):
+            yield from (Field(call.line, struct.fields[n], struct, n) for n in names if n in struct.fields)
+
+
+def _same_memory(a: Local | Field, b: Local | Field) -> bool:
+    """Whether they are one, or may be: the caller may have passed a field, or one array twice."""
+    if type(a) is type(b) and a.name == b.name:
+        return True
+    arrays = isinstance(a.kind, Array) and isinstance(b.kind, Array) and a.kind.scalar is b.kind.scalar
+    return arrays and (isinstance(a, Local) or isinstance(b, Local))

@@ -6,17 +6,20 @@ import re
 import textwrap
 import unicodedata
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import FLOAT32, Array, Bool, Extent, Index, Kernel, Precision, Real
+from pykernel import dialect
+from pykernel.dialect import FLOAT32, Array, Bool, Extent, Index, Kernel, Precision, Real, Struct
 from pykernel.gen.effects import Effects, effects
 from pykernel.gen.ir import (
     Assign,
     Binary,
     Call,
     Choice,
+    DialectError,
     Do,
     Element,
     Expr,
@@ -59,6 +62,11 @@ PRECEDENCE = {
     "%": 6,
 }
 UNARY, ATOM = 7, 9
+# names that the templates give after the prefix, small as functions and types, large as macros
+GENERATED = frozenset(
+    """t s init reset hash selftest replay crc32 CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
+    GENERATOR BROKEN_BUILD""".split()
+)
 
 
 def number(value: Any, precision: Precision) -> str:
@@ -75,14 +83,14 @@ def number(value: Any, precision: Precision) -> str:
 def comment(text: str) -> str:
     """Text that cannot leave a C comment: no end of comment, trigraph, line splice or invisible character."""
     text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
-    text = text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
-    return "\n".join(line.rstrip().rstrip("\\").rstrip() for line in text.splitlines())
+    text = re.sub(r"\?(?=\?)", "? ", text.replace("*/", "* /").replace("/*", "/ *"))
+    return "\n".join(re.sub(r"[\s\\]+$", "", line) for line in text.splitlines())
 
 
 def comment_block(text: str, indent: str = "") -> list[str]:
-    lines = comment(textwrap.dedent(text).strip()).splitlines()
-    if len(lines) == 1:
-        return [f"{indent}/* {lines[0]} */"]
+    lines = comment(textwrap.dedent(text)).strip().splitlines()
+    if len(lines) <= 1:
+        return [f"{indent}/* {line} */" for line in lines]
     return (
         [f"{indent}/* {lines[0]}"]
         + [f"{indent} * {line}".rstrip() for line in lines[1:-1]]
@@ -102,6 +110,7 @@ class Printer:
     known: dict[str, Effects] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
+    status: type[IntEnum] | None = None  # whose members have macros; of others the number is printed
 
     @property
     def macro(self) -> str:
@@ -125,13 +134,15 @@ class Printer:
         """Every function's lines."""
         self.functions = functions
         self.known = effects(functions)
+        self.check_names(functions)
         return {name: self.function(f) for name, f in functions.items()}
 
     def takes_struct(self, name: str) -> bool:
-        """Whether a function touches the model's memory, itself or through what it calls."""
-        f = self.functions[name]
-        if name in self.public:
-            return True
+        """Whether a function is given the model's memory."""
+        return name in self.public or self.touches_struct(self.functions[name])
+
+    def touches_struct(self, f: Function) -> bool:
+        """Whether a function uses the model's memory, itself or through what it calls."""
         return any(
             isinstance(n, Field)
             or (isinstance(n, Call) and n.callee.name in self.functions and self.takes_struct(n.callee.name))
@@ -166,7 +177,11 @@ class Printer:
                 self.assignments[node.target.name] = self.assignments.get(node.target.name, 0) + 1
         doc = comment_block(f.doc) if f.doc and f.name not in self.public else []
         storage = "" if f.name in self.public else "static "
-        return [*doc, *self.wrap(storage + self.signature(f)), "{", *self.block(f.body, 1), "}"]
+        used = {n.name for n in walk(f.body) if isinstance(n, Local)}
+        idle = [f"    (void){name};" for name, _ in f.params if name not in used]
+        if f.name in self.public and not self.touches_struct(f):
+            idle.insert(0, f"    (void){f.pointer};")
+        return [*doc, *self.wrap(storage + self.signature(f)), "{", *idle, *self.block(f.body, 1), "}"]
 
     # ----------------------------------------------------------------------------------------- statements
 
@@ -208,7 +223,7 @@ class Printer:
         if isinstance(node, Assign):
             return self.wrap(f"{indent}{self.assignment(node)}")
         if isinstance(node, Do):
-            return self.wrap(f"{indent}{self.expression(node.call)};")
+            return self.wrap(f"{indent}{'' if node.call.kind is None else '(void)'}{self.expression(node.call)};")
         if isinstance(node, Return):
             return self.wrap(f"{indent}return {self.expression(node.value)};" if node.value else f"{indent}return;")
         if isinstance(node, Leave):
@@ -251,7 +266,7 @@ class Printer:
             and node.value.value == 1
             and node.op in "+-"
         ):
-            return f"{target}{node.op * 2};"
+            return f"({target}){node.op * 2};" if target.startswith("*") else f"{target}{node.op * 2};"
         declare = ""
         if node.declares and isinstance(node.target, Local):
             const = "const " if self.assignments[node.target.name] == 1 else ""
@@ -269,9 +284,9 @@ class Printer:
             return PRECEDENCE[node.op]
         if isinstance(node, Choice):
             return 0
-        if isinstance(node, (Unary, ToReal)) or (
-            isinstance(node, Literal) and node.kind is not Bool and node.value < 0
-        ):
+        if isinstance(node, (Unary, ToReal)):
+            return UNARY
+        if isinstance(node, (Literal, Member)) and node.kind is not Bool and node.value < 0:
             return UNARY
         return ATOM
 
@@ -281,7 +296,7 @@ class Printer:
                 return "true" if node.value else "false"
             return str(node.value) if node.kind is Index else number(node.value, self.precision)
         if isinstance(node, Member):
-            return f"{self.macro}_{node.value.name}"
+            return f"{self.macro}_{node.value.name}" if type(node.value) is self.status else str(int(node.value))
         if isinstance(node, Parameter):
             return f"{self.macro}_{node.name.upper()}"
         if isinstance(node, Named):
@@ -344,11 +359,44 @@ class Printer:
         for f in functions.values():
             for node in walk(f.body):
                 if isinstance(node, Named):
-                    other = found.setdefault(node.name, node)
-                    if other.constant is not node.constant:
-                        raise TypeError(f"two files define the constant {node.name}; rename one")
+                    found.setdefault(node.name, node)
         return found
+
+    def check_names(self, functions: Functions) -> None:
+        """Refuse two things that would have one name in C."""
+        meanings: dict[str, Any] = {}
+        for value in vars(dialect).values():
+            if isinstance(value, Kernel):
+                meanings[f"{self.prefix}_{value.name}"] = value
+        for member in self.status or ():
+            meanings[f"{self.macro}_{member.name}"] = member
+        for symbol in {s for f in functions.values() for s in _capacities(f)}:
+            meanings[f"{self.macro}_{symbol}"] = symbol
+
+        def claim(f: Function, line: int, name: str, meaning: Any, what: str) -> None:
+            own = name[len(self.prefix) + 1 :]
+            if (
+                own in GENERATED
+                or own.startswith(("learned_", "assert_"))
+                or meanings.setdefault(name, meaning) != meaning
+            ):
+                raise DialectError(f.file, line, f"{what} would be a second {name} in C; choose another name")
+
+        for f in functions.values():
+            claim(f, f.kernel.function.__code__.co_firstlineno, self.name(f.name), f.kernel, f"the kernel {f.name}")
+            for node in walk(f.body):
+                if isinstance(node, Named):
+                    claim(f, node.line, self.expression(node), node.constant, f"the constant {node.name}")
+                elif isinstance(node, Parameter):
+                    claim(f, node.line, self.expression(node), (Parameter, node.name), f"the parameter {node.name}")
 
     def parameters(self, functions: Functions) -> list[str]:
         """The configuration's fields that the functions still use."""
         return sorted({n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter)})
+
+
+def _capacities(f: Function) -> list[str]:
+    """The capacities in the sizes of a function's structs."""
+    structs = [kind for kind in f.kernel.params.values() if isinstance(kind, type) and issubclass(kind, Struct)]
+    extents = [e for struct in structs for array in struct.fields.values() for e in array.extents]
+    return [symbol for e in extents if isinstance(e, Extent) for symbol in e.symbols]

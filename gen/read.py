@@ -17,24 +17,24 @@ from pykernel.gen.ir import DialectError
 @dataclass(frozen=True)
 class Comment:
     line: int
+    column: int
     text: str
     alone: bool  # on a line of its own
 
 
 @functools.cache
-def _module(file: Path) -> tuple[ast.Module, dict[int, Comment]]:
-    text = "".join(linecache.getlines(str(file)))
+def _module(source: bytes) -> tuple[ast.Module, dict[int, Comment]]:
     comments = {}
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in tokenize.tokenize(io.BytesIO(source).readline):
         if token.type == tokenize.COMMENT:
             alone = not token.line[: token.start[1]].strip()
-            comments[token.start[0]] = Comment(token.start[0], token.string.lstrip("#:").strip(), alone)
-    return ast.parse(text), comments
+            comments[token.start[0]] = Comment(*token.start, token.string.lstrip("#:").strip(), alone)
+    return ast.parse(source), comments
 
 
 def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
     """The function's syntax tree, with line numbers of its file, and its comments."""
-    tree, comments = _module(kernel.file)
+    tree, comments = _module(kernel.source)  # as it was when Python read it: the file may have changed since
     first = kernel.function.__code__.co_firstlineno
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
@@ -47,7 +47,7 @@ def member_comments(cls: type) -> dict[str, str]:
     """The comments beside a class's members (an enumeration's or a struct's)."""
     import inspect
 
-    tree, comments = _module(Path(inspect.getfile(cls)))
+    tree, comments = _module("".join(linecache.getlines(inspect.getfile(cls))).encode())
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
             found = {}
@@ -65,11 +65,15 @@ class Comments:
 
     def __init__(self, file: Path, node: ast.FunctionDef, comments: dict[int, Comment]) -> None:
         self.file = file
-        first = node.body[0].lineno if node.body else node.lineno
-        self.left = {n: c for n, c in comments.items() if first <= n <= (node.end_lineno or first)}
+        signature = [a.end_lineno or 0 for a in (*node.args.args, node.returns) if a]
+        first = max([node.lineno, *signature]) + 1
+        end = node.end_lineno or first
+        while end + 1 in comments and comments[end + 1].column > node.col_offset:
+            end += 1
+        self.left = {n: c for n, c in comments.items() if first <= n <= end}
 
     def above(self, statement: ast.stmt) -> tuple[str, ...]:
-        """Comments on the lines just before a statement (blank lines may lie between)."""
+        """Comments on the lines just before a statement."""
         found = []
         n = statement.lineno - 1
         while n in self.left and self.left[n].alone:

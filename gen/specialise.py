@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pykernel.dialect import Array, Bool, Index, Precision, Real
+from pykernel.dialect import INDEX_MAX, Array, Bool, Index, Precision, Real
 from pykernel.gen.effects import effects
 from pykernel.gen.ir import (
     Assign,
@@ -56,9 +57,9 @@ def specialise(
         lambda fs: {n: _fold(f, choices, precision) for n, f in fs.items()},
         lambda fs: _inline_trivial(fs, roots),
         lambda fs: _bind_constant_arguments(fs, roots),
-        _drop_empty_calls,
+        _drop_idle_calls,
         lambda fs: _drop_unread_fields(fs, fields),
-        lambda fs: {n: _drop_unused_locals(f, fs) for n, f in fs.items()},
+        _drop_unused_locals,
         lambda fs: _drop_unused_parameters(fs, roots),
         lambda fs: _drop_unreachable(fs, roots),
     ]
@@ -83,6 +84,15 @@ COMPARE = {
 }
 
 
+ARITHMETIC = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+}
+
+
 def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
     def change(node: Any) -> Any:
         if isinstance(node, Parameter) and node.name in choices:
@@ -92,7 +102,7 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> 
         if isinstance(node, Length) and node.table is not None:
             return Literal(node.line, Index, len(node.table.constant.value(precision)))
         if isinstance(node, Element) and isinstance(node.array, Named) and isinstance(node.indices[0], Literal):
-            return Literal(node.line, Real, node.array.constant.value(precision)[node.indices[0].value])
+            return _table_element(node, node.array, node.indices[0].value, precision)
         if isinstance(node, Binary):
             return _fold_binary(node)
         if isinstance(node, Unary) and node.op == "not" and isinstance(node.operand, Literal):
@@ -118,7 +128,17 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> 
             return _unroll(node)
         return node
 
-    return replace(function, body=_cut(rewrite(function.body, change)))
+    return replace(function, body=_declare_once(_cut(rewrite(function.body, change))))
+
+
+def _table_element(node: Element, table: Named, position: int, precision: Precision) -> Expr:
+    values = table.constant.value(precision)
+    if not 0 <= position < len(values):
+        return node  # in a branch that is never taken
+    value = float(values[position])
+    if value == 0 and math.copysign(1, value) < 0:
+        return Unary(node.line, Real, "-", Literal(node.line, Real, 0.0))
+    return Literal(node.line, Real, value)
 
 
 def negated(condition: Expr) -> Expr:
@@ -132,6 +152,9 @@ def _fold_binary(node: Binary) -> Expr:
     values = [side.value if isinstance(side, (Literal, Member)) else None for side in (left, right)]
     if node.op in COMPARE and None not in values and left.kind is Index:
         return Literal(node.line, Bool, COMPARE[node.op](*map(int, values)))  # type: ignore[arg-type]
+    if node.op in ARITHMETIC and isinstance(left, Literal) and isinstance(right, Literal) and left.kind is Index:
+        result = ARITHMETIC[node.op](left.value, right.value)
+        return Literal(node.line, Index, result) if abs(result) <= INDEX_MAX else node
     if node.op in ("and", "or"):
         stop = node.op == "or"
         if isinstance(left, Literal):
@@ -158,13 +181,15 @@ def _unroll(loop: For) -> Any:
     written: list[Statement] = []
     for turn in turns:
         number = Literal(loop.line, Index, turn)
-        body = rewrite(
-            loop.body, lambda n, number=number: number if isinstance(n, Local) and n.name == loop.variable else n
-        )
+        body = _substitute(loop.body, loop.variable, number)
         if turn != turns[0]:
             body = tuple(replace(statement, above=(), beside="") for statement in body)
         written.extend(body)
     return tuple(written)
+
+
+def _substitute(body: tuple[Statement, ...], name: str, value: Expr) -> tuple[Statement, ...]:
+    return rewrite(body, lambda n: value if isinstance(n, Local) and n.name == name else n)  # type: ignore[no-any-return]
 
 
 def _cut(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -179,6 +204,24 @@ def _cut(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         if _leaves(statement):
             break
     return tuple(kept)
+
+
+def _declare_once(body: tuple[Statement, ...], names: frozenset[str] = frozenset()) -> tuple[Statement, ...]:
+    """Blocks that declare one name may have become one block: the first declares it."""
+    result: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Assign) and statement.declares and isinstance(statement.target, Local):
+            name = statement.target.name
+            if name in names:
+                statement = replace(statement, declares=False)
+            names |= {name}
+        elif isinstance(statement, If):
+            inner, other = _declare_once(statement.body, names), _declare_once(statement.orelse, names)
+            statement = replace(statement, body=inner, orelse=other)
+        elif isinstance(statement, For):
+            statement = replace(statement, body=_declare_once(statement.body, names))
+        result.append(statement)
+    return tuple(result)
 
 
 def _leaves(statement: Statement) -> bool:
@@ -227,25 +270,26 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
                     received.setdefault((node.callee.name, i), set()).add(constant)
     changed = dict(functions)
     for (name, i), values in received.items():
-        if name in functions and name not in roots and len(values) == 1 and None not in values:
-            (value,) = values
+        value = values.pop() if len(values) == 1 else None
+        if name in functions and name not in roots and value is not None:
             param, kind = functions[name].params[i]
             if isinstance(kind, Array) or any(
                 isinstance(n, Assign) and isinstance(n.target, Local) and n.target.name == param
                 for n in walk(functions[name].body)
             ):
                 continue
-            body = rewrite(
-                changed[name].body, lambda n, p=param, v=value: v if isinstance(n, Local) and n.name == p else n
-            )
-            changed[name] = replace(changed[name], body=body)
+            changed[name] = replace(changed[name], body=_substitute(changed[name].body, param, value))
     return changed
 
 
-def _drop_empty_calls(functions: Functions) -> Functions:
-    """Calls of procedures that do nothing."""
-    empty = {name for name, f in functions.items() if f.returns is None and not f.body}
-    return _map_calls(functions, lambda n: () if isinstance(n, Do) and n.call.callee.name in empty else n)
+def _writing(functions: Functions) -> frozenset[str]:
+    return frozenset(name for name, e in effects(functions).items() if e.writes)
+
+
+def _drop_idle_calls(functions: Functions) -> Functions:
+    """Calls for an effect that there is not."""
+    writing = _writing(functions)
+    return _map_calls(functions, lambda n: () if isinstance(n, Do) and n.call.callee.name not in writing else n)
 
 
 def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Functions:
@@ -263,26 +307,49 @@ def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Function
     return _map_calls(functions, change)
 
 
-def _drop_unused_locals(function: Function, functions: Functions) -> Function:
-    """Assignments to locals that nothing reads, unless their value has an effect."""
-    writing = {name for name, e in effects(functions).items() if e.writes}
-    # `n = n + 1` does not make n used
-    used: set[str] = set()
-    for node in walk(function.body):
-        if isinstance(node, Assign) and isinstance(node.target, Local):
-            used |= {n.name for n in walk(node.value) if isinstance(n, Local) and n.name != node.target.name}
-        elif isinstance(node, Statement):
-            for value in vars(node).values():
-                if isinstance(value, Expr):
-                    used |= {n.name for n in walk(value) if isinstance(n, Local)}
+def _drop_unused_locals(functions: Functions) -> Functions:
+    """Assignments to locals that nothing reads; of a call that writes, the call stays."""
+    writing = _writing(functions)
 
-    def change(node: Any) -> Any:
-        if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name not in used:
-            if not any(isinstance(n, Call) and n.callee.name in writing for n in walk(node.value)):
-                return ()
-        return node
+    def writes(value: Expr) -> bool:
+        return isinstance(value, Call) and value.callee.name in writing
 
-    return replace(function, body=rewrite(function.body, change))
+    def is_read(name: str, body: tuple[Statement, ...]) -> bool:
+        for node in walk(body):
+            if isinstance(node, Statement):
+                # `n = n + 1` does not make n used
+                target = node.target if isinstance(node, Assign) else None
+                own = isinstance(target, Local) and target.name == name
+                for value in vars(node).values():
+                    if isinstance(value, Expr) and not (own and (value is target or not writes(value))):
+                        if any(isinstance(n, Local) and n.name == name for n in walk(value)):
+                            return True
+        return False
+
+    def drop(body: tuple[Statement, ...], unread: frozenset[str]) -> tuple[Statement, ...]:
+        kept: list[Statement] = []
+        for i, statement in enumerate(body):
+            if isinstance(statement, Assign) and isinstance(statement.target, Local):
+                name = statement.target.name
+                if statement.declares:  # another block may have its own of this name
+                    unread = unread - {name} if is_read(name, body[i + 1 :]) else unread | {name}
+                if name in unread:
+                    if writes(statement.value):
+                        call: Any = statement.value
+                        kept.append(Do(statement.line, call, above=statement.above, beside=statement.beside))
+                    continue
+            elif isinstance(statement, If):
+                statement = replace(statement, body=drop(statement.body, unread), orelse=drop(statement.orelse, unread))
+            elif isinstance(statement, For):
+                statement = replace(statement, body=drop(statement.body, unread))
+            kept.append(statement)
+        return tuple(kept)
+
+    def clean(function: Function) -> Function:
+        unread = frozenset(name for name, _ in function.params if not is_read(name, function.body))
+        return replace(function, body=drop(function.body, unread))
+
+    return {name: clean(f) for name, f in functions.items()}
 
 
 def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions:

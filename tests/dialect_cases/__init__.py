@@ -1,0 +1,179 @@
+"""Kernels written, printed, compiled and run three ways: plain Python, Numba and C."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cffi
+import numpy as np
+
+from pykernel.dialect import DIM, N_MAX, Array, Config, Index, Kernel, Memory, Precision, Real, Struct, bind, is_choice
+from pykernel.gen.compilers import compile_c, find_compilers
+from pykernel.gen.print_c import Printer, number
+from pykernel.gen.project import _primitive, checked_functions
+from pykernel.gen.specialise import Specialised, specialise
+
+CAPACITIES = {"N_MAX": 4, "DIM": 3}
+_modules = itertools.count()
+
+
+class Box(Struct):
+    """State for tests."""
+
+    a: Real[N_MAX]
+    b: Real[N_MAX]
+    grid: Real[N_MAX, DIM]
+    total: Real
+    counts: Index[N_MAX]
+    n: Index
+    m: Index
+
+
+class Kind(IntEnum):
+    """A choice for tests."""
+
+    ZERO = 0
+    ONE = 1
+    LOW = -2
+
+
+class Settings(Config):
+    """Parameters for tests."""
+
+    kind: Kind
+    flag: bool
+    p: Real
+    q: Index
+
+
+def load(folder: Path, source: str) -> ModuleType:
+    """Import source text as a module of its own, from a file."""
+    name = f"dialect_case_{next(_modules)}"
+    path = folder / f"{name}.py"
+    path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def structs_of(kernels: Sequence[Kernel]) -> list[type[Struct]]:
+    kinds = [kind for k in kernels for kind in k.params.values() if isinstance(kind, type)]
+    return list(dict.fromkeys(kind for kind in kinds if issubclass(kind, Struct)))
+
+
+def specialised(kernels: Sequence[Kernel], precision: Precision, config: Any = None) -> Specialised:
+    kinds = [kind for k in kernels for kind in k.params.values() if isinstance(kind, type) and issubclass(kind, Config)]
+    choices = {n: getattr(config, n) for kind in kinds for n, f in kind.fields.items() if is_choice(f)}
+    fields = [name for struct in structs_of(kernels) for name in struct.fields]
+    return specialise(checked_functions(tuple(kernels)), [k.name for k in kernels], choices, precision, fields)
+
+
+def c_source(
+    kernels: Sequence[Kernel], precision: Precision, config: Any = None, status: Any = None
+) -> tuple[str, list[str], tuple[str, ...]]:
+    """The C of some kernels, their declarations, and the fields that it does without."""
+    code = specialised(kernels, precision, config)
+    structs = structs_of(kernels)
+    scalars = frozenset().union(*(struct.scalars for struct in structs))
+    printer = Printer("m", precision, scalars, {k.name: k.name for k in kernels}, status=status)
+    printed = printer.all(code.functions)
+    members = []
+    drop = tuple(sorted(code.unread))
+    for slot in Memory(structs, precision, CAPACITIES, drop).layout.slots:
+        extents = "" if slot.scalar else "".join(f"[{size}]" for size in slot.shape)
+        members.append(f"    {printer.type(slot.array.scalar)} {slot.name}{extents};")
+    lines = ["#include <float.h>", "#include <stdbool.h>", "#include <stdint.h>"]
+    lines.append(
+        _primitive(
+            "guard.h",
+            printer,
+            {
+                "PK_REAL_BYTES": str(precision.dtype.itemsize),
+                "PK_REAL_MANT_DIG": "FLT_MANT_DIG" if precision.bits == 23 else "DBL_MANT_DIG",
+                "PK_REAL_DIGITS": str(precision.bits + 1),
+            },
+        )
+    )
+    lines += [f"#define M_{name} {size}" for name, size in CAPACITIES.items()]
+    if members:
+        lines += ["typedef struct m_s {", *members, "} m_t;"]
+    for name, node in printer.constants(code.functions).items():
+        value = node.constant.value(precision)
+        if isinstance(node.kind, Array):
+            values = ", ".join(number(v, precision) for v in value)
+            lines.append(f"static const {printer.real} m_{name.lower()}[{len(value)}] = {{{values}}};")
+        else:
+            lines.append(f"#define M_{name} {number(value, precision)}")
+    for name in printer.parameters(code.functions):
+        value = getattr(config, name)
+        lines.append(f"#define M_{name.upper()} ({value if type(value) is int else number(value, precision)})")
+    lines += [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
+    declarations = [printer.signature(code.functions[k.name]) + ";" for k in kernels]
+    lines += declarations
+    lines += ["\n".join(body) for body in printed.values()]
+    return "\n".join(lines) + "\n", declarations, drop
+
+
+class Compiled:
+    """The C of some kernels as a library: call them by name."""
+
+    def __init__(
+        self,
+        folder: Path,
+        kernels: Sequence[Kernel],
+        precision: Precision,
+        config: Any = None,
+        level: str = "-O3",
+        status: Any = None,
+    ) -> None:
+        self.text, declarations, self.drop = c_source(kernels, precision, config, status)
+        stem = folder / f"code_{next(_modules)}"
+        source, library = stem.with_suffix(".c"), stem.with_suffix(".so")
+        source.write_text(self.text, encoding="utf-8")
+        compile_c(find_compilers()[0], [source], library, [level])
+        self.ffi = cffi.FFI()
+        for symbol, size in CAPACITIES.items():
+            declarations = [d.replace(f"M_{symbol}", str(size)) for d in declarations]
+        self.ffi.cdef("typedef struct m_s m_t;\n" + "\n".join(declarations))
+        self.library: Any = self.ffi.dlopen(str(library))
+        self.real = "float *" if precision.bits == 23 else "double *"
+
+    def call(self, name: str, memory: Memory | None, *args: Any) -> Any:
+        lead = [] if memory is None else [self.ffi.cast("m_t *", memory.buffer.ctypes.data)]
+        return getattr(self.library, f"m_{name}")(*lead, *(self._argument(a) for a in args))
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return self.ffi.cast("int32_t *" if value.dtype.kind == "i" else self.real, value.ctypes.data)
+        return value.item() if isinstance(value, np.generic) else value
+
+
+def plain_bytes(values: Any) -> bytes:
+    """Bytes, with one NaN for all: which one an operation returns is left open by IEEE-754."""
+    values = np.array(values)
+    if values.dtype.names:
+        return b"".join(plain_bytes(values[name]) for name in values.dtype.names)
+    if values.dtype.kind == "f":
+        values[np.isnan(values)] = np.nan
+    return values.tobytes()
+
+
+def run_host(kernel: Kernel, precision: Precision, jit: bool, memory: Memory | None, config: Any, *args: Any) -> Any:
+    """Call a kernel in Python; structs and configurations come first in its signature."""
+    lead: list[Any] = []
+    for kind in kernel.params.values():
+        if isinstance(kind, type) and issubclass(kind, Struct) and memory is not None:
+            lead.append(memory.view(kind))
+        elif isinstance(kind, type) and issubclass(kind, Config):
+            lead.append(config)
+    return bind(kernel, precision, jit)(*lead, *args)
