@@ -266,7 +266,9 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
         for node in walk(f.body):
             if isinstance(node, Call):
                 for i, argument in enumerate(node.args):
-                    constant = replace(argument, line=0) if isinstance(argument, (Literal, Parameter, Named)) else None
+                    constant = (
+                        replace(argument, line=0) if isinstance(argument, (Literal, Member, Parameter, Named)) else None
+                    )
                     received.setdefault((node.callee.name, i), set()).add(constant)
     changed = dict(functions)
     for (name, i), values in received.items():

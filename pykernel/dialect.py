@@ -301,7 +301,7 @@ class Memory:
 
     @property
     def bytes(self) -> memoryview:
-        return memoryview(self.buffer.reshape(1).view(np.uint8))
+        return self.buffer.reshape(1).view(np.uint8).data
 
     def clear(self) -> None:
         for struct in self.structs:
@@ -452,7 +452,7 @@ def bind(k: Kernel, precision: Precision, jit: bool = True) -> Callable:
     return _bind(k, precision, jit, True)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _bind(k: Kernel, precision: Precision, jit: bool, outermost: bool) -> Callable:
     if k.intrinsic is not None:
         return k.intrinsic(precision, jit)
@@ -464,7 +464,7 @@ def _bind(k: Kernel, precision: Precision, jit: bool, outermost: bool) -> Callab
         if isinstance(value, Kernel):
             value = _bind(value, precision, jit, jit and not value.inline)
         elif isinstance(value, Constant):
-            value = value.value(precision)
+            value = value.value(precision) if jit or not value.is_table else Checked(value.value(precision))
         elif value is real:
             value = precision.real
         space[name] = value
@@ -565,7 +565,7 @@ def _verify_arithmetic(k: Kernel, overload: Any, precision: Precision) -> None:
                     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _cache_folder(k: Kernel) -> Path | None:
     """A folder of its own for each state of the sources: Numba sees neither callees' files nor globals change."""
     import numba

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pykernel.dialect
-from pykernel.dialect import FLOAT32, FLOAT64, Memory, Precision
-from tests.dialect_cases import CAPACITIES, Box, Compiled, Settings, load, plain_bytes, run_host
+from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real
+from pykernel.gen import build
+from pykernel.gen.print_c import Printer, comment, comment_block
+from pykernel.spec import make_spec
+from tests.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, load, plain_bytes, run_host
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 
@@ -301,3 +308,550 @@ def test_random_programs(seed: int, precision: Precision, tmp_path: Path) -> Non
 @pytest.mark.parametrize("seed", range(3, 60))
 def test_more_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
     compare(tmp_path, seed, precision)
+
+
+# ------------------------------------------------------------------------------------- one construct at a time
+
+DIRECTED = '''"""One construct each."""
+
+from enum import IntEnum
+
+from pykernel.dialect import N_MAX, Bool, Constant, Index, Real, absolute, kernel, real, sqrt, truncate
+from tests.dialect_cases import Box, Kind, Settings
+
+ZEROS = Constant((0.0, -0.0))
+STEPS = Constant((1.0, 2.0, 3.0, 4.0))
+
+
+class Answer(IntEnum):
+    ONE = 7
+    LOW = -9
+
+
+@kernel
+def count_up(s: Box, start: Index, stop: Index) -> Index:
+    turns = 0
+    for i in range(start, stop):
+        turns = turns * 10 + i
+    return turns
+
+
+@kernel
+def count_in_steps(s: Box, start: Index, stop: Index) -> Index:
+    turns = 0
+    for i in range(start, stop, 3):
+        turns = turns * 10 + i
+    for j in range(start, stop, -2):
+        turns = turns * 10 + j
+    return turns
+
+
+@kernel
+def bound_is_taken_once(s: Box, k: Index) -> Index:
+    stop = k
+    turns = 0
+    for i in range(stop):
+        k = 0
+        turns += 1
+    return turns + k
+
+
+@kernel
+def leave_loops(s: Box, k: Index) -> Index:
+    total = 0
+    for i in range(5):
+        if i == k:
+            continue
+        for j in range(5):
+            if j == i:
+                break
+            total += 1
+        if i > 3:
+            break
+        total += 10
+    return total
+
+
+@kernel
+def divide(s: Box, k: Index) -> Index:
+    total = 0
+    for i in range(9, -1, -1):
+        part = (i * 7 + len(s.a)) % 5
+        total = total * 3 + part // 2 + i % len(s.a)
+    return total
+
+
+@kernel
+def remainder_of_parameter(s: Box, k: Index) -> Index:
+    part = 4
+    for i in range(3):
+        part = (part + i) % 5
+        k = part
+    return k - 10
+
+
+@kernel
+def compare(s: Box, a: Real, b: Real) -> Index:
+    code = 0
+    if a < b:
+        code += 1
+    if not (a < b):
+        code += 2
+    if a <= b or a > b:
+        code += 4
+    if not (a >= b and a == a):
+        code += 8
+    if a != a:
+        code += 16
+    if a == b:
+        code += 32
+    return code
+
+
+@kernel
+def only_else_remains(s: Box, a: Real, b: Real) -> None:
+    if a < b:
+        s.grid[0, 0] = a
+    else:
+        s.total[0] = real(1)
+
+
+@kernel
+def precedence(s: Box, a: Real, b: Real) -> Real:
+    c = not a < b or a == b and not (b < a)
+    d = (a if a < b else b if c else -a) - (-b) - -a
+    e = a - (b - d) / (a / (b * d)) * -(-(a + b))
+    return e if (d if c else e) < a else -(e - (d if c else a))
+
+
+@kernel
+def mixed_conditions(s: Box, k: Index) -> Bool:
+    low = k < 3
+    high = k > 5 if low else k > -5 and not low
+    return (low or high) and not (low and high) or k == 7
+
+
+@kernel
+def zero(negative: Real) -> Real:
+    return real(1) / negative
+
+
+@kernel
+def signed_zeros(s: Box, k: Index) -> Real:
+    plus = zero(real(0)) + zero(real(-0))
+    minus = zero(-real(0.0)) + zero(real(-0.0))
+    return minus if k > 0 else plus
+
+
+@kernel
+def always(negative: Real) -> Real:
+    return real(1) / negative
+
+
+@kernel
+def one_signed_zero(s: Box, k: Index) -> Real:
+    return always(ZEROS[1]) + always(real(-0.0))
+
+
+@kernel
+def negate(y: Real) -> Real:
+    return -y
+
+
+@kernel
+def minus_constant(s: Box, k: Index) -> Real:
+    return negate(real(-0.0)) - negate(real(-2.5)) + real(k)
+
+
+@kernel
+def write_first(x: Real[...], y: Real[...]) -> Real:
+    x[0] = real(5)
+    y[0] += real(1)
+    return x[0] + y[1]
+
+
+@kernel
+def same_array_twice(s: Box, k: Index) -> Real:
+    got = write_first(s.a, s.a)
+    return got + s.a[0]
+
+
+@kernel
+def grow_row(s: Box, row: Real[...]) -> Real:
+    row[1] += s.grid[1, 1]
+    s.grid[1, 1] *= real(2)
+    return row[1]
+
+
+@kernel
+def row_with_its_struct(s: Box, k: Index) -> Real:
+    s.grid[1, 1] = real(3)
+    got = grow_row(s, s.grid[1])
+    return got
+
+
+@kernel
+def increase(k: Index[1], y: Real[1]) -> None:
+    k[0] += 1
+    k[0] -= 3
+    y[0] -= real(1) / y[0]
+
+
+@kernel
+def change_through_pointers(s: Box, k: Index) -> Index:
+    s.n[0] = k
+    s.total[0] = real(4)
+    increase(s.n, s.total)
+    return s.n[0] * 100 + truncate(s.total[0] * real(4))
+
+
+@kernel
+def halve(y: Real, n: Index) -> Real:
+    for i in range(n):
+        y = y / real(2)
+    y += real(n)
+    n = 3
+    return y * real(n)
+
+
+@kernel
+def changed_parameters(s: Box, k: Index) -> Real:
+    return halve(real(8), 2) + halve(real(8), 2)
+
+
+@kernel
+def tick(s: Box) -> Real:
+    s.total[0] += real(1)
+    return s.total[0]
+
+
+@kernel
+def effects_in_order(s: Box, k: Index) -> Real:
+    s.total[0] = real(0)
+    first = tick(s)
+    ignored = tick(s)
+    later = first * real(10) + s.total[0]
+    first = tick(s)
+    return later + first * real(100)
+
+
+@kernel
+def chosen_blocks(s: Box, c: Settings, k: Index) -> Index:
+    total = 0
+    if c.kind == Kind.ONE:
+        part = k + 1
+        total += part
+    if c.flag:
+        part = k + 2
+        total += part * 10
+    for i in range(2):
+        part = i + 3
+        total += part * 100
+    if not c.flag:
+        return total
+    part = 5
+    total += part * 1000
+    return total
+
+
+@kernel
+def tables(s: Box, k: Index) -> Real:
+    total = real(0)
+    for i in range(len(STEPS)):
+        if i > 0:
+            total += STEPS[i] * STEPS[i - 1]
+    for i in range(len(STEPS)):
+        if STEPS[i] > real(k):
+            break
+        total += STEPS[i]
+    for i in range(len(STEPS)):
+        part = STEPS[i] + real(i)
+        total = total * part
+    for i in range(len(STEPS)):
+        for j in range(i):
+            total -= STEPS[j]
+    return total
+
+
+@kernel
+def members(s: Box, c: Settings, k: Index) -> Index:
+    if c.kind == Kind.ONE and k == Kind.LOW:
+        return Answer.ONE
+    if k - Answer.LOW > -Kind.LOW:
+        return Answer.LOW
+    return Kind.LOW
+
+
+@kernel
+def long_expression(s: Box, y: Real) -> Real:
+    return LONG
+
+
+@kernel
+def deep_expression(s: Box, y: Real) -> Real:
+    return DEEP
+'''
+LONG = " + ".join(f"y * real({i}) - real({i}) / (y + s.a[{i % 4}])" for i in range(60))
+DEEP = "y"
+for _i in range(40):
+    DEEP = f"({DEEP} - absolute(y)) * real({_i}) if y < real({_i}) else -({'y' if _i % 20 else DEEP})"
+INDICES = [-7, -2, 0, 1, 3, 7, 11]
+REALS_ = [0.0, -0.0, 1.5, -2.0, 1e-40, -3e38, np.inf, -np.inf, np.nan]
+CASES: dict[str, list[tuple]] = {
+    "count_up": [(a, b) for a in (-3, 0, 2) for b in (-4, 0, 3)],
+    "count_in_steps": [(a, b) for a in (-3, 0, 2) for b in (-4, 0, 7)],
+    "compare": [(a, b) for a in REALS_ for b in REALS_],
+    "only_else_remains": [(a, b) for a in REALS_ for b in (0.0, np.nan)],
+    "precedence": [(a, b) for a in REALS_ for b in REALS_],
+    "long_expression": [(a,) for a in REALS_],
+    "deep_expression": [(a,) for a in (*REALS_, 5.0, 17.5)],
+}
+KNOWN: dict[str, Any] = {
+    "count_up": [0, -321, -320988, 0, 0, 12, 0, 0, 2],
+    "bound_is_taken_once": [-7, -2, 0, 1, 3, 7, 11],
+    "signed_zeros": [np.inf, np.inf, np.inf, -np.inf, -np.inf, -np.inf, -np.inf],
+    "one_signed_zero": [-np.inf] * 7,
+    "same_array_twice": [10.0] * 7,
+    "row_with_its_struct": [12.0] * 7,
+    "changed_parameters": [24.0] * 7,
+    "effects_in_order": [312.0] * 7,
+}
+
+
+@BOTH
+def test_each_construct(precision: Precision, tmp_path: Path) -> None:
+    """Plain Python, Numba, and C with and without optimisation, on values that tell variants apart."""
+    module = load(tmp_path, DIRECTED.replace("LONG", LONG).replace("DEEP", DEEP))
+    kernels = [k for k in vars(module).values() if isinstance(k, Kernel) and k.file == Path(str(module.__file__))]
+    kernels = [
+        k for k in kernels if Box in k.params.values() and not any(isinstance(p, Array) for p in k.params.values())
+    ]
+    for kind, flag in ((0, False), (1, True)):
+        config = Settings.of(precision, {"kind": kind, "flag": flag, "p": 0.5, "q": 3})
+        libraries = {level: Compiled(tmp_path, kernels, precision, config, level) for level in ("-O0", "-O3")}
+        drop = libraries["-O0"].drop
+        for k in kernels:
+            takes = [p for p in k.params.values() if p in (Real, Index)]
+            for number, values in enumerate(CASES.get(k.name, [(i,) * len(takes) for i in INDICES])):
+                given = [precision.real(v) if p is Real else int(v) for v, p in zip(values, takes, strict=True)]
+                found = {}
+                for how in ("plain", "numba", "-O0", "-O3"):
+                    memory = Memory([Box], precision, CAPACITIES, drop)
+                    memory.field("a")[...] = [1, -2, 0.1, np.inf]
+                    if how in libraries:
+                        result = libraries[how].call(k.name, memory, *given)
+                    else:
+                        result = run_host(k, precision, how == "numba", memory, config, *given)
+                    kinds = {Real: precision.dtype, Index: np.int32, Bool: np.bool_}
+                    result = None if k.returns is None else np.array(result, kinds[k.returns])
+                    found[how] = (plain_bytes(result), plain_bytes(memory.buffer))
+                    if KNOWN.get(k.name) and result is not None:
+                        assert result == KNOWN[k.name][number], (k.name, values, how)
+                assert len(set(found.values())) == 1, (k.name, values, kind, flag)
+
+
+# ----------------------------------------------------------------------------------------------- printed text
+
+
+@BOTH
+def test_numbers_read_back(precision: Precision, tmp_path: Path) -> None:
+    """Tables of any bit patterns, as a compiler reads them."""
+    rng = np.random.default_rng(0)
+    info = np.finfo(precision.dtype)
+    values = np.frombuffer(rng.bytes(1500 * precision.dtype.itemsize), precision.dtype)
+    edges = np.array([0, -0.0, info.max, -info.max, info.tiny, info.smallest_subnormal, 16777217, 1e16, 0.1, 1 / 3])
+    values = np.append(values[np.isfinite(values)], edges.astype(precision.dtype))
+    source = "from pykernel.dialect import Constant, Real, kernel\nfrom tests.dialect_cases import Box\n"
+    source += f"TABLE = Constant({precision}={values.tolist()}, {FLOAT64 if precision is FLOAT32 else FLOAT32}=({'0.0, ' * len(values)}))\n"
+    source += "@kernel\ndef copy(s: Box, y: Real[...]) -> None:\n    for i in range(len(TABLE)):\n        y[i] = TABLE[i]\n"
+    module = load(tmp_path, source)
+    result = np.empty_like(values)
+    Compiled(tmp_path, [module.copy], precision).call("copy", Memory([Box], precision, CAPACITIES), result)
+    assert result.tobytes() == values.tobytes()
+
+
+@given(st.text(st.one_of(st.sampled_from("*/?\\\n \t#\u202e\u2028\u200b\x00\x0b\r<"), st.characters()), max_size=40))
+def test_comments_cannot_be_left(text: str) -> None:
+    for indent in ("", "    "):
+        lines = "\n".join(comment_block(text, indent)).split("\n")
+        block = "\n".join(lines)
+        if not comment(text).strip():
+            assert lines == [""]
+            continue
+        assert block.lstrip().startswith("/* ") and block.endswith(" */")
+        inside = block.strip()[2:-2]
+        assert "*/" not in inside and "/*" not in inside and "??" not in inside
+        assert not any(line.endswith("\\") for line in lines)
+        assert not any(unicodedata.category(ch).startswith("C") for ch in block if ch != "\n")
+        # what can be seen is still there
+        visible = [ch for ch in text if not unicodedata.category(ch).startswith(("C", "Z")) and ch != "\\"]
+        assert [ch for ch in inside if ch in visible and ch not in "*/"] == [ch for ch in visible if ch not in "*/"]
+
+
+def test_comments_and_docstrings_survive(tmp_path: Path) -> None:
+    source = r'''
+from pykernel.dialect import Real, kernel, real
+from tests.dialect_cases import Box
+
+
+@kernel
+def inner(y: Real) -> Real:
+    r"""Ends */ here ???/
+    trailing \
+    /* nested ‮ bidi
+    """
+    # before the first statement \
+    z = y * y  # beside ??/
+    #
+    # at last */ int x;
+    return z
+
+
+@kernel
+def f(s: Box, y: Real) -> Real:
+    # 1
+    a = inner(y)  # 2
+    # 3
+    # 4
+    if a > y:  # 5
+        # 6
+        a = inner(a)  # 7
+    elif a < y:
+        # 8
+        a = -a
+    else:
+        # 9
+        a += y
+    for i in range(3):  # 10
+        a *= y  # 11
+    return a  # 12
+'''
+    code = Compiled(tmp_path, [load(tmp_path, source).f], FLOAT32).text
+    body = code[code.index("float m_f(const m_t *s, float y)\n") :]
+    assert re.findall(r"(?<=[ *] )\d+(?= \*/|\n)", body) == [str(i) for i in range(1, 13)]
+    assert "Ends * / here ? ? ?/" in code and "/ * nested   bidi" in code
+    assert "before the first statement" in code and "at last * / int x;" in code
+
+
+EXPRESSIONS = st.recursive(
+    st.sampled_from(["a", "-b", "f(x, y)", "*p", "(int32_t)z"]),
+    lambda e: st.lists(e, min_size=2, max_size=9).map(" + ".join) | e.map("({0} ? {0} : !{0}) && c[i - {0}]".format),
+)
+
+
+@given(EXPRESSIONS)
+def test_wrapping_changes_no_token(expression: str) -> None:
+    line = f"        const float name = {expression};"
+    lines = Printer("m", FLOAT32, frozenset(), {}).wrap(line)
+    assert " ".join(" ".join(lines).split()) == " ".join(line.split())
+
+
+def test_members_of_other_enumerations_are_numbers(tmp_path: Path) -> None:
+    """Only the status has macros: another enumeration may use the same names for other values."""
+    module = load(tmp_path, DIRECTED.replace("LONG", "y").replace("DEEP", "y"))
+    config = Settings.of(FLOAT32, {"kind": 1, "flag": False, "p": 0.5, "q": 3})
+    assert re.findall(r"return (.*);", c_source([module.members], FLOAT32, config)[0]) == ["7", "-9", "-2"]
+    with_status = c_source([module.members], FLOAT32, config, status=module.Answer)[0]
+    assert re.findall(r"return (.*);", with_status) == ["M_ONE", "M_LOW", "-2"]
+
+
+def test_two_kernels_of_one_name(tmp_path: Path) -> None:
+    source = "from pykernel.dialect import Real, kernel\n{}\n@kernel\ndef {}(y: Real) -> Real:\n    return y + {}\n"
+    first = load(tmp_path, source.format("", "helper", "y"))
+    second = load(tmp_path, source.format(f"from {first.__name__} import helper as other", "helper", "other(y)"))
+    with pytest.raises(TypeError, match="two kernels are called helper"):
+        c_source([second.helper], FLOAT32)
+
+
+# -------------------------------------------------------------------------------------------- plain execution
+
+
+def test_plain_execution_refuses_what_c_would_not_survive(tmp_path: Path) -> None:
+    source = """
+from pykernel.dialect import Index, Real, Constant, kernel, real
+from tests.dialect_cases import Box
+
+TABLE = Constant((1.0, 2.0))
+
+@kernel
+def read_table(s: Box, k: Index) -> Real:
+    return TABLE[k]
+
+@kernel
+def read_field(s: Box, k: Index) -> Real:
+    return s.a[k]
+
+@kernel
+def store(s: Box, k: Index) -> None:
+    s.n[0] = k * k
+"""
+    module = load(tmp_path, source)
+    memory = Memory([Box], FLOAT32, CAPACITIES)
+    for k in (module.read_table, module.read_field):
+        for position in (-1, 4):
+            with pytest.raises(IndexError):
+                run_host(k, FLOAT32, False, memory, None, position)
+    with pytest.raises(OverflowError):
+        run_host(module.store, FLOAT32, False, memory, None, 46341)
+    run_host(module.store, FLOAT32, False, memory, None, 46340)
+
+
+# --------------------------------------------------------------------------------------------- specialisation
+
+
+def test_what_a_model_does_not_use_is_gone() -> None:
+    def code(technique: str) -> tuple[str, str]:
+        content = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "reduction": {"technique": technique}}
+        files = build(make_spec(content)).files
+        return files["src/flow.h"], files["src/flow.c"]
+
+    for technique, fields in (("nt", "m beta p u k neighbour"), ("fklms", "m p u kappa"), ("mklms", "neighbour")):
+        header, source = code(technique)
+        for name in fields.split():
+            assert not re.search(rf"\b(float|int32_t) {name}\b[^;]*;", header), (technique, name)
+            assert not re.search(rf"->{name}\b", source), (technique, name)
+        # every function is called, every macro used
+        for name in re.findall(r"^(?:static )?\w+ (flow_\w+)\(", source, re.MULTILINE):
+            assert len(re.findall(rf"\b{name}\b", source)) > 1 or name in header, (technique, name)
+        for name in re.findall(r"^#define (FLOW_\w+)", source, re.MULTILINE):
+            assert len(re.findall(rf"\b{name}\b", source)) > 1, (technique, name)
+    assert "FLOW_KEEP" not in code("nt")[1]
+
+
+def test_folding_leaves_nothing_behind(tmp_path: Path) -> None:
+    source = """
+from pykernel.dialect import Constant, Index, Real, kernel, real
+from tests.dialect_cases import Box, Kind, Settings
+
+POWERS = Constant((1.0, 0.5, 0.25))
+
+@kernel
+def scale(c: Settings, y: Real, way: Index, unused: Real) -> Real:
+    if way == Kind.ONE:
+        return y
+    if c.flag and c.kind == Kind.LOW:
+        return real(2) * y
+    return unused
+
+@kernel
+def nothing(s: Box, c: Settings) -> None:
+    if c.flag:
+        s.total[0] = real(1)
+
+@kernel
+def f(s: Box, c: Settings, y: Real) -> Real:
+    nothing(s, c)
+    waste = y * y
+    waste = waste + y
+    s.b[0] = y
+    for i in range(len(POWERS)):
+        y += POWERS[i] * y
+    return scale(c, y, Kind.ONE, s.a[0])
+"""
+    config = Settings.of(FLOAT32, {"kind": 0, "flag": False, "p": 0.5, "q": 3})
+    text, _, drop = c_source([load(tmp_path, source).f], FLOAT32, config)
+    function = text[text.index("float m_f(const m_t *s, float y)\n") :]
+    assert function.split() == (
+        "float m_f(const m_t *s, float y) { (void)s; y += 1.0f * y; y += 0.5f * y; y += 0.25f * y; return y; }".split()
+    )
+    assert "m_scale" not in text and "m_nothing" not in text and drop == tuple(sorted(Box.fields))

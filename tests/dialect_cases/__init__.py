@@ -105,8 +105,7 @@ def c_source(
         )
     )
     lines += [f"#define M_{name} {size}" for name, size in CAPACITIES.items()]
-    if members:
-        lines += ["typedef struct m_s {", *members, "} m_t;"]
+    lines += ["typedef struct m_s {", *(members or ["    char unused;"]), "} m_t;"]
     for name, node in printer.constants(code.functions).items():
         value = node.constant.value(precision)
         if isinstance(node.kind, Array):
@@ -148,9 +147,9 @@ class Compiled:
         self.library: Any = self.ffi.dlopen(str(library))
         self.real = "float *" if precision.bits == 23 else "double *"
 
-    def call(self, name: str, memory: Memory | None, *args: Any) -> Any:
-        lead = [] if memory is None else [self.ffi.cast("m_t *", memory.buffer.ctypes.data)]
-        return getattr(self.library, f"m_{name}")(*lead, *(self._argument(a) for a in args))
+    def call(self, name: str, memory: Memory, *args: Any) -> Any:
+        pointer = self.ffi.cast("m_t *", memory.buffer.ctypes.data)
+        return getattr(self.library, f"m_{name}")(pointer, *(self._argument(a) for a in args))
 
     def _argument(self, value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -168,11 +167,11 @@ def plain_bytes(values: Any) -> bytes:
     return values.tobytes()
 
 
-def run_host(kernel: Kernel, precision: Precision, jit: bool, memory: Memory | None, config: Any, *args: Any) -> Any:
+def run_host(kernel: Kernel, precision: Precision, jit: bool, memory: Memory, config: Any, *args: Any) -> Any:
     """Call a kernel in Python; structs and configurations come first in its signature."""
     lead: list[Any] = []
     for kind in kernel.params.values():
-        if isinstance(kind, type) and issubclass(kind, Struct) and memory is not None:
+        if isinstance(kind, type) and issubclass(kind, Struct):
             lead.append(memory.view(kind))
         elif isinstance(kind, type) and issubclass(kind, Config):
             lead.append(config)
