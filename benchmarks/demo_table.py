@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from pykernel.gen import build
 
 from pykernel.demo import (
     DAY,
@@ -26,6 +25,7 @@ from pykernel.demo import (
     running_mean,
     with_constant,
 )
+from pykernel.gen import build
 from pykernel.host import HostModel
 
 ETAS = (0.1, 0.2, 0.4, 0.6, 0.8)

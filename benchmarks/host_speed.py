@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+
+from pykernel.expansion import Status
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
-
-from pykernel.expansion import Status
 from pykernel.host import HostModel
 from pykernel.spec import TECHNIQUES, Spec, make_spec
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,7 +125,7 @@ class Reference:
 
     def _parts(self) -> list[slice]:
         edges = np.linspace(0, len(self.x), self.PARTS + 1).astype(int)
-        return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
+        return [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
 
     def _advance(self, model: HostModel | CModel, part: slice) -> tuple[np.ndarray, np.ndarray]:
         result = model.run(self.x[part], self.y[part])

@@ -269,9 +269,7 @@ def _parameters(printer: Printer, functions: Functions, program: Program, config
     for name in printer.parameters(functions):
         value = getattr(config, name)
         text = number(value, printer.precision) if program.config.fields[name] is Real else str(int(value))
-        result.append(
-            {"name": name.upper(), "value": _bracketed(text), "doc": comment(docs.get(name, ""))}
-        )
+        result.append({"name": name.upper(), "value": _bracketed(text), "doc": comment(docs.get(name, ""))})
     return result
 
 

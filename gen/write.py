@@ -61,7 +61,7 @@ def _refuse_unsafe(folder: Path, path: str, text: str, known: Mapping[str, str],
         raise UserError(f"{target}: is a folder where a file is needed; move it away")
     if target.exists() and not force:
         found = target.read_bytes()
-        ours = path == "manifest.json" and known or known.get(path) == hashlib.sha256(found).hexdigest()
+        ours = (path == "manifest.json" and known) or known.get(path) == hashlib.sha256(found).hexdigest()
         if not ours and found != text.encode():
             raise UserError(
                 f"{target}: was changed by hand or is not pykernel's; move it away, or use --force to replace it"

@@ -522,7 +522,7 @@ def signature(k: Kernel, precision: Precision) -> Any:
             fields = [real_type if f is Real else nt.int64 for f in kind.fields.values()]
         else:
             fields = [numba_type(f) for f in kind.fields.values()]
-        return nt.BaseTuple.from_types(fields, kind.views)
+        return nt.BaseTuple.from_types(fields, kind.views)  # type: ignore[attr-defined]
 
     return numba_type(k.returns)(*(numba_type(kind) for kind in k.params.values()))
 
@@ -535,15 +535,15 @@ def _verify_types(k: Kernel, dispatcher: Any, precision: Precision) -> None:
         if callee.intrinsic or callee.driver:
             continue
         declared = signature(callee, precision)
-        compiled = dispatcher if callee is k else _bind(callee, precision, True, not callee.inline)
-        for actual, overload in compiled.overloads.items():  # type: ignore[attr-defined]
+        compiled: Any = dispatcher if callee is k else _bind(callee, precision, True, not callee.inline)
+        for actual, overload in compiled.overloads.items():
             _verify_arithmetic(callee, overload, precision)
             for given, wanted in zip(actual, declared.args, strict=True):
                 if isinstance(wanted, nt.Integer):
                     # an int32 field passed as it is: widening changes nothing
                     fits = isinstance(given, (nt.Integer, nt.IntegerLiteral, nt.IntEnumMember))
                 else:
-                    fits = nt.unliteral(given) == wanted or (
+                    fits = nt.unliteral(given) == wanted or (  # type: ignore[attr-defined]
                         isinstance(wanted, nt.Array) and given.dtype == wanted.dtype
                     )
                 if not fits:

@@ -4,12 +4,11 @@ The budget is kept *after* each presentation: with N_MAX vectors stored, the new
 like the others, but it takes no memory until it is certain to stay.
 """
 
-from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real, sqrt
+from pykernel.dialect import DIM, Index, Real, absolute, kernel, real, sqrt
 from pykernel.expansion import (
     FAR,
     Expansion,
     OnlineConfig,
-    Projection,
     Status,
     Work,
     acceptable,

@@ -15,7 +15,9 @@ hypothesis.settings.register_profile("exhaustive", max_examples=1500, deadline=N
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="run the full product instead of a covering selection")
-    parser.addoption("--update-golden", action="store_true", help="write runtime_c/golden anew, to be looked at as a diff")
+    parser.addoption(
+        "--update-golden", action="store_true", help="write runtime_c/golden anew, to be looked at as a diff"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

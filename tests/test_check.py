@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pykernel.errors import UserError
 from pykernel.gen import build, check
-from pykernel.gen.check import Reference, differing_field, mixed_stream
 from pykernel.gen.binding import CModel
+from pykernel.gen.check import Reference, differing_field, mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
 from pykernel.gen.project import state_hash
 from pykernel.host import HostModel

@@ -49,12 +49,15 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
     spec = spec_of(technique, precision, rho=0.1)
     for folder, memory in ((tmp_path / "fresh", None), (tmp_path / "fitted", learned(spec))):
         generate(spec, folder, memory)
+        sources = sorted((folder / "src").glob("*.c"))
+        assert len(sources) == (1 if memory is None else 2)
         for c in find_compilers():
             for level in ("-O0", "-O3"):
+                compile_c(
+                    c, [*sources, folder / "examples" / "main.c"], folder / "run", (level, f"-I{folder / 'src'}"), ()
+                )
                 target = folder / f"{c}{level}.o"
-                compile_c(c, [folder / "src" / "flow.c"], target, (level,), ("-c",))
-                main = [folder / "src" / "flow.c", folder / "examples" / "main.c"]
-                compile_c(c, main, folder / "run", (level, f"-I{folder / 'src'}"), ())
+                compile_c(c, sources, target, (level, "-r", "-nostdlib"), ())
                 symbols = subprocess.run(["nm", target], capture_output=True, text=True, check=True).stdout.splitlines()
                 undefined = {line.split()[-1] for line in symbols if " U " in line}
                 assert undefined <= {"memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"}, (c, level, undefined)
@@ -149,7 +152,7 @@ def test_a_fitted_model_starts_from_what_it_learned(precision):
     x, y = mixed_stream(spec, 500, seed=1)
     host = HostModel(spec, build(spec).drop)
     host.memory.copy_from(memory)
-    predictions, statuses = host.run(x, y)
+    _, statuses = host.run(x, y)
     _, found = device.run(x, y)
     assert statuses.tobytes() == found.tobytes()
     assert host.memory.field("alpha").tobytes() == device.memory.field("alpha").tobytes()
@@ -190,13 +193,14 @@ def test_contraction_is_off_even_where_flags_ask_for_it_and_caught_where_it_is_n
         for part in reference._parts():
             reference._advance(device, part)
         assert device.memory.bytes == reference.model.memory.bytes
+
     # the standard pragma alone is ignored by GCC: without its own one, results change, and both checks see it
-    standard_only = lambda text: text.replace(
-        '#pragma GCC optimize ("fp-contract=off")', "#pragma STDC FP_CONTRACT OFF"
-    )  # noqa: E731
+    def standard_only(text):
+        return text.replace('#pragma GCC optimize ("fp-contract=off")', "#pragma STDC FP_CONTRACT OFF")
+
     device = CModel(reference.project, gcc, (*CONTRACTING, "-Wno-unknown-pragmas"), patch=standard_only)
     assert device.call("selftest") == -100
-    row = reference.compare(gcc, "-O3", extra=CONTRACTING + ("-Wno-unknown-pragmas",), patch=standard_only)
+    row = reference.compare(gcc, "-O3", extra=(*CONTRACTING, "-Wno-unknown-pragmas"), patch=standard_only)
     assert not row["equal"] and row["selftest"] == "broken build"
     assert re.search(r"(update|prediction) \d+", row["first_difference"])
 

@@ -130,7 +130,8 @@ def test_the_device_goes_on_from_what_the_estimator_learned(parameters, tmp_path
     generated = pykernel.generate(model, tmp_path / "flow", name="flow")
     assert generated.figures["learned"]
     library = tmp_path / "flow.so"
-    gen.compilers.compile_c(gen.compilers.find_compilers()[0], [generated.folder / "src" / "flow.c"], library, ["-O2"])
+    sources = sorted((generated.folder / "src").glob("*.c"))
+    gen.compilers.compile_c(gen.compilers.find_compilers()[0], sources, library, ["-O2"])
     device, spec = ctypes.CDLL(str(library)), model.to_spec("flow")
     memory, real = spec.memory(gen.build(spec).drop), ctypes.c_float if spec.precision == "float32" else ctypes.c_double
     state = ctypes.c_void_p(memory.buffer.ctypes.data)
