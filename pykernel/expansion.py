@@ -156,7 +156,7 @@ def place(s: Expansion, x: Real[DIM], i: Index) -> None:
 
 @kernel
 def acceptable(s: Expansion, w: Work, c: OnlineConfig) -> Bool:
-    """Whether every multiplier in w.beta may be stored."""
+    """Whether every multiplier in beta may be stored."""
     for i in range(s.n[0]):
         if not (absolute(w.beta[i]) <= c.alpha_limit):
             return False
@@ -165,6 +165,6 @@ def acceptable(s: Expansion, w: Work, c: OnlineConfig) -> Bool:
 
 @kernel
 def commit(s: Expansion, w: Work) -> None:
-    """Store the multipliers in w.beta."""
+    """Store the multipliers in beta."""
     for i in range(s.n[0]):
         s.alpha[i] = w.beta[i]

@@ -283,7 +283,7 @@ def project_klms_newest(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> N
 def project_klms(s: Expansion, w: Work, c: OnlineConfig, r: Index, step: Real) -> None:
     """Multipliers after the removal of stored vector r, the newest taking its place.
 
-    beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in.  Leaves P_:r, without it, in w.p.  O(N^2).
+    beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in.  Leaves P_:r, without it, in p.  O(N^2).
     Mitchinson et al. 2003, eq. 12.
     """
     inverse_column(s, w, r)

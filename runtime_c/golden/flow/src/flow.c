@@ -322,7 +322,7 @@ static void flow_project_klms_newest(flow_t *s, float step)
     }
 }
 
-/* Whether every multiplier in w.beta may be stored. */
+/* Whether every multiplier in beta may be stored. */
 static bool flow_acceptable(const flow_t *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
@@ -333,7 +333,7 @@ static bool flow_acceptable(const flow_t *s)
     return true;
 }
 
-/* Store the multipliers in w.beta. */
+/* Store the multipliers in beta. */
 static void flow_commit(flow_t *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
@@ -450,7 +450,7 @@ static void flow_inverse_column(flow_t *s, int32_t r)
 
 /* Multipliers after the removal of stored vector r, the newest taking its place.
  *
- * beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in.  Leaves P_:r, without it, in w.p.  O(N^2).
+ * beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in.  Leaves P_:r, without it, in p.  O(N^2).
  * Mitchinson et al. 2003, eq. 12. */
 static void flow_project_klms(flow_t *s, int32_t r, float step)
 {

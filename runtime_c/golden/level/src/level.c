@@ -211,7 +211,7 @@ static int32_t level_absorb_in_nearest(level_t *s, float step)
     return LEVEL_MERGED;
 }
 
-/* Whether every multiplier in w.beta may be stored. */
+/* Whether every multiplier in beta may be stored. */
 static bool level_acceptable(const level_t *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
@@ -222,7 +222,7 @@ static bool level_acceptable(const level_t *s)
     return true;
 }
 
-/* Store the multipliers in w.beta. */
+/* Store the multipliers in beta. */
 static void level_commit(level_t *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
