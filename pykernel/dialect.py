@@ -336,6 +336,7 @@ class Kernel:
     driver: bool = False
     inline: bool = True
     intrinsic: Callable[[Precision, bool], Callable] | None = None
+    names: Mapping[str, Kernel] = field(default_factory=dict)  # what globals stand for, in place of the file's own
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
@@ -360,6 +361,7 @@ class Kernel:
         space, code = self.function.__globals__, dis.get_instructions(self.function.__code__)
         # not co_names: a field may have the name of a kernel
         names = dict.fromkeys(step.argval for step in code if step.opname == "LOAD_GLOBAL")
+        space = {**space, **self.names}
         return {name: space[name] for name in names if name in space}
 
     def callees(self) -> list[Kernel]:
@@ -430,6 +432,8 @@ def sources_digest(roots: Iterable[Kernel]) -> str:
 
 def _meaning(value: Any) -> str:
     """What compiled code holds of a global."""
+    if isinstance(value, Kernel):
+        return f"{value.function.__module__}.{value.function.__qualname__}"
     if isinstance(value, Constant):
         return repr([np.asarray(number, float).tolist() for number in value.by_precision.values()])
     if isinstance(value, type) and issubclass(value, IntEnum):
@@ -637,8 +641,8 @@ def _checked(function: Callable) -> Callable:
     def wrap(value: Any) -> Any:
         if isinstance(value, np.ndarray):
             return Checked(value)
-        if isinstance(value, tuple) and any(isinstance(v, np.ndarray) for v in value):
-            return type(value)(*map(wrap, value))
+        if isinstance(value, tuple):
+            return type(value)(*map(wrap, value)) if hasattr(value, "_fields") else tuple(map(wrap, value))
         return value
 
     @functools.wraps(function)

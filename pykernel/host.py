@@ -37,8 +37,10 @@ class HostModel:
         self.memory: Memory = spec.memory(drop)
 
     def _call(self, kernel: Any, *args: Any) -> Any:
-        lead = self.spec.program.arguments(kernel, self.memory, self.config)
-        return bind(kernel, self.spec.real, self.jit)(*lead, *args)
+        return bind(kernel, self.spec.real, self.jit)(*args)
+
+    def _lead(self, kernel: Any) -> tuple[Any, ...]:
+        return self.spec.program.arguments(kernel, self.memory, self.config)
 
     def _inputs(self, x: Any) -> np.ndarray:
         with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, too
@@ -59,14 +61,16 @@ class HostModel:
         x = self._inputs(x)
         y = np.zeros(len(x), x.dtype)
         if len(x):
-            self._call(self.spec.program.predict_stream, x, np.zeros(1, x.dtype), y)
+            program = self.spec.program
+            self._call(program.predict_stream, self._lead(program.entry("predict")), x, np.zeros(1, x.dtype), y)
         return y
 
     def learn(self, x: Any, y: Any) -> np.ndarray:
         """Learn each row in turn; the statuses, (samples,) int32."""
         x = self._inputs(x)
         y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
-        self._call(self.spec.program.learn_stream, x, y, statuses)
+        program = self.spec.program
+        self._call(program.learn_stream, self._lead(program.entry("update")), x, y, statuses)
         return statuses
 
     def run(self, x: Any, y: Any, first: int = 0, delay: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -79,14 +83,17 @@ class HostModel:
             )
         predictions, statuses = np.zeros(len(x) - first, x.dtype), np.zeros(len(x) - first, np.int32)
         if len(predictions):
-            self._call(self.spec.program.run_stream, x, y, first, delay, np.zeros(1, x.dtype), predictions, statuses)
+            program = self.spec.program
+            leads = self._lead(program.entry("predict")), self._lead(program.entry("update"))
+            out = np.zeros(1, x.dtype)
+            self._call(program.run_stream, *leads, x, y, first, delay, out, predictions, statuses)
         return predictions, statuses
 
     def refresh(self) -> None:
         """What NAME_refresh does on the device."""
         for entry in self.spec.program.entries_for(self.config):
             if entry.name == "refresh":
-                self._call(entry.kernel)
+                self._call(entry.kernel, *self._lead(entry.kernel))
 
     def reset(self) -> None:
         """Forget everything."""

@@ -25,7 +25,6 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
-    driver,
     entry,
     kernel,
     real,
@@ -204,35 +203,6 @@ def rehearse(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
             break
 
 
-@driver
-def run_stream(s: Linear, w: LinearWork, c: LinearConfig, x, y, first, delay, out, predictions, statuses):  # type: ignore[no-untyped-def]
-    """Predict each sample from ``first`` on, then learn the one ``delay`` rows before it.
-
-    predictions: (len(x) - first,), NaN where refused; statuses: of the updates, DONE where there was none.
-    out: (1,), room for one result.
-    """
-    for t in range(first, len(x)):
-        i = t - first
-        predictions[i] = out[0] if predict(s, c, x[t], out) == 0 else real(float("nan"))
-        statuses[i] = 0
-        if t >= delay:
-            statuses[i] = update(s, w, c, x[t - delay], y[t - delay])
-
-
-@driver
-def predict_stream(s: Linear, c: LinearConfig, x, out, predictions):  # type: ignore[no-untyped-def]
-    """f(x) for each row; NaN where the input was refused."""
-    for t in range(len(x)):
-        predictions[t] = out[0] if predict(s, c, x[t], out) == 0 else real(float("nan"))
-
-
-@driver
-def learn_stream(s: Linear, w: LinearWork, c: LinearConfig, x, y, statuses):  # type: ignore[no-untyped-def]
-    """Learn each row in turn."""
-    for t in range(len(x)):
-        statuses[t] = update(s, w, c, x[t], y[t])
-
-
 LINEAR = Program(
     name="linear",
     structs=(Linear, LinearWork),
@@ -241,9 +211,6 @@ LINEAR = Program(
     status=LinearStatus,
     entries=(Entry("predict", predict), Entry("update", update)),
     rehearse=rehearse,
-    run_stream=run_stream,
-    predict_stream=predict_stream,
-    learn_stream=learn_stream,
 )
 
 

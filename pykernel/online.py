@@ -1,6 +1,6 @@
 """Online kernel regression (Mitchinson et al. 2003): predict, learn, and the loops over samples that run on the host."""
 
-from pykernel.dialect import DIM, Constant, Index, Real, absolute, driver, entry, kernel, real
+from pykernel.dialect import DIM, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.expansion import (
     Expansion,
     Metric,
@@ -121,35 +121,6 @@ def rehearse(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
             break
 
 
-@driver
-def run_stream(s: Expansion, w: Work, c: OnlineConfig, x, y, first, delay, out, predictions, statuses):  # type: ignore[no-untyped-def]
-    """Predict each sample from ``first`` on, then learn the one ``delay`` rows before it.
-
-    predictions: (len(x) - first,), NaN where refused; statuses: of the updates, DONE where there was none.
-    out: (1,), room for one result.
-    """
-    for t in range(first, len(x)):
-        i = t - first
-        predictions[i] = out[0] if predict(s, c, x[t], out) == 0 else real(float("nan"))
-        statuses[i] = 0
-        if t >= delay:
-            statuses[i] = update(s, w, c, x[t - delay], y[t - delay])
-
-
-@driver
-def predict_stream(s: Expansion, c: OnlineConfig, x, out, predictions):  # type: ignore[no-untyped-def]
-    """f(x) for each row; NaN where the input was refused."""
-    for t in range(len(x)):
-        predictions[t] = out[0] if predict(s, c, x[t], out) == 0 else real(float("nan"))
-
-
-@driver
-def learn_stream(s: Expansion, w: Work, c: OnlineConfig, x, y, statuses):  # type: ignore[no-untyped-def]
-    """Learn each row in turn."""
-    for t in range(len(x)):
-        statuses[t] = update(s, w, c, x[t], y[t])
-
-
 ONLINE = Program(
     name="online",
     structs=(Expansion, Work),
@@ -162,7 +133,4 @@ ONLINE = Program(
         Entry("refresh", refresh, lambda c: c.projection == Projection.KLMS),
     ),
     rehearse=rehearse,
-    run_stream=run_stream,
-    predict_stream=predict_stream,
-    learn_stream=learn_stream,
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from pykernel.dialect import Config, Kernel, Memory, Precision, Struct
+from pykernel.dialect import Config, Kernel, Memory, Precision, Struct, driver, real
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Program:
     """A family of models.
 
     structs: the memory, in order; those in ``persistent`` come first and are the model, the others are working memory.
-    rehearse: a kernel (structs..., config, x) that exercises ``update`` on a fixed sequence, for the self-test.
-    The streams are drivers: host loops over samples.
+    entries: among them predict (…, x, y) and update (…, x, y), which return a status.
+    rehearse: a kernel (…, x) that exercises update on a fixed sequence, for the self-test.
     """
 
     name: str
@@ -35,9 +35,14 @@ class Program:
     status: type[IntEnum]
     entries: tuple[Entry, ...]
     rehearse: Kernel
-    run_stream: Kernel
-    predict_stream: Kernel
-    learn_stream: Kernel
+    run_stream: Kernel = field(init=False)
+    predict_stream: Kernel = field(init=False)
+    learn_stream: Kernel = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = {entry.name: entry.kernel for entry in self.entries}
+        for loop in (run_stream, predict_stream, learn_stream):
+            object.__setattr__(self, loop.name, replace(loop, names=names))
 
     def entries_for(self, config: Any) -> list[Entry]:
         return [entry for entry in self.entries if entry.when(config)]
@@ -45,7 +50,10 @@ class Program:
     def memory(self, precision: Precision, capacities: dict[str, int], drop: Iterable[str] = ()) -> Memory:
         return Memory(self.structs, precision, capacities, drop)
 
-    def arguments(self, kernel: Kernel, memory: Memory, config: Any) -> list[Any]:
+    def entry(self, name: str) -> Kernel:
+        return next(entry.kernel for entry in self.entries if entry.name == name)
+
+    def arguments(self, kernel: Kernel, memory: Memory, config: Any) -> tuple[Any, ...]:
         """The struct and config arguments that lead a kernel's signature."""
         lead: list[Any] = []
         for kind in kernel.params.values():
@@ -53,4 +61,40 @@ class Program:
                 lead.append(memory.view(kind))
             elif isinstance(kind, type) and issubclass(kind, Config):
                 lead.append(config)
-        return lead
+        return tuple(lead)
+
+
+# ------------------------------------------------------------------------- loops over samples, for any program
+
+# stand for the program's own entries
+predict: Kernel
+update: Kernel
+
+
+@driver
+def run_stream(reads, writes, x, y, first, delay, out, predictions, statuses):  # type: ignore[no-untyped-def]
+    """Predict each sample from ``first`` on, then learn the one ``delay`` rows before it.
+
+    reads, writes: what predict and update take before the sample.  predictions: (len(x) - first,), NaN where refused;
+    statuses: of the updates, 0 where there was none.  out: (1,), room for one result.
+    """
+    for t in range(first, len(x)):
+        i = t - first
+        predictions[i] = out[0] if predict(*reads, x[t], out) == 0 else real(float("nan"))
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(*writes, x[t - delay], y[t - delay])
+
+
+@driver
+def predict_stream(reads, x, out, predictions):  # type: ignore[no-untyped-def]
+    """f(x) for each row; NaN where the input was refused."""
+    for t in range(len(x)):
+        predictions[t] = out[0] if predict(*reads, x[t], out) == 0 else real(float("nan"))
+
+
+@driver
+def learn_stream(writes, x, y, statuses):  # type: ignore[no-untyped-def]
+    """Learn each row in turn."""
+    for t in range(len(x)):
+        statuses[t] = update(*writes, x[t], y[t])

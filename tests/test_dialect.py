@@ -36,7 +36,7 @@ from pykernel.dialect import (
     real,
     sources_digest,
 )
-from pykernel.online import ONLINE, learn_stream, update
+from pykernel.online import ONLINE, update
 
 # mypy: ignore-errors
 
@@ -180,7 +180,7 @@ def test_structs_with_equal_fields_are_two_types(precision: Precision) -> None:
 @pytest.mark.usefixtures("compiled")
 @BOTH
 def test_one_compilation_serves_all_sizes(precision: Precision) -> None:
-    learn, up = bind(learn_stream, precision), bind(update, precision)
+    learn, up = bind(ONLINE.learn_stream, precision), bind(update, precision)
     compiled = None
     for technique in range(3):
         for n_max, dim in ((1, 1), (4, 1), (1, 5), (7, 3)):
@@ -193,7 +193,7 @@ def test_one_compilation_serves_all_sizes(precision: Precision) -> None:
             config = ONLINE.config.of(precision, values)
             x = np.zeros((5, dim), precision.dtype)
             statuses = np.full(5, -99, np.int32)
-            learn(*ONLINE.arguments(learn_stream, memory, config), x, x[:, 0].copy(), statuses)
+            learn(ONLINE.arguments(update, memory, config), x, x[:, 0].copy(), statuses)
             assert (statuses >= 0).all()
             assert len(learn.signatures) == len(up.signatures) == 1
             state = (learn.signatures, up.signatures, sum(learn.stats.cache_misses.values()))
