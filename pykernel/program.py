@@ -66,9 +66,9 @@ class Program:
 
 # ------------------------------------------------------------------------- loops over samples, for any program
 
-# stand for the program's own entries
-predict: Kernel
-update: Kernel
+# the program's own entries, once a loop is bound
+predict: Any = None
+update: Any = None
 
 
 @driver
