@@ -109,6 +109,8 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> 
             return Literal(node.line, Bool, not node.operand.value)
         if isinstance(node, Choice) and isinstance(node.condition, Literal):
             return node.yes if node.condition.value else node.no
+        if isinstance(node, Assign) and not node.op and node.value == node.target:
+            return ()
         if isinstance(node, If):
             if isinstance(node.condition, Literal):
                 taken = node.body if node.condition.value else node.orelse
@@ -152,6 +154,8 @@ def _fold_binary(node: Binary) -> Expr:
     values = [side.value if isinstance(side, (Literal, Member)) else None for side in (left, right)]
     if node.op in COMPARE and None not in values and left.kind is Index:
         return Literal(node.line, Bool, COMPARE[node.op](*map(int, values)))  # type: ignore[arg-type]
+    if node.op in COMPARE and left == right and left.kind is Index:  # of reals, NaN is not equal to itself
+        return Literal(node.line, Bool, COMPARE[node.op](0, 0))
     if node.op in ARITHMETIC and isinstance(left, Literal) and isinstance(right, Literal) and left.kind is Index:
         result = ARITHMETIC[node.op](left.value, right.value)
         return Literal(node.line, Index, result) if abs(result) <= INDEX_MAX else node

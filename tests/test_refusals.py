@@ -419,3 +419,10 @@ def test_every_refusal_is_tested() -> None:
         error, _ = refusal(snippet)
         met |= {(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)}
     assert sites() <= met, sorted(sites() - met)
+
+
+def test_example_in_the_reference_is_accepted() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "dialect.md").read_text(encoding="utf-8")
+    module = loaded(text.split("```python\n")[1].split("```")[0])
+    code, _, _ = c_source([module.learn], FLOAT32, module.LineConfig.of(FLOAT32, {"eta": 0.5}))
+    assert "int32_t m_learn(m_t *s, const float x[M_DIM], float error)" in code

@@ -23,18 +23,18 @@ from tests.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, l
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that are made up leave nothing in the user's cache."""
     monkeypatch.setattr(pykernel.dialect, "_cache_folder", lambda kernel: None)
 
 
-def special_values(precision: Precision, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Random reals, many of them of the kinds that go wrong."""
+def special_values(precision: Precision, rng: np.random.Generator, count: int, share: float) -> np.ndarray:
+    """Random reals, a share of them of the kinds that go wrong."""
     info = np.finfo(precision.dtype)
     kinds = [0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, info.max, info.tiny, info.smallest_subnormal, -info.tiny]
     values = rng.normal(size=count) * 10.0 ** rng.integers(-3, 4, count)
-    odd = rng.random(count) < 0.4
+    odd = rng.random(count) < share
     values[odd] = rng.choice(kinds, odd.sum())
     return values.astype(precision.dtype)
 
@@ -273,14 +273,15 @@ def compare(folder: Path, seed: int, precision: Precision, kernels: int = 8, rou
     unoptimised = Compiled(folder, [module.run], precision, config, "-O0")
     optimised = Compiled(folder, [module.run], precision, config, "-O3")
     drop = optimised.drop
-    for _ in range(rounds):
+    for turn in range(rounds):
+        share = 0.4 * (turn % 2)  # NaN spreads, and then hides differences
         start = Memory([Box], precision, CAPACITIES, drop)
         for name in ("a", "b", "grid", "total"):
             field = start.field(name)
-            field[...] = special_values(precision, rng, field.size).reshape(field.shape)
+            field[...] = special_values(precision, rng, field.size, share).reshape(field.shape)
         start.field("counts")[...] = rng.integers(-9, 9, 4)
         start.field("n")[...] = rng.integers(0, 5)
-        x, y = special_values(precision, rng, 4), special_values(precision, rng, 1)[0]
+        x, y = special_values(precision, rng, 4, share), special_values(precision, rng, 1, share)[0]
         found: dict[str, dict[str, bytes]] = {}
         for how in ("plain", "numba", "-O0", "-O3"):
             memory, given, out = Memory([Box], precision, CAPACITIES, drop), x.copy(), np.zeros(kernels, x.dtype)
@@ -297,15 +298,17 @@ def compare(folder: Path, seed: int, precision: Precision, kernels: int = 8, rou
             assert not differing, f"{how} differs from plain execution in {differing}: {module.__file__}, seed {seed}"
 
 
+@pytest.mark.usefixtures("no_cache")
 @BOTH
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
     compare(tmp_path, seed, precision)
 
 
 @pytest.mark.exhaustive
+@pytest.mark.usefixtures("no_cache")
 @BOTH
-@pytest.mark.parametrize("seed", range(3, 60))
+@pytest.mark.parametrize("seed", range(2, 60))
 def test_more_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
     compare(tmp_path, seed, precision)
 
@@ -618,6 +621,7 @@ KNOWN: dict[str, Any] = {
 }
 
 
+@pytest.mark.usefixtures("no_cache")
 @BOTH
 def test_each_construct(precision: Precision, tmp_path: Path) -> None:
     """Plain Python, Numba, and C with and without optimisation, on values that tell variants apart."""
@@ -663,7 +667,9 @@ def test_numbers_read_back(precision: Precision, tmp_path: Path) -> None:
     values = np.append(values[np.isfinite(values)], edges.astype(precision.dtype))
     source = "from pykernel.dialect import Constant, Real, kernel\nfrom tests.dialect_cases import Box\n"
     source += f"TABLE = Constant({precision}={values.tolist()}, {FLOAT64 if precision is FLOAT32 else FLOAT32}=({'0.0, ' * len(values)}))\n"
-    source += "@kernel\ndef copy(s: Box, y: Real[...]) -> None:\n    for i in range(len(TABLE)):\n        y[i] = TABLE[i]\n"
+    source += (
+        "@kernel\ndef copy(s: Box, y: Real[...]) -> None:\n    for i in range(len(TABLE)):\n        y[i] = TABLE[i]\n"
+    )
     module = load(tmp_path, source)
     result = np.empty_like(values)
     Compiled(tmp_path, [module.copy], precision).call("copy", Memory([Box], precision, CAPACITIES), result)
@@ -799,6 +805,7 @@ def store(s: Box, k: Index) -> None:
 # --------------------------------------------------------------------------------------------- specialisation
 
 
+@pytest.mark.usefixtures("compiled")
 def test_what_a_model_does_not_use_is_gone() -> None:
     def code(technique: str) -> tuple[str, str]:
         content = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "reduction": {"technique": technique}}
@@ -843,6 +850,9 @@ def f(s: Box, c: Settings, y: Real) -> Real:
     nothing(s, c)
     waste = y * y
     waste = waste + y
+    y = real(0) if c.flag else y
+    if len(s.a) > len(s.a):
+        y = y + y
     s.b[0] = y
     for i in range(len(POWERS)):
         y += POWERS[i] * y

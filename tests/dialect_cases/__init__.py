@@ -139,7 +139,8 @@ class Compiled:
         stem = folder / f"code_{next(_modules)}"
         source, library = stem.with_suffix(".c"), stem.with_suffix(".so")
         source.write_text(self.text, encoding="utf-8")
-        compile_c(find_compilers()[0], [source], library, [level])
+        compilers = find_compilers()
+        compile_c(compilers[min(level == "-O3", len(compilers) - 1)], [source], library, [level])
         self.ffi = cffi.FFI()
         for symbol, size in CAPACITIES.items():
             declarations = [d.replace(f"M_{symbol}", str(size)) for d in declarations]
