@@ -6,12 +6,15 @@ import ast
 import functools
 import io
 import linecache
+import re
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 
 from pykernel.dialect import Kernel
 from pykernel.gen.ir import DialectError
+
+FOR_TOOLS = re.compile(r"#\s*(noqa|type: ignore|fmt: |pragma: |ruff: |pylint: )")
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Comment:
 def _module(source: bytes) -> tuple[ast.Module, dict[int, Comment]]:
     comments = {}
     for token in tokenize.tokenize(io.BytesIO(source).readline):
-        if token.type == tokenize.COMMENT:
+        if token.type == tokenize.COMMENT and not FOR_TOOLS.match(token.string):
             alone = not token.line[: token.start[1]].strip()
             comments[token.start[0]] = Comment(*token.start, token.string.lstrip("#:").strip(), alone)
     return ast.parse(source), comments

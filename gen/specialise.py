@@ -109,7 +109,7 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> 
             return Literal(node.line, Bool, not node.operand.value)
         if isinstance(node, Choice) and isinstance(node.condition, Literal):
             return node.yes if node.condition.value else node.no
-        if isinstance(node, Assign) and not node.op and node.value == node.target:
+        if isinstance(node, Assign) and not node.op and _same(node.value, node.target):
             return ()
         if isinstance(node, If):
             if isinstance(node.condition, Literal):
@@ -149,12 +149,18 @@ def negated(condition: Expr) -> Expr:
     return Unary(condition.line, Bool, "not", condition)
 
 
+def _same(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are one, wherever they stand."""
+    first, second = (rewrite(e, lambda n: replace(n, line=0)) for e in (a, b))
+    return bool(first == second)
+
+
 def _fold_binary(node: Binary) -> Expr:
     left, right = node.left, node.right
     values = [side.value if isinstance(side, (Literal, Member)) else None for side in (left, right)]
     if node.op in COMPARE and None not in values and left.kind is Index:
         return Literal(node.line, Bool, COMPARE[node.op](*map(int, values)))  # type: ignore[arg-type]
-    if node.op in COMPARE and left == right and left.kind is Index:  # of reals, NaN is not equal to itself
+    if node.op in COMPARE and left.kind is Index and _same(left, right):  # of reals, NaN is not equal to itself
         return Literal(node.line, Bool, COMPARE[node.op](0, 0))
     if node.op in ARITHMETIC and isinstance(left, Literal) and isinstance(right, Literal) and left.kind is Index:
         result = ARITHMETIC[node.op](left.value, right.value)

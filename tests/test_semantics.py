@@ -717,6 +717,9 @@ def inner(y: Real) -> Real:
 def f(s: Box, y: Real) -> Real:
     # 1
     a = inner(y)  # 2
+    a = (  # fmt: skip
+        a  # noqa: E741
+    )
     # 3
     # 4
     if a > y:  # 5
@@ -735,6 +738,7 @@ def f(s: Box, y: Real) -> Real:
     code = Compiled(tmp_path, [load(tmp_path, source).f], FLOAT32).text
     body = code[code.index("float m_f(const m_t *s, float y)\n") :]
     assert re.findall(r"(?<=[ *] )\d+(?= \*/|\n)", body) == [str(i) for i in range(1, 13)]
+    assert "noqa" not in code
     assert "Ends * / here ? ? ?/" in code and "/ * nested   bidi" in code
     assert "before the first statement" in code and "at last * / int x;" in code
 
