@@ -20,11 +20,11 @@
 
 /* The memory has no hidden padding: its bytes mean the same everywhere. */
 #define {{ macro }}_ASSERT(what, condition) typedef char {{ name }}_assert_##what[(condition) ? 1 : -1]
-{{ macro }}_ASSERT(real_size, sizeof({{ real }}) == {{ real_bytes }}u);
+{{ macro }}_ASSERT(size_of_real, sizeof({{ real }}) == {{ real_bytes }}u);
 {% for slot in slots -%}
-{{ macro }}_ASSERT({{ slot.name }}, offsetof({{ name }}_t, {{ slot.name }}) == {{ slot.offset }}u);
+{{ macro }}_ASSERT(place_of_{{ slot.name }}, offsetof({{ name }}_t, {{ slot.name }}) == {{ slot.offset }}u);
 {% endfor -%}
-{{ macro }}_ASSERT(ram, sizeof({{ name }}_t) == {{ macro }}_RAM_BYTES);
+{{ macro }}_ASSERT(size_in_all, sizeof({{ name }}_t) == {{ macro }}_RAM_BYTES);
 
 /* Parameters, from the spec. */
 {% for p in parameters -%}

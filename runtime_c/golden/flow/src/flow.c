@@ -36,19 +36,19 @@
 
 /* The memory has no hidden padding: its bytes mean the same everywhere. */
 #define FLOW_ASSERT(what, condition) typedef char flow_assert_##what[(condition) ? 1 : -1]
-FLOW_ASSERT(real_size, sizeof(float) == 4u);
-FLOW_ASSERT(v, offsetof(flow_t, v) == 0u);
-FLOW_ASSERT(alpha, offsetof(flow_t, alpha) == 192u);
-FLOW_ASSERT(m, offsetof(flow_t, m) == 256u);
-FLOW_ASSERT(n, offsetof(flow_t, n) == 1280u);
-FLOW_ASSERT(k, offsetof(flow_t, k) == 1284u);
-FLOW_ASSERT(u, offsetof(flow_t, u) == 1348u);
-FLOW_ASSERT(p, offsetof(flow_t, p) == 1412u);
-FLOW_ASSERT(beta, offsetof(flow_t, beta) == 1476u);
-FLOW_ASSERT(nearest_distance, offsetof(flow_t, nearest_distance) == 1540u);
-FLOW_ASSERT(kappa, offsetof(flow_t, kappa) == 1544u);
-FLOW_ASSERT(nearest, offsetof(flow_t, nearest) == 1548u);
-FLOW_ASSERT(ram, sizeof(flow_t) == FLOW_RAM_BYTES);
+FLOW_ASSERT(size_of_real, sizeof(float) == 4u);
+FLOW_ASSERT(place_of_v, offsetof(flow_t, v) == 0u);
+FLOW_ASSERT(place_of_alpha, offsetof(flow_t, alpha) == 192u);
+FLOW_ASSERT(place_of_m, offsetof(flow_t, m) == 256u);
+FLOW_ASSERT(place_of_n, offsetof(flow_t, n) == 1280u);
+FLOW_ASSERT(place_of_k, offsetof(flow_t, k) == 1284u);
+FLOW_ASSERT(place_of_u, offsetof(flow_t, u) == 1348u);
+FLOW_ASSERT(place_of_p, offsetof(flow_t, p) == 1412u);
+FLOW_ASSERT(place_of_beta, offsetof(flow_t, beta) == 1476u);
+FLOW_ASSERT(place_of_nearest_distance, offsetof(flow_t, nearest_distance) == 1540u);
+FLOW_ASSERT(place_of_kappa, offsetof(flow_t, kappa) == 1544u);
+FLOW_ASSERT(place_of_nearest, offsetof(flow_t, nearest) == 1548u);
+FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 
 /* Parameters, from the spec. */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */

@@ -36,17 +36,17 @@
 
 /* The memory has no hidden padding: its bytes mean the same everywhere. */
 #define LEVEL_ASSERT(what, condition) typedef char level_assert_##what[(condition) ? 1 : -1]
-LEVEL_ASSERT(real_size, sizeof(float) == 4u);
-LEVEL_ASSERT(v, offsetof(level_t, v) == 0u);
-LEVEL_ASSERT(alpha, offsetof(level_t, alpha) == 192u);
-LEVEL_ASSERT(n, offsetof(level_t, n) == 288u);
-LEVEL_ASSERT(distance, offsetof(level_t, distance) == 292u);
-LEVEL_ASSERT(k, offsetof(level_t, k) == 388u);
-LEVEL_ASSERT(beta, offsetof(level_t, beta) == 484u);
-LEVEL_ASSERT(neighbour, offsetof(level_t, neighbour) == 580u);
-LEVEL_ASSERT(nearest_distance, offsetof(level_t, nearest_distance) == 676u);
-LEVEL_ASSERT(nearest, offsetof(level_t, nearest) == 680u);
-LEVEL_ASSERT(ram, sizeof(level_t) == LEVEL_RAM_BYTES);
+LEVEL_ASSERT(size_of_real, sizeof(float) == 4u);
+LEVEL_ASSERT(place_of_v, offsetof(level_t, v) == 0u);
+LEVEL_ASSERT(place_of_alpha, offsetof(level_t, alpha) == 192u);
+LEVEL_ASSERT(place_of_n, offsetof(level_t, n) == 288u);
+LEVEL_ASSERT(place_of_distance, offsetof(level_t, distance) == 292u);
+LEVEL_ASSERT(place_of_k, offsetof(level_t, k) == 388u);
+LEVEL_ASSERT(place_of_beta, offsetof(level_t, beta) == 484u);
+LEVEL_ASSERT(place_of_neighbour, offsetof(level_t, neighbour) == 580u);
+LEVEL_ASSERT(place_of_nearest_distance, offsetof(level_t, nearest_distance) == 676u);
+LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 680u);
+LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 
 /* Parameters, from the spec. */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */

@@ -36,15 +36,15 @@
 
 /* The memory has no hidden padding: its bytes mean the same everywhere. */
 #define PRESSURE_ASSERT(what, condition) typedef char pressure_assert_##what[(condition) ? 1 : -1]
-PRESSURE_ASSERT(real_size, sizeof(double) == 8u);
-PRESSURE_ASSERT(v, offsetof(pressure_t, v) == 0u);
-PRESSURE_ASSERT(alpha, offsetof(pressure_t, alpha) == 48u);
-PRESSURE_ASSERT(n, offsetof(pressure_t, n) == 96u);
-PRESSURE_ASSERT(reserved_expansion, offsetof(pressure_t, reserved_expansion) == 100u);
-PRESSURE_ASSERT(nearest_distance, offsetof(pressure_t, nearest_distance) == 104u);
-PRESSURE_ASSERT(nearest, offsetof(pressure_t, nearest) == 112u);
-PRESSURE_ASSERT(reserved_work, offsetof(pressure_t, reserved_work) == 116u);
-PRESSURE_ASSERT(ram, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
+PRESSURE_ASSERT(size_of_real, sizeof(double) == 8u);
+PRESSURE_ASSERT(place_of_v, offsetof(pressure_t, v) == 0u);
+PRESSURE_ASSERT(place_of_alpha, offsetof(pressure_t, alpha) == 48u);
+PRESSURE_ASSERT(place_of_n, offsetof(pressure_t, n) == 96u);
+PRESSURE_ASSERT(place_of_reserved_expansion, offsetof(pressure_t, reserved_expansion) == 100u);
+PRESSURE_ASSERT(place_of_nearest_distance, offsetof(pressure_t, nearest_distance) == 104u);
+PRESSURE_ASSERT(place_of_nearest, offsetof(pressure_t, nearest) == 112u);
+PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 116u);
+PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 
 /* Parameters, from the spec. */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
