@@ -41,7 +41,7 @@ class Compiler:
         return self.name
 
 
-def _probe(name: str, command: Sequence[str]) -> Compiler | None:
+def probe(name: str, command: Sequence[str]) -> Compiler | None:
     try:
         run = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -61,14 +61,14 @@ def find_compilers() -> tuple[Compiler, ...]:
     """
     if os.environ.get("CC"):
         command = shlex.split(os.environ["CC"])
-        chosen = _probe(Path(command[0]).name, command)
+        chosen = probe(Path(command[0]).name, command)
         if chosen is None:
             raise UserError(f"$CC is {os.environ['CC']!r}, which does not run; set it to a C compiler or unset it")
         return (chosen,)
     candidates = [(name, [name]) for name in ("gcc", "clang") if shutil.which(name)]
     if importlib.util.find_spec("ziglang"):
         candidates.append(("zig", [sys.executable, "-m", "ziglang", "cc"]))
-    found = tuple(c for c in (_probe(name, command) for name, command in candidates) if c)
+    found = tuple(c for c in (probe(name, command) for name, command in candidates) if c)
     if not found:
         raise UserError("no C compiler was found; install gcc or clang, or: pip install 'pykernel-mcu[zig]'")
     return found

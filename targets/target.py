@@ -1,0 +1,119 @@
+"""Targets: one TOML file each, read and validated."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import tomllib
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pykernel.errors import UserError
+
+Toolchain = Literal["zig", "gcc"]
+Emulator = Literal["unicorn", "qemu", "simavr"]
+Word = Annotated[str, Field(min_length=1)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Region(Section):
+    """Where a memory begins, and its size in bytes."""
+
+    start: int = Field(ge=0, lt=2**32)
+    bytes: int = Field(gt=0, le=2**28)
+
+
+class Part(Section):
+    """A concrete microcontroller: the largest regions of RAM and flash that are in one piece."""
+
+    name: Word
+    flash: Region
+    ram: Region
+
+
+class Zig(Section):
+    """Flags for the compiler of the ziglang wheel."""
+
+    flags: tuple[Word, ...]
+
+
+class Gcc(Section):
+    """A cross compiler: its command, the package that brings it, flags."""
+
+    command: Word
+    package: Word
+    flags: tuple[Word, ...]
+
+
+class Unicorn(Section):
+    """Architecture, and the CPU model's name after UC_CPU_ARM_ or UC_CPU_RISCV32_."""
+
+    arch: Literal["arm", "riscv"]
+    cpu: Word
+
+
+class Qemu(Section):
+    """A machine of QEMU's with this CPU, whose memory lies elsewhere."""
+
+    command: Word
+    package: Word
+    machine: Word
+    flash: Region
+    ram: Region
+
+
+class Simavr(Section):
+    command: Word
+    package: Word
+    mcu: Word
+
+
+class Target(Section):
+    """A CPU, a part that has it, and the ways to compile for it and to emulate it."""
+
+    name: Word
+    summary: Word
+    fpu: Literal["none", "single", "double"]
+    precisions: tuple[Literal["float32", "float64"], ...] = ("float32", "float64")
+    part: Part
+    zig: Zig | None = None
+    gcc: Gcc | None = None
+    unicorn: Unicorn | None = None
+    qemu: Qemu | None = None
+    simavr: Simavr | None = None
+
+    @property
+    def toolchains(self) -> tuple[Toolchain, ...]:
+        known: tuple[Toolchain, ...] = ("zig", "gcc")
+        return tuple(name for name in known if getattr(self, name) is not None)
+
+    @property
+    def emulators(self) -> tuple[Emulator, ...]:
+        known: tuple[Emulator, ...] = ("unicorn", "qemu", "simavr")
+        return tuple(name for name in known if getattr(self, name) is not None)
+
+
+def make_target(name: str, content: dict[str, Any]) -> Target:
+    """A target from a file's content.  Raises ValueError (pydantic's) if anything is missing or unknown."""
+    return Target.model_validate({"name": name} | content)
+
+
+@functools.cache
+def all_targets() -> dict[str, Target]:
+    """The targets, by name."""
+    files = [f for f in importlib.resources.files("pykernel.targets").iterdir() if f.name.endswith(".toml")]
+    read = [make_target(f.name.removesuffix(".toml"), tomllib.loads(f.read_text(encoding="utf-8"))) for f in files]
+    # those that need no more than wheels come first
+    return {target.name: target for target in sorted(read, key=lambda t: (t.unicorn is None, t.name))}
+
+
+def find_target(name: str) -> Target:
+    """The target of that name.  Raises UserError that lists what there is."""
+    targets = all_targets()
+    if name not in targets:
+        raise UserError(f"target {name!r} is not known; there are: {', '.join(targets)}")
+    return targets[name]
