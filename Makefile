@@ -43,8 +43,8 @@ bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python benchmarks/host_speed.py
 	$(BIN)/python benchmarks/demo_table.py
 
-figures: setup ## the figures of the docs
-	$(BIN)/pykernel demo -o build/demo && cp build/demo/errors.png docs/demo.png
+figures: setup ## the demo in the README
+	$(BIN)/python benchmarks/readme_demo.py
 
 demo: setup ## pykernel demo
 	$(BIN)/pykernel demo

@@ -15,6 +15,9 @@ class Status(IntEnum):
     DISCARDED = 3  # the sample itself was the cheapest to remove; the multipliers took up what they could
     ABSORBED = 4  # the sample was too near to stored ones to be stored; the multipliers took it up
     MERGED = 5  # the sample repeats an expansion vector, whose multiplier took it up
+    OBSERVED = 6  # the sample only went into the standardiser, which has seen too few to be of use
+    FROZEN = 7  # learning is switched off
+    REFRESH_DUE = 8  # the inverse Gram matrix has drifted; a refresh restores it
     REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
     REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit
     REFUSED_MULTIPLIER = -3  # a multiplier would leave its range: learning diverges; reset, or lower the learning rate
@@ -42,12 +45,16 @@ class Expansion(Struct):
     v: Real[N_MAX, DIM]  # expansion vectors
     alpha: Real[N_MAX]  # multipliers
     m: Real[N_MAX, N_MAX]  # a square root of the inverse Gram matrix: m' m = (K + ridge I)^-1
+    drift: Real  # largest element of (K + ridge I) m' m - I met since the last refresh
     n: Index  # expansion vectors in use; everything beyond is zero
+    probe: Index  # whose row of that matrix is looked at next
+    frozen: Index  # 1: learning is switched off
 
 
 class Work(Struct):
     """Intermediate results.  No update depends on what an earlier one left here; zeros are always valid."""
 
+    x: Real[DIM]  # the sample, standardised
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
     u: Real[N_MAX]  # (K + ridge I)^-1 k: the sample as a combination of expansion vectors
@@ -65,6 +72,9 @@ class OnlineConfig(Config):
     metric: Metric
     projection: Projection
     decays: bool  # whether rho > 0
+    standardises: bool  # whether inputs are standardised on the way
+    clamps: bool  # whether predictions are kept between low and high
+    limits_step: bool  # whether one sample's multiplier is limited
     gamma: Real  # 1 / (2 sigma^2)
     eta: Real  # learning rate
     keep: Real  # 1 - eta rho: the part of a multiplier that each presentation leaves
@@ -75,6 +85,13 @@ class OnlineConfig(Config):
     input_limit: Real  # largest |x_j| that is taken
     label_limit: Real  # largest |y| that is taken
     alpha_limit: Real  # largest |alpha| that is stored
+    step_limit: Real  # largest |alpha| that one sample may bring
+    low: Real  # least prediction
+    high: Real  # largest prediction
+    clip: Real  # largest standardised input, in standard deviations
+    warmup: Index  # samples that the standardiser sees before the model learns
+    horizon: Index  # samples that the standardiser's mean and variance reach back
+    drift_limit: Real  # a refresh is due above
     rehearsal_input: Real  # width of the self-test's inputs
     rehearsal_label: Real  # width of the self-test's labels
 
@@ -101,6 +118,24 @@ def expand(s: Expansion, c: OnlineConfig, x: Real[DIM]) -> Real:
     y = real(0)
     for i in range(s.n[0]):
         y += s.alpha[i] * gaussian(c.gamma, squared_distance(s.v[i], x))
+    return y
+
+
+@kernel
+def clipped(x: Real, low: Real, high: Real) -> Real:
+    """x, kept between low and high."""
+    if x < low:
+        return low
+    if x > high:
+        return high
+    return x
+
+
+@kernel
+def answer(c: OnlineConfig, y: Real) -> Real:
+    """A prediction as it is given out."""
+    if c.clamps:
+        return clipped(y, c.low, c.high)
     return y
 
 

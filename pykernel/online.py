@@ -1,4 +1,4 @@
-"""Online kernel regression (Mitchinson et al. 2003): predict, learn, and the loops over samples that run on the host."""
+"""Online kernel regression (Mitchinson et al. 2003): what can be asked of a model."""
 
 from pykernel.dialect import DIM, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.expansion import (
@@ -8,6 +8,8 @@ from pykernel.expansion import (
     Projection,
     Status,
     Work,
+    answer,
+    clipped,
     decay,
     expand,
     place,
@@ -27,17 +29,22 @@ from pykernel.reduction import (
     reduce_by_mklms,
     reduce_by_neighbour,
 )
+from pykernel.standardiser import Standardiser, observe, standardise
 
 
 @entry
-def predict(s: Expansion, c: OnlineConfig, x: Real[DIM], y: Real[1]) -> Index:
+def predict(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], y: Real[1]) -> Index:
     """Write f(x) to y.  O(N D).
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
     if not within(c, x):
         return Status.REFUSED_INPUT
-    y[0] = expand(s, c, x)
+    if c.standardises:
+        standardise(z, w, c, x)
+        y[0] = answer(c, expand(s, c, w.x))
+    else:
+        y[0] = answer(c, expand(s, c, x))
     return Status.DONE
 
 
@@ -57,19 +64,13 @@ def add(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: Real) -> Ind
     return Status.ADDED
 
 
-@entry
-def update(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], y: Real) -> Index:
-    """Learn that f(x) should be y.  Mitchinson et al. 2003, eq. 2-6, then a reduction if the budget is exceeded.
-
-    O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
-    refused; the model is then unchanged.
-    """
-    if not within(c, x):
-        return Status.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
-        return Status.REFUSED_LABEL
+@kernel
+def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], y: Real) -> Index:
+    """Mitchinson et al. 2003, eq. 2-6, then a reduction if the budget is exceeded."""
     value = present(s, w, c, x)
     step = settle(c.eta * (y - value))
+    if c.limits_step:
+        step = clipped(step, -c.step_limit, c.step_limit)
     if not (absolute(step) <= c.alpha_limit):
         return Status.REFUSED_MULTIPLIER
     if s.n[0] > 0 and w.nearest_distance[0] <= c.gate_distance:
@@ -88,10 +89,56 @@ def update(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], y: Real) -> Ind
 
 
 @entry
+def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], y: Real) -> Index:
+    """Learn that f(x) should be y.
+
+    O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
+    refused; the model is then unchanged.
+    """
+    if not within(c, x):
+        return Status.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return Status.REFUSED_LABEL
+    if s.frozen[0] != 0:
+        return Status.FROZEN
+    if c.standardises:
+        if z.seen[0] < c.warmup:
+            observe(z, c, x)
+            return Status.OBSERVED
+        standardise(z, w, c, x)
+        status = learn(s, w, c, w.x, y)
+        if status > 0:
+            observe(z, c, x)
+        return status
+    return learn(s, w, c, x, y)
+
+
+@entry
+def freeze(s: Expansion, frozen: Index) -> Index:
+    """Switch learning off (1) or on (0); update then does nothing but check the sample."""
+    s.frozen[0] = 0
+    if frozen != 0:
+        s.frozen[0] = 1
+    return Status.DONE
+
+
+@entry
+def drift(s: Expansion, c: OnlineConfig, y: Real[1]) -> Index:
+    """Write how far the inverse Gram matrix has drifted since the last refresh to y: REFRESH_DUE, or DONE.
+
+    The largest element met of (K + ridge I) P - I, of which each replacement measures one.  O(1).
+    """
+    y[0] = s.drift[0]
+    if s.drift[0] > c.drift_limit:
+        return Status.REFRESH_DUE
+    return Status.DONE
+
+
+@entry
 def refresh(s: Expansion, w: Work, c: OnlineConfig) -> Index:
     """Remove the rounding errors that the factor of the inverse Gram matrix has gathered.
 
-    O(N^3 + N^2 D): call it when there is time, about every 1000 updates that added or replaced a vector.
+    O(N^3 + N^2 D): call it when drift() says REFRESH_DUE and there is time.  The model's predictions do not change.
     """
     rebuild_factor(s, w, c)
     return Status.DONE
@@ -102,7 +149,7 @@ LARGEST = Constant(float32=2.0**126, float64=2.0**1022)
 
 
 @entry
-def rehearse(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
+def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times.
 
     One label holds a product that is subnormal on the way: arithmetic that flushes to zero shows too.
@@ -116,20 +163,22 @@ def rehearse(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
         part = real(seed) / real(65536) - real(0.5)
         subnormal = part * SMALLEST
         y = c.rehearsal_label * (real(0.5) * part + real(0.5) * (subnormal * LARGEST))
-        status = update(s, w, c, x, y)
+        status = update(s, z, w, c, x, y)
         if status < 0:
             break
 
 
 ONLINE = Program(
     name="online",
-    structs=(Expansion, Work),
-    persistent=(Expansion,),
+    structs=(Expansion, Standardiser, Work),
+    persistent=(Expansion, Standardiser),
     config=OnlineConfig,
     status=Status,
     entries=(
         Entry("predict", predict),
         Entry("update", update),
+        Entry("freeze", freeze),
+        Entry("drift", drift, lambda c: c.projection == Projection.KLMS),
         Entry("refresh", refresh, lambda c: c.projection == Projection.KLMS),
     ),
     rehearse=rehearse,

@@ -312,6 +312,31 @@ def replace_in_factor(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
 
 
 @kernel
+def watch(s: Expansion, c: OnlineConfig, r: Index) -> None:
+    """Measure one element of (K + ridge I) P - I, where P = m' m, next to the vector r just stored.  O(N D).
+
+    m_:r has one element, so P_:r is known; it is multiplied with the row of another vector, each in its turn.
+    """
+    n = s.n[0]
+    i = s.probe[0]
+    if i == r:
+        i += 1
+    if i >= n:
+        i = 0
+    s.probe[0] = i + 1
+    if i != r:
+        total = real(0)
+        for j in range(n):
+            value = c.ridge_diagonal
+            if j != i:
+                value = gaussian(c.gamma, squared_distance(s.v[i], s.v[j]))
+            total += value * s.m[n - 1, j]
+        residual = absolute(total * s.m[n - 1, r])
+        if residual > s.drift[0]:
+            s.drift[0] = residual
+
+
+@kernel
 def reduce_by_mklms(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: Real) -> Index:
     """Remove the vector whose loss changes the function least, and project onto the others.  O(N^2 + N D)."""
     r = choose_by_mklms(s, w, c, step)
@@ -321,12 +346,12 @@ def reduce_by_mklms(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: 
         project_klms(s, w, c, r, step)
     if not acceptable(s, w, c):
         return Status.REFUSED_MULTIPLIER
-    if r < s.n[0]:
-        replace_in_factor(s, w, c, r)
-        place(s, x, r)
     commit(s, w)
     if r == s.n[0]:
         return Status.DISCARDED
+    replace_in_factor(s, w, c, r)
+    place(s, x, r)
+    watch(s, c, r)
     return Status.REPLACED
 
 
@@ -352,3 +377,4 @@ def rebuild_factor(s: Expansion, w: Work, c: OnlineConfig) -> None:
         for j in range(s.n[0]):
             s.m[t, j] = real(0)
         border(s, w, c, t, t, t)
+    s.drift[0] = real(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 import math
 import re
@@ -15,12 +14,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from pykernel.dialect import PRECISIONS, Kernel, Memory, Precision, sources_digest
+from pykernel.dialect import PRECISIONS, Memory, Precision
 from pykernel.errors import UserError
 from pykernel.expansion import Metric, Projection
 from pykernel.online import ONLINE
 from pykernel.program import Program
 
+DRIFT_LIMIT = 0.01
+"""Elements of (K + ridge I) P - I above which a refresh is due; predictions do not depend on P, reductions do."""
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
 STATE_LIMIT = 64 * 2**20
@@ -63,6 +64,14 @@ class Input(Section):
     )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
     limit: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+    standardise: bool = Field(False, description="subtract a running mean, divide by a running standard deviation")
+    clip: float = Field(
+        5.0, ge=1, le=100, description="standardised inputs are kept within so many standard deviations"
+    )
+    warmup: int = Field(16, ge=2, le=32, description="samples that the standardiser sees before the model learns")
+    horizon: int = Field(
+        1000, ge=10, le=1_000_000, description="samples that the running mean and deviation reach back"
+    )
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -90,6 +99,8 @@ class Label(Section):
 
     column: str | None = Field(None, description="name of the label, as in the data's header")
     limit: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+    low: float | None = Field(None, description="predictions are not below")
+    high: float | None = Field(None, description="predictions are not above")
 
     @field_validator("column")
     @classmethod
@@ -110,6 +121,9 @@ class Learning(Section):
         0.5, gt=0, lt=2, description="learning rate: the part of an error that one presentation corrects"
     )
     rho: float = Field(0.0, ge=0, description="decay: each presentation leaves 1 - eta rho of every multiplier")
+    step_limit: float | None = Field(
+        None, gt=0, description="most that one sample may change the function, at its place"
+    )
 
 
 class Reduction(Section):
@@ -198,6 +212,17 @@ class Spec(Section):
                 "[learning] eta",
                 f"is {self.learning.eta:g}; it must be larger, or no label up to {self.label.limit:g} is learned",
             )
+        bounds = [bound for bound in (self.label.low, self.label.high) if bound is not None]
+        for name in ("low", "high"):
+            if abs(getattr(self.label, name) or 0.0) > self.label.limit:
+                refuse(
+                    f"[label] {name}",
+                    f"is {getattr(self.label, name):g}; it must be within the limit, {self.label.limit:g}",
+                )
+        if bounds != sorted(set(bounds)):
+            refuse("[label] low", f"is {self.label.low:g}; it must be below high, {self.label.high:g}")
+        if self.learning.step_limit is not None and self.learning.step_limit < 1e-20:
+            refuse("[learning] step_limit", f"is {self.learning.step_limit:g}; it must be 1e-20 or more")
         if self.gate >= 1:
             refuse(
                 "[reduction] gate",
@@ -254,7 +279,7 @@ class Spec(Section):
     def state_bytes_bound(self) -> int:
         n = self.reduction.n_max
         factor = n * n if self.reduction.technique == "mklms" else 0
-        return (n * (self.dim + 8) + factor) * self.real.dtype.itemsize
+        return (n * (self.dim + 8) + 4 * self.dim + 8 + factor) * self.real.dtype.itemsize
 
     @property
     def config_values(self) -> dict[str, Any]:
@@ -266,6 +291,9 @@ class Spec(Section):
             "metric": metric,
             "projection": projection,
             "decays": rho > 0,
+            "standardises": self.input.standardise,
+            "clamps": self.label.low is not None or self.label.high is not None,
+            "limits_step": self.learning.step_limit is not None,
             "gamma": 0.5 / sigma / sigma,
             "eta": eta,
             "keep": 1 - eta * rho,
@@ -276,23 +304,38 @@ class Spec(Section):
             "gate_distance": 0.0 if by_factor else -math.log1p(-self.gate) * sigma * sigma,
             "input_limit": self.input.limit,
             "label_limit": self.label.limit,
-            "alpha_limit": min(2.0**20 * self.label.limit, 2.0**100),
+            "alpha_limit": self.alpha_limit,
+            "step_limit": min(self.learning.step_limit or self.alpha_limit, self.alpha_limit),
+            "low": self.low,
+            "high": self.high,
+            "clip": self.input.clip,
+            "warmup": self.input.warmup,
+            "horizon": self.input.horizon,
+            "drift_limit": DRIFT_LIMIT,
             "rehearsal_input": min(3 * sigma / math.sqrt(self.dim), 2 * self.input.limit),
             "rehearsal_label": min(1.0, self.label.limit),
         }
 
     @property
-    def config(self) -> Any:
-        return self.program.config.of(self.real, self.config_values)
+    def alpha_limit(self) -> float:
+        return min(2.0**20 * self.label.limit, 2.0**100)
 
     @property
-    def hash(self) -> int:
-        """32 bits that change with the spec or with the algorithms' source."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True) + sources_digest(self._roots())
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+    def low(self) -> float:
+        return self.label.low if self.label.low is not None else -self.most
 
-    def _roots(self) -> list[Kernel]:
-        return [entry.kernel for entry in self.program.entries] + [self.program.rehearse]
+    @property
+    def high(self) -> float:
+        return self.label.high if self.label.high is not None else self.most
+
+    @property
+    def most(self) -> float:
+        """A bound on any prediction."""
+        return self.alpha_limit * self.reduction.n_max
+
+    @property
+    def config(self) -> Any:
+        return self.program.config.of(self.real, self.config_values)
 
     def memory(self, drop: tuple[str, ...] = ()) -> Memory:
         return self.program.memory(self.real, self.capacities, drop)

@@ -77,15 +77,19 @@ def test_ci_runs_the_readmes_test_command():
 
 def test_every_key_of_a_spec_is_documented_with_its_default():
     text = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| *([^|]*?) *\|", text, re.MULTILINE))
+    rows = {}
+    for names, default in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| *([^|]*?) *\|", text, re.MULTILINE):
+        rows |= dict.fromkeys(re.findall(r"\w+", names), default)
     for key, field in Spec.model_fields.items():
         section = field.annotation
         if hasattr(section, "model_fields"):
             assert f"`[{key}]`" in text
             for inner, option in section.model_fields.items():
                 assert inner in rows, f"[{key}] {inner}"
-                if isinstance(option.default, (int, float)) and inner != "limit":
-                    assert float(rows[inner].strip("` ")) == option.default, inner
+                if isinstance(option.default, bool):
+                    assert rows[inner] == f"`{str(option.default).lower()}`", inner
+                elif isinstance(option.default, (int, float)) and inner != "limit":
+                    assert float(rows[inner].strip("`")) == option.default, inner
         else:
             assert key in rows, key
 
