@@ -73,7 +73,7 @@ def test_the_full_product(technique, precision, c):
 
 # a failing configuration is small as it is, and each attempt to shrink it compiles
 @settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
-@example("mklms", "float64", 6, 1, 1.0, 0.5, 0.0, 0.03, 1.0, 0)
+@example("mklms", "float64", 6, 1, 1.0, 0.5, 0.0, 0.03, 1.0, True, 0.1, 0.5, 0)
 @given(
     technique=st.sampled_from(TECHNIQUES),
     precision=st.sampled_from(PRECISIONS),
@@ -84,17 +84,22 @@ def test_the_full_product(technique, precision, c):
     rho=st.sampled_from([0.0, 1e-3, 0.3]),
     ridge=st.floats(1e-4, 0.1),
     limit=st.sampled_from([1.0, 1e6, 1e18]),
+    standardise=st.booleans(),
+    step_limit=st.sampled_from([None, 0.1]),
+    high=st.sampled_from([None, 0.5]),
     seed=st.integers(0, 99),
 )
-def test_any_configuration_is_equal(technique, precision, dim, n_max, sigma, eta, rho, ridge, limit, seed):
+def test_any_configuration_is_equal(
+    technique, precision, dim, n_max, sigma, eta, rho, ridge, limit, standardise, step_limit, high, seed
+):
     spec = make_spec(
         {
             "name": "m",
             "precision": precision,
-            "input": {"dim": dim, "limit": limit},
-            "label": {"limit": limit},
+            "input": {"dim": dim, "limit": limit, "standardise": standardise},
+            "label": {"limit": limit, "high": high},
             "kernel": {"sigma": sigma},
-            "learning": {"eta": eta, "rho": rho},
+            "learning": {"eta": eta, "rho": rho, "step_limit": step_limit},
             "reduction": {"technique": technique, "n_max": n_max, "ridge": ridge},
         }
     )

@@ -1,0 +1,254 @@
+"""What protects a model that learns in the field: standardised inputs, limits, the freeze switch, the drift estimate."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykernel.dialect import bind
+from pykernel.expansion import Expansion, Status
+from pykernel.gen import mixed_stream
+from pykernel.gen.project import checked_functions
+from pykernel.host import HostModel
+from pykernel.online import ONLINE, drift, freeze
+from pykernel.spec import make_spec
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+
+def spec_of(technique="mklms", precision="float64", dim=2, **sections):
+    content = {
+        "name": "m",
+        "precision": precision,
+        "input": {"dim": dim},
+        "kernel": {"sigma": 1.0},
+        "reduction": {"technique": technique, "n_max": 10},
+    }
+    return make_spec(
+        {key: content.get(key, {}) | value for key, value in sections.items()}
+        | {key: value for key, value in content.items() if key not in sections}
+    )
+
+
+def data(samples=400, dim=2, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(samples, dim))
+    return x, np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=samples)
+
+
+def call(model, kernel, *args):
+    return bind(kernel, model.spec.real)(*ONLINE.arguments(kernel, model.memory, model.config), *args)
+
+
+# ----------------------------------------------------------------------------------------------- standardiser
+
+
+def test_mean_and_deviation_are_those_of_all_samples_until_the_horizon_and_exponential_after():
+    spec = spec_of(input={"standardise": True, "horizon": 50})
+    model = HostModel(spec)
+    x, y = data(200)
+    x = x * [3.0, 0.01] + [100.0, -5.0]
+    model.learn(x[:50], y[:50])
+    np.testing.assert_allclose(model.memory.field("mean"), x[:50].mean(0), rtol=1e-12)
+    np.testing.assert_allclose(model.memory.field("variance"), x[:50].var(0), rtol=1e-9)
+    np.testing.assert_allclose(model.memory.field("scale"), 1 / x[:50].std(0), rtol=1e-9)
+    mean, variance = model.memory.field("mean").copy(), model.memory.field("variance").copy()
+    model.learn(x[50:], y[50:])
+    for row in x[50:]:
+        difference = row - mean
+        mean += difference / 50
+        variance = (1 - 1 / 50) * (variance + difference**2 / 50)
+    np.testing.assert_allclose(model.memory.field("mean"), mean, rtol=1e-9)
+    np.testing.assert_allclose(model.memory.field("variance"), variance, rtol=1e-9)
+    assert model.memory.field("seen")[0] == 50
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("technique", ["nt", "fklms", "mklms"])
+def test_predictions_do_not_depend_on_the_inputs_units(technique, precision):
+    """Units that differ by powers of two: the same bytes.  Another offset: the same to rounding."""
+    x, y = data()
+    section = {"standardise": True}
+    results = []
+    for factor in ([1.0, 1.0], [2.0**10, 2.0**-7]):
+        model = HostModel(spec_of(technique, precision, input=section))
+        results.append(model.run(np.float32(x) * np.float32(factor), y))
+    assert results[0][0].tobytes() == results[1][0].tobytes()
+    assert results[0][1].tobytes() == results[1][1].tobytes()
+
+
+def test_the_standardiser_makes_one_sigma_fit_sensors_of_different_ranges():
+    x, y = data(1000)
+    x = x * [1000.0, 0.001] + [5000.0, 0.0]
+    errors = []
+    for standardise in (False, True):
+        model = HostModel(spec_of(input={"standardise": standardise}))
+        predictions, _ = model.run(x, y)
+        errors.append(np.abs(predictions - y)[500:].mean())
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_the_first_samples_are_observed_and_outliers_are_clipped():
+    model = HostModel(spec_of(input={"standardise": True, "warmup": 20, "clip": 3.0, "limit": 1e9}))
+    x, y = data(100)
+    statuses = model.learn(x, y)
+    assert (statuses[:20] == Status.OBSERVED).all() and (statuses[20:] != Status.OBSERVED).all()
+    model.learn([[1e9, -1e9]], [0.0])
+    assert np.abs(model.memory.field("v")).max() <= 3.0
+
+
+def test_a_refused_sample_leaves_the_statistics_alone():
+    model = HostModel(spec_of(input={"standardise": True, "limit": 10.0}, label={"limit": 10.0}))
+    x, y = data(100)
+    model.learn(x, y)
+    before = bytes(model.memory.bytes)
+    state = model.memory.layout.ends["Standardiser"]
+    for row, label in (([np.nan, 0], 0), ([11.0, 0], 0), ([0, 0], np.inf), ([0, 0], 11.0)):
+        assert model.learn([row], [label])[0] < 0
+        assert bytes(model.memory.bytes)[:state] == before[:state]
+
+
+@given(seed=st.integers(0, 10**6), constant=st.booleans())
+def test_statistics_stay_finite_whatever_comes(seed, constant):
+    spec = spec_of(precision="float32", input={"standardise": True, "limit": 1e18})
+    model = HostModel(spec)
+    x, y = mixed_stream(spec, 300, seed)
+    if constant:
+        x[:, 0] = x[0, 0]
+    model.learn(x, y)
+    for name in ("mean", "variance", "scale", "alpha", "v"):
+        assert np.isfinite(model.memory.field(name)).all(), name
+    assert (model.memory.field("variance") >= 0).all()
+
+
+# ----------------------------------------------------------------------------------------------------- limits
+
+
+def test_predictions_are_clamped_and_learning_is_not():
+    x, y = data()
+    free, clamped = HostModel(spec_of()), HostModel(spec_of(label={"low": -0.2, "high": 0.3}))
+    (p, s), (q, u) = free.run(x, y), clamped.run(x, y)
+    assert q.tobytes() == np.clip(p, -0.2, 0.3).tobytes() and (p < -0.2).any() and (p > 0.3).any()
+    assert s.tobytes() == u.tobytes() and free.memory.bytes == clamped.memory.bytes
+
+
+@pytest.mark.parametrize("technique", ["nt", "fklms", "mklms"])
+def test_one_poisoned_label_changes_the_function_by_no_more_than_the_step_limit(technique):
+    model = HostModel(spec_of(technique, learning={"step_limit": 0.25}, label={"limit": 1e9}))
+    x, y = data()
+    model.learn(x, y)
+    grid = np.random.default_rng(1).normal(size=(500, 2))
+    here = np.array([[0.05, 0.07]])
+    before, at = model.predict(grid), model.predict(here)[0]
+    # NT removes a vector and hands nothing on
+    removed = np.abs(model.memory.field("alpha")).min() if technique == "nt" else 0.0
+    status = model.learn(here, [1e9])[0]
+    assert status > 0
+    assert abs(model.predict(here)[0] - at) <= 0.25 * 1.01 + removed
+    if technique != "fklms":
+        assert np.abs(model.predict(grid) - before).max() < 1.0
+
+
+# ----------------------------------------------------------------------------------------------------- freeze
+
+
+def test_a_frozen_model_answers_and_does_not_learn():
+    x, y = data()
+    model, other = HostModel(spec_of()), HostModel(spec_of())
+    model.learn(x[:200], y[:200])
+    other.learn(x[:200], y[:200])
+    call(model, freeze, 7)
+    assert model.memory.field("frozen")[0] == 1
+    frozen = bytes(model.memory.bytes)
+    assert (model.learn(x[200:300], y[200:300]) == Status.FROZEN).all()
+    assert bytes(model.memory.bytes) == frozen
+    assert model.predict(x).tobytes() == other.predict(x).tobytes()
+    assert model.learn([[np.nan, 0.0]], [0.0])[0] == Status.REFUSED_INPUT
+    call(model, freeze, 0)
+    model.learn(x[300:], y[300:])
+    other.learn(x[300:], y[300:])
+    assert model.memory.bytes == other.memory.bytes
+
+
+# ------------------------------------------------------------------------------------------------------ drift
+
+
+def true_drift(model):
+    n = model.memory.field("n")[0]
+    v, m = (model.memory.field(name)[:n].astype(float) for name in ("v", "m"))
+    m = m[:, :n]
+    distance = ((v[:, None] - v[None]) ** 2).sum(-1)
+    gram = np.exp(-float(model.config.gamma) * distance) + model.spec.reduction.ridge * np.eye(n)
+    return np.abs(gram @ m.T @ m - np.eye(n)).max()
+
+
+def estimate(model):
+    out = np.zeros(1, model.spec.real.dtype)
+    return call(model, drift, out), out[0]
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_the_drift_estimate_sees_a_factor_gone_wrong_and_refresh_mends_it(precision):
+    # noise to learn, and decay: most samples replace a vector
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, (3000, 2)), rng.normal(size=3000)
+    model = HostModel(spec_of(precision=precision, learning={"rho": 0.2}))
+    statuses = model.learn(x[:1500], y[:1500])
+    assert (statuses == Status.REPLACED).mean() > 0.1
+    status, seen = estimate(model)
+    # it measures elements as they are met, so it is near what there is now, and not above what there was
+    rounding = np.finfo(precision).eps
+    assert status == Status.DONE and rounding / 8 < seen < 1e5 * rounding and true_drift(model) < 1e6 * rounding
+    model.memory.field("m")[:] *= 1 + 0.05 * rng.normal(size=model.memory.field("m").shape)
+    assert true_drift(model) > 0.02
+    model.learn(x[1500:2000], y[1500:2000])
+    status, seen = estimate(model)
+    assert status == Status.REFRESH_DUE and seen > 0.01
+    predictions = model.predict(x)
+    model.refresh()
+    assert estimate(model) == (Status.DONE, 0) and true_drift(model) < 1e5 * rounding
+    assert model.predict(x).tobytes() == predictions.tobytes()
+
+
+# ------------------------------------------------------------------------------------------------------ bounds
+
+
+def test_every_loop_is_bounded_at_compile_time():
+    """A bound is a length, a number, or the count of vectors in use, which is never above N_MAX; or a loop within."""
+    from pykernel.gen.ir import Assign, Binary, Call, Element, Field, For, Length, Literal, Local, walk
+
+    entries = (*(entry.kernel for entry in ONLINE.entries), ONLINE.rehearse)
+    functions = checked_functions(entries)
+    received = {}  # what parameters are given, over all calls
+    for name, function in functions.items():
+        for node in walk(function.body):
+            if isinstance(node, Call) and node.callee.name in functions:
+                for (param, _), argument in zip(functions[node.callee.name].params, node.args, strict=True):
+                    received.setdefault((node.callee.name, param), []).append((name, argument))
+
+    def bounded(owner, e, seen=()):
+        if isinstance(e, (Literal, Length)):
+            return True
+        if isinstance(e, Element):
+            return isinstance(e.array, Field) and (e.array.struct, e.array.name) == (Expansion, "n")
+        if isinstance(e, Binary) and e.op in "+-*":
+            return bounded(owner, e.left, seen) and bounded(owner, e.right, seen)
+        if isinstance(e, Local):
+            if (owner, e.name) in seen:
+                return True
+            seen = (*seen, (owner, e.name))
+            body = functions[owner].body
+            given = [
+                (owner, n.value)
+                for n in walk(body)
+                if isinstance(n, Assign) and n.target == e.__class__(n.target.line, e.kind, e.name)
+            ]
+            given += [(owner, n.stop) for n in walk(body) if isinstance(n, For) and n.variable == e.name]
+            given += received.get((owner, e.name), [])
+            return bool(given) and all(bounded(where, what, seen) for where, what in given)
+        return False
+
+    loops = [(name, n) for name, f in functions.items() for n in walk(f.body) if isinstance(n, For)]
+    assert len(loops) > 20
+    for name, loop in loops:
+        assert bounded(name, loop.start) and bounded(name, loop.stop), f"{name}, line {loop.line}"
