@@ -152,8 +152,7 @@ class Image:
         return output
 
     def _link(self, others: Sequence[Path]) -> None:
-        roots = [f"-Wl,--undefined={name}" for name in self.public]
-        mode = ["-Wl,--gc-sections", *roots]
+        mode = ["-Wl,--gc-sections"]
         if self.target.simavr is None:
             script = self.folder / "link.ld"
             text = importlib.resources.files("pykernel.targets").joinpath("link.ld").read_text(encoding="utf-8")
@@ -161,6 +160,7 @@ class Image:
                 "flash": hex(self.flash.start),
                 "ram": hex(self.ram.start),
                 "stack": hex(self.ram.start + self.ram.bytes),
+                "public": " ".join(self.public),
             }
             script.write_text(string.Template(text).substitute(values), encoding="utf-8")
             entry = "_start" if others else self.public[0]
