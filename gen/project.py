@@ -21,6 +21,7 @@ from pykernel.dialect import Array, Kernel, Layout, Memory, Real, bind, is_choic
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
 from pykernel.gen.ir import Functions
+from pykernel.gen.packages import package_files
 from pykernel.gen.print_c import Printer, comment, comment_block, number
 from pykernel.gen.read import member_comments
 from pykernel.gen.specialise import Specialised, specialise
@@ -164,11 +165,10 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
         f"src/{spec.name}.h": _render("model.h", context),
         f"src/{spec.name}.c": _render("model.c", context),
         **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
-        "examples/main.c": _render("main.c", context),
-        "CMakeLists.txt": _render("CMakeLists.txt", context),
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
+    files |= package_files(files, context, _render)
     figures = {key: context[key] for key in ("name", "state_bytes", "ram_bytes", "const_bytes")} | {
         "work_bytes": layout.nbytes - state_bytes,
         "config_hash": f"{context['config_hash']:08x}",

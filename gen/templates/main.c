@@ -1,4 +1,4 @@
-/* A first program around {{ name }}: replace sample() by your sensor.
+/* A first program around {{ name }}.
  *
  * SPDX-License-Identifier: 0BSD
  */
@@ -8,16 +8,7 @@
 
 static {{ name }}_t model;
 
-/* Some inputs and what the model should learn from them. */
-static {{ real }} sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
-{
-    const {{ real }} phase = ({{ real }})(t % 20) / {{ twenty }};
-    for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
-        x[j] = phase * {{ input_scale }};
-    }
-    return (phase < {{ half }}) ? {{ label_scale }} : -{{ label_scale }};
-}
-
+{% include "sample.c" %}
 int main(void)
 {
     {{ real }} x[{{ macro }}_DIM];

@@ -1,0 +1,33 @@
+/* Predicts, then learns, ten times a second.
+ *
+ * SPDX-License-Identifier: 0BSD
+ */
+#include "{{ name }}.h"
+
+#include "esp_log.h"
+#include "freertos/FreeRTOS.h"
+#include "freertos/task.h"
+
+static const char *TAG = "{{ name }}";
+static {{ name }}_t model;
+
+{% include "sample.c" %}
+void app_main(void)
+{
+    {{ real }} x[{{ macro }}_DIM];
+    if ({{ name }}_selftest(&model) != {{ macro }}_DONE) {
+        ESP_LOGE(TAG, "this build does not compute the promised bits");
+        return;
+    }
+    {{ name }}_init(&model);
+    for (int32_t t = 0;; t = (t + 1) % 20) {
+        const {{ real }} y = sample(t, x);
+        {{ real }} forecast = {{ zero }};
+        if ({{ name }}_predict(&model, x, &forecast) >= 0) { /* below 0: an input is out of range */
+            const int32_t status = {{ name }}_update(&model, x, y);
+            ESP_LOGI(TAG, "forecast %.4f, label %.4f, status %d, hash %08x", (double)forecast, (double)y, (int)status,
+                     (unsigned int){{ name }}_hash(&model));
+        }
+        vTaskDelay(pdMS_TO_TICKS(100));
+    }
+}

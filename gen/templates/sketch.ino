@@ -1,0 +1,38 @@
+// Predicts, then learns, ten times a second.
+//
+// SPDX-License-Identifier: 0BSD
+#include <{{ name }}.h>
+
+static {{ name }}_t model;
+static int32_t t = 0;
+
+{% include "sample.c" %}
+void setup() {
+  Serial.begin(115200);
+  if ({{ name }}_selftest(&model) != {{ macro }}_DONE) {
+    Serial.println(F("this board's compiler does not give the promised bits"));
+    while (true) {
+      delay(1000);
+    }
+  }
+  {{ name }}_init(&model);
+}
+
+void loop() {
+  {{ real }} x[{{ macro }}_DIM];
+  {{ real }} forecast = {{ zero }};
+  const {{ real }} y = sample(t, x);
+  if ({{ name }}_predict(&model, x, &forecast) >= 0) {  // below 0: an input is out of range
+    const int32_t status = {{ name }}_update(&model, x, y);
+    Serial.print(F("forecast "));
+    Serial.print(forecast, 4);
+    Serial.print(F(", label "));
+    Serial.print(y, 4);
+    Serial.print(F(", status "));
+    Serial.print(status);
+    Serial.print(F(", hash "));
+    Serial.println({{ name }}_hash(&model), HEX);
+  }
+  t = (t + 1) % 20;
+  delay(100);
+}

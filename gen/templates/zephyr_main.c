@@ -1,0 +1,31 @@
+/* Predicts, then learns, ten times a second.
+ *
+ * SPDX-License-Identifier: 0BSD
+ */
+#include <{{ name }}.h>
+
+#include <zephyr/kernel.h>
+#include <zephyr/sys/printk.h>
+
+static {{ name }}_t model;
+
+{% include "sample.c" %}
+int main(void)
+{
+    {{ real }} x[{{ macro }}_DIM];
+    if ({{ name }}_selftest(&model) != {{ macro }}_DONE) {
+        printk("this build does not compute the promised bits\n");
+        return 0;
+    }
+    {{ name }}_init(&model);
+    for (int32_t t = 0;; t = (t + 1) % 20) {
+        const {{ real }} y = sample(t, x);
+        {{ real }} forecast = {{ zero }};
+        if ({{ name }}_predict(&model, x, &forecast) >= 0) { /* below 0: an input is out of range */
+            const int32_t status = {{ name }}_update(&model, x, y);
+            printk("forecast %.4f, label %.4f, status %d, hash %08x\n", (double)forecast, (double)y, (int)status,
+                   (unsigned int){{ name }}_hash(&model));
+        }
+        k_msleep(100);
+    }
+}
