@@ -57,6 +57,14 @@ class CModel:
         """Call NAME_<name> on this model's memory."""
         return self.function(name)(self.pointer(self.memory.buffer, f"{self.spec.name}_t *"), *args)
 
+    def callback(self, name: str, function: Callable[..., int]) -> Any:
+        """A Python function as NAME_<name>, a type of functions; keep it for as long as the C may call it."""
+        return self._ffi.callback(f"{self.spec.name}_{name}", function)
+
+    def bytes_at(self, pointer: Any, count: int) -> Any:
+        """Memory that the C points to, to read and write."""
+        return self._ffi.buffer(pointer, count)
+
     def _real(self, array: np.ndarray) -> Any:
         return self.pointer(array, "float *" if array.dtype.itemsize == 4 else "double *")
 
@@ -82,6 +90,13 @@ def _declarations(project: Project) -> str:
         f"void {name}_reset({name}_t *s);",
         f"uint32_t {name}_hash(const {name}_t *s);",
         f"int32_t {name}_selftest({name}_t *s);",
+        f"typedef int32_t (*{name}_write_fn)(void *, int32_t, uint32_t, const uint8_t *, uint32_t);",
+        f"typedef int32_t (*{name}_read_fn)(void *, int32_t, uint32_t, uint8_t *, uint32_t);",
+        f"int32_t {name}_save(const {name}_t *s, uint8_t *buffer);",
+        f"int32_t {name}_load({name}_t *s, const uint8_t *buffer);",
+        f"int32_t {name}_store(const {name}_t *s, {name}_write_fn write, {name}_read_fn read, void *context);",
+        f"int32_t {name}_restore({name}_t *s, {name}_read_fn read, void *context);",
+        f"void {name}_wipe({name}_t *s);",
         f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {real} *y, {real} *predictions, int32_t *statuses);",
     ]
     lines += [re.sub(r"\[[^]]*\]", "[]", declaration) + ";" for declaration in project.declarations]

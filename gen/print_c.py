@@ -65,7 +65,9 @@ UNARY, ATOM = 7, 9
 # names that the templates give after the prefix, small as functions and types, large as macros
 GENERATED = frozenset(
     """t s init reset hash selftest replay crc32 CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
-    GENERATOR BROKEN_BUILD""".split()
+    GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn sound header compose chunk number recognise
+    scan adopt newest read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID
+    STORAGE_FAILED SNAPSHOT_MAGIC SNAPSHOT_VERSION SNAPSHOT_HEADER SNAPSHOT_END SNAPSHOT_CHUNK CRC_OF_ALL""".split()
 )
 
 
@@ -107,6 +109,7 @@ class Printer:
     scalars: frozenset[str]  # fields that are scalars in C
     public: dict[str, str]
     primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
+    unrolls: bool = False  # whether the code asks for a loop to be written out
     known: dict[str, Effects] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
@@ -237,7 +240,9 @@ class Printer:
                 f"{indent}for (int32_t {v} = {self.expression(node.start)}; "
                 f"{v} {'<' if up else '>'} {self.operand(node.stop, PRECEDENCE['<'] + 1)}; {move}) {{"
             )
-            return [*self.wrap(head), *self.block(node.body, depth + 1), f"{indent}}}"]
+            ask = [f"{indent}{self.macro}_UNROLL"] if node.unroll else []
+            self.unrolls |= node.unroll
+            return [*ask, *self.wrap(head), *self.block(node.body, depth + 1), f"{indent}}}"]
         if isinstance(node, If):
             lines = [
                 *self.wrap(f"{indent}if ({self.expression(node.condition)}) {{"),

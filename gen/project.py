@@ -20,7 +20,7 @@ import numpy as np
 from pykernel.dialect import Array, Kernel, Layout, Memory, Real, bind, is_choice, reachable
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
-from pykernel.gen.ir import Functions
+from pykernel.gen.ir import DialectError, Field, Functions, walk
 from pykernel.gen.packages import package_files
 from pykernel.gen.print_c import Printer, comment, comment_block, number
 from pykernel.gen.read import member_comments
@@ -28,9 +28,17 @@ from pykernel.gen.specialise import Specialised, specialise
 from pykernel.gen.write import write_files
 from pykernel.host import HostModel
 from pykernel.program import Program
+from pykernel.snapshot import HEADER, MAGIC, TRAILER, VERSION
 from pykernel.spec import Spec
 
 BROKEN_BUILD = -100
+SNAPSHOT_STATUSES = {
+    "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
+    "SNAPSHOT_FOREIGN": (-102, "the snapshot is another model's, or of another version of this one"),
+    "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written to its end"),
+    "SNAPSHOT_INVALID": (-104, "a number is not one that learning leads to; after a load the model is reset"),
+    "STORAGE_FAILED": (-105, "a callback reported an error, or what was read back is not what was written"),
+}
 CAPACITY_DOCS = {"DIM": "inputs", "N_MAX": "the budget: most expansion vectors"}
 
 
@@ -142,13 +150,10 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
         "rehearsal": f"2 {printer.macro}_N_MAX + 32",
         "guard_code": _guard(printer),
         "parameters": _parameters(printer, code.functions, program, config),
-        "constants": [
-            {"name": name, "value": _bracketed(number(node.constant.value(precision), precision))}
-            for name, node in constants.items()
-            if node.kind is Real
-        ],
+        "constants": _constants(printer, code.functions),
         "tables": tables,
-        "primitives": [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
+        "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
+        + [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
         + [_primitive("crc32.h", printer)],
         "functions": ["\n".join(lines) for lines in printed.values()],
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
@@ -161,15 +166,18 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
         "label_scale": number(min(1.0, spec.label.limit), precision),
     }
     context["config_hash"] = _meaning_hash(context)
+    context["snapshot_bytes"] = HEADER.size + state_bytes + TRAILER.size
+    context["snapshot"] = _snapshot(spec, layout, code.unread)
     files = {
         f"src/{spec.name}.h": _render("model.h", context),
         f"src/{spec.name}.c": _render("model.c", context),
+        f"src/{spec.name}_snapshot.c": _render("snapshot.c", context),
         **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
     files |= package_files(files, context, _render)
-    figures = {key: context[key] for key in ("name", "state_bytes", "ram_bytes", "const_bytes")} | {
+    figures = {key: context[key] for key in ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")} | {
         "work_bytes": layout.nbytes - state_bytes,
         "config_hash": f"{context['config_hash']:08x}",
         "precision": str(precision),
@@ -233,6 +241,7 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
     return [
         *members,
         {"name": "BROKEN_BUILD", "value": BROKEN_BUILD, "doc": "the self-test found other bits than the host's"},
+        *({"name": name, "value": value, "doc": doc} for name, (value, doc) in SNAPSHOT_STATUSES.items()),
     ]
 
 
@@ -271,6 +280,42 @@ def _parameters(printer: Printer, functions: Functions, program: Program, config
         text = number(value, printer.precision) if program.config.fields[name] is Real else str(int(value))
         result.append({"name": name.upper(), "value": _bracketed(text), "doc": comment(docs.get(name, ""))})
     return result
+
+
+def _snapshot(spec: Spec, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
+    """The file that saves and restores a model: a program of its own, around ``program.valid``."""
+    program, config, root = spec.program, spec.config, spec.program.valid
+    choices = {name: getattr(config, name) for name, kind in program.config.fields.items() if is_choice(kind)}
+    functions = specialise(checked_functions((root,)), [root.name], choices, spec.real, ()).functions
+    if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):
+        raise DialectError(
+            root.file,
+            root.function.__code__.co_firstlineno,
+            f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
+        )
+    scalars = frozenset().union(*(struct.scalars for struct in program.structs))
+    printer = Printer(spec.name, spec.real, scalars, {}, status=program.status)
+    printed = printer.all(functions)
+    return {
+        "magic": int.from_bytes(MAGIC, "little"),
+        "version": VERSION,
+        "header": HEADER.size,
+        "parameters": _parameters(printer, functions, program, config),
+        "constants": _constants(printer, functions),
+        "primitives": [_primitive(f"{name}_{spec.real}.h", printer) for name in sorted(printer.primitives)]
+        + [_primitive("crc32.h", printer)],
+        "functions": ["\n".join(lines) for lines in printed.values()],
+        "valid": printer.name(root.name),
+        "padding": [s.name for s in layout.slots if not s.struct and s.offset < program.state_bytes(layout)],
+    }
+
+
+def _constants(printer: Printer, functions: Functions) -> list[dict[str, str]]:
+    return [
+        {"name": name, "value": _bracketed(number(node.constant.value(printer.precision), printer.precision))}
+        for name, node in printer.constants(functions).items()
+        if node.kind is Real
+    ]
 
 
 def _bracketed(literal: str) -> str:

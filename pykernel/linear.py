@@ -203,6 +203,22 @@ def rehearse(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
             break
 
 
+@entry
+def valid(s: Linear, c: LinearConfig) -> Bool:
+    """Whether learning could have led to this state: weights within their limit, a finite root.  O(D^2)."""
+    if s.started[0] != 0 and s.started[0] != 1:
+        return False
+    if not bounded(c.weight_limit, s.weights):
+        return False
+    for i in range(len(s.weights)):
+        if s.started[0] == 0 and s.weights[i] != real(0):
+            return False
+        for j in range(len(s.weights)):
+            if not (absolute(s.root[i, j]) <= LARGEST) or (s.started[0] == 0 and s.root[i, j] != real(0)):
+                return False
+    return True
+
+
 LINEAR = Program(
     name="linear",
     structs=(Linear, LinearWork),
@@ -211,6 +227,7 @@ LINEAR = Program(
     status=LinearStatus,
     entries=(Entry("predict", predict), Entry("update", update)),
     rehearse=rehearse,
+    valid=valid,
 )
 
 

@@ -30,6 +30,7 @@ from pykernel.reduction import (
     reduce_by_neighbour,
 )
 from pykernel.standardiser import Standardiser, observe, standardise
+from pykernel.validity import valid
 
 
 @entry
@@ -182,4 +183,5 @@ ONLINE = Program(
         Entry("refresh", refresh, lambda c: c.projection == Projection.KLMS),
     ),
     rehearse=rehearse,
+    valid=valid,
 )

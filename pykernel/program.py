@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from pykernel.dialect import Config, Kernel, Memory, Precision, Struct, driver, real
+from pykernel.dialect import Config, Kernel, Layout, Memory, Precision, Struct, driver, real
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Program:
     structs: the memory, in order; those in ``persistent`` come first and are the model, the others are working memory.
     entries: among them predict (…, x, y) and update (…, x, y), which return a status.
     rehearse: a kernel (…, x) that exercises update on a fixed sequence, for the self-test.
+    valid: a kernel (…) -> Bool, whether learning could have led to the memory's contents: a restored state is
+        untrusted.  It must take whatever update leaves, and refuse what update could not go on from.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Program:
     status: type[IntEnum]
     entries: tuple[Entry, ...]
     rehearse: Kernel
+    valid: Kernel
     run_stream: Kernel = field(init=False)
     predict_stream: Kernel = field(init=False)
     learn_stream: Kernel = field(init=False)
@@ -49,6 +52,10 @@ class Program:
 
     def memory(self, precision: Precision, capacities: dict[str, int], drop: Iterable[str] = ()) -> Memory:
         return Memory(self.structs, precision, capacities, drop)
+
+    def state_bytes(self, layout: Layout) -> int:
+        """Bytes of the model, which come first in its memory."""
+        return layout.ends[self.persistent[-1].__name__]
 
     def entry(self, name: str) -> Kernel:
         return next(entry.kernel for entry in self.entries if entry.name == name)

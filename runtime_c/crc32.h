@@ -1,7 +1,7 @@
-/* CRC-32 (IEEE 802.3, as zlib's) of some bytes; slow and small. */
-static uint32_t pk_crc32(const unsigned char *bytes, uint32_t count)
+/* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
+static uint32_t pk_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
-    uint32_t crc = UINT32_C(0xFFFFFFFF);
+    crc ^= UINT32_C(0xFFFFFFFF);
     for (uint32_t i = 0u; i < count; i++) {
         crc ^= bytes[i];
         for (int32_t bit = 0; bit < 8; bit++) {

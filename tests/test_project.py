@@ -50,7 +50,7 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
     for folder, memory in ((tmp_path / "fresh", None), (tmp_path / "fitted", learned(spec))):
         generate(spec, folder, memory)
         sources = sorted((folder / "src").glob("*.c"))
-        assert len(sources) == (1 if memory is None else 2)
+        assert len(sources) == (2 if memory is None else 3)
         for c in find_compilers():
             for level in ("-O0", "-O3"):
                 compile_c(

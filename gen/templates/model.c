@@ -47,7 +47,7 @@ static const {{ real }} {{ t.name }}[{{ t["values"] | length }}] {{ macro }}_CON
 {% endfor %}
 uint32_t {{ name }}_hash(const {{ name }}_t *s)
 {
-    return {{ name }}_crc32((const unsigned char *)s, {{ macro }}_STATE_BYTES);
+    return {{ name }}_crc32(0u, (const unsigned char *)s, {{ macro }}_STATE_BYTES);
 }
 
 void {{ name }}_reset({{ name }}_t *s)

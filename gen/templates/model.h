@@ -25,6 +25,7 @@ extern "C" {
 #define {{ macro }}_STATE_BYTES {{ state_bytes }} /* the model itself: the leading bytes of {{ name }}_t */
 #define {{ macro }}_RAM_BYTES {{ ram_bytes }} /* sizeof({{ name }}_t): the model and its working memory */
 #define {{ macro }}_CONST_BYTES {{ const_bytes }} /* tables and learned values in flash, besides the code */
+#define {{ macro }}_SNAPSHOT_BYTES {{ snapshot_bytes }} /* a saved state */
 #define {{ macro }}_CONFIG_HASH UINT32_C(0x{{ "%08X" % config_hash }}) /* changes with the spec and with the algorithms */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
 
@@ -58,6 +59,7 @@ uint32_t {{ name }}_hash(const {{ name }}_t *s);
  * Learns {{ rehearsal }} made-up samples in the given memory and leaves the model reset: call it before {{ name }}_init. */
 int32_t {{ name }}_selftest({{ name }}_t *s);
 
+{% include "snapshot.h" %}
 #ifdef __cplusplus
 }
 #endif

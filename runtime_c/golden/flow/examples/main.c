@@ -1,4 +1,4 @@
-/* A first program around flow: replace sample() by your sensor.
+/* A first program around flow.
  *
  * SPDX-License-Identifier: 0BSD
  */
@@ -8,7 +8,7 @@
 
 static flow_t model;
 
-/* Some inputs and what the model should learn from them. */
+/* Some inputs and what the model should learn from them: put your sensor here. */
 static float sample(int32_t t, float x[FLOW_DIM])
 {
     const float phase = (float)(t % 20) / 20.0f;

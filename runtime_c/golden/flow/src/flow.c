@@ -40,18 +40,22 @@ FLOW_ASSERT(size_of_real, sizeof(float) == 4u);
 FLOW_ASSERT(place_of_v, offsetof(flow_t, v) == 0u);
 FLOW_ASSERT(place_of_alpha, offsetof(flow_t, alpha) == 192u);
 FLOW_ASSERT(place_of_m, offsetof(flow_t, m) == 256u);
-FLOW_ASSERT(place_of_n, offsetof(flow_t, n) == 1280u);
-FLOW_ASSERT(place_of_k, offsetof(flow_t, k) == 1284u);
-FLOW_ASSERT(place_of_u, offsetof(flow_t, u) == 1348u);
-FLOW_ASSERT(place_of_p, offsetof(flow_t, p) == 1412u);
-FLOW_ASSERT(place_of_beta, offsetof(flow_t, beta) == 1476u);
-FLOW_ASSERT(place_of_nearest_distance, offsetof(flow_t, nearest_distance) == 1540u);
-FLOW_ASSERT(place_of_kappa, offsetof(flow_t, kappa) == 1544u);
-FLOW_ASSERT(place_of_nearest, offsetof(flow_t, nearest) == 1548u);
+FLOW_ASSERT(place_of_drift, offsetof(flow_t, drift) == 1280u);
+FLOW_ASSERT(place_of_n, offsetof(flow_t, n) == 1284u);
+FLOW_ASSERT(place_of_probe, offsetof(flow_t, probe) == 1288u);
+FLOW_ASSERT(place_of_frozen, offsetof(flow_t, frozen) == 1292u);
+FLOW_ASSERT(place_of_k, offsetof(flow_t, k) == 1296u);
+FLOW_ASSERT(place_of_u, offsetof(flow_t, u) == 1360u);
+FLOW_ASSERT(place_of_p, offsetof(flow_t, p) == 1424u);
+FLOW_ASSERT(place_of_beta, offsetof(flow_t, beta) == 1488u);
+FLOW_ASSERT(place_of_nearest_distance, offsetof(flow_t, nearest_distance) == 1552u);
+FLOW_ASSERT(place_of_kappa, offsetof(flow_t, kappa) == 1556u);
+FLOW_ASSERT(place_of_nearest, offsetof(flow_t, nearest) == 1560u);
 FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 
 /* Parameters, from the spec. */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
+#define FLOW_DRIFT_LIMIT 0.01f /* a refresh is due above */
 #define FLOW_ETA 0.4f /* learning rate */
 #define FLOW_GAMMA 0.22222222f /* 1 / (2 sigma^2) */
 #define FLOW_GATE 0.002f /* a sample is absorbed if no more than this of it (kappa) is new */
@@ -154,10 +158,10 @@ static float flow_sqrt(float x)
 #endif
 }
 
-/* CRC-32 (IEEE 802.3, as zlib's) of some bytes; slow and small. */
-static uint32_t flow_crc32(const unsigned char *bytes, uint32_t count)
+/* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
+static uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
-    uint32_t crc = UINT32_C(0xFFFFFFFF);
+    crc ^= UINT32_C(0xFFFFFFFF);
     for (uint32_t i = 0u; i < count; i++) {
         crc ^= bytes[i];
         for (int32_t bit = 0; bit < 8; bit++) {
@@ -500,6 +504,36 @@ static void flow_replace_in_factor(flow_t *s, int32_t r)
     flow_border(s, n - 1, r, n);
 }
 
+/* Measure one element of (K + ridge I) P - I, where P = m' m, next to the vector r just stored.  O(N D).
+ *
+ * m_:r has one element, so P_:r is known; it is multiplied with the row of another vector, each in its turn. */
+static void flow_watch(flow_t *s, int32_t r)
+{
+    const int32_t n = s->n;
+    int32_t i = s->probe;
+    if (i == r) {
+        i++;
+    }
+    if (i >= n) {
+        i = 0;
+    }
+    s->probe = i + 1;
+    if (i != r) {
+        float total = 0.0f;
+        for (int32_t j = 0; j < n; j++) {
+            float value = FLOW_RIDGE_DIAGONAL;
+            if (j != i) {
+                value = flow_gaussian(flow_squared_distance(s->v[i], s->v[j]));
+            }
+            total += value * s->m[n - 1][j];
+        }
+        const float residual = flow_absolute(total * s->m[n - 1][r]);
+        if (residual > s->drift) {
+            s->drift = residual;
+        }
+    }
+}
+
 /* Remove the vector whose loss changes the function least, and project onto the others.  O(N^2 + N D). */
 static int32_t flow_reduce_by_mklms(flow_t *s, const float x[FLOW_DIM], float step)
 {
@@ -512,25 +546,19 @@ static int32_t flow_reduce_by_mklms(flow_t *s, const float x[FLOW_DIM], float st
     if (!flow_acceptable(s)) {
         return FLOW_REFUSED_MULTIPLIER;
     }
-    if (r < s->n) {
-        flow_replace_in_factor(s, r);
-        flow_place(s, x, r);
-    }
     flow_commit(s);
     if (r == s->n) {
         return FLOW_DISCARDED;
     }
+    flow_replace_in_factor(s, r);
+    flow_place(s, x, r);
+    flow_watch(s, r);
     return FLOW_REPLACED;
 }
 
-int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
+/* Mitchinson et al. 2003, eq. 2-6, then a reduction if the budget is exceeded. */
+static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM], float y)
 {
-    if (!flow_within(x)) {
-        return FLOW_REFUSED_INPUT;
-    }
-    if (!(flow_absolute(y) <= FLOW_LABEL_LIMIT)) {
-        return FLOW_REFUSED_LABEL;
-    }
     const float value = flow_present(s, x);
     const float step = flow_settle(FLOW_ETA * (y - value));
     if (!(flow_absolute(step) <= FLOW_ALPHA_LIMIT)) {
@@ -549,6 +577,38 @@ int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
     return flow_reduce_by_mklms(s, x, step);
 }
 
+int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
+{
+    if (!flow_within(x)) {
+        return FLOW_REFUSED_INPUT;
+    }
+    if (!(flow_absolute(y) <= FLOW_LABEL_LIMIT)) {
+        return FLOW_REFUSED_LABEL;
+    }
+    if (s->frozen != 0) {
+        return FLOW_FROZEN;
+    }
+    return flow_learn(s, x, y);
+}
+
+int32_t flow_freeze(flow_t *s, int32_t frozen)
+{
+    s->frozen = 0;
+    if (frozen != 0) {
+        s->frozen = 1;
+    }
+    return FLOW_DONE;
+}
+
+int32_t flow_drift(const flow_t *s, float *y)
+{
+    *y = s->drift;
+    if (s->drift > FLOW_DRIFT_LIMIT) {
+        return FLOW_REFRESH_DUE;
+    }
+    return FLOW_DONE;
+}
+
 /* Compute m afresh from the expansion vectors, which removes the rounding errors it has gathered.  O(N^3). */
 static void flow_rebuild_factor(flow_t *s)
 {
@@ -565,6 +625,7 @@ static void flow_rebuild_factor(flow_t *s)
         }
         flow_border(s, t, t, t);
     }
+    s->drift = 0.0f;
 }
 
 int32_t flow_refresh(flow_t *s)
@@ -597,7 +658,7 @@ static void flow_rehearse(flow_t *s, float x[FLOW_DIM])
 
 uint32_t flow_hash(const flow_t *s)
 {
-    return flow_crc32((const unsigned char *)s, FLOW_STATE_BYTES);
+    return flow_crc32(0u, (const unsigned char *)s, FLOW_STATE_BYTES);
 }
 
 void flow_reset(flow_t *s)
@@ -615,7 +676,10 @@ void flow_reset(flow_t *s)
             s->m[i][j] = 0.0f;
         }
     }
+    s->drift = 0.0f;
     s->n = 0;
+    s->probe = 0;
+    s->frozen = 0;
     for (int32_t i = 0; i < FLOW_N_MAX; i++) {
         s->k[i] = 0.0f;
     }
@@ -645,5 +709,5 @@ int32_t flow_selftest(flow_t *s)
     flow_rehearse(s, x);
     const uint32_t found = flow_hash(s);
     flow_reset(s);
-    return (found == UINT32_C(0x338C293E)) ? FLOW_DONE : FLOW_BROKEN_BUILD;
+    return (found == UINT32_C(0xF7E1780B)) ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }

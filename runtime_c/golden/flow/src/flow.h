@@ -21,10 +21,11 @@ extern "C" {
 #define FLOW_DIM 3 /* inputs */
 #define FLOW_N_MAX 16 /* the budget: most expansion vectors */
 
-#define FLOW_STATE_BYTES 1284 /* the model itself: the leading bytes of flow_t */
-#define FLOW_RAM_BYTES 1552 /* sizeof(flow_t): the model and its working memory */
+#define FLOW_STATE_BYTES 1296 /* the model itself: the leading bytes of flow_t */
+#define FLOW_RAM_BYTES 1564 /* sizeof(flow_t): the model and its working memory */
 #define FLOW_CONST_BYTES 0 /* tables and learned values in flash, besides the code */
-#define FLOW_CONFIG_HASH UINT32_C(0x10DAF721) /* changes with the spec and with the algorithms */
+#define FLOW_SNAPSHOT_BYTES 1320 /* a saved state */
+#define FLOW_CONFIG_HASH UINT32_C(0x2D5E1D78) /* changes with the spec and with the algorithms */
 #define FLOW_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -34,10 +35,18 @@ extern "C" {
 #define FLOW_DISCARDED 3 /* the sample itself was the cheapest to remove; the multipliers took up what they could */
 #define FLOW_ABSORBED 4 /* the sample was too near to stored ones to be stored; the multipliers took it up */
 #define FLOW_MERGED 5 /* the sample repeats an expansion vector, whose multiplier took it up */
+#define FLOW_OBSERVED 6 /* the sample only went into the standardiser, which has seen too few to be of use */
+#define FLOW_FROZEN 7 /* learning is switched off */
+#define FLOW_REFRESH_DUE 8 /* the inverse Gram matrix has drifted; a refresh restores it */
 #define FLOW_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
 #define FLOW_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
 #define FLOW_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
 #define FLOW_BROKEN_BUILD (-100) /* the self-test found other bits than the host's */
+#define FLOW_SNAPSHOT_MISSING (-101) /* there is no snapshot */
+#define FLOW_SNAPSHOT_FOREIGN (-102) /* the snapshot is another model's, or of another version of this one */
+#define FLOW_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written to its end */
+#define FLOW_SNAPSHOT_INVALID (-104) /* a number is not one that learning leads to; after a load the model is reset */
+#define FLOW_STORAGE_FAILED (-105) /* a callback reported an error, or what was read back is not what was written */
 
 /* One model.  Slots beyond those in use are zero, so that the bytes are a function of what was learned. */
 typedef struct {
@@ -45,7 +54,10 @@ typedef struct {
     float v[FLOW_N_MAX][FLOW_DIM]; /* expansion vectors */
     float alpha[FLOW_N_MAX]; /* multipliers */
     float m[FLOW_N_MAX][FLOW_N_MAX]; /* a square root of the inverse Gram matrix: m' m = (K + ridge I)^-1 */
+    float drift; /* largest element of (K + ridge I) m' m - I met since the last refresh */
     int32_t n; /* expansion vectors in use; everything beyond is zero */
+    int32_t probe; /* whose row of that matrix is looked at next */
+    int32_t frozen; /* 1: learning is switched off */
     /* Intermediate results.  No update depends on what an earlier one left here; zeros are always valid. */
     float k[FLOW_N_MAX]; /* kernel values between the sample and the expansion vectors */
     float u[FLOW_N_MAX]; /* (K + ridge I)^-1 k: the sample as a combination of expansion vectors */
@@ -67,15 +79,23 @@ void flow_reset(flow_t *s);
  * DONE, or REFUSED_INPUT with y unchanged. */
 int32_t flow_predict(const flow_t *s, const float x[FLOW_DIM], float *y);
 
-/* Learn that f(x) should be y.  Mitchinson et al. 2003, eq. 2-6, then a reduction if the budget is exceeded.
+/* Learn that f(x) should be y.
  *
  * O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
  * refused; the model is then unchanged. */
 int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y);
 
+/* Switch learning off (1) or on (0); update then does nothing but check the sample. */
+int32_t flow_freeze(flow_t *s, int32_t frozen);
+
+/* Write how far the inverse Gram matrix has drifted since the last refresh to y: REFRESH_DUE, or DONE.
+ *
+ * The largest element met of (K + ridge I) P - I, of which each replacement measures one.  O(1). */
+int32_t flow_drift(const flow_t *s, float *y);
+
 /* Remove the rounding errors that the factor of the inverse Gram matrix has gathered.
  *
- * O(N^3 + N^2 D): call it when there is time, about every 1000 updates that added or replaced a vector. */
+ * O(N^3 + N^2 D): call it when drift() says REFRESH_DUE and there is time.  The model's predictions do not change. */
 int32_t flow_refresh(flow_t *s);
 
 /* CRC-32 of the model's bytes: equal on every device and on the host after the same samples. */
@@ -84,6 +104,34 @@ uint32_t flow_hash(const flow_t *s);
 /* Whether this build, on this processor, computes the promised bits: FLOW_DONE, or FLOW_BROKEN_BUILD.
  * Learns 2 FLOW_N_MAX + 32 made-up samples in the given memory and leaves the model reset: call it before flow_init. */
 int32_t flow_selftest(flow_t *s);
+
+/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot are
+ * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the two
+ * slots must not be erased together.  0 is success, anything else an error.  A slot never written may read as
+ * anything. */
+typedef int32_t (*flow_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
+typedef int32_t (*flow_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
+
+/* Write a snapshot of the model to the buffer: FLOW_DONE, or FLOW_SNAPSHOT_INVALID with the buffer unchanged. */
+int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
+
+/* Go on from a snapshot, whoever wrote it: every count and number is checked.  FLOW_DONE; FLOW_SNAPSHOT_MISSING,
+ * _FOREIGN or _BROKEN with the model unchanged; FLOW_SNAPSHOT_INVALID with the model reset. */
+int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
+
+/* Write a snapshot to the slot that does not hold the newest one, and read it back.  Whenever power is lost,
+ * flow_restore finds the older state or this one.  FLOW_DONE; FLOW_SNAPSHOT_INVALID with nothing written;
+ * FLOW_STORAGE_FAILED, where the older state is still there.  Reads three slots, writes one. */
+int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
+
+/* Go on from the newest snapshot that is whole and valid.  FLOW_DONE; FLOW_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or
+ * FLOW_STORAGE_FAILED if no slot holds one that is whole; the model is then unchanged, or reset if the storage
+ * failed half-way; FLOW_SNAPSHOT_INVALID with the model reset.  Reads up to four slots. */
+int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
+
+/* Overwrite all that was learned, samples included, in a way that compilers keep; the model is then reset.  Erase the
+ * slots as well. */
+void flow_wipe(flow_t *s);
 
 #ifdef __cplusplus
 }

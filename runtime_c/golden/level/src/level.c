@@ -40,12 +40,13 @@ LEVEL_ASSERT(size_of_real, sizeof(float) == 4u);
 LEVEL_ASSERT(place_of_v, offsetof(level_t, v) == 0u);
 LEVEL_ASSERT(place_of_alpha, offsetof(level_t, alpha) == 192u);
 LEVEL_ASSERT(place_of_n, offsetof(level_t, n) == 288u);
-LEVEL_ASSERT(place_of_distance, offsetof(level_t, distance) == 292u);
-LEVEL_ASSERT(place_of_k, offsetof(level_t, k) == 388u);
-LEVEL_ASSERT(place_of_beta, offsetof(level_t, beta) == 484u);
-LEVEL_ASSERT(place_of_neighbour, offsetof(level_t, neighbour) == 580u);
-LEVEL_ASSERT(place_of_nearest_distance, offsetof(level_t, nearest_distance) == 676u);
-LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 680u);
+LEVEL_ASSERT(place_of_frozen, offsetof(level_t, frozen) == 292u);
+LEVEL_ASSERT(place_of_distance, offsetof(level_t, distance) == 296u);
+LEVEL_ASSERT(place_of_k, offsetof(level_t, k) == 392u);
+LEVEL_ASSERT(place_of_beta, offsetof(level_t, beta) == 488u);
+LEVEL_ASSERT(place_of_neighbour, offsetof(level_t, neighbour) == 584u);
+LEVEL_ASSERT(place_of_nearest_distance, offsetof(level_t, nearest_distance) == 680u);
+LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 684u);
 LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 
 /* Parameters, from the spec. */
@@ -85,10 +86,10 @@ static float level_pow2(int32_t k)
     return both.value;
 }
 
-/* CRC-32 (IEEE 802.3, as zlib's) of some bytes; slow and small. */
-static uint32_t level_crc32(const unsigned char *bytes, uint32_t count)
+/* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
+static uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
-    uint32_t crc = UINT32_C(0xFFFFFFFF);
+    crc ^= UINT32_C(0xFFFFFFFF);
     for (uint32_t i = 0u; i < count; i++) {
         crc ^= bytes[i];
         for (int32_t bit = 0; bit < 8; bit++) {
@@ -371,14 +372,9 @@ static int32_t level_reduce_by_neighbour(level_t *s, const float x[LEVEL_DIM], f
     return LEVEL_REPLACED;
 }
 
-int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
+/* Mitchinson et al. 2003, eq. 2-6, then a reduction if the budget is exceeded. */
+static int32_t level_learn(level_t *s, const float x[LEVEL_DIM], float y)
 {
-    if (!level_within(x)) {
-        return LEVEL_REFUSED_INPUT;
-    }
-    if (!(level_absolute(y) <= LEVEL_LABEL_LIMIT)) {
-        return LEVEL_REFUSED_LABEL;
-    }
     const float value = level_present(s, x);
     const float step = level_settle(LEVEL_ETA * (y - value));
     if (!(level_absolute(step) <= LEVEL_ALPHA_LIMIT)) {
@@ -391,6 +387,29 @@ int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
         return level_add(s, x, step);
     }
     return level_reduce_by_neighbour(s, x, step);
+}
+
+int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
+{
+    if (!level_within(x)) {
+        return LEVEL_REFUSED_INPUT;
+    }
+    if (!(level_absolute(y) <= LEVEL_LABEL_LIMIT)) {
+        return LEVEL_REFUSED_LABEL;
+    }
+    if (s->frozen != 0) {
+        return LEVEL_FROZEN;
+    }
+    return level_learn(s, x, y);
+}
+
+int32_t level_freeze(level_t *s, int32_t frozen)
+{
+    s->frozen = 0;
+    if (frozen != 0) {
+        s->frozen = 1;
+    }
+    return LEVEL_DONE;
 }
 
 /* Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times.
@@ -417,7 +436,7 @@ static void level_rehearse(level_t *s, float x[LEVEL_DIM])
 
 uint32_t level_hash(const level_t *s)
 {
-    return level_crc32((const unsigned char *)s, LEVEL_STATE_BYTES);
+    return level_crc32(0u, (const unsigned char *)s, LEVEL_STATE_BYTES);
 }
 
 void level_reset(level_t *s)
@@ -431,6 +450,7 @@ void level_reset(level_t *s)
         s->alpha[i] = 0.0f;
     }
     s->n = 0;
+    s->frozen = 0;
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
         s->distance[i] = 0.0f;
     }
@@ -459,5 +479,5 @@ int32_t level_selftest(level_t *s)
     level_rehearse(s, x);
     const uint32_t found = level_hash(s);
     level_reset(s);
-    return (found == UINT32_C(0x59C3F425)) ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
+    return (found == UINT32_C(0xF60536C1)) ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
 }

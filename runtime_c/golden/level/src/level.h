@@ -18,10 +18,11 @@ extern "C" {
 #define LEVEL_DIM 2 /* inputs */
 #define LEVEL_N_MAX 24 /* the budget: most expansion vectors */
 
-#define LEVEL_STATE_BYTES 292 /* the model itself: the leading bytes of level_t */
-#define LEVEL_RAM_BYTES 684 /* sizeof(level_t): the model and its working memory */
+#define LEVEL_STATE_BYTES 296 /* the model itself: the leading bytes of level_t */
+#define LEVEL_RAM_BYTES 688 /* sizeof(level_t): the model and its working memory */
 #define LEVEL_CONST_BYTES 0 /* tables and learned values in flash, besides the code */
-#define LEVEL_CONFIG_HASH UINT32_C(0xE7669CA4) /* changes with the spec and with the algorithms */
+#define LEVEL_SNAPSHOT_BYTES 320 /* a saved state */
+#define LEVEL_CONFIG_HASH UINT32_C(0x9722419A) /* changes with the spec and with the algorithms */
 #define LEVEL_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -31,10 +32,18 @@ extern "C" {
 #define LEVEL_DISCARDED 3 /* the sample itself was the cheapest to remove; the multipliers took up what they could */
 #define LEVEL_ABSORBED 4 /* the sample was too near to stored ones to be stored; the multipliers took it up */
 #define LEVEL_MERGED 5 /* the sample repeats an expansion vector, whose multiplier took it up */
+#define LEVEL_OBSERVED 6 /* the sample only went into the standardiser, which has seen too few to be of use */
+#define LEVEL_FROZEN 7 /* learning is switched off */
+#define LEVEL_REFRESH_DUE 8 /* the inverse Gram matrix has drifted; a refresh restores it */
 #define LEVEL_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
 #define LEVEL_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
 #define LEVEL_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
 #define LEVEL_BROKEN_BUILD (-100) /* the self-test found other bits than the host's */
+#define LEVEL_SNAPSHOT_MISSING (-101) /* there is no snapshot */
+#define LEVEL_SNAPSHOT_FOREIGN (-102) /* the snapshot is another model's, or of another version of this one */
+#define LEVEL_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written to its end */
+#define LEVEL_SNAPSHOT_INVALID (-104) /* a number is not one that learning leads to; after a load the model is reset */
+#define LEVEL_STORAGE_FAILED (-105) /* a callback reported an error, or what was read back is not what was written */
 
 /* One model.  Slots beyond those in use are zero, so that the bytes are a function of what was learned. */
 typedef struct {
@@ -42,6 +51,7 @@ typedef struct {
     float v[LEVEL_N_MAX][LEVEL_DIM]; /* expansion vectors */
     float alpha[LEVEL_N_MAX]; /* multipliers */
     int32_t n; /* expansion vectors in use; everything beyond is zero */
+    int32_t frozen; /* 1: learning is switched off */
     /* Intermediate results.  No update depends on what an earlier one left here; zeros are always valid. */
     float distance[LEVEL_N_MAX]; /* squared distances from the sample to the expansion vectors */
     float k[LEVEL_N_MAX]; /* kernel values between the sample and the expansion vectors */
@@ -62,11 +72,14 @@ void level_reset(level_t *s);
  * DONE, or REFUSED_INPUT with y unchanged. */
 int32_t level_predict(const level_t *s, const float x[LEVEL_DIM], float *y);
 
-/* Learn that f(x) should be y.  Mitchinson et al. 2003, eq. 2-6, then a reduction if the budget is exceeded.
+/* Learn that f(x) should be y.
  *
  * O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
  * refused; the model is then unchanged. */
 int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y);
+
+/* Switch learning off (1) or on (0); update then does nothing but check the sample. */
+int32_t level_freeze(level_t *s, int32_t frozen);
 
 /* CRC-32 of the model's bytes: equal on every device and on the host after the same samples. */
 uint32_t level_hash(const level_t *s);
@@ -74,6 +87,34 @@ uint32_t level_hash(const level_t *s);
 /* Whether this build, on this processor, computes the promised bits: LEVEL_DONE, or LEVEL_BROKEN_BUILD.
  * Learns 2 LEVEL_N_MAX + 32 made-up samples in the given memory and leaves the model reset: call it before level_init. */
 int32_t level_selftest(level_t *s);
+
+/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot are
+ * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the two
+ * slots must not be erased together.  0 is success, anything else an error.  A slot never written may read as
+ * anything. */
+typedef int32_t (*level_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
+typedef int32_t (*level_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
+
+/* Write a snapshot of the model to the buffer: LEVEL_DONE, or LEVEL_SNAPSHOT_INVALID with the buffer unchanged. */
+int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
+
+/* Go on from a snapshot, whoever wrote it: every count and number is checked.  LEVEL_DONE; LEVEL_SNAPSHOT_MISSING,
+ * _FOREIGN or _BROKEN with the model unchanged; LEVEL_SNAPSHOT_INVALID with the model reset. */
+int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
+
+/* Write a snapshot to the slot that does not hold the newest one, and read it back.  Whenever power is lost,
+ * level_restore finds the older state or this one.  LEVEL_DONE; LEVEL_SNAPSHOT_INVALID with nothing written;
+ * LEVEL_STORAGE_FAILED, where the older state is still there.  Reads three slots, writes one. */
+int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
+
+/* Go on from the newest snapshot that is whole and valid.  LEVEL_DONE; LEVEL_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or
+ * LEVEL_STORAGE_FAILED if no slot holds one that is whole; the model is then unchanged, or reset if the storage
+ * failed half-way; LEVEL_SNAPSHOT_INVALID with the model reset.  Reads up to four slots. */
+int32_t level_restore(level_t *s, level_read_fn read, void *context);
+
+/* Overwrite all that was learned, samples included, in a way that compilers keep; the model is then reset.  Erase the
+ * slots as well. */
+void level_wipe(level_t *s);
 
 #ifdef __cplusplus
 }

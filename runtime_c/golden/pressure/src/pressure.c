@@ -40,7 +40,7 @@ PRESSURE_ASSERT(size_of_real, sizeof(double) == 8u);
 PRESSURE_ASSERT(place_of_v, offsetof(pressure_t, v) == 0u);
 PRESSURE_ASSERT(place_of_alpha, offsetof(pressure_t, alpha) == 48u);
 PRESSURE_ASSERT(place_of_n, offsetof(pressure_t, n) == 96u);
-PRESSURE_ASSERT(place_of_reserved_expansion, offsetof(pressure_t, reserved_expansion) == 100u);
+PRESSURE_ASSERT(place_of_frozen, offsetof(pressure_t, frozen) == 100u);
 PRESSURE_ASSERT(place_of_nearest_distance, offsetof(pressure_t, nearest_distance) == 104u);
 PRESSURE_ASSERT(place_of_nearest, offsetof(pressure_t, nearest) == 112u);
 PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 116u);
@@ -83,10 +83,10 @@ static double pressure_pow2(int32_t k)
     return both.value;
 }
 
-/* CRC-32 (IEEE 802.3, as zlib's) of some bytes; slow and small. */
-static uint32_t pressure_crc32(const unsigned char *bytes, uint32_t count)
+/* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
+static uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
-    uint32_t crc = UINT32_C(0xFFFFFFFF);
+    crc ^= UINT32_C(0xFFFFFFFF);
     for (uint32_t i = 0u; i < count; i++) {
         crc ^= bytes[i];
         for (int32_t bit = 0; bit < 8; bit++) {
@@ -251,14 +251,9 @@ static int32_t pressure_reduce_by_magnitude(pressure_t *s, const double x[PRESSU
     return PRESSURE_REPLACED;
 }
 
-int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
+/* Mitchinson et al. 2003, eq. 2-6, then a reduction if the budget is exceeded. */
+static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM], double y)
 {
-    if (!pressure_within(x)) {
-        return PRESSURE_REFUSED_INPUT;
-    }
-    if (!(pressure_absolute(y) <= PRESSURE_LABEL_LIMIT)) {
-        return PRESSURE_REFUSED_LABEL;
-    }
     const double value = pressure_present(s, x);
     const double step = pressure_settle(PRESSURE_ETA * (y - value));
     if (!(pressure_absolute(step) <= PRESSURE_ALPHA_LIMIT)) {
@@ -271,6 +266,29 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
         return pressure_add(s, x, step);
     }
     return pressure_reduce_by_magnitude(s, x, step);
+}
+
+int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
+{
+    if (!pressure_within(x)) {
+        return PRESSURE_REFUSED_INPUT;
+    }
+    if (!(pressure_absolute(y) <= PRESSURE_LABEL_LIMIT)) {
+        return PRESSURE_REFUSED_LABEL;
+    }
+    if (s->frozen != 0) {
+        return PRESSURE_FROZEN;
+    }
+    return pressure_learn(s, x, y);
+}
+
+int32_t pressure_freeze(pressure_t *s, int32_t frozen)
+{
+    s->frozen = 0;
+    if (frozen != 0) {
+        s->frozen = 1;
+    }
+    return PRESSURE_DONE;
 }
 
 /* Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times.
@@ -297,7 +315,7 @@ static void pressure_rehearse(pressure_t *s, double x[PRESSURE_DIM])
 
 uint32_t pressure_hash(const pressure_t *s)
 {
-    return pressure_crc32((const unsigned char *)s, PRESSURE_STATE_BYTES);
+    return pressure_crc32(0u, (const unsigned char *)s, PRESSURE_STATE_BYTES);
 }
 
 void pressure_reset(pressure_t *s)
@@ -311,7 +329,7 @@ void pressure_reset(pressure_t *s)
         s->alpha[i] = 0.0;
     }
     s->n = 0;
-    s->reserved_expansion = 0;
+    s->frozen = 0;
     s->nearest_distance = 0.0;
     s->nearest = 0;
     s->reserved_work = 0;

@@ -23,6 +23,10 @@ static const int32_t pressure_learned_n[1] PRESSURE_CONST = {
     6
 };
 
+static const int32_t pressure_learned_frozen[1] PRESSURE_CONST = {
+    0
+};
+
 void pressure_init(pressure_t *s)
 {
     pressure_reset(s);
@@ -35,4 +39,5 @@ void pressure_init(pressure_t *s)
         s->alpha[i] = pressure_learned_alpha[i];
     }
     s->n = pressure_learned_n[0];
+    s->frozen = pressure_learned_frozen[0];
 }

@@ -1,0 +1,47 @@
+// Predicts, then learns, ten times a second.
+//
+// SPDX-License-Identifier: 0BSD
+#include <level.h>
+
+static level_t model;
+static int32_t t = 0;
+
+/* Some inputs and what the model should learn from them: put your sensor here. */
+static float sample(int32_t t, float x[LEVEL_DIM])
+{
+    const float phase = (float)(t % 20) / 20.0f;
+    for (int32_t j = 0; j < LEVEL_DIM; j++) {
+        x[j] = phase * 1.0f;
+    }
+    return (phase < 0.5f) ? 1.0f : -1.0f;
+}
+
+void setup() {
+  Serial.begin(115200);
+  if (level_selftest(&model) != LEVEL_DONE) {
+    Serial.println(F("this board's compiler does not give the promised bits"));
+    while (true) {
+      delay(1000);
+    }
+  }
+  level_init(&model);
+}
+
+void loop() {
+  float x[LEVEL_DIM];
+  float forecast = 0.0f;
+  const float y = sample(t, x);
+  if (level_predict(&model, x, &forecast) >= 0) {  // below 0: an input is out of range
+    const int32_t status = level_update(&model, x, y);
+    Serial.print(F("forecast "));
+    Serial.print(forecast, 4);
+    Serial.print(F(", label "));
+    Serial.print(y, 4);
+    Serial.print(F(", status "));
+    Serial.print(status);
+    Serial.print(F(", hash "));
+    Serial.println(level_hash(&model), HEX);
+  }
+  t = (t + 1) % 20;
+  delay(100);
+}

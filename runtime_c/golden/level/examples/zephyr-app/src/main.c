@@ -1,0 +1,40 @@
+/* Predicts, then learns, ten times a second.
+ *
+ * SPDX-License-Identifier: 0BSD
+ */
+#include <level.h>
+
+#include <zephyr/kernel.h>
+#include <zephyr/sys/printk.h>
+
+static level_t model;
+
+/* Some inputs and what the model should learn from them: put your sensor here. */
+static float sample(int32_t t, float x[LEVEL_DIM])
+{
+    const float phase = (float)(t % 20) / 20.0f;
+    for (int32_t j = 0; j < LEVEL_DIM; j++) {
+        x[j] = phase * 1.0f;
+    }
+    return (phase < 0.5f) ? 1.0f : -1.0f;
+}
+
+int main(void)
+{
+    float x[LEVEL_DIM];
+    if (level_selftest(&model) != LEVEL_DONE) {
+        printk("this build does not compute the promised bits\n");
+        return 0;
+    }
+    level_init(&model);
+    for (int32_t t = 0;; t = (t + 1) % 20) {
+        const float y = sample(t, x);
+        float forecast = 0.0f;
+        if (level_predict(&model, x, &forecast) >= 0) { /* below 0: an input is out of range */
+            const int32_t status = level_update(&model, x, y);
+            printk("forecast %.4f, label %.4f, status %d, hash %08x\n", (double)forecast, (double)y, (int)status,
+                   (unsigned int)level_hash(&model));
+        }
+        k_msleep(100);
+    }
+}

@@ -1,0 +1,40 @@
+/* Predicts, then learns, ten times a second.
+ *
+ * SPDX-License-Identifier: 0BSD
+ */
+#include <pressure.h>
+
+#include <zephyr/kernel.h>
+#include <zephyr/sys/printk.h>
+
+static pressure_t model;
+
+/* Some inputs and what the model should learn from them: put your sensor here. */
+static double sample(int32_t t, double x[PRESSURE_DIM])
+{
+    const double phase = (double)(t % 20) / 20.0;
+    for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+        x[j] = phase * 1.0;
+    }
+    return (phase < 0.5) ? 1.0 : -1.0;
+}
+
+int main(void)
+{
+    double x[PRESSURE_DIM];
+    if (pressure_selftest(&model) != PRESSURE_DONE) {
+        printk("this build does not compute the promised bits\n");
+        return 0;
+    }
+    pressure_init(&model);
+    for (int32_t t = 0;; t = (t + 1) % 20) {
+        const double y = sample(t, x);
+        double forecast = 0.0;
+        if (pressure_predict(&model, x, &forecast) >= 0) { /* below 0: an input is out of range */
+            const int32_t status = pressure_update(&model, x, y);
+            printk("forecast %.4f, label %.4f, status %d, hash %08x\n", (double)forecast, (double)y, (int)status,
+                   (unsigned int)pressure_hash(&model));
+        }
+        k_msleep(100);
+    }
+}
