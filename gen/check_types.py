@@ -28,6 +28,7 @@ from pykernel.dialect import (
     Struct,
     is_choice,
     real,
+    unroll,
 )
 from pykernel.gen.ir import (
     Assign,
@@ -294,12 +295,15 @@ class _Typer:
             self.refuse(node, f"the result of {call.callee.name} is lost; assign it")
         return Do(node.lineno, call)
 
+    def is_range(self, name: str) -> bool:
+        return name == "range" or self.space.get(name) is unroll
+
     def do_For(self, node: ast.For) -> Statement:
         if node.orelse:
             self.refuse(node, "for … else does not exist in C; use a flag")
         call = node.iter
         if (
-            not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range")
+            not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and self.is_range(call.func.id))
             or call.keywords
         ):
             self.refuse(node, "only `for i in range(…)` exists in C")
@@ -342,7 +346,7 @@ class _Typer:
         self.nonnegative.discard(name)
         self.running.pop()
         self.scopes.pop()
-        return For(node.lineno, name, start, stop, step, body)
+        return For(node.lineno, name, start, stop, step, body, call.func.id != "range")
 
     def integer(self, node: ast.expr) -> int:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

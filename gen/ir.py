@@ -159,6 +159,7 @@ class For(Statement):
     stop: Expr
     step: int
     body: tuple[Statement, ...]
+    unroll: bool = False
 
 
 @dataclass(frozen=True)

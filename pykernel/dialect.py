@@ -398,6 +398,10 @@ def real(value: float) -> float:
     raise TypeError("real() is only for use inside kernels")
 
 
+unroll = range
+"""range, for a loop so short and so often run that C compilers are asked to write it out."""
+
+
 def reachable(roots: Iterable[Kernel]) -> list[Kernel]:
     """Every kernel that the roots call, callees first."""
     order: list[Kernel] = []

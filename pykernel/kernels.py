@@ -1,6 +1,6 @@
 """Kernels, in the dialect."""
 
-from pykernel.dialect import DIM, Real, kernel, real
+from pykernel.dialect import DIM, Real, kernel, real, unroll
 from pykernel.numerics import exp_negative
 
 
@@ -8,7 +8,7 @@ from pykernel.numerics import exp_negative
 def squared_distance(a: Real[DIM], b: Real[DIM]) -> Real:
     """|a - b|^2.  O(D)."""
     total = real(0)
-    for j in range(len(a)):
+    for j in unroll(len(a)):
         difference = a[j] - b[j]
         total += difference * difference
     return total
