@@ -92,7 +92,7 @@ def compile_c(
     words = [*chosen.command, *STRICT, *flags, *mode, "-o", str(output), *map(str, sources)]
     if chosen.name == "zig":
         # zig instruments debug builds, and reports through a runtime of its own
-        words += ["-fno-sanitize=all", "-fno-stack-protector", "-g0"]
+        words += ["-fno-sanitize=all", "-fno-stack-protector", *([] if "-g" in flags else ["-g0"])]
     # zig caches by content; a private folder keeps the home clean
     environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": str(_zig_cache()), "ZIG_LOCAL_CACHE_DIR": str(_zig_cache())}
     run = subprocess.run(words, capture_output=True, text=True, env=environment if chosen.name == "zig" else None)

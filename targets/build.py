@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
@@ -44,9 +45,7 @@ def toolchain(target: Target, name: Toolchain) -> Compiler:
             raise UserError(f"{target.name} has no GCC in pykernel; use --toolchain zig")
         command = (target.gcc.command,)
         other = ", or use --toolchain zig" if target.zig else ""
-        missing = (
-            f"{target.name}: {target.gcc.command} was not found; install it (Debian: {target.gcc.package}){other}"
-        )
+        missing = f"{target.name}: {target.gcc.command} was not found; install it (Debian: {target.gcc.package}){other}"
     found = _probe("zig" if name == "zig" else command[0], command)
     if found is None:
         raise UserError(missing)
@@ -69,6 +68,11 @@ def found_toolchains(target: Target) -> list[Toolchain]:
     return [name for name in target.toolchains if there[name]]
 
 
+def data_file(name: str) -> str:
+    """The text of one of this folder's files."""
+    return importlib.resources.files("pykernel.targets").joinpath(name).read_text(encoding="utf-8")
+
+
 @dataclass(frozen=True)
 class Function:
     """Where a function lies."""
@@ -78,96 +82,112 @@ class Function:
 
 
 class Image:
-    """A model compiled and linked for a target.
+    """C compiled and linked for a target.
 
-    flags: what was given to the compiler besides the target's own.
-    sizes: bytes of .text, .rodata, .data and .bss of the model's objects.
+    sources: file name -> text.  extra: further C whose size does not count, with start-up code; without, every public
+    function is an entry.  level, flags: given to the compiler besides the target's own.  libraries: linker options.
+    flash, ram: where to put it, if not where the part has them.
+
+    sizes: bytes of .text, .rodata, .data and .bss of the sources' objects.
     flash_bytes: all that is linked, the float library included.
-    ``extra`` holds further C files (name -> text), ``patch`` changes the model's C (for negative controls).
     """
 
     def __init__(
         self,
-        project: Project,
         target: Target,
         chain: Toolchain,
+        sources: Mapping[str, str],
         level: str = "-O2",
+        flags: Sequence[str] = (),
         extra: Mapping[str, str] | None = None,
+        libraries: Sequence[str] = (),
         flash: Region | None = None,
         ram: Region | None = None,
-        flags: Sequence[str] = (),
-        patch: Callable[[str], str] = lambda text: text,
-        fit: bool = True,
     ) -> None:
-        self.project, self.target, self.chain = project, target, chain
+        self.target, self.chain, self.flags = target, chain, (level, *flags)
         self.flash, self.ram = flash or target.part.flash, ram or target.part.ram
-        if fit:
-            refuse_large_ram(project, target)
         self.compiler = toolchain(target, chain)
         self.folder = Path(tempfile.mkdtemp(prefix="pykernel-"))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        self.flags = (level, *flags)
-        for path, text in project.files.items():
-            if path.startswith("src/"):
-                (self.folder / Path(path).name).write_text(patch(text), encoding="utf-8")
-        sources = sorted(self.folder.glob("*.c"))
-        self.objects = [self._compile(source) for source in sources]
+        extra = dict(extra or {})
+        if chain == "gcc" and target.simavr is None:
+            extra["memory.c"] = data_file("memory.c")
+        for name, text in (*sources.items(), *extra.items()):
+            (self.folder / name).write_text(text, encoding="utf-8")
+        self.objects = [self._compile(name) for name in sorted(sources) if name.endswith(".c")]
+        others = [self._compile(name) for name in extra if name.endswith((".c", ".S"))]
         self.sizes = object_bytes(self.objects)
         self.public = sorted(name for file in self.objects for name in public_functions(file))
-        others = []
-        for name, text in (extra or {}).items():
-            (self.folder / name).write_text(text, encoding="utf-8")
-            others.append(self._compile(self.folder / name))
         self.elf = self.folder / "model.elf"
-        self._link(others)
+        self._link(others, libraries)
         with self.elf.open("rb") as file:
             elf = ELFFile(file)
-            # p_filesz: .data lies in flash as well
-            self.segments = [
-                (s["p_vaddr"], s["p_paddr"], s.data()) for s in elf.iter_segments("PT_LOAD") if s["p_filesz"]
-            ]
+            loaded = [s for s in elf.iter_segments("PT_LOAD") if s["p_filesz"]]
+            self.segments = [(s["p_vaddr"], s["p_paddr"], s.data()) for s in loaded]
             self.hard_float = _hard_float(elf)
-            symbols = [s for s in elf.get_section_by_name(".symtab").iter_symbols()]
-            self.functions = {
-                s.name: Function(s["st_value"] & ~1, s["st_size"])
-                for s in symbols
-                if s["st_info"]["type"] == "STT_FUNC"
-            }
-            self.data_bytes = sum(
-                s["sh_size"] for s in elf.iter_sections() if s["sh_flags"] & SH_FLAGS.SHF_WRITE and s["sh_size"]
-            )
+            symbols = [
+                s for s in elf.get_section_by_name(".symtab").iter_symbols() if s["st_info"]["type"] == "STT_FUNC"
+            ]
+            self.functions = {s.name: Function(s["st_value"] & ~1, s["st_size"]) for s in symbols}
+            writable = [s for s in elf.iter_sections() if s["sh_flags"] & SH_FLAGS.SHF_WRITE]
+            self.data_bytes = sum(s["sh_size"] for s in writable)
         self.flash_bytes = sum(len(data) for _, _, data in self.segments)
-        if fit:
-            refuse_large_flash(self)
 
     def _words(self) -> tuple[str, ...]:
         section = self.target.zig if self.chain == "zig" else self.target.gcc
         assert section is not None  # toolchain() has refused otherwise
         return (*section.flags, *COMMON, *(ZIG if self.chain == "zig" else GCC), *self.flags)
 
-    def _compile(self, source: Path) -> Path:
+    def _compile(self, name: str) -> Path:
+        source = self.folder / name
         output = source.with_suffix(".o")
         graph = ("-fcallgraph-info=su",) if self.chain == "gcc" and self.target.simavr is None else ()
         compile_c(self.compiler, [source], output, (*self._words(), *graph), ("-c",))
         return output
 
-    def _link(self, others: Sequence[Path]) -> None:
+    def _link(self, others: Sequence[Path], libraries: Sequence[str]) -> None:
         mode = ["-Wl,--gc-sections"]
+        entry = next((name for file in others for name in public_functions(file) if name == "_start"), self.public[0])
         if self.target.simavr is None:
             script = self.folder / "link.ld"
-            text = importlib.resources.files("pykernel.targets").joinpath("link.ld").read_text(encoding="utf-8")
             values = {
                 "flash": hex(self.flash.start),
                 "ram": hex(self.ram.start),
                 "stack": hex(self.ram.start + self.ram.bytes),
                 "public": " ".join(self.public),
+                "entry": entry,
             }
-            script.write_text(string.Template(text).substitute(values), encoding="utf-8")
-            entry = "_start" if others else self.public[0]
-            mode += [f"-Wl,-T,{script}", f"-Wl,--entry={entry}", "-static"]
-            mode += ["-nostdlib", "-nostartfiles"] if self.chain == "gcc" else ["-nostdlib"]
-        libraries = [Path("-lgcc" if self.chain == "gcc" else "-lcompiler_rt")] if self.target.simavr is None else []
-        compile_c(self.compiler, [*self.objects, *others, *libraries], self.elf, self._words(), mode)
+            script.write_text(string.Template(data_file("link.ld")).substitute(values), encoding="utf-8")
+            mode += [f"-Wl,-T,{script}", "-static", "-nostdlib"]
+            libraries = [*libraries, "-lgcc" if self.chain == "gcc" else "-lcompiler_rt"]
+        else:
+            mode += [f"-Wl,--undefined={name}" for name in self.public]
+        objects = [*self.objects, *others, *map(Path, libraries)]
+        compile_c(self.compiler, objects, self.elf, self._words(), mode)
+
+
+def model_image(
+    project: Project,
+    target: Target,
+    chain: Toolchain,
+    patch: Callable[[str], str] = lambda text: text,
+    **how: Any,
+) -> Image:
+    """A model's image; ``patch`` changes the C (for negative controls), ``how`` goes to Image.
+
+    Raises UserError if the model does not fit the target's part.
+    """
+    if project.figures["precision"] not in target.precisions:
+        raise UserError(f"{target.name} has no {project.figures['precision']}; use {' or '.join(target.precisions)}")
+    refuse_large_ram(project, target)
+    image = Image(target, chain, {name: patch(text) for name, text in model_sources(project).items()}, **how)
+    refuse_large_flash(project, image)
+    return image
+
+
+def model_sources(project: Project) -> dict[str, str]:
+    """The project's C files, by name."""
+    return {Path(path).name: text for path, text in project.files.items() if path.startswith("src/")}
 
 
 def refuse_large_ram(project: Project, target: Target) -> None:
@@ -180,12 +200,12 @@ def refuse_large_ram(project: Project, target: Target) -> None:
         )
 
 
-def refuse_large_flash(image: Image) -> None:
+def refuse_large_flash(project: Project, image: Image) -> None:
     """Raises UserError if what was linked does not fit the part's flash."""
     part = image.target.part
     if image.flash_bytes > part.flash.bytes:
         raise UserError(
-            f"{image.target.name}: {image.project.spec.name} takes {image.flash_bytes:,} bytes of flash, "
+            f"{image.target.name}: {project.spec.name} takes {image.flash_bytes:,} bytes of flash, "
             f"{part.name} has {part.flash.bytes:,}; lower n_max, or take a larger part"
         )
 
@@ -216,9 +236,7 @@ def public_functions(path: Path) -> list[str]:
     return [
         s.name
         for s in symbols
-        if s["st_info"]["bind"] == "STB_GLOBAL"
-        and s["st_info"]["type"] == "STT_FUNC"
-        and s["st_shndx"] != "SHN_UNDEF"
+        if s["st_info"]["bind"] == "STB_GLOBAL" and s["st_info"]["type"] == "STT_FUNC" and s["st_shndx"] != "SHN_UNDEF"
     ]
 
 
