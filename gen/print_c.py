@@ -152,6 +152,10 @@ class Printer:
             for n in walk(f.body)
         )
 
+    def is_elementary(self, f: Function) -> bool:
+        """Whether a function only computes a number from its arguments: it belongs in the loops that call it."""
+        return f.returns is Real and not self.takes_struct(f.name) and not self.known[f.name].writes
+
     def name(self, kernel_name: str) -> str:
         return f"{self.prefix}_{self.public.get(kernel_name, kernel_name)}"
 
@@ -179,7 +183,7 @@ class Printer:
             if isinstance(node, Assign) and isinstance(node.target, Local):
                 self.assignments[node.target.name] = self.assignments.get(node.target.name, 0) + 1
         doc = comment_block(f.doc) if f.doc and f.name not in self.public else []
-        storage = "" if f.name in self.public else "static "
+        storage = "" if f.name in self.public else "static inline " if self.is_elementary(f) else "static "
         used = {n.name for n in walk(f.body) if isinstance(n, Local)}
         idle = [f"    (void){name};" for name, _ in f.params if name not in used]
         if f.name in self.public and not self.touches_struct(f):

@@ -75,7 +75,7 @@ static uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t co
 }
 
 /* A multiplier as it is stored. */
-static float flow_settle(float a)
+static inline float flow_settle(float a)
 {
     if (flow_absolute(a) < FLOW_ALPHA_FLOOR) {
         return 0.0f;

@@ -72,7 +72,7 @@ static uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t c
 }
 
 /* A multiplier as it is stored. */
-static float level_settle(float a)
+static inline float level_settle(float a)
 {
     if (level_absolute(a) < LEVEL_ALPHA_FLOOR) {
         return 0.0f;

@@ -72,7 +72,7 @@ static uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_
 }
 
 /* A multiplier as it is stored. */
-static double pressure_settle(double a)
+static inline double pressure_settle(double a)
 {
     if (pressure_absolute(a) < PRESSURE_ALPHA_FLOOR) {
         return 0.0;
