@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -100,6 +100,18 @@ def check(
     )
 
 
+class Device(Protocol):
+    """Generated C, wherever it runs."""
+
+    memory: Memory
+
+    def call(self, name: str) -> Any:
+        """NAME_<name> on the model."""
+
+    def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Predict each row, then learn it: (predictions, statuses)."""
+
+
 class Reference:
     """The host's results on a stream: what every build of the C is compared with."""
 
@@ -127,7 +139,7 @@ class Reference:
         edges = np.linspace(0, len(self.x), self.PARTS + 1).astype(int)
         return [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
 
-    def _advance(self, model: HostModel | CModel, part: slice) -> tuple[np.ndarray, np.ndarray]:
+    def _advance(self, model: HostModel | Device, part: slice) -> tuple[np.ndarray, np.ndarray]:
         result = model.run(self.x[part], self.y[part])
         if self.has_refresh:
             if isinstance(model, HostModel):
@@ -145,11 +157,11 @@ class Reference:
             return row | {"equal": False, "first_difference": str(error)}
         # what a firmware that does not save links
         core = [source for source in device.sources if source.name != f"{self.spec.name}_snapshot.c"]
-        row |= section_bytes(core, c, extra)
-        if device.call("selftest") == BROKEN_BUILD:
-            row |= {"selftest": "broken build"}
-        else:
-            row |= {"selftest": "passed"}
+        return row | section_bytes(core, c, extra) | self.verdict(device)
+
+    def verdict(self, device: Device) -> dict[str, Any]:
+        """Run the stream on a device of any kind: whether it ends with the host's bytes, and if not, what differs."""
+        row = {"selftest": "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"}
         device.call("init")
         results = [self._advance(device, part) for part in self._parts()]
         predictions = np.concatenate([r[0] for r in results])
@@ -161,10 +173,11 @@ class Reference:
             and int(device.call("hash")) == self.hash
             and row["selftest"] == "passed"
         )
-        row |= {"equal": equal, "state_hash": f"{int(device.call('hash')):08x}"}
-        return row | {"first_difference": None if equal else self.first_difference(device)}
+        hashed = f"{int(device.call('hash')):08x}"
+        difference = None if equal else self.first_difference(device)
+        return row | {"equal": equal, "state_hash": hashed, "first_difference": difference}
 
-    def first_difference(self, device: CModel) -> str:
+    def first_difference(self, device: Device) -> str:
         """The first update after which the runtimes differ, and where."""
         host = self.fresh_host()
         device.call("init")
@@ -193,7 +206,7 @@ def same_predictions(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.array_equal(np.isnan(a), np.isnan(b))) and a[~np.isnan(a)].tobytes() == b[~np.isnan(b)].tobytes()
 
 
-def differing_field(host: HostModel, device: CModel) -> str | None:
+def differing_field(host: HostModel, device: Device) -> str | None:
     """The first field whose bytes differ, with position and both values."""
     for slot in host.memory.layout.slots:
         a, b = host.memory.field(slot.name), device.memory.field(slot.name)
