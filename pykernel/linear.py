@@ -18,7 +18,6 @@ from pykernel.dialect import (
     PRECISIONS,
     Bool,
     Config,
-    Constant,
     Index,
     Memory,
     Precision,
@@ -33,6 +32,7 @@ from pykernel.dialect import (
 from pykernel.errors import UserError
 from pykernel.host import HostModel
 from pykernel.program import Entry, Program
+from pykernel.rehearsal import LARGEST, strained
 
 
 class LinearStatus(IntEnum):
@@ -179,25 +179,16 @@ def update(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real) -> 
     return LinearStatus.DONE
 
 
-SMALLEST = Constant(float32=2.0**-126, float64=2.0**-1022)
-LARGEST = Constant(float32=2.0**126, float64=2.0**1022)
-
-
 @entry
 def rehearse(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
-    """Learn a fixed sequence of pseudo-random samples, twice as many as there are weights and more.
-
-    One label holds a product that is subnormal on the way: arithmetic that flushes to zero shows too.
-    """
+    """Learn a fixed sequence of pseudo-random samples, twice as many as there are weights and more."""
     seed = 1
     for t in range(2 * len(s.weights) + 32):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))
         seed = (seed * 75 + 74) % 65537
-        part = real(seed) / real(65536) - real(0.5)
-        subnormal = part * SMALLEST
-        y = c.rehearsal_label * (real(0.5) * part + real(0.5) * (subnormal * LARGEST))
+        y = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
         status = update(s, w, c, x, y)
         if status < 0:
             break

@@ -1,6 +1,6 @@
 """Online kernel regression (Mitchinson et al. 2003): what can be asked of a model."""
 
-from pykernel.dialect import DIM, Constant, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import DIM, Index, Real, absolute, entry, kernel, real
 from pykernel.expansion import (
     Expansion,
     Metric,
@@ -29,6 +29,7 @@ from pykernel.reduction import (
     reduce_by_mklms,
     reduce_by_neighbour,
 )
+from pykernel.rehearsal import strained
 from pykernel.standardiser import Standardiser, observe, standardise
 from pykernel.validity import valid
 
@@ -145,25 +146,16 @@ def refresh(s: Expansion, w: Work, c: OnlineConfig) -> Index:
     return Status.DONE
 
 
-SMALLEST = Constant(float32=2.0**-126, float64=2.0**-1022)
-LARGEST = Constant(float32=2.0**126, float64=2.0**1022)
-
-
 @entry
 def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
-    """Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times.
-
-    One label holds a product that is subnormal on the way: arithmetic that flushes to zero shows too.
-    """
+    """Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times."""
     seed = 1
     for t in range(2 * len(s.alpha) + 32):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))
         seed = (seed * 75 + 74) % 65537
-        part = real(seed) / real(65536) - real(0.5)
-        subnormal = part * SMALLEST
-        y = c.rehearsal_label * (real(0.5) * part + real(0.5) * (subnormal * LARGEST))
+        y = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
         status = update(s, z, w, c, x, y)
         if status < 0:
             break

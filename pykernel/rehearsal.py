@@ -1,0 +1,23 @@
+"""What the self-tests feed to a model, so that arithmetic which is not IEEE's shows."""
+
+from pykernel.dialect import Constant, Real, absolute, kernel, real
+
+SMALLEST = Constant(float32=2.0**-126, float64=2.0**-1022)
+LARGEST = Constant(float32=2.0**126, float64=2.0**1022)
+# -2 + CANCELLING needs the last bit that GCC 12's double addition for Thumb-2 without a double FPU gets wrong
+CANCELLING = Constant(float32=float.fromhex("0x1.410adep-9"), float64=float.fromhex("0x1.410ade018a5a9p-32"))
+CANCELLED = Constant(float32=2.0**7, float64=2.0**30)
+
+
+@kernel
+def strained(part: Real) -> Real:
+    """A number within a half of zero, |part| <= 1/2, by ways that broken arithmetic gets wrong.
+
+    A product that is subnormal: lost where small numbers are flushed to zero.  A sum that cancels one bit: rounded
+    wrongly by at least one floating-point library.
+    """
+    subnormal = part * SMALLEST
+    # one, but not for the compiler
+    unit = (absolute(part) + real(1)) / (absolute(part) + real(1))
+    rest = (unit * CANCELLING - unit * real(2)) + real(2)
+    return real(0.5) * part + real(0.25) * (subnormal * LARGEST) + real(0.25) * (rest * CANCELLED)
