@@ -48,6 +48,7 @@ def pykernel(
         pykernel simulate spec.toml data.csv      how well would this model learn?
         pykernel generate spec.toml -o out/       the model as C, for a firmware
         pykernel check spec.toml                  does the C do the same?
+        pykernel replay spec.toml log.csv         and what the device logged?
 
     **Exit codes**: 0 done, 1 the check failed, 2 bad input (one sentence on standard error says what).
     """
@@ -252,6 +253,91 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
     for key in ("output", "plot"):
         if report[key]:
             print(f"{key}   {report[key]}")
+
+
+# ---------------------------------------------------------------------------------------------------------- replay
+
+
+@app.command()
+def replay(
+    spec_file: SpecFile,
+    log: Annotated[str, typer.Argument(metavar="LOG", help="A CSV file; - reads standard input.", show_default=False)],
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", metavar="FILE", help="The device's state at the end of the log.", show_default=False),
+    ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option("--start", metavar="FILE", help="The device's state before the log.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Do again what a device has logged, and name the first update that differs.
+
+    The log is comma-separated text whose first line names the columns, in any order:
+
+        x0,x1,label,state_hash
+
+    that is, the inputs (or their names in the spec), the label, and at least one of *state_hash* (NAME_hash after this
+    row, in hexadecimal), *status* (what NAME_update returned) and *prediction*. Empty cells were not recorded; a row
+    without a label was predicted, not learned. A column *call* names other functions that were called, such as refresh,
+    in rows of their own. Numbers are in decimal with 9 digits (17 for float64) or hexadecimal, as C's %a prints them.
+
+        pykernel replay spec.toml log.csv
+        pykernel replay spec.toml log.csv --state end.bin
+
+    A *FILE* is a snapshot, as NAME_save writes it, or the first NAME_STATE_BYTES of the model; with one from the end of
+    the log, the fields that differ are named too.
+
+    **Exit codes**: 0 equal, 1 not equal, 2 bad input.
+    """
+    from pykernel.replay import Replay, device_memory, differing_fields, read_log
+    from pykernel.spec import load_spec
+
+    spec = load_spec(spec_file)
+    at_end = device_memory(spec, _bytes_of(state), str(state)) if state else None
+    run = Replay(spec, _bytes_of(start), str(start)) if start else Replay(spec)
+    with contextlib.ExitStack() as stack:
+        name, file, size = _open(log, stack)
+        show = stack.enter_context(_progress(as_json, size))
+        for rows in read_log(file, name, spec):
+            if run.run(rows) and at_end is None:
+                break
+            show(rows.position, f"replaying {spec.name}")
+    if at_end is None and not any(run.compared.values()):
+        raise UserError(
+            f"{name}: holds nothing to compare with; record state_hash, status or prediction, or give --state"
+        )
+    fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
+    ok = run.difference is None and not fields
+    if as_json:
+        _print_json({"ok": ok} | run.report() | {"fields": fields})
+    else:
+        _print_replay(run.report(), fields)
+    if not ok:
+        what = f"{name}, {run.difference}" if run.difference else f"{state}: {fields[0]['field']} differs"
+        advice = run.advice()
+        raise CheckFailed(f"{what}; {advice}" if advice else what)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _print_replay(report: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("compared", "rows")
+    for kind, count in report["compared"].items():
+        table.add_row(kind, f"{count:,}")
+    updates, end = report["updates"], report["state_hash"]
+    _print(f"{report['name']}: {report['rows']:,} rows, {updates:,} updates replayed; the state's hash is {end}", table)
+    if fields:
+        differing = _table("field", "values that differ", "first on the device", "on the host")
+        for row in fields:
+            differing.add_row(row["field"], f"{row['values']:,}", row["device"], row["host"])
+        _print("the state at the end", differing)
 
 
 # -------------------------------------------------------------------------------------------------------- generate

@@ -6,7 +6,7 @@ import contextlib
 import csv
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -41,29 +41,45 @@ class Batch:
     position: int
 
 
+@dataclass(frozen=True)
+class Cells:
+    """Consecutive rows of a file: the chosen cells of each, the lines where they end, and the bytes read so far."""
+
+    rows: list[tuple[str, ...]]
+    lines: list[int]
+    position: int
+
+
 def read_samples(file: BinaryIO, name: str, inputs: Sequence[str], label: str, rows: int = BATCH) -> Iterator[Batch]:
     """Batches of at most ``rows`` samples from comma-separated text with a header line.
 
     Columns are found by name, others are skipped, blank lines too.  ``nan`` and ``inf`` are numbers; an empty label
     cell is NaN.  ``name`` stands for the file in errors.  Raises UserError, one sentence, with the line that is wrong.
     """
+    columns = [*inputs, label]
+    for cells in read_cells(file, name, lambda header: columns, ",".join(columns), rows):
+        table = _numbers(cells.rows, cells.lines, name, columns)
+        yield Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), cells.position)
+
+
+def read_cells(
+    file: BinaryIO, name: str, choose: Callable[[list[str]], Sequence[str]], example: str, rows: int = BATCH
+) -> Iterator[Cells]:
+    """Batches of at most ``rows`` rows, as text, of those columns that ``choose`` (two or more) takes of the header.
+
+    example: a header line, to be shown where there is none.
+    """
     lines = _Lines(file, name)
     reader = csv.reader(lines, strict=True)
     records = _records(reader, name)
     header = next(records, None)
     if header is None:
-        raise UserError(
-            f"{name}: is empty; its first line must name the columns, such as {','.join([*inputs, label])[:80]}"
-        )
-    pick = itemgetter(*_positions([cell.strip() for cell in header], name, [*inputs, label]))
+        raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
+    names = [cell.strip() for cell in header]
+    pick = itemgetter(*_positions(names, name, choose(names)))
     cells: list[tuple[str, ...]] = []
     numbers: list[int] = []
     empty = True
-
-    def batch() -> Batch:
-        table = _numbers(cells, numbers, name, [*inputs, label])
-        return Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), lines.position)
-
     for record in records:
         if len(record) != len(header):
             raise UserError(
@@ -73,10 +89,10 @@ def read_samples(file: BinaryIO, name: str, inputs: Sequence[str], label: str, r
         cells.append(pick(record))
         numbers.append(reader.line_num)
         if len(cells) == rows:
-            yield batch()
+            yield Cells(cells, numbers, lines.position)
             cells, numbers, empty = [], [], False
     if cells:
-        yield batch()
+        yield Cells(cells, numbers, lines.position)
     elif empty:
         raise UserError(f"{name}: holds a header but no rows; give it one row for each sample")
 

@@ -1,0 +1,374 @@
+"""Replay: what a device logged is done again on the host, and the first update that differs is named."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from pykernel.dialect import Config, Index, Memory, Struct, bind
+from pykernel.errors import UserError
+from pykernel.host import HostModel
+from pykernel.spec import Spec
+from pykernel.streams import BATCH, Cells, _shown, read_cells
+
+STATE_HASH, STATUS, PREDICTION, CALL = "state_hash", "status", "prediction", "call"
+RECORDED = (STATE_HASH, STATUS, PREDICTION)
+"""Columns that hold what the device computed."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Consecutive rows of a log; where a cell is empty, ``has`` is false (name of the column, (rows,))."""
+
+    first: int  # number of the first row, from 0
+    lines: list[int]
+    x: np.ndarray  # (rows, D)
+    label: np.ndarray  # (rows,), as are the next four
+    state_hash: np.ndarray
+    status: np.ndarray
+    prediction: np.ndarray
+    call: list[tuple[str, ...]]
+    has: dict[str, np.ndarray]
+    exact: bool  # some number was written with as many digits as the precision has
+    position: int  # bytes of the log read so far
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first thing that differs.
+
+    row, line: where it shows, rows from 0.  after: the last row whose hash was equal, or -1; the state may differ from
+    the row behind it on.  kind: "status", "prediction" or "state_hash".
+    """
+
+    kind: str
+    row: int
+    line: int
+    after: int
+    device: str
+    host: str
+
+    def __str__(self) -> str:
+        where = f"row {self.row} (line {self.line})"
+        if self.kind == STATE_HASH:
+            first = self.after + 1
+            where += "" if first == self.row else f", or one of the rows from {first} on"
+        return f"{where}: {self.kind} is {self.device} on the device, {self.host} on the host"
+
+
+# --------------------------------------------------------------------------------------------------- reading a log
+
+
+def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterator[Rows]:
+    """Batches of a log's rows; memory does not grow with its length.  Raises UserError with the line that is wrong.
+
+    Columns: the inputs, called as in the spec or x0, x1, …; the label, called as in the spec or ``label``; and any of
+    state_hash, status, prediction, call.
+    """
+    columns = _Columns(spec, name)
+    first = 0
+    for cells in read_cells(file, name, columns.choose, ",".join([*columns.generic, STATE_HASH]), rows):
+        yield columns.parse(cells, first)
+        first += len(cells.rows)
+
+
+class _Columns:
+    """Which column is what, and the cells' meaning."""
+
+    def __init__(self, spec: Spec, name: str) -> None:
+        self.spec, self.name = spec, name
+        self.generic = [*(f"x{j}" for j in range(spec.dim)), "label"]
+        self.inputs = list(spec.input.columns or self.generic[:-1])
+        self.label = spec.label.column or "label"
+        self.chosen: list[str] = []
+        self.statuses = {status.name: int(status) for status in spec.program.status}
+        for column in [*self.inputs, self.label]:
+            if column in (*RECORDED, CALL):
+                raise UserError(
+                    f"{name}: a log's column {column} has a meaning of its own; call the spec's differently"
+                )
+
+    def choose(self, header: list[str]) -> list[str]:
+        if self.inputs[0] not in header and "x0" in header:
+            self.inputs = self.generic[:-1]
+        if self.label not in header and "label" in header:
+            self.label = "label"
+        self.chosen = [*self.inputs, *(c for c in (self.label, *RECORDED, CALL) if c in header)]
+        return self.chosen
+
+    def parse(self, cells: Cells, first: int) -> Rows:
+        table = list(zip(*cells.rows, strict=True))
+        count, dim = len(cells.rows), self.spec.dim
+        texts = {c: [t.strip() for t in table[i]] for i, c in enumerate(self.chosen)}
+        empty = [""] * count
+
+        def column(name: str, dtype: Any, convert: Callable[[str], Any], what: str) -> tuple[np.ndarray, np.ndarray]:
+            values, has = np.zeros(count, dtype), np.zeros(count, bool)
+            for i, text in enumerate(texts.get(name, empty)):
+                if text:
+                    values[i], has[i] = self._cell(cells.lines[i], name, text, convert, what), True
+            return values, has
+
+        number = "a number, in decimal or as C's %a prints it"
+        parts = {name: column(name, np.float64, _number, number) for name in (*self.inputs, self.label, PREDICTION)}
+        hashes = column(STATE_HASH, np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it")
+        status = column(STATUS, np.int32, self._status, "a status, as a number or by its name")
+        given = np.array([parts[name][1] for name in self.inputs])
+        calls = [self._call(line, text) for line, text in zip(cells.lines, texts.get(CALL, empty), strict=True)]
+        has = {
+            "sample": given.all(axis=0),
+            "label": parts[self.label][1],
+            STATE_HASH: hashes[1],
+            STATUS: status[1],
+            PREDICTION: parts[PREDICTION][1],
+            CALL: np.array([bool(call) for call in calls]),
+        }
+        self._refuse_gaps(cells.lines, given, has)
+        dtype = self.spec.real.dtype
+        with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, and refused as on the device
+            x = np.array([parts[name][0] for name in self.inputs]).reshape(dim, count).T.astype(dtype, order="C")
+            label, prediction = parts[self.label][0].astype(dtype), parts[PREDICTION][0].astype(dtype)
+        digits = 9 if dtype.itemsize == 4 else 17
+        exact = any(_digits(text) >= digits for name in (*self.inputs, self.label) for text in texts.get(name, ()))
+        return Rows(first, cells.lines, x, label, hashes[0], status[0], prediction, calls, has, exact, cells.position)
+
+    def _cell(self, line: int, column: str, text: str, convert: Callable[[str], Any], what: str) -> Any:
+        try:
+            return convert(text)
+        except (ValueError, OverflowError):
+            raise UserError(
+                f"{self.name}, line {line}: column {_shown(column)} is {_shown(text)}; it must be {what}, or empty"
+            ) from None
+
+    def _status(self, text: str) -> int:
+        return self.statuses[text.upper()] if text.upper() in self.statuses else int(np.int32(int(text)))
+
+    def _call(self, line: int, text: str) -> tuple[str, ...]:
+        """The function's name and its arguments, which are integers."""
+        words = tuple(text.split())
+        known = callable_entries(self.spec)
+        if words and (
+            words[0] not in known
+            or len(words) - 1 != known[words[0]]
+            or not all(re.fullmatch(r"-?\d{1,9}", word) for word in words[1:])
+        ):
+            names = ", ".join(name + " 1" * count for name, count in known.items())
+            raise UserError(f"{self.name}, line {line}: call is {_shown(text)}; it can be {names}, or empty")
+        return words
+
+    def _refuse_gaps(self, lines: list[int], given: np.ndarray, has: dict[str, np.ndarray]) -> None:
+        def refuse(wrong: np.ndarray, what: str) -> None:
+            if wrong.any():
+                raise UserError(f"{self.name}, line {lines[int(np.argmax(wrong))]}: {what}")
+
+        sample = has["sample"]
+        refuse(given.any(axis=0) & ~sample, "has some inputs and not others; write nan for one that was not a number")
+        refuse(~sample & ~has[CALL], "has no inputs; give them, or a call, or remove the row")
+        refuse(
+            ~sample & (has["label"] | has[PREDICTION]), "has no inputs, but a label or a prediction; give the inputs"
+        )
+        refuse(
+            has[STATUS] & ~has["label"],
+            "has a status but no label; the status is what update returned, and without a label there is none",
+        )
+
+
+def callable_entries(spec: Spec) -> dict[str, int]:
+    """Functions that a log can name, for they change the model: how many integers each takes besides the model."""
+    calls = {"reset": 0}
+    for entry in spec.program.entries_for(spec.config):
+        extra = [k for k in entry.kernel.params.values() if not _is_lead(k)]
+        if all(kind is Index for kind in extra):
+            calls[entry.name] = len(extra)
+    return calls
+
+
+def _is_lead(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, (Struct, Config))
+
+
+def _number(text: str) -> float:
+    return float.fromhex(text) if "x" in text.lower() else float(text)
+
+
+def _digits(text: str) -> int:
+    """Significant digits of a decimal number; of a hexadecimal one, which is exact, many."""
+    return 99 if "x" in text.lower() else len(re.sub(r"e.*|[^\d]", "", text.lower()).lstrip("0"))
+
+
+def _hash(text: str) -> int:
+    if not re.fullmatch(r"(0x)?[0-9a-fA-F]{8}", text):
+        raise ValueError(text)
+    return int(text, 16)
+
+
+# --------------------------------------------------------------------------------------------------------- replay
+
+
+class Replay:
+    """A model on the host that does what a log says, and compares.
+
+    start: the device's snapshot, or its state's bytes, from which the log goes on; None is NAME_init of a model that
+    starts from nothing.
+    """
+
+    def __init__(self, spec: Spec, start: bytes | None = None, where: str = "the snapshot") -> None:
+        from pykernel.gen import build
+
+        self.spec = spec
+        self.model = HostModel(spec, build(spec).drop)
+        if start is not None:
+            self.model.memory.copy_from(device_memory(spec, start, where))
+        self.difference: Difference | None = None
+        self.rows = self.updates = 0
+        self.compared = dict.fromkeys(RECORDED, 0)
+        self.exact = False
+        self._equal_until = -1  # the last row whose hash was equal
+
+    @property
+    def hash(self) -> int:
+        """NAME_hash of the host's model."""
+        memory = self.model.memory
+        return zlib.crc32(memory.bytes[: self.spec.program.state_bytes(memory.layout)])
+
+    def run(self, rows: Rows) -> Difference | None:
+        """Do the next rows; the first difference of all, once there is one."""
+        self.exact |= rows.exact
+        stops = np.flatnonzero(rows.has[STATE_HASH] | rows.has[CALL]) + 1
+        edges = [0, *stops.tolist(), len(rows.x)]
+        for start, end in itertools.pairwise(edges):
+            if end > start:
+                self._segment(rows, slice(start, end))
+        self.rows += len(rows.x)
+        return self.difference
+
+    def _segment(self, rows: Rows, part: slice) -> None:
+        """Rows of which only the last has a call or a hash."""
+        predictions, statuses = self._feed(rows, part)
+        last = part.stop - 1
+        if rows.call[last]:
+            self._call(rows.call[last])
+        self._compare(rows, part, STATUS, rows.status[part] != statuses, rows.status[part], statuses)
+        expected = rows.prediction[part]
+        bits = f"<u{expected.dtype.itemsize}"
+        unequal = (expected.view(bits) != predictions.view(bits)) & ~(np.isnan(expected) & np.isnan(predictions))
+        self._compare(rows, part, PREDICTION, unequal, expected, predictions)
+        if rows.has[STATE_HASH][last]:
+            found = np.array([self.hash], np.uint32)
+            at = slice(last, last + 1)
+            self._compare(rows, at, STATE_HASH, rows.state_hash[at] != found, rows.state_hash[at], found)
+            if self.difference is None:
+                self._equal_until = rows.first + last
+
+    def _feed(self, rows: Rows, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Predict (where the log has predictions) and learn: (predictions, statuses)."""
+        x, y = rows.x[part], rows.label[part]
+        sample, label = rows.has["sample"][part], rows.has["label"][part] & rows.has["sample"][part]
+        predictions, statuses = np.full(len(x), np.nan, x.dtype), np.zeros(len(x), np.int32)
+        self.updates += int(label.sum())
+        if not rows.has[PREDICTION][part].any():
+            statuses[label] = self.model.learn(x[label], y[label])
+            return predictions, statuses
+        borders = np.flatnonzero(np.diff(label)) + 1
+        for start, end in itertools.pairwise([0, *borders.tolist(), len(x)]):
+            if label[start]:
+                predictions[start:end], statuses[start:end] = self.model.run(x[start:end], y[start:end])
+            else:
+                chosen = np.flatnonzero(sample[start:end]) + start
+                predictions[chosen] = self.model.predict(x[chosen])
+        return predictions, statuses
+
+    def _call(self, words: tuple[str, ...]) -> None:
+        name, *arguments = words
+        if name == "reset":
+            self.model.reset()
+            return
+        kernel = self.spec.program.entry(name)
+        lead = self.spec.program.arguments(kernel, self.model.memory, self.model.config)
+        bind(kernel, self.spec.real)(*lead, *map(int, arguments))
+
+    def _compare(
+        self, rows: Rows, part: slice, kind: str, unequal: np.ndarray, device: np.ndarray, host: np.ndarray
+    ) -> None:
+        has = rows.has[kind][part]
+        self.compared[kind] += int(has.sum())
+        wrong = np.flatnonzero(unequal & has)
+        if len(wrong) and (self.difference is None or rows.first + part.start + wrong[0] < self.difference.row):
+            i = int(wrong[0])
+            row = part.start + i
+            shown = [self._text(kind, values[i]) for values in (device, host)]
+            self.difference = Difference(kind, rows.first + row, rows.lines[row], self._equal_until, *shown)
+
+    def _text(self, kind: str, value: Any) -> str:
+        if kind == STATE_HASH:
+            return f"{int(value):08x}"
+        if kind == PREDICTION:
+            return _real(value)
+        names = {number: name for name, number in _Columns(self.spec, "log").statuses.items()}
+        return f"{int(value)} ({names[int(value)].lower()})" if int(value) in names else str(int(value))
+
+    def report(self) -> dict[str, Any]:
+        """The whole run, as plain values."""
+        found = self.difference
+        return {
+            "name": self.spec.name,
+            "rows": self.rows,
+            "updates": self.updates,
+            "compared": dict(self.compared),
+            "state_hash": f"{self.hash:08x}",
+            "equal_until": self._equal_until if self._equal_until >= 0 else None,
+            "difference": None if found is None else {**vars(found), "text": str(found)},
+        }
+
+    def advice(self) -> str | None:
+        """What may be wrong with the log, rather than with the device."""
+        if self.exact:
+            return None
+        digits = 9 if self.spec.precision == "float32" else 17
+        return f"no number of the log has {digits} digits: were they written with %.{digits}g or %a?"
+
+
+def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
+    """The memory in a snapshot (NAME_save) or in a dump of NAME_STATE_BYTES.  Raises UserError, ``where`` first."""
+    from pykernel import snapshot
+    from pykernel.gen import build
+
+    memory = spec.memory(build(spec).drop)
+    end = spec.program.state_bytes(memory.layout)
+    if len(data) == end:
+        memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(data, np.uint8)
+        return memory
+    if data[: len(snapshot.MAGIC)] == snapshot.MAGIC:
+        return snapshot.read(spec, data, where).memory
+    raise UserError(
+        f"{where}: has {len(data)} bytes; it must be a snapshot, as {spec.name}_save writes it, or the {end} bytes of "
+        f"{spec.name.upper()}_STATE_BYTES"
+    )
+
+
+def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:
+    """Fields of the model whose bytes differ: how many values do, and the first one on both sides."""
+    found = []
+    end = spec.program.state_bytes(host.layout)
+    for slot in host.layout.slots:
+        if slot.offset >= end:
+            continue
+        a, b = device.field(slot.name), host.field(slot.name)
+        integers = f"<u{a.dtype.itemsize}"
+        where = np.argwhere(a.view(integers) != b.view(integers))
+        if len(where):
+            at = tuple(int(i) for i in where[0])
+            place = slot.name + ("" if slot.scalar else "".join(f"[{i}]" for i in at))
+            found.append({"field": place, "values": len(where), "device": _real(a[at]), "host": _real(b[at])})
+    return found
+
+
+def _real(value: Any) -> str:
+    """A number that reads back to the same bits."""
+    return str(int(value)) if value.dtype.kind == "i" else f"{value:.{9 if value.dtype.itemsize == 4 else 17}g}"
