@@ -115,11 +115,11 @@ class Image:
         for name, text in (*sources.items(), *extra.items()):
             (self.folder / name).write_text(text, encoding="utf-8")
         self.objects = [self._compile(name) for name in sorted(sources) if name.endswith(".c")]
-        others = [self._compile(name) for name in extra if name.endswith((".c", ".S"))]
+        self.others = [self._compile(name) for name in extra if name.endswith(".c")]
         self.sizes = object_bytes(self.objects)
         self.public = sorted(name for file in self.objects for name in public_functions(file))
         self.elf = self.folder / "model.elf"
-        self._link(others, libraries)
+        self._link(libraries)
         with self.elf.open("rb") as file:
             elf = ELFFile(file)
             loaded = [s for s in elf.iter_segments("PT_LOAD") if s["p_filesz"]]
@@ -141,13 +141,19 @@ class Image:
     def _compile(self, name: str) -> Path:
         source = self.folder / name
         output = source.with_suffix(".o")
-        graph = ("-fcallgraph-info=su",) if self.chain == "gcc" and self.target.simavr is None else ()
-        compile_c(self.compiler, [source], output, (*self._words(), *graph), ("-c",))
+        # what GCC 5, the AVR's, does not know; and where its assembler finds the bytes that a source includes
+        special = ("-fcallgraph-info=su",) if self.target.simavr is None else (f"-Wa,-I,{self.folder}",)
+        compile_c(self.compiler, [source], output, (*self._words(), *(special if self.chain == "gcc" else ())), ("-c",))
         return output
 
-    def _link(self, others: Sequence[Path], libraries: Sequence[str]) -> None:
+    def rebuild(self, name: str) -> None:
+        """Compile one of the files again, for another content of what it includes, and link."""
+        self._compile(name)
+        self._link(())
+
+    def _link(self, libraries: Sequence[str]) -> None:
         mode = ["-Wl,--gc-sections"]
-        entry = next((name for file in others for name in public_functions(file) if name == "_start"), self.public[0])
+        entry = next((name for file in self.others for name in public_functions(file) if name == "_start"), self.public[0])
         if self.target.simavr is None:
             script = self.folder / "link.ld"
             values = {
@@ -162,7 +168,7 @@ class Image:
             libraries = [*libraries, "-lgcc" if self.chain == "gcc" else "-lcompiler_rt"]
         else:
             mode += [f"-Wl,--undefined={name}" for name in self.public]
-        objects = [*self.objects, *others, *map(Path, libraries)]
+        objects = [*self.objects, *self.others, *map(Path, libraries)]
         compile_c(self.compiler, objects, self.elf, self._words(), mode)
 
 
@@ -171,6 +177,7 @@ def model_image(
     target: Target,
     chain: Toolchain,
     patch: Callable[[str], str] = lambda text: text,
+    extra: Mapping[str, str] | None = None,
     **how: Any,
 ) -> Image:
     """A model's image; ``patch`` changes the C (for negative controls), ``how`` goes to Image.
@@ -180,14 +187,13 @@ def model_image(
     if project.figures["precision"] not in target.precisions:
         raise UserError(f"{target.name} has no {project.figures['precision']}; use {' or '.join(target.precisions)}")
     refuse_large_ram(project, target)
-    image = Image(target, chain, {name: patch(text) for name, text in model_sources(project).items()}, **how)
+    files = {Path(path).name: patch(text) for path, text in project.files.items() if path.startswith("src/")}
+    # a firmware that does not save leaves this out
+    snapshot = f"{project.spec.name}_snapshot.c"
+    others = {snapshot: files.pop(snapshot)} if snapshot in files else {}
+    image = Image(target, chain, files, extra=others | dict(extra or {}), **how)
     refuse_large_flash(project, image)
     return image
-
-
-def model_sources(project: Project) -> dict[str, str]:
-    """The project's C files, by name."""
-    return {Path(path).name: text for path, text in project.files.items() if path.startswith("src/")}
 
 
 def refuse_large_ram(project: Project, target: Target) -> None:
