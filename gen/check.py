@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,9 +96,8 @@ def check(
     say(1.0, "done")
     names = {int(m): m.name.lower() for m in spec.program.status}
     counts = {names[int(s)]: int(n) for s, n in zip(*np.unique(reference.statuses, return_counts=True), strict=True)}
-    return Report(
-        all(row["equal"] for row in rows), rows, project.figures | {"state_hash": f"{reference.hash:08x}"}, counts
-    )
+    hashes = {"state_hash": f"{reference.hash:08x}", "stream_hash": f"{zlib.crc32(y, zlib.crc32(x)):08x}"}
+    return Report(all(row["equal"] for row in rows), rows, project.figures | hashes, counts)
 
 
 class Device(Protocol):

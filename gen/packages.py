@@ -35,17 +35,17 @@ def package_files(
     sources: Mapping[str, str],
     context: Mapping[str, Any],
     render: Callable[[str, Mapping[str, Any]], str],
-    check: Mapping[str, Any] | None = None,
+    checked: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Build files, manifests and examples for the C files among ``sources``.
 
-    check: results for VALIDITY.md, see gen.record.  Of the spec's text only the model's name gets into them, which is a C identifier; column names do not.
+    checked: results for VALIDITY.md, see gen.record.  Of the spec's text only the model's name gets into them, which is a C identifier; column names do not.
     """
     packaged = {
         "sources": [path for path in sources if path.endswith(".c")],
         "headers": [path for path in sources if path.endswith(".h")],
         "semver": semantic_version(context["version"]),
-        "check": check,
+        "checked": checked,
     }
     return {
         path.format(name=context["name"]): render(template, {**context, **packaged})

@@ -98,8 +98,8 @@ def specialised(spec: Spec) -> Specialised:
     return specialise(checked_functions(roots), [k.name for k in roots], choices, spec.real, fields)
 
 
-def build(spec: Spec, memory: Memory | None = None) -> Project:
-    """Everything that ``generate`` writes."""
+def build(spec: Spec, memory: Memory | None = None, checked: Mapping[str, Any] | None = None) -> Project:
+    """Everything that ``generate`` writes.  checked: results of a check for VALIDITY.md, see ``gen.record``."""
     program, config, precision = spec.program, spec.config, spec.real
     entries = program.entries_for(config)
     code = specialised(spec)
@@ -176,7 +176,7 @@ def build(spec: Spec, memory: Memory | None = None) -> Project:
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
-    files |= package_files(files, context, _render)
+    files |= package_files(files, context, _render, checked)
     figures = {key: context[key] for key in ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")} | {
         "work_bytes": layout.nbytes - state_bytes,
         "config_hash": f"{context['config_hash']:08x}",

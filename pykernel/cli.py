@@ -396,6 +396,15 @@ def check(
         int, typer.Option("--samples", metavar="N", help="How many random samples are learned.")
     ] = 100_000,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the random samples.")] = 0,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FOLDER",
+            help="Write the results to the VALIDITY.md of this generated project.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check that the C computes what the host computes, to the byte.
@@ -406,12 +415,15 @@ def check(
 
         pykernel check spec.toml
         pykernel check spec.toml --samples 1000000 --json
+        pykernel check spec.toml --record out/
 
     **Columns**: *equal* says whether the bytes are; *code* and *constants* are what the compiled C takes of flash.
 
     **Exit codes**: 0 equal, 1 not equal, 2 bad input (or no compiler).
     """
     from pykernel.gen import check as run_check
+    from pykernel.gen.record import record as write_record
+    from pykernel.gen.record import require_project
     from pykernel.spec import load_spec
 
     spec = load_spec(spec_file)
@@ -419,8 +431,12 @@ def check(
         raise UserError(f"samples is {samples}; it must be 1 or more")
     if seed < 0:
         raise UserError(f"seed is {seed}; it must be 0 or more")
+    if record:
+        require_project(record, spec)
     with _progress(as_json) as show:
         report = run_check(spec, samples=samples, seed=seed, progress=show)
+    if record:
+        write_record(record, spec, report)
     if as_json:
         _print_json({"ok": report.ok, "check": report.rows, "sizes": report.figures})
     else:

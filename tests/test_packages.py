@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 import yaml
 
-from pykernel.gen import build, generate
+from pykernel.cli import main
+from pykernel.gen import build, check, generate
 from pykernel.gen.packages import TEMPLATES, semantic_version
 from pykernel.gen.project import state_hash
+from pykernel.gen.record import record
 from pykernel.host import HostModel
 from tests.test_project import has_fma, learned, spec_of, unguarded
 
@@ -551,3 +553,74 @@ def test_examples_find_the_model_they_lie_in(example, tmp_path):
     source = tmp_path / "flow" / "examples" / example
     run("cmake", "-S", source, "-B", tmp_path / "build", env=os.environ | places)
     assert (tmp_path / "build" / "found.txt").read_text() == str(tmp_path / "flow")
+
+
+# ---------------------------------------------------------------------------------------- what is known of a model
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = spec_of(input={"columns": ["a", "b"]}, label={"column": "y"})
+    Path("flow.toml").write_text(spec.to_toml())
+    generate(spec, "flow")
+    return spec
+
+
+def command(*words):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for word in words])
+    return stopped.value.code
+
+
+def test_a_new_project_says_that_nothing_was_run(project):
+    text = Path("flow/VALIDITY.md").read_text()
+    figures = build(project).figures
+    header, code = Path("flow/src/flow.h").read_text(), Path("flow/src/flow.c").read_text()
+    known = re.findall(r"^\| [^|]*\| `([0-9a-f]{8})` \|$", text, re.MULTILINE)
+    assert known[0] == figures["config_hash"] and known[0].upper() in header
+    assert f"0x{known[1].upper()}" in code
+    assert "Nothing was compiled or run" in text and "No silicon" in text
+    assert f"{figures['state_bytes']} bytes of state" in text
+
+
+def test_a_check_is_recorded_with_what_was_run(project, capsys):
+    assert command("check", "flow.toml", "--samples", "500", "--record", "flow", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    text = Path("flow/VALIDITY.md").read_text()
+    assert "Nothing was compiled" not in text and report["sizes"]["stream_hash"] in text and "No silicon" in text
+    rows = re.findall(
+        r"^\| (\w+ -O\d) \((.*)\) \| this machine, \w+ \| 500 \| yes \| `(\w{8})` \|$", text, re.MULTILINE
+    )
+    assert [r[0] for r in rows] == [f"{row['compiler']} {row['flags']}" for row in report["check"]] and rows
+    assert {r[2] for r in rows} == {report["sizes"]["state_hash"]}
+    vouched = json.loads(Path("flow/manifest.json").read_text())["sha256"]["VALIDITY.md"]
+    assert vouched == hashlib.sha256(text.encode()).hexdigest()
+    # generating again, from the same spec, forgets it; recording again writes the same
+    generate(project, "flow")
+    assert "Nothing was compiled" in Path("flow/VALIDITY.md").read_text()
+    assert command("check", "flow.toml", "--samples", "500", "--record", "flow") == 0
+    assert Path("flow/VALIDITY.md").read_text() == text
+
+
+def test_a_check_is_not_recorded_where_it_says_nothing(project, tmp_path, capsys):
+    before = Path("flow/VALIDITY.md").read_text()
+    Path("other.toml").write_text(spec_of(n_max=9).to_toml())
+    assert command("check", "other.toml", "--samples", "50", "--record", "flow") == 2
+    assert "is not what this spec and version generate" in capsys.readouterr().err
+    assert command("check", "flow.toml", "--samples", "50", "--record", "nowhere") == 2 and not Path("nowhere").exists()
+    code = Path("flow/src/flow.c")
+    code.write_text(code.read_text().replace("0.5f", "0.25f", 1))
+    assert command("check", "flow.toml", "--samples", "50", "--record", "flow") == 2
+    assert Path("flow/VALIDITY.md").read_text() == before
+    generate(project, "flow", force=True)
+    Path("flow/VALIDITY.md").write_text("mine\n")
+    assert command("check", "flow.toml", "--samples", "50", "--record", "flow") == 2
+    assert "was changed by hand" in capsys.readouterr().err and Path("flow/VALIDITY.md").read_text() == "mine\n"
+
+
+def test_a_failed_check_is_recorded_as_failed(project):
+    report = check(project, samples=50)
+    report.rows[0] |= {"equal": False, "first_difference": "update 3: alpha[1] | a\nb"}
+    text = record("flow", project, report).read_text()
+    assert "| **no**: update 3: alpha[1] / a b |" in text
