@@ -18,6 +18,8 @@ from pykernel.errors import CheckFailed, UserError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from pykernel.snapshot import Snapshot
+    from pykernel.spec import Spec
     from pykernel.streams import Simulation
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
@@ -338,6 +340,135 @@ def _print_replay(report: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]
         for row in fields:
             differing.add_row(row["field"], f"{row['values']:,}", row["device"], row["host"])
         _print("the state at the end", differing)
+
+
+# -------------------------------------------------------------------------------------------------------- snapshot
+
+snapshot_app = typer.Typer(rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]})
+app.add_typer(snapshot_app, name="snapshot")
+SnapshotFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="What NAME_save or NAME_store wrote.", show_default=False)
+]
+
+
+@snapshot_app.callback()
+def snapshot() -> None:
+    """Look at a state that a device has saved.
+
+    A snapshot is what NAME_save writes to a buffer and NAME_store to a slot, NAME_SNAPSHOT_BYTES of it. It is checked
+    as the device checks it: format, configuration, length, CRC-32, then every count and number.
+
+        pykernel snapshot show spec.toml state.bin
+        pykernel snapshot diff spec.toml monday.bin friday.bin
+        pykernel snapshot to-json spec.toml state.bin
+    """
+
+
+@snapshot_app.command("show")
+def snapshot_show(spec_file: SpecFile, file: SnapshotFile, as_json: Json = False) -> None:
+    """Show what a saved state holds.
+
+        pykernel snapshot show spec.toml state.bin
+
+    **Columns**: *not zero* is how many values are not: slots that are not in use are zero. The state's hash is what
+    NAME_hash returns.
+
+    **Exit codes**: 0 done, 2 bad input, or a snapshot that the device would refuse.
+    """
+    spec, (found,) = _snapshots(spec_file, file)
+    rows = found.ranges()
+    report = {
+        "name": spec.name,
+        "config_hash": f"{found.config_hash:08x}",
+        "sequence": found.sequence,
+        "state_hash": f"{found.state_hash:08x}",
+        "fields": rows,
+    }
+    if as_json:
+        _print_json(report)
+        return
+    table = _table("field", "shape", "not zero", "least", "largest")
+    for row in rows:
+        shape = " x ".join(map(str, row["shape"]))
+        table.add_row(row["field"], shape, f"{row['nonzero']:,}", _value(row["least"]), _value(row["largest"]))
+    title = f"{spec.name}, configuration {report['config_hash']}, save number {found.sequence}"
+    _print(f"{title}; the state's hash is {report['state_hash']}", table)
+
+
+@snapshot_app.command("diff")
+def snapshot_diff(
+    spec_file: SpecFile,
+    first: Annotated[Path, typer.Argument(metavar="A", help="A snapshot.", show_default=False)],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Compare two saved states, byte for byte.
+
+        pykernel snapshot diff spec.toml monday.bin friday.bin
+
+    **Columns**: how many of a field's values differ, the position of the first, and what it is in A and in B. How often
+    each was saved (the sequence number) does not count.
+
+    **Exit codes**: 0 equal, 1 not equal, 2 bad input.
+    """
+    from pykernel.snapshot import difference
+
+    _, (a, b) = _snapshots(spec_file, first, second)
+    rows = difference(a, b)
+    if as_json:
+        _print_json({"equal": not rows, "fields": rows})
+    elif rows:
+        table = _table("field", "values that differ", "first at", "in A", "in B")
+        for row in rows:
+            at = ", ".join(map(str, row["first"]))
+            table.add_row(row["field"], f"{row['values']:,}", at, _value(row["a"]), _value(row["b"]))
+        _print(f"{first} (A) and {second} (B)", table)
+    else:
+        print("equal")
+    if rows:
+        raise CheckFailed(f"{first} and {second} differ, first in {rows[0]['field']}")
+
+
+@snapshot_app.command("to-json")
+def snapshot_to_json(spec_file: SpecFile, file: SnapshotFile) -> None:
+    """Print a saved state as one JSON object, every value of it.
+
+        pykernel snapshot to-json spec.toml state.bin > state.json
+
+    **Columns**: there are none; the keys of *state* are the fields of the C struct.
+
+    **Exit codes**: 0 done, 2 bad input, or a snapshot that the device would refuse.
+    """
+    spec, (found,) = _snapshots(spec_file, file)
+    _print_json(
+        {
+            "name": spec.name,
+            "config_hash": f"{found.config_hash:08x}",
+            "sequence": found.sequence,
+            "state_hash": f"{found.state_hash:08x}",
+            "state": found.state(),
+        }
+    )
+
+
+def _snapshots(spec_file: Path, *files: Path) -> tuple[Spec, list[Snapshot]]:
+    from pykernel.snapshot import read, snapshot_bytes
+    from pykernel.spec import load_spec
+
+    spec = load_spec(spec_file)
+    found = []
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                data = file.read(snapshot_bytes(spec) + 1)  # enough to see that there are too many
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        found.append(read(spec, data, str(path)))
+    return spec, found
+
+
+def _value(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
 # -------------------------------------------------------------------------------------------------------- generate

@@ -35,6 +35,24 @@ class Snapshot:
     memory: Memory = field(repr=False)
     fields: dict[str, np.ndarray] = field(repr=False)  # of the model; scalars have the shape (1,)
 
+    def ranges(self) -> list[dict[str, Any]]:
+        """Of each field: its shape, how many values are not zero, and the least and largest."""
+        return [
+            {
+                "field": name,
+                "shape": list(values.shape),
+                "nonzero": int(np.count_nonzero(values)),
+                "least": values.min().item(),
+                "largest": values.max().item(),
+            }
+            for name, values in self.fields.items()
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """Every value, in Python's own numbers and lists."""
+        scalars = {slot.name for slot in self.memory.layout.slots if slot.scalar}
+        return {name: values.item() if name in scalars else values.tolist() for name, values in self.fields.items()}
+
 
 def save(model: HostModel, sequence: int = 0) -> bytes:
     """The snapshot that NAME_save writes of the same state.
