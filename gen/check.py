@@ -94,10 +94,7 @@ def check(
         say(0.3 + 0.7 * i / len(builds), f"{c} {level}")
         rows.append(reference.compare(c, level))
     say(1.0, "done")
-    names = {int(m): m.name.lower() for m in spec.program.status}
-    counts = {names[int(s)]: int(n) for s, n in zip(*np.unique(reference.statuses, return_counts=True), strict=True)}
-    hashes = {"state_hash": f"{reference.hash:08x}", "stream_hash": f"{zlib.crc32(y, zlib.crc32(x)):08x}"}
-    return Report(all(row["equal"] for row in rows), rows, project.figures | hashes, counts)
+    return reference.report(rows)
 
 
 class Device(Protocol):
@@ -126,6 +123,14 @@ class Reference:
         self.predictions = np.concatenate([r[0] for r in results])
         self.statuses = np.concatenate([r[1] for r in results])
         self.hash = state_hash(self.spec, self.model.memory)
+
+    def report(self, rows: list[dict[str, Any]]) -> Report:
+        """The rows of all builds, with what they have in common."""
+        names = {int(m): m.name.lower() for m in self.spec.program.status}
+        counts = zip(*np.unique(self.statuses, return_counts=True), strict=True)
+        statuses = {names[int(status)]: int(count) for status, count in counts}
+        hashes = {"state_hash": f"{self.hash:08x}", "stream_hash": f"{zlib.crc32(self.y, zlib.crc32(self.x)):08x}"}
+        return Report(all(row["equal"] for row in rows), rows, self.project.figures | hashes, statuses)
 
     def fresh_host(self) -> HostModel:
         model = HostModel(self.spec, self.project.drop)
