@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import importlib.util
+import math
+import re
 import shutil
 import string
 import sys
@@ -153,7 +155,8 @@ class Image:
 
     def _link(self, libraries: Sequence[str]) -> None:
         mode = ["-Wl,--gc-sections"]
-        entry = next((name for file in self.others for name in public_functions(file) if name == "_start"), self.public[0])
+        entries = {name for file in self.others for name in public_functions(file)} & {"_start", "main"}
+        entry = min(entries, default=self.public[0])
         if self.target.simavr is None:
             script = self.folder / "link.ld"
             values = {
@@ -168,6 +171,8 @@ class Image:
             libraries = [*libraries, "-lgcc" if self.chain == "gcc" else "-lcompiler_rt"]
         else:
             mode += [f"-Wl,--undefined={name}" for name in self.public]
+            if entry != "main":
+                mode += ["-nostartfiles"]
         objects = [*self.objects, *self.others, *map(Path, libraries)]
         compile_c(self.compiler, objects, self.elf, self._words(), mode)
 
@@ -192,7 +197,8 @@ def model_image(
     snapshot = f"{project.spec.name}_snapshot.c"
     others = {snapshot: files.pop(snapshot)} if snapshot in files else {}
     image = Image(target, chain, files, extra=others | dict(extra or {}), **how)
-    refuse_large_flash(project, image)
+    if not extra:  # a test's driver is not the model's
+        refuse_large_flash(project, image)
     return image
 
 
@@ -214,6 +220,34 @@ def refuse_large_flash(project: Project, image: Image) -> None:
             f"{image.target.name}: {project.spec.name} takes {image.flash_bytes:,} bytes of flash, "
             f"{part.name} has {part.flash.bytes:,}; lower n_max, or take a larger part"
         )
+
+
+def stack_bound(image: Image) -> int | None:
+    """The most stack that any of the public functions can take, by GCC's account of each function and each call.
+
+    None where that is not known: another compiler, or functions of the float library, which was compiled elsewhere.
+    """
+    frames: dict[str, int] = {}
+    calls: dict[str, set[str]] = {}
+    for file in image.folder.glob("*.ci"):
+        text = file.read_text(encoding="utf-8")
+        for title, size in re.findall(
+            r'^node: { title: "([^"]+)" label: "[^"]*?(\d+) bytes \(static\)" }', text, re.MULTILINE
+        ):
+            frames[title] = int(size)
+        for caller, callee in re.findall(r'^edge: { sourcename: "([^"]+)" targetname: "([^"]+)"', text, re.MULTILINE):
+            calls.setdefault(caller, set()).add(callee)
+    defined = {name for file in (*image.objects, *image.others) for name in public_functions(file)}
+    if not frames or any(undefined_symbols(file) - defined for file in image.objects):
+        return None
+
+    @functools.cache
+    def deepest(name: str) -> float:
+        below = [deepest(callee) for callee in calls.get(name, ())]
+        return frames.get(name, math.inf) + max(below, default=0)  # a function without a figure: no bound
+
+    bound = max(deepest(name) for name in image.public)
+    return None if math.isinf(bound) else int(bound)
 
 
 def object_bytes(objects: Sequence[Path]) -> dict[str, int]:
@@ -244,6 +278,13 @@ def public_functions(path: Path) -> list[str]:
         for s in symbols
         if s["st_info"]["bind"] == "STB_GLOBAL" and s["st_info"]["type"] == "STT_FUNC" and s["st_shndx"] != "SHN_UNDEF"
     ]
+
+
+def undefined_symbols(path: Path) -> set[str]:
+    """What an object file needs from others."""
+    with path.open("rb") as file:
+        symbols = list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
+    return {s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name}
 
 
 def _hard_float(elf: ELFFile) -> bool:

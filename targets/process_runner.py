@@ -22,6 +22,7 @@ from pykernel.targets.target import Target, Toolchain
 
 TIMEOUT = 600  # seconds; a job takes below one in QEMU, a few in simavr
 NOTHING = 255  # no function to call
+JOB_BYTES = 32_768  # of samples in one job, where they take flash
 
 
 class ProcessModel:
@@ -59,7 +60,10 @@ class ProcessModel:
         """Predict each row, then learn it: (predictions, statuses)."""
         dtype = self.spec.real.dtype
         rows = np.column_stack([np.asarray(x, dtype), np.asarray(y, dtype)])
-        output, _ = self._job(NOTHING, rows.tobytes(), len(rows))
+        # simavr's jobs lie in flash
+        block = max(1, JOB_BYTES // rows.itemsize // rows.shape[1]) if self.target.simavr else max(1, len(rows))
+        parts = [rows[start : start + block] for start in range(0, len(rows), block)]
+        output = b"".join(self._job(NOTHING, part.tobytes(), len(part))[0] for part in parts)
         kinds = np.dtype([("forecast", dtype), ("predicted", "<i4"), ("learned", "<i4")])
         results = np.frombuffer(output, kinds)
         predictions = np.where(results["predicted"] >= 0, results["forecast"], dtype.type(np.nan))

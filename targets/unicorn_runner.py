@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -132,8 +133,21 @@ class Machine:
         return len(area) - int(touched[0]) if len(touched) else 0
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call that was counted, with what repeats it."""
+
+    instructions: int
+    state: bytes
+    x: np.ndarray
+    y: Any
+
+
 class UnicornModel:
-    """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end."""
+    """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end.
+
+    costs: instructions of each predict and update in ``run`` that was not refused.  hardest: the call of each with most.
+    """
 
     def __init__(self, project: Project, image: Image) -> None:
         self.spec, self.image = project.spec, image
@@ -141,6 +155,8 @@ class UnicornModel:
         self.memory: Memory = self.spec.memory(project.drop)
         self.dtype = self.spec.real.dtype
         self.model = self.machine.free
+        self.costs: dict[str, list[int]] = {"predict": [], "update": []}
+        self.hardest: dict[str, Call] = {}
         self.x, self.y = MAILBOX, MAILBOX + self.spec.dim * self.dtype.itemsize
         self.call("init")
 
@@ -157,11 +173,25 @@ class UnicornModel:
         predictions, statuses = np.full(len(x), np.nan, x.dtype), np.zeros(len(x), np.int32)
         self.restore(bytes(self.memory.bytes))
         for t in range(len(x)):
-            if self.predict(x[t]) >= 0:
+            if self._counted("predict", x[t], y[t]) >= 0:
                 predictions[t] = self.prediction()
-            statuses[t] = self.update(x[t], y[t])
+            statuses[t] = self._counted("update", x[t], y[t])
         self.memory.bytes[:] = self.contents()
         return predictions, statuses
+
+    def _counted(self, name: str, x: np.ndarray, y: Any) -> int:
+        call, status = self.measure(name, self.contents(), x, y)
+        if status >= 0:
+            self.costs[name].append(call.instructions)
+            if name not in self.hardest or call.instructions > self.hardest[name].instructions:
+                self.hardest[name] = call
+        return status
+
+    def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
+        """Predict or update (by name) one sample on the device, which is in that state; the call and its status."""
+        before = self.machine.instructions
+        status = self.predict(x) if name == "predict" else self.update(x, y)
+        return Call(self.machine.instructions - before, state, x, y), status
 
     # ---- one call on the device's memory, without copying it
 

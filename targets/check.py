@@ -1,0 +1,182 @@
+"""The check on targets: one stream on the host and on emulated CPUs, compared byte for byte, counted and measured."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from pykernel.dialect import Memory
+from pykernel.errors import CheckFailed, MissingExtra, UserError
+from pykernel.gen.check import Progress, Reference, Report, mixed_stream
+from pykernel.gen.project import Project, build
+from pykernel.spec import Spec
+from pykernel.targets.build import (
+    Image,
+    found_toolchains,
+    has_module,
+    model_image,
+    refuse_large_ram,
+    stack_bound,
+    toolchain,
+)
+from pykernel.targets.process_runner import ProcessModel
+from pykernel.targets.target import Emulator, Target, Toolchain, all_targets, find_target
+from pykernel.targets.unicorn_runner import UnicornModel
+from pykernel.targets.worst import TRIES, worst_call
+
+Way = tuple[Target, Toolchain, Emulator]
+
+
+def check_targets(
+    spec: Spec,
+    names: Sequence[str],
+    memory: Memory | None = None,
+    samples: int = 1000,
+    seed: int = 0,
+    chain: str | None = None,
+    emulator: str | None = None,
+    stream: tuple[np.ndarray, np.ndarray] | None = None,
+    level: str = "-O2",
+    tries: int = TRIES,
+    progress: Progress | None = None,
+) -> Report:
+    """Run a stream through Numba and through the C on each target; compare state, statuses and predictions.
+
+    names: of targets, or "all": those for which this machine has what is needed, and whose parts are large enough.
+    chain, emulator: the first that a target has and that is found, if not given.  tries: of the search for the most
+    expensive call; 0 for none.  Other arguments as for ``pykernel.gen.check``.
+
+    Raises UserError if a name is not known, a tool is missing, or the model does not fit a part.
+    """
+    if samples < 1:
+        raise UserError(f"samples is {samples}; at least one is needed")
+    say = progress or (lambda fraction, text: None)
+    ways = choose(names, chain, emulator)
+    say(0.0, "generating C")
+    project = build(spec, memory)
+    if "all" in names:
+        ways = [way for way in ways if _fits(project, way[0])] or ways[:1]
+    for target, _, _ in ways:
+        refuse_large_ram(project, target)
+    x, y = stream if stream is not None else mixed_stream(spec, samples, seed)
+    x, y = np.ascontiguousarray(x, spec.real.dtype), np.ascontiguousarray(y, spec.real.dtype)
+    say(0.05, "simulating with Numba")
+    reference = Reference(project, memory, x, y)
+    rows = []
+    for i, way in enumerate(ways):
+        say(0.1 + 0.9 * i / len(ways), f"{way[0].name}: {way[1]}, {way[2]}")
+        rows.append(_row(reference, *way, level=level, seed=seed, tries=tries))
+    say(1.0, "done")
+    return reference.report(rows)
+
+
+def choose(names: Sequence[str], chain: str | None = None, emulator: str | None = None) -> list[Way]:
+    """Targets with their toolchain and emulator.  Raises UserError, with what there is, for what there is not."""
+    for word, known, what in ((chain, Toolchain, "toolchain"), (emulator, Emulator, "emulator")):
+        if word is not None and word not in get_args(known):
+            raise UserError(f"{what} {word!r} is not known; there are: {', '.join(get_args(known))}")
+    if "all" not in names:
+        return [_way(find_target(name), chain, emulator) for name in dict.fromkeys(names)]
+    ways, missing = [], []
+    for target in all_targets().values():
+        try:
+            ways.append(_way(target, chain, emulator))
+        except UserError as error:
+            missing.append(error)
+    if not ways:
+        raise missing[0]
+    return ways
+
+
+def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
+    chains, emulators = target.toolchains, target.emulators
+    if chain is not None and chain not in chains:
+        raise UserError(f"{target.name} has no toolchain {chain}; it has: {', '.join(chains)}")
+    if emulator is not None and emulator not in emulators:
+        raise UserError(f"{target.name} has no emulator {emulator}; it has: {', '.join(emulators)}")
+    found: Sequence[Any] = [chain] if chain else found_toolchains(target) or chains
+    toolchain(target, found[0])
+    there: Sequence[Any] = [emulator] if emulator else found_emulators(target) or emulators
+    _need_emulator(target, there[0])
+    return target, found[0], there[0]
+
+
+def found_emulators(target: Target) -> list[Emulator]:
+    """Those of the target's that are on this machine; without starting them."""
+    return [name for name in target.emulators if _has_emulator(target, name)]
+
+
+def _has_emulator(target: Target, name: Emulator) -> bool:
+    section: Any = getattr(target, name)
+    return has_module("unicorn") if name == "unicorn" else shutil.which(section.command) is not None
+
+
+def _need_emulator(target: Target, name: Emulator) -> None:
+    if not _has_emulator(target, name):
+        if name == "unicorn":
+            raise MissingExtra("--emulator unicorn", "emulate")
+        section: Any = getattr(target, name)
+        other = ", or use --emulator unicorn" if target.unicorn else ""
+        raise UserError(
+            f"{target.name}: {section.command} was not found; install it (Debian: {section.package}){other}"
+        )
+
+
+def _fits(project: Project, target: Target) -> bool:
+    try:
+        refuse_large_ram(project, target)
+    except UserError:
+        return False
+    return project.figures["precision"] in target.precisions
+
+
+def _row(
+    reference: Reference, target: Target, chain: Toolchain, emulator: Emulator, level: str, seed: int, tries: int
+) -> dict[str, Any]:
+    project = reference.project
+    row: dict[str, Any] = {
+        "target": target.name,
+        "part": target.part.name,
+        "toolchain": chain,
+        "flags": level,
+        "emulator": emulator,
+        "samples": len(reference.x),
+        "state_bytes": project.figures["state_bytes"],
+        "ram_bytes": project.figures["ram_bytes"],
+    }
+    try:
+        image = model_image(project, target, chain, level=level)
+        row |= {"compiler": image.compiler.name, "version": image.compiler.version}
+        row |= image.sizes | {"flash_bytes": image.flash_bytes, "stack_bound_bytes": stack_bound(image)}
+        if emulator != "unicorn":
+            return row | reference.verdict(ProcessModel(project, target, chain, level=level))
+        return row | _emulate(reference, image, seed, tries)
+    except CheckFailed as error:
+        return row | {"compiler": f"{target.name} {chain}", "equal": False, "first_difference": str(error)}
+
+
+def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[str, Any]:
+    model = UnicornModel(reference.project, image)
+    model.paint_stack()
+    row = reference.verdict(model)
+    for name, costs in model.costs.items():
+        if costs:
+            worst = worst_call(model, name, reference.x, reference.y, seed, tries) if tries else model.hardest[name]
+            row[name] = instruction_figures(costs, worst.instructions)
+    return row | {"stack_bytes": model.machine.stack_used()}
+
+
+def instruction_figures(costs: Sequence[int], worst: int) -> dict[str, float]:
+    """Instructions per call over a stream, and the most that a search found."""
+    median = float(np.median(costs))
+    return {
+        "min": min(costs),
+        "mean": round(float(np.mean(costs)), 1),
+        "median": median,
+        "max": max(costs),
+        "worst": worst,
+        "worst_by_median": round(worst / median, 2),
+    }
