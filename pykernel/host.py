@@ -89,11 +89,26 @@ class HostModel:
             self._call(program.run_stream, *leads, x, y, first, delay, out, predictions, statuses)
         return predictions, statuses
 
+    def call(self, name: str, *args: Any) -> Any:
+        """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""
+        for entry in self.spec.program.entries_for(self.config):
+            if entry.name == name:
+                return self._call(entry.kernel, *self._lead(entry.kernel), *args)
+        return 0
+
     def refresh(self) -> None:
         """What NAME_refresh does on the device."""
-        for entry in self.spec.program.entries_for(self.config):
-            if entry.name == "refresh":
-                self._call(entry.kernel, *self._lead(entry.kernel))
+        self.call("refresh")
+
+    def freeze(self, frozen: bool = True) -> None:
+        """Switch learning off, or on again."""
+        self.call("freeze", int(frozen))
+
+    def drift(self) -> float:
+        """How far the factor of the inverse Gram matrix has drifted since the last refresh; 0 where there is none."""
+        out = np.zeros(1, self.spec.real.dtype)
+        self.call("drift", out)
+        return float(out[0])
 
     def reset(self) -> None:
         """Forget everything."""

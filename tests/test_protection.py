@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.dialect import bind
 from pykernel.expansion import Expansion, Status
 from pykernel.gen import mixed_stream
 from pykernel.gen.project import checked_functions
 from pykernel.host import HostModel
-from pykernel.online import ONLINE, drift, freeze
+from pykernel.online import ONLINE
 from pykernel.spec import make_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -34,10 +33,6 @@ def data(samples=400, dim=2, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(samples, dim))
     return x, np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=samples)
-
-
-def call(model, kernel, *args):
-    return bind(kernel, model.spec.real)(*ONLINE.arguments(kernel, model.memory, model.config), *args)
 
 
 # ----------------------------------------------------------------------------------------------- standardiser
@@ -157,14 +152,14 @@ def test_a_frozen_model_answers_and_does_not_learn():
     model, other = HostModel(spec_of()), HostModel(spec_of())
     model.learn(x[:200], y[:200])
     other.learn(x[:200], y[:200])
-    call(model, freeze, 7)
+    model.call("freeze", 7)
     assert model.memory.field("frozen")[0] == 1
     frozen = bytes(model.memory.bytes)
     assert (model.learn(x[200:300], y[200:300]) == Status.FROZEN).all()
     assert bytes(model.memory.bytes) == frozen
     assert model.predict(x).tobytes() == other.predict(x).tobytes()
     assert model.learn([[np.nan, 0.0]], [0.0])[0] == Status.REFUSED_INPUT
-    call(model, freeze, 0)
+    model.freeze(False)
     model.learn(x[300:], y[300:])
     other.learn(x[300:], y[300:])
     assert model.memory.bytes == other.memory.bytes
@@ -184,7 +179,9 @@ def true_drift(model):
 
 def estimate(model):
     out = np.zeros(1, model.spec.real.dtype)
-    return call(model, drift, out), out[0]
+    status = model.call("drift", out)
+    assert model.drift() == out[0]
+    return status, out[0]
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
