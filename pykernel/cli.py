@@ -50,6 +50,7 @@ def pykernel(
         pykernel simulate spec.toml data.csv      how well would this model learn?
         pykernel generate spec.toml -o out/       the model as C, for a firmware
         pykernel check spec.toml                  does the C do the same?
+        pykernel check spec.toml --target all     ... and on emulated microcontrollers?
         pykernel replay spec.toml log.csv         and what the device logged?
 
     **Exit codes**: 0 done, 1 the check failed, 2 bad input (one sentence on standard error says what).
@@ -523,9 +524,32 @@ def generate(
 @app.command()
 def check(
     spec_file: SpecFile,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="Run on this emulated CPU instead; may be repeated; all takes every one. See pykernel targets.",
+            show_default=False,
+        ),
+    ] = None,
+    toolchain: Annotated[
+        str | None,
+        typer.Option("--toolchain", metavar="zig|gcc", help="For the target; the first found.", show_default=False),
+    ] = None,
+    emulator: Annotated[
+        str | None,
+        typer.Option("--emulator", metavar="unicorn|qemu", help="Of the target; the first found.", show_default=False),
+    ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", metavar="N", help="How many random samples are learned.")
-    ] = 100_000,
+        int | None,
+        typer.Option(
+            "--samples",
+            metavar="N",
+            help="How many random samples are learned.",
+            show_default="100000; on targets 1000",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the random samples.")] = 0,
     record: Annotated[
         Path | None,
@@ -547,10 +571,15 @@ def check(
         pykernel check spec.toml
         pykernel check spec.toml --samples 1000000 --json
         pykernel check spec.toml --record out/
+        pykernel check spec.toml --target cortex-m4f --target rv32imac
+        pykernel check spec.toml --target all --toolchain gcc --emulator qemu
 
-    **Columns**: *equal* says whether the bytes are; *code* and *constants* are what the compiled C takes of flash.
+    **Columns**: *equal* says whether the bytes are; *code* and *constants* are what the compiled C takes of flash. On
+    targets, built with -O2: *flash* is all that is linked, with the library for floating point; *RAM* is the model;
+    *stack* the most that was used, and with GCC the most that can be. *Instructions* of one call, over the stream and
+    (*worst*) as the most that a search for expensive samples and states found; *ratio* is worst to median.
 
-    **Exit codes**: 0 equal, 1 not equal, 2 bad input (or no compiler).
+    **Exit codes**: 0 equal, 1 not equal, 2 bad input (or no compiler, or a model too large for a target's part).
     """
     from pykernel.gen import check as run_check
     from pykernel.gen.record import record as write_record
@@ -558,20 +587,30 @@ def check(
     from pykernel.spec import load_spec
 
     spec = load_spec(spec_file)
+    if samples is None:
+        samples = 1000 if target else 100_000
     if samples < 1:
         raise UserError(f"samples is {samples}; it must be 1 or more")
     if seed < 0:
         raise UserError(f"seed is {seed}; it must be 0 or more")
+    for option, value in (("--toolchain", toolchain), ("--emulator", emulator)):
+        if value and not target:
+            raise UserError(f"{option} {value} is for targets; add --target …, or --target all")
     if record:
         require_project(record, spec)
     with _progress(as_json) as show:
-        report = run_check(spec, samples=samples, seed=seed, progress=show)
+        if target:
+            from pykernel.targets.check import check_targets
+
+            report = check_targets(spec, target, None, samples, seed, toolchain, emulator, progress=show)
+        else:
+            report = run_check(spec, samples=samples, seed=seed, progress=show)
     if record:
         write_record(record, spec, report)
     if as_json:
         _print_json({"ok": report.ok, "check": report.rows, "sizes": report.figures})
     else:
-        _print_check(report.rows)
+        (_print_targets if target else _print_check)(report.rows)
         _print_sizes(report.figures)
     if not report.ok:
         raise CheckFailed(_first_difference(report.rows))
@@ -593,6 +632,77 @@ def _print_check(rows: Sequence[Mapping[str, Any]]) -> None:
         hashed = str(row.get("state_hash", ""))
         table.add_row(f"{row['compiler']} {row['flags']}", f"{row['samples']:,}", equal, *sizes, hashed)
     _print("the C's memory, byte for byte that of the simulation?", table)
+
+
+def _print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("target", "compiler", "emulator", "samples", "equal", "flash", "RAM", "stack", "state's hash")
+    calls = _table("target", "instructions", "min", "mean", "median", "max", "worst", "ratio")
+    for row in rows:
+        equal = "[green]yes[/]" if row["equal"] else "[bold red]NO[/]"
+        bound = row.get("stack_bound_bytes")
+        stack = _bytes(row.get("stack_bytes")) + (f" (≤ {bound:,} B)" if bound is not None else "")
+        table.add_row(
+            row["target"],
+            row["compiler"],
+            row["emulator"],
+            f"{row['samples']:,}",
+            equal,
+            _bytes(row.get("flash_bytes")),
+            _bytes(row["ram_bytes"]),
+            stack,
+            str(row.get("state_hash", "")),
+        )
+        for call in ("predict", "update"):
+            if call in row:
+                figures = [f"{row[call][key]:,.0f}" for key in ("min", "mean", "median", "max", "worst")]
+                calls.add_row(row["target"], call, *figures, f"{row[call]['worst_by_median']:.2f}")
+    _print("the C's memory on emulated CPUs, byte for byte that of the simulation?", table)
+    if calls.row_count:
+        _print("instructions of one call", calls)
+
+
+# ---------------------------------------------------------------------------------------------------------- targets
+
+
+@app.command()
+def targets(as_json: Json = False) -> None:
+    """List the CPUs that a model can be checked on, and what of this machine can build for and emulate them.
+
+    **Columns**: *part* is the microcontroller whose RAM and flash a model must fit; *toolchains* and *emulators* are
+    those found on this machine, and in brackets those that are not. zig and unicorn are wheels:
+    pip install 'pykernel-mcu[emulate]'; the others come with the system.
+
+    **Exit codes**: 0 done.
+    """
+    from pykernel.targets.check import found_emulators, found_toolchains
+    from pykernel.targets.target import all_targets
+
+    rows = [
+        {
+            "target": target.name,
+            "summary": target.summary,
+            "part": target.part.name,
+            "ram_bytes": target.part.ram.bytes,
+            "flash_bytes": target.part.flash.bytes,
+            "fpu": target.fpu,
+            "toolchains": {name: name in found_toolchains(target) for name in target.toolchains},
+            "emulators": {name: name in found_emulators(target) for name in target.emulators},
+        }
+        for target in all_targets().values()
+    ]
+    if as_json:
+        _print_json({"targets": rows})
+        return
+    table = _table("target", "part", "RAM", "flash", "FPU", "toolchains", "emulators")
+    for row in rows:
+        tools = [
+            ", ".join(name if there else f"({name})" for name, there in row[key].items())
+            for key in ("toolchains", "emulators")
+        ]
+        table.add_row(
+            row["target"], row["part"], _bytes(row["ram_bytes"]), _bytes(row["flash_bytes"]), row["fpu"], *tools
+        )
+    _print("targets", table)
 
 
 def _print_sizes(figures: Mapping[str, Any]) -> None:
