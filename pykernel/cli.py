@@ -576,8 +576,9 @@ def check(
 
     **Columns**: *equal* says whether the bytes are; *code* and *constants* are what the compiled C takes of flash. On
     targets, built with -O2: *flash* is all that is linked, with the library for floating point; *RAM* is the model;
-    *stack* the most that was used, and with GCC the most that can be. *Instructions* of one call, over the stream and
-    (*worst*) as the most that a search for expensive samples and states found; *ratio* is worst to median.
+    *stack* is the most that was used, and *bound* the most that GCC's figures allow, where they tell. Then instructions
+    of one call over the stream, and in the *worst* case that a search for expensive samples and states found; *ratio*
+    is worst to median.
 
     **Exit codes**: 0 equal, 1 not equal, 2 bad input (or no compiler, or a model too large for a target's part).
     """
@@ -635,28 +636,20 @@ def _print_check(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = _table("target", "compiler", "emulator", "samples", "equal", "flash", "RAM", "stack", "state's hash")
-    calls = _table("target", "instructions", "min", "mean", "median", "max", "worst", "ratio")
+    table = _table("target", "built, run by", "equal", "flash", "RAM", "stack", "bound")
+    calls = _table("target", "call", "min", "mean", "median", "max", "worst", "ratio")
     for row in rows:
-        equal = "[green]yes[/]" if row["equal"] else "[bold red]NO[/]"
-        bound = row.get("stack_bound_bytes")
-        stack = _bytes(row.get("stack_bytes")) + (f" (≤ {bound:,} B)" if bound is not None else "")
         table.add_row(
             row["target"],
-            row["compiler"],
-            row["emulator"],
-            f"{row['samples']:,}",
-            equal,
-            _bytes(row.get("flash_bytes")),
-            _bytes(row["ram_bytes"]),
-            stack,
-            str(row.get("state_hash", "")),
+            f"{row['toolchain']}, {row['emulator']}",
+            "[green]yes[/]" if row["equal"] else "[bold red]NO[/]",
+            *(_bytes(row.get(f"{part}_bytes")) for part in ("flash", "ram", "stack", "stack_bound")),
         )
         for call in ("predict", "update"):
             if call in row:
                 figures = [f"{row[call][key]:,.0f}" for key in ("min", "mean", "median", "max", "worst")]
                 calls.add_row(row["target"], call, *figures, f"{row[call]['worst_by_median']:.2f}")
-    _print("the C's memory on emulated CPUs, byte for byte that of the simulation?", table)
+    _print(f"{rows[0]['samples']:,} samples on emulated CPUs: the memory byte for byte that of the simulation?", table)
     if calls.row_count:
         _print("instructions of one call", calls)
 
@@ -695,13 +688,12 @@ def targets(as_json: Json = False) -> None:
         return
     table = _table("target", "part", "RAM", "flash", "FPU", "toolchains", "emulators")
     for row in rows:
+        sizes = [f"{row[key] // 1024:,} K" for key in ("ram_bytes", "flash_bytes")]
         tools = [
-            ", ".join(name if there else f"({name})" for name, there in row[key].items())
+            " ".join(name if there else f"({name})" for name, there in row[key].items())
             for key in ("toolchains", "emulators")
         ]
-        table.add_row(
-            row["target"], row["part"], _bytes(row["ram_bytes"]), _bytes(row["flash_bytes"]), row["fpu"], *tools
-        )
+        table.add_row(row["target"], row["part"], *sizes, row["fpu"], *tools)
     _print("targets", table)
 
 
