@@ -661,8 +661,8 @@ def _print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
 def targets(as_json: Json = False) -> None:
     """List the CPUs that a model can be checked on, and what of this machine can build for and emulate them.
 
-    **Columns**: *part* is the microcontroller whose RAM and flash a model must fit; *toolchains* and *emulators* are
-    those found on this machine, and in brackets those that are not. zig and unicorn are wheels:
+    **Columns**: *part* is the microcontroller whose RAM and flash a model must fit; *built by* and *run by* name
+    toolchains and emulators, in brackets those that were not found on this machine. zig and unicorn are wheels:
     pip install 'pykernel-mcu[emulate]'; the others come with the system.
 
     **Exit codes**: 0 done.
@@ -686,9 +686,9 @@ def targets(as_json: Json = False) -> None:
     if as_json:
         _print_json({"targets": rows})
         return
-    table = _table("target", "part", "RAM", "flash", "FPU", "toolchains", "emulators")
+    table = _table("target", "part", "RAM", "flash", "FPU", "built by", "run by")
     for row in rows:
-        sizes = [f"{row[key] // 1024:,} K" for key in ("ram_bytes", "flash_bytes")]
+        sizes = [f"{row[key] // 1024}K" for key in ("ram_bytes", "flash_bytes")]
         tools = [
             " ".join(name if there else f"({name})" for name, there in row[key].items())
             for key in ("toolchains", "emulators")
