@@ -43,7 +43,8 @@ from pykernel.gen.ir import (
     walk,
 )
 
-WIDTH = 110
+WIDTH = 110  # where statements are broken
+LONGEST = 120  # no line is longer, if it can be helped
 OPERATORS = {"and": "&&", "or": "||", "//": "/"}
 PRECEDENCE = {
     "or": 1,
@@ -98,6 +99,28 @@ def comment_block(text: str, indent: str = "") -> list[str]:
         + [f"{indent} * {line}".rstrip() for line in lines[1:-1]]
         + [f"{indent} * {lines[-1]} */"]
     )
+
+
+def fold(text: str) -> str:
+    """Break the lines of C text that are longer than LONGEST: names that were put into it may be long."""
+    return "".join(line + "\n" for long in text.removesuffix("\n").split("\n") for line in _folded(long))
+
+
+def _folded(line: str) -> list[str]:
+    if len(line) <= LONGEST:
+        return [line]
+    indent = re.match(r"\s*", line)[0]
+    if found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line):  # a comment beside code goes above
+        return [*_folded(f"{indent}/* {found[3]} */"), *_folded(indent + found[2])]
+    if re.match(r"\s*(/\*|\*) ", line):
+        indent = indent if line[len(indent)] == "*" else indent + " "
+        at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
+        return [line[:at], *_folded(f"{indent}* {line[at + 1 :]}")] if at > 0 else [line]
+    breaks = [m.start() for m in re.finditer(r"(?<=,) | (?=&& |\|\| |\? |: )", line[: LONGEST - 1])]
+    if not breaks or breaks[-1] <= len(indent) + 8:
+        return [line]
+    splice = " \\" if line.startswith("#") else ""
+    return [line[: breaks[-1]] + splice, *_folded(f"{indent}        {line[breaks[-1] + 1 :]}")]
 
 
 @dataclass
@@ -242,7 +265,7 @@ class Printer:
             )
             head = (
                 f"{indent}for (int32_t {v} = {self.expression(node.start)}; "
-                f"{v} {'<' if up else '>'} {self.operand(node.stop, PRECEDENCE['<'] + 1)}; {move}) {{"
+                f"{v} {'<' if up else '>'} {self.operand(node.stop, UNARY)}; {move}) {{"
             )
             ask = [f"{indent}{self.macro}_UNROLL"] if node.unroll else []
             self.unrolls |= node.unroll
@@ -252,6 +275,7 @@ class Printer:
                 *self.wrap(f"{indent}if ({self.expression(node.condition)}) {{"),
                 *self.block(node.body, depth + 1),
             ]
+            chain = False
             while node.orelse:
                 only = node.orelse[0]
                 if len(node.orelse) == 1 and isinstance(only, If) and not only.above and not only.beside:
@@ -259,10 +283,12 @@ class Printer:
                         *self.wrap(f"{indent}}} else if ({self.expression(only.condition)}) {{"),
                         *self.block(only.body, depth + 1),
                     ]
-                    node = only
+                    node, chain = only, True
                 else:
                     lines += [f"{indent}}} else {{", *self.block(node.orelse, depth + 1)]
                     break
+            if chain and not node.orelse:
+                lines += [f"{indent}}} else {{", f"{indent}    /* nothing */"]
             return [*lines, f"{indent}}}"]
         raise TypeError(type(node).__name__)
 
@@ -325,7 +351,7 @@ class Printer:
         if isinstance(node, ToReal):
             return f"({self.real}){self.operand(node.operand, UNARY + 1)}"
         if isinstance(node, Choice):
-            return f"{self.operand(node.condition, ATOM)} ? {self.operand(node.yes, 5)} : {self.operand(node.no, 5)}"
+            return f"{self.operand(node.condition, ATOM)} ? {self.operand(node.yes, UNARY)} : {self.operand(node.no, UNARY)}"
         if isinstance(node, Binary):
             return self.binary(node)
         if isinstance(node, Call):
@@ -342,10 +368,10 @@ class Printer:
 
     def binary(self, node: Binary) -> str:
         level = PRECEDENCE[node.op]
-        # brackets where C's rules would do, but a reader would have to know them; a chain of one operator needs none
-        least = 5 if level < 5 else level
-        left = self.operand(node.left, level if isinstance(node.left, Binary) and node.left.op == node.op else least)
-        right = self.operand(node.right, max(level + 1, least))
+        # brackets wherever a reader would have to know C's precedence; a chain of one level's operators needs none
+        chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in (3, 4)
+        left = self.operand(node.left, level if chained else UNARY)
+        right = self.operand(node.right, UNARY)
         return f"{left} {OPERATORS.get(node.op, node.op)} {right}"
 
     def call(self, node: Call) -> str:

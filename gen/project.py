@@ -22,7 +22,7 @@ from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
 from pykernel.gen.ir import DialectError, Field, Functions, walk
 from pykernel.gen.packages import package_files
-from pykernel.gen.print_c import Printer, comment, comment_block, number
+from pykernel.gen.print_c import Printer, comment, comment_block, fold, number
 from pykernel.gen.read import member_comments
 from pykernel.gen.specialise import Specialised, specialise
 from pykernel.gen.write import write_files
@@ -390,4 +390,5 @@ def _environment() -> jinja2.Environment:
 
 
 def _render(template: str, context: Mapping[str, Any]) -> str:
-    return _environment().get_template(template).render(**context)
+    text = _environment().get_template(template).render(**context)
+    return fold(text) if template.endswith((".c", ".h")) else text

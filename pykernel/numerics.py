@@ -35,7 +35,8 @@ def exp_negative(x: Real) -> Real:
     if not (x >= EXP_LOWEST):
         return real(0)
     # x = k ln 2 + r with |r| <= ln(2)/2; subtracting in two parts keeps r's last bits
-    k = truncate(x * LOG2_E - real(0.5))
+    exponent = x * LOG2_E - real(0.5)
+    k = truncate(exponent)
     high = x - real(k) * LN2_HIGH
     low = real(k) * LN2_LOW
     r = high - low

@@ -3,6 +3,6 @@ static float pk_absolute(float x)
 {
     union { float value; uint32_t bits; } both;
     both.value = x;
-    both.bits &= UINT32_C(0x7FFFFFFF);
+    both.bits &= 0x7FFFFFFFu;
     return both.value;
 }

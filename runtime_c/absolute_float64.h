@@ -3,6 +3,6 @@ static double pk_absolute(double x)
 {
     union { double value; uint64_t bits; } both;
     both.value = x;
-    both.bits &= UINT64_C(0x7FFFFFFFFFFFFFFF);
+    both.bits &= 0x7FFFFFFFFFFFFFFFu;
     return both.value;
 }

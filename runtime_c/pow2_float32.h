@@ -2,6 +2,7 @@
 static float pk_pow2(int32_t k)
 {
     union { float value; uint32_t bits; } both;
-    both.bits = (uint32_t)(k + 127) << 23;
+    const int32_t biased = k + 127;
+    both.bits = (uint32_t)biased << 23;
     return both.value;
 }

@@ -2,6 +2,7 @@
 static double pk_pow2(int32_t k)
 {
     union { double value; uint64_t bits; } both;
-    both.bits = (uint64_t)(uint32_t)(k + 1023) << 52;
+    const int32_t biased = k + 1023;
+    both.bits = (uint64_t)biased << 52;
     return both.value;
 }

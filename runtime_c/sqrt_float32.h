@@ -25,19 +25,19 @@ static float pk_sqrt(float x)
     uint32_t rest = 0u;
     int32_t exponent;
     both.value = x;
-    if ((both.bits == 0u) || (both.bits >= UINT32_C(0x7F800000))) {
+    if ((both.bits == 0u) || (both.bits >= 0x7F800000u)) {
         return x; /* zero; infinite and negative values do not occur */
     }
-    fraction = both.bits & UINT32_C(0x007FFFFF);
+    fraction = both.bits & 0x007FFFFFu;
     exponent = (int32_t)(both.bits >> 23) - 127;
     if (exponent == -127) {
         exponent = -126;
-        while ((fraction & UINT32_C(0x00800000)) == 0u) {
+        while ((fraction & 0x00800000u) == 0u) {
             fraction <<= 1;
             exponent--;
         }
     } else {
-        fraction |= UINT32_C(0x00800000);
+        fraction |= 0x00800000u;
     }
     if ((exponent & 1) != 0) {
         fraction <<= 1;
@@ -47,7 +47,7 @@ static float pk_sqrt(float x)
     for (int32_t i = 0; i < 25; i++) {
         const uint32_t trial = (root << 2) | 1u;
         rest = (rest << 2) | ((fraction >> 23) & 3u);
-        fraction = (fraction << 2) & UINT32_C(0x01FFFFFF);
+        fraction = (fraction << 2) & 0x01FFFFFFu;
         root <<= 1;
         if (rest >= trial) {
             rest -= trial;
@@ -56,7 +56,8 @@ static float pk_sqrt(float x)
     }
     /* never half way: a root of so few digits would be exact */
     root = (root >> 1) + (root & 1u);
-    both.bits = ((uint32_t)((exponent / 2) + 126) << 23) + root;
+    exponent = (exponent / 2) + 126;
+    both.bits = ((uint32_t)exponent << 23) + root;
     return both.value;
 #endif
 }

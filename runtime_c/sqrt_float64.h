@@ -25,19 +25,19 @@ static double pk_sqrt(double x)
     uint64_t rest = 0u;
     int32_t exponent;
     both.value = x;
-    if ((both.bits == 0u) || (both.bits >= UINT64_C(0x7FF0000000000000))) {
+    if ((both.bits == 0u) || (both.bits >= 0x7FF0000000000000u)) {
         return x; /* zero; infinite and negative values do not occur */
     }
-    fraction = both.bits & UINT64_C(0x000FFFFFFFFFFFFF);
+    fraction = both.bits & 0x000FFFFFFFFFFFFFu;
     exponent = (int32_t)(both.bits >> 52) - 1023;
     if (exponent == -1023) {
         exponent = -1022;
-        while ((fraction & UINT64_C(0x0010000000000000)) == 0u) {
+        while ((fraction & 0x0010000000000000u) == 0u) {
             fraction <<= 1;
             exponent--;
         }
     } else {
-        fraction |= UINT64_C(0x0010000000000000);
+        fraction |= 0x0010000000000000u;
     }
     if ((exponent & 1) != 0) {
         fraction <<= 1;
@@ -47,7 +47,7 @@ static double pk_sqrt(double x)
     for (int32_t i = 0; i < 54; i++) {
         const uint64_t trial = (root << 2) | 1u;
         rest = (rest << 2) | ((fraction >> 52) & 3u);
-        fraction = (fraction << 2) & UINT64_C(0x003FFFFFFFFFFFFF);
+        fraction = (fraction << 2) & 0x003FFFFFFFFFFFFFu;
         root <<= 1;
         if (rest >= trial) {
             rest -= trial;
@@ -56,7 +56,8 @@ static double pk_sqrt(double x)
     }
     /* never half way: a root of so few digits would be exact */
     root = (root >> 1) + (root & 1u);
-    both.bits = ((uint64_t)(uint32_t)((exponent / 2) + 1022) << 52) + root;
+    exponent = (exponent / 2) + 1022;
+    both.bits = ((uint64_t)exponent << 52) + root;
     return both.value;
 #endif
 }

@@ -83,5 +83,5 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
     {{ rehearse_call }};
     const uint32_t found = {{ name }}_hash(s);
     {{ name }}_reset(s);
-    return (found == UINT32_C(0x{{ "%08X" % selftest_hash }})) ? {{ macro }}_DONE : {{ macro }}_BROKEN_BUILD;
+    return (found == 0x{{ "%08X" % selftest_hash }}u) ? {{ macro }}_DONE : {{ macro }}_BROKEN_BUILD;
 }

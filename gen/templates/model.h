@@ -22,11 +22,11 @@ extern "C" {
 {% for extent, value in capacities.items() -%}
 #define {{ macro }}_{{ extent }} {{ value }} /* {{ capacity_docs[extent] }} */
 {% endfor %}
-#define {{ macro }}_STATE_BYTES {{ state_bytes }} /* the model itself: the leading bytes of {{ name }}_t */
-#define {{ macro }}_RAM_BYTES {{ ram_bytes }} /* sizeof({{ name }}_t): the model and its working memory */
-#define {{ macro }}_CONST_BYTES {{ const_bytes }} /* tables and learned values in flash, besides the code */
-#define {{ macro }}_SNAPSHOT_BYTES {{ snapshot_bytes }} /* a saved state */
-#define {{ macro }}_CONFIG_HASH UINT32_C(0x{{ "%08X" % config_hash }}) /* changes with the spec and with the algorithms */
+#define {{ macro }}_STATE_BYTES {{ state_bytes }}u /* the model itself: the leading bytes of {{ name }}_t */
+#define {{ macro }}_RAM_BYTES {{ ram_bytes }}u /* sizeof({{ name }}_t): the model and its working memory */
+#define {{ macro }}_CONST_BYTES {{ const_bytes }}u /* tables and learned values in flash, besides the code */
+#define {{ macro }}_SNAPSHOT_BYTES {{ snapshot_bytes }}u /* a saved state */
+#define {{ macro }}_CONFIG_HASH 0x{{ "%08X" % config_hash }}u /* changes with the spec and with the algorithms */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
 
 /* {{ status_doc }} */

@@ -17,12 +17,12 @@
 
 {{ guard_code }}
 
-#define {{ macro }}_SNAPSHOT_MAGIC UINT32_C(0x{{ "%08X" % snapshot.magic }})
-#define {{ macro }}_SNAPSHOT_VERSION UINT32_C({{ snapshot.version }})
+#define {{ macro }}_SNAPSHOT_MAGIC 0x{{ "%08X" % snapshot.magic }}u
+#define {{ macro }}_SNAPSHOT_VERSION {{ snapshot.version }}u
 #define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model */
 #define {{ macro }}_SNAPSHOT_END ({{ macro }}_SNAPSHOT_HEADER + {{ macro }}_STATE_BYTES) /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
-#define {{ macro }}_CRC_OF_ALL UINT32_C(0x2144DF1C) /* CRC-32 of any bytes and their own CRC-32, little-endian */
+#define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
 {%- for p in snapshot.parameters %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}
 {%- endfor %}
@@ -157,7 +157,7 @@ static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, int32_t
     }
     if ((status[0] == {{ macro }}_DONE) && (status[1] == {{ macro }}_DONE)) {
         /* numbers wrap around: the newer is ahead by less than half of them */
-        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < UINT32_C(0x7FFFFFFF)) ? 1 : 0;
+        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu) ? 1 : 0;
     }
     if (status[0] == {{ macro }}_DONE) {
         return 0;
@@ -200,6 +200,7 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
     uint32_t sequence = 0u;
     uint32_t found = 0u;
     uint32_t crc = 0u;
+    int32_t slot = 0;
     if (!{{ name }}_sound(s)) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
@@ -209,8 +210,8 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
     }
     if (newest >= 0) {
         sequence = sequences[newest] + 1u;
+        slot = 1 - newest;
     }
-    const int32_t slot = (newest == 0) ? 1 : 0;
     for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
         uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
         const uint32_t count = {{ name }}_chunk(offset);

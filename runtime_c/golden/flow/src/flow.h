@@ -21,11 +21,11 @@ extern "C" {
 #define FLOW_DIM 3 /* inputs */
 #define FLOW_N_MAX 16 /* the budget: most expansion vectors */
 
-#define FLOW_STATE_BYTES 1296 /* the model itself: the leading bytes of flow_t */
-#define FLOW_RAM_BYTES 1564 /* sizeof(flow_t): the model and its working memory */
-#define FLOW_CONST_BYTES 0 /* tables and learned values in flash, besides the code */
-#define FLOW_SNAPSHOT_BYTES 1320 /* a saved state */
-#define FLOW_CONFIG_HASH UINT32_C(0xBE910FBB) /* changes with the spec and with the algorithms */
+#define FLOW_STATE_BYTES 1296u /* the model itself: the leading bytes of flow_t */
+#define FLOW_RAM_BYTES 1564u /* sizeof(flow_t): the model and its working memory */
+#define FLOW_CONST_BYTES 0u /* tables and learned values in flash, besides the code */
+#define FLOW_SNAPSHOT_BYTES 1320u /* a saved state */
+#define FLOW_CONFIG_HASH 0x67486746u /* changes with the spec and with the algorithms */
 #define FLOW_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -40,7 +40,8 @@ extern "C" {
 #define FLOW_REFRESH_DUE 8 /* the inverse Gram matrix has drifted; a refresh restores it */
 #define FLOW_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
 #define FLOW_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
-#define FLOW_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
+/* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
+#define FLOW_REFUSED_MULTIPLIER (-3)
 #define FLOW_BROKEN_BUILD (-100) /* the self-test found other bits than the host's */
 #define FLOW_SNAPSHOT_MISSING (-101) /* there is no snapshot */
 #define FLOW_SNAPSHOT_FOREIGN (-102) /* the snapshot is another model's, or of another version of this one */
@@ -105,7 +106,8 @@ uint32_t flow_hash(const flow_t *s);
  * Learns 2 FLOW_N_MAX + 32 made-up samples in the given memory and leaves the model reset: call it before flow_init. */
 int32_t flow_selftest(flow_t *s);
 
-/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot are
+/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot
+ * are
  * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the two
  * slots must not be erased together.  0 is success, anything else an error.  A slot never written may read as
  * anything. */

@@ -39,12 +39,12 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#define FLOW_SNAPSHOT_MAGIC UINT32_C(0x4E534B50)
-#define FLOW_SNAPSHOT_VERSION UINT32_C(1)
+#define FLOW_SNAPSHOT_MAGIC 0x4E534B50u
+#define FLOW_SNAPSHOT_VERSION 1u
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define FLOW_SNAPSHOT_END (FLOW_SNAPSHOT_HEADER + FLOW_STATE_BYTES) /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
-#define FLOW_CRC_OF_ALL UINT32_C(0x2144DF1C) /* CRC-32 of any bytes and their own CRC-32, little-endian */
+#define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
 #define FLOW_INPUT_LIMIT 10.0f /* largest |x_j| that is taken */
 #define FLOW_ALPHA_FLOOR 7.888609e-31f
@@ -57,21 +57,21 @@ static float flow_absolute(float x)
 {
     union { float value; uint32_t bits; } both;
     both.value = x;
-    both.bits &= UINT32_C(0x7FFFFFFF);
+    both.bits &= 0x7FFFFFFFu;
     return both.value;
 }
 
 /* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
 static uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
-    crc ^= UINT32_C(0xFFFFFFFF);
+    uint32_t rest = crc ^ 0xFFFFFFFFu;
     for (uint32_t i = 0u; i < count; i++) {
-        crc ^= bytes[i];
+        rest ^= bytes[i];
         for (int32_t bit = 0; bit < 8; bit++) {
-            crc = (crc >> 1) ^ (UINT32_C(0xEDB88320) & (uint32_t)(0u - (crc & 1u)));
+            rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
         }
     }
-    return crc ^ UINT32_C(0xFFFFFFFF);
+    return rest ^ 0xFFFFFFFFu;
 }
 
 /* A multiplier as it is stored. */
@@ -110,7 +110,8 @@ static bool flow_valid_vectors(const flow_t *s)
 
 /* No element of m leads to an infinity or to a division by zero.  O(N^2).
  *
- * Whether m is the factor of these vectors would take O(N^3): predictions do not depend on it, and a refresh makes it. */
+ * Whether m is the factor of these vectors would take O(N^3): predictions do not depend on it, and a refresh makes it.
+ * */
 static bool flow_valid_factor(const flow_t *s)
 {
     const int32_t n = s->n;
@@ -182,7 +183,8 @@ static uint32_t flow_header(uint32_t i, uint32_t sequence)
 }
 
 /* Bytes offset to offset + count of a snapshot; crc is that of the bytes before, and goes on. */
-static void flow_compose(const flow_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes, uint32_t count)
+static void flow_compose(const flow_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes,
+        uint32_t count)
 {
     const uint8_t *state = (const uint8_t *)s;
     for (uint32_t i = 0u; i < count; i++) {
@@ -280,7 +282,7 @@ static int32_t flow_newest(flow_read_fn read, void *context, int32_t status[2], 
     }
     if ((status[0] == FLOW_DONE) && (status[1] == FLOW_DONE)) {
         /* numbers wrap around: the newer is ahead by less than half of them */
-        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < UINT32_C(0x7FFFFFFF)) ? 1 : 0;
+        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu) ? 1 : 0;
     }
     if (status[0] == FLOW_DONE) {
         return 0;
@@ -323,6 +325,7 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
     uint32_t sequence = 0u;
     uint32_t found = 0u;
     uint32_t crc = 0u;
+    int32_t slot = 0;
     if (!flow_sound(s)) {
         return FLOW_SNAPSHOT_INVALID;
     }
@@ -332,8 +335,8 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
     }
     if (newest >= 0) {
         sequence = sequences[newest] + 1u;
+        slot = 1 - newest;
     }
-    const int32_t slot = (newest == 0) ? 1 : 0;
     for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
         uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
         const uint32_t count = flow_chunk(offset);

@@ -18,11 +18,11 @@ extern "C" {
 #define LEVEL_DIM 2 /* inputs */
 #define LEVEL_N_MAX 24 /* the budget: most expansion vectors */
 
-#define LEVEL_STATE_BYTES 296 /* the model itself: the leading bytes of level_t */
-#define LEVEL_RAM_BYTES 688 /* sizeof(level_t): the model and its working memory */
-#define LEVEL_CONST_BYTES 0 /* tables and learned values in flash, besides the code */
-#define LEVEL_SNAPSHOT_BYTES 320 /* a saved state */
-#define LEVEL_CONFIG_HASH UINT32_C(0xF23F9754) /* changes with the spec and with the algorithms */
+#define LEVEL_STATE_BYTES 296u /* the model itself: the leading bytes of level_t */
+#define LEVEL_RAM_BYTES 688u /* sizeof(level_t): the model and its working memory */
+#define LEVEL_CONST_BYTES 0u /* tables and learned values in flash, besides the code */
+#define LEVEL_SNAPSHOT_BYTES 320u /* a saved state */
+#define LEVEL_CONFIG_HASH 0xEA3DE77Eu /* changes with the spec and with the algorithms */
 #define LEVEL_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -37,7 +37,8 @@ extern "C" {
 #define LEVEL_REFRESH_DUE 8 /* the inverse Gram matrix has drifted; a refresh restores it */
 #define LEVEL_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
 #define LEVEL_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
-#define LEVEL_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
+/* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
+#define LEVEL_REFUSED_MULTIPLIER (-3)
 #define LEVEL_BROKEN_BUILD (-100) /* the self-test found other bits than the host's */
 #define LEVEL_SNAPSHOT_MISSING (-101) /* there is no snapshot */
 #define LEVEL_SNAPSHOT_FOREIGN (-102) /* the snapshot is another model's, or of another version of this one */
@@ -56,7 +57,8 @@ typedef struct {
     float distance[LEVEL_N_MAX]; /* squared distances from the sample to the expansion vectors */
     float k[LEVEL_N_MAX]; /* kernel values between the sample and the expansion vectors */
     float beta[LEVEL_N_MAX]; /* the multipliers after this update, until it is certain */
-    float neighbour[LEVEL_N_MAX]; /* squared distance of each vector to its nearest one; if not positive, a bound: at least |.| */
+    /* squared distance of each vector to its nearest one; if not positive, a bound: at least |.| */
+    float neighbour[LEVEL_N_MAX];
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     int32_t nearest; /* position of the nearest expansion vector */
 } level_t;
@@ -85,10 +87,12 @@ int32_t level_freeze(level_t *s, int32_t frozen);
 uint32_t level_hash(const level_t *s);
 
 /* Whether this build, on this processor, computes the promised bits: LEVEL_DONE, or LEVEL_BROKEN_BUILD.
- * Learns 2 LEVEL_N_MAX + 32 made-up samples in the given memory and leaves the model reset: call it before level_init. */
+ * Learns 2 LEVEL_N_MAX + 32 made-up samples in the given memory and leaves the model reset: call it before level_init.
+ * */
 int32_t level_selftest(level_t *s);
 
-/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot are
+/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot
+ * are
  * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the two
  * slots must not be erased together.  0 is success, anything else an error.  A slot never written may read as
  * anything. */

@@ -18,11 +18,11 @@ extern "C" {
 #define PRESSURE_DIM 1 /* inputs */
 #define PRESSURE_N_MAX 6 /* the budget: most expansion vectors */
 
-#define PRESSURE_STATE_BYTES 104 /* the model itself: the leading bytes of pressure_t */
-#define PRESSURE_RAM_BYTES 120 /* sizeof(pressure_t): the model and its working memory */
-#define PRESSURE_CONST_BYTES 104 /* tables and learned values in flash, besides the code */
-#define PRESSURE_SNAPSHOT_BYTES 128 /* a saved state */
-#define PRESSURE_CONFIG_HASH UINT32_C(0xAFA7E215) /* changes with the spec and with the algorithms */
+#define PRESSURE_STATE_BYTES 104u /* the model itself: the leading bytes of pressure_t */
+#define PRESSURE_RAM_BYTES 120u /* sizeof(pressure_t): the model and its working memory */
+#define PRESSURE_CONST_BYTES 104u /* tables and learned values in flash, besides the code */
+#define PRESSURE_SNAPSHOT_BYTES 128u /* a saved state */
+#define PRESSURE_CONFIG_HASH 0x5401D503u /* changes with the spec and with the algorithms */
 #define PRESSURE_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -37,12 +37,14 @@ extern "C" {
 #define PRESSURE_REFRESH_DUE 8 /* the inverse Gram matrix has drifted; a refresh restores it */
 #define PRESSURE_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
 #define PRESSURE_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
-#define PRESSURE_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
+/* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
+#define PRESSURE_REFUSED_MULTIPLIER (-3)
 #define PRESSURE_BROKEN_BUILD (-100) /* the self-test found other bits than the host's */
 #define PRESSURE_SNAPSHOT_MISSING (-101) /* there is no snapshot */
 #define PRESSURE_SNAPSHOT_FOREIGN (-102) /* the snapshot is another model's, or of another version of this one */
 #define PRESSURE_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written to its end */
-#define PRESSURE_SNAPSHOT_INVALID (-104) /* a number is not one that learning leads to; after a load the model is reset */
+/* a number is not one that learning leads to; after a load the model is reset */
+#define PRESSURE_SNAPSHOT_INVALID (-104)
 #define PRESSURE_STORAGE_FAILED (-105) /* a callback reported an error, or what was read back is not what was written */
 
 /* One model.  Slots beyond those in use are zero, so that the bytes are a function of what was learned. */
@@ -82,20 +84,25 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 uint32_t pressure_hash(const pressure_t *s);
 
 /* Whether this build, on this processor, computes the promised bits: PRESSURE_DONE, or PRESSURE_BROKEN_BUILD.
- * Learns 2 PRESSURE_N_MAX + 32 made-up samples in the given memory and leaves the model reset: call it before pressure_init. */
+ * Learns 2 PRESSURE_N_MAX + 32 made-up samples in the given memory and leaves the model reset: call it before
+ * pressure_init. */
 int32_t pressure_selftest(pressure_t *s);
 
-/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot are
+/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot
+ * are
  * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the two
  * slots must not be erased together.  0 is success, anything else an error.  A slot never written may read as
  * anything. */
-typedef int32_t (*pressure_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
+typedef int32_t (*pressure_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes,
+        uint32_t count);
 typedef int32_t (*pressure_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
 
-/* Write a snapshot of the model to the buffer: PRESSURE_DONE, or PRESSURE_SNAPSHOT_INVALID with the buffer unchanged. */
+/* Write a snapshot of the model to the buffer: PRESSURE_DONE, or PRESSURE_SNAPSHOT_INVALID with the buffer unchanged.
+ * */
 int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTES]);
 
-/* Go on from a snapshot, whoever wrote it: every count and number is checked.  PRESSURE_DONE; PRESSURE_SNAPSHOT_MISSING,
+/* Go on from a snapshot, whoever wrote it: every count and number is checked.  PRESSURE_DONE;
+ * PRESSURE_SNAPSHOT_MISSING,
  * _FOREIGN or _BROKEN with the model unchanged; PRESSURE_SNAPSHOT_INVALID with the model reset. */
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES]);
 
@@ -104,7 +111,8 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
  * PRESSURE_STORAGE_FAILED, where the older state is still there.  Reads three slots, writes one. */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
-/* Go on from the newest snapshot that is whole and valid.  PRESSURE_DONE; PRESSURE_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or
+/* Go on from the newest snapshot that is whole and valid.  PRESSURE_DONE; PRESSURE_SNAPSHOT_MISSING, _FOREIGN, _BROKEN
+ * or
  * PRESSURE_STORAGE_FAILED if no slot holds one that is whole; the model is then unchanged, or reset if the storage
  * failed half-way; PRESSURE_SNAPSHOT_INVALID with the model reset.  Reads up to four slots. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);

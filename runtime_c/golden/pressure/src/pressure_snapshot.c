@@ -39,12 +39,12 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#define PRESSURE_SNAPSHOT_MAGIC UINT32_C(0x4E534B50)
-#define PRESSURE_SNAPSHOT_VERSION UINT32_C(1)
+#define PRESSURE_SNAPSHOT_MAGIC 0x4E534B50u
+#define PRESSURE_SNAPSHOT_VERSION 1u
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define PRESSURE_SNAPSHOT_END (PRESSURE_SNAPSHOT_HEADER + PRESSURE_STATE_BYTES) /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
-#define PRESSURE_CRC_OF_ALL UINT32_C(0x2144DF1C) /* CRC-32 of any bytes and their own CRC-32, little-endian */
+#define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_INPUT_LIMIT 1000000.0 /* largest |x_j| that is taken */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
@@ -54,21 +54,21 @@ static double pressure_absolute(double x)
 {
     union { double value; uint64_t bits; } both;
     both.value = x;
-    both.bits &= UINT64_C(0x7FFFFFFFFFFFFFFF);
+    both.bits &= 0x7FFFFFFFFFFFFFFFu;
     return both.value;
 }
 
 /* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
 static uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
-    crc ^= UINT32_C(0xFFFFFFFF);
+    uint32_t rest = crc ^ 0xFFFFFFFFu;
     for (uint32_t i = 0u; i < count; i++) {
-        crc ^= bytes[i];
+        rest ^= bytes[i];
         for (int32_t bit = 0; bit < 8; bit++) {
-            crc = (crc >> 1) ^ (UINT32_C(0xEDB88320) & (uint32_t)(0u - (crc & 1u)));
+            rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
         }
     }
-    return crc ^ UINT32_C(0xFFFFFFFF);
+    return rest ^ 0xFFFFFFFFu;
 }
 
 /* A multiplier as it is stored. */
@@ -147,7 +147,8 @@ static uint32_t pressure_header(uint32_t i, uint32_t sequence)
 }
 
 /* Bytes offset to offset + count of a snapshot; crc is that of the bytes before, and goes on. */
-static void pressure_compose(const pressure_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes, uint32_t count)
+static void pressure_compose(const pressure_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes,
+        uint32_t count)
 {
     const uint8_t *state = (const uint8_t *)s;
     for (uint32_t i = 0u; i < count; i++) {
@@ -184,7 +185,8 @@ static int32_t pressure_recognise(const uint8_t *bytes)
     if (pressure_number(&bytes[0]) != PRESSURE_SNAPSHOT_MAGIC) {
         return PRESSURE_SNAPSHOT_MISSING;
     }
-    if ((pressure_number(&bytes[4]) != PRESSURE_SNAPSHOT_VERSION) || (pressure_number(&bytes[8]) != PRESSURE_CONFIG_HASH)) {
+    if ((pressure_number(&bytes[4]) != PRESSURE_SNAPSHOT_VERSION)
+            || (pressure_number(&bytes[8]) != PRESSURE_CONFIG_HASH)) {
         return PRESSURE_SNAPSHOT_FOREIGN;
     }
     return (pressure_number(&bytes[16]) == PRESSURE_STATE_BYTES) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_BROKEN;
@@ -245,7 +247,7 @@ static int32_t pressure_newest(pressure_read_fn read, void *context, int32_t sta
     }
     if ((status[0] == PRESSURE_DONE) && (status[1] == PRESSURE_DONE)) {
         /* numbers wrap around: the newer is ahead by less than half of them */
-        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < UINT32_C(0x7FFFFFFF)) ? 1 : 0;
+        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu) ? 1 : 0;
     }
     if (status[0] == PRESSURE_DONE) {
         return 0;
@@ -288,6 +290,7 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
     uint32_t sequence = 0u;
     uint32_t found = 0u;
     uint32_t crc = 0u;
+    int32_t slot = 0;
     if (!pressure_sound(s)) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
@@ -297,8 +300,8 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
     }
     if (newest >= 0) {
         sequence = sequences[newest] + 1u;
+        slot = 1 - newest;
     }
-    const int32_t slot = (newest == 0) ? 1 : 0;
     for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
         uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
         const uint32_t count = pressure_chunk(offset);
