@@ -254,11 +254,11 @@ class Replay:
         last = part.stop - 1
         if rows.call[last]:
             self._call(rows.call[last])
-        self._compare(rows, part, STATUS, rows.status[part] != statuses, rows.status[part], statuses)
         expected = rows.prediction[part]
         bits = f"<u{expected.dtype.itemsize}"
         unequal = (expected.view(bits) != predictions.view(bits)) & ~(np.isnan(expected) & np.isnan(predictions))
         self._compare(rows, part, PREDICTION, unequal, expected, predictions)
+        self._compare(rows, part, STATUS, rows.status[part] != statuses, rows.status[part], statuses)
         if rows.has[STATE_HASH][last]:
             found = np.array([self.hash], np.uint32)
             at = slice(last, last + 1)
