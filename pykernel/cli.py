@@ -582,7 +582,7 @@ def check(
     targets, built with -O2: *flash* is all that is linked, with the library for floating point; *RAM* is the model;
     *stack* is the most that was used, and *bound* the most that GCC's figures allow, where they tell. Then instructions
     of one call over the stream, and in the *worst* case that a search for expensive samples and states found; *ratio*
-    is worst to median.
+    is the largest of these to the median.
 
     **Exit codes**: 0 equal, 1 not equal, 2 bad input (or no compiler, or a model too large for a target's part).
     """
@@ -651,8 +651,9 @@ def _print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
         )
         for call in ("predict", "update"):
             if call in row:
-                figures = [f"{row[call][key]:,.0f}" for key in ("min", "mean", "median", "max", "worst")]
-                calls.add_row(row["target"], call, *figures, f"{row[call]['worst_by_median']:.2f}")
+                figures = [row[call][key] for key in ("min", "mean", "median", "max", "worst")]
+                shown = ["-" if figure is None else f"{figure:,.0f}" for figure in figures]
+                calls.add_row(row["target"], call, *shown, f"{row[call]['ratio']:.2f}")
     _print(f"{rows[0]['samples']:,} samples on emulated CPUs: the memory byte for byte that of the simulation?", table)
     if calls.row_count:
         _print("instructions of one call", calls)

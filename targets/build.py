@@ -39,7 +39,7 @@ def toolchain(target: Target, name: Toolchain) -> Compiler:
         if target.zig is None:
             raise UserError(f"zig has no {target.name}; use --toolchain gcc")
         if not has_module("ziglang"):
-            raise MissingExtra("--toolchain zig", "emulate")
+            raise MissingExtra(f"building for {target.name} with zig", "emulate")
         command: tuple[str, ...] = (sys.executable, "-m", "ziglang", "cc")
         missing = "the ziglang wheel does not run; install it again: pip install --force-reinstall ziglang"
     else:

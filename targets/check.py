@@ -117,7 +117,7 @@ def _has_emulator(target: Target, name: Emulator) -> bool:
 def _need_emulator(target: Target, name: Emulator) -> None:
     if not _has_emulator(target, name):
         if name == "unicorn":
-            raise MissingExtra("--emulator unicorn", "emulate")
+            raise MissingExtra(f"emulating {target.name}", "emulate")
         section: Any = getattr(target, name)
         other = ", or use --emulator unicorn" if target.unicorn else ""
         raise UserError(
@@ -164,13 +164,13 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
     row = reference.verdict(model)
     for name, costs in model.costs.items():
         if costs:
-            worst = worst_call(model, name, reference.x, reference.y, seed, tries) if tries else model.hardest[name]
-            row[name] = instruction_figures(costs, worst.instructions)
+            worst = worst_call(model, name, reference.x, reference.y, seed, tries).instructions if tries else None
+            row[name] = instruction_figures(costs, worst)
     return row | {"stack_bytes": model.machine.stack_used()}
 
 
-def instruction_figures(costs: Sequence[int], worst: int) -> dict[str, float]:
-    """Instructions per call over a stream, and the most that a search found."""
+def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[str, float | None]:
+    """Instructions per call over a stream, and the most that a search found; ratio: of the largest to the median."""
     median = float(np.median(costs))
     return {
         "min": min(costs),
@@ -178,5 +178,5 @@ def instruction_figures(costs: Sequence[int], worst: int) -> dict[str, float]:
         "median": median,
         "max": max(costs),
         "worst": worst,
-        "worst_by_median": round(worst / median, 2),
+        "ratio": round((worst or max(costs)) / median, 3),
     }

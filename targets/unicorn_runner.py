@@ -30,7 +30,7 @@ class Machine:
 
     def __init__(self, image: Image) -> None:
         if not has_module("unicorn"):
-            raise MissingExtra("--emulator unicorn", "emulate")
+            raise MissingExtra(f"emulating {image.target.name}", "emulate")
         import unicorn
 
         self.image = image
