@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.usefixtures("compiled")
 
 TECHNIQUES = ("nt", "fklms", "mklms")
 PRECISIONS = ("float32", "float64")
+PAGE = Path(__file__).parents[1] / "docs" / "snapshots.md"
 DONE = 0
 MISSING, FOREIGN, BROKEN, INVALID, STORAGE = (value for value, _ in SNAPSHOT_STATUSES.values())
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
@@ -805,6 +807,33 @@ def test_sizes_are_in_the_header_and_the_stack_stays_small(tmp_path):
         frames = {line.split(":")[-1].split("\t")[0]: int(line.split("\t")[1]) for line in usage.splitlines()}
         assert {"flow_store", "flow_restore", "flow_load", "flow_save"} <= set(frames)
         assert max(frames.values()) <= 256, frames
+
+
+# ---------------------------------------------------------------------------------------------- what the docs show
+
+
+def documented(language):
+    return re.search(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[1]
+
+
+@pytest.mark.parametrize("c", find_compilers(), ids=str)
+def test_the_documented_firmware_compiles(c, tmp_path):
+    generate(spec_of(), tmp_path)
+    code = documented("c")
+    for function in ("start", "keep"):  # as a header of the firmware's would declare them
+        code = re.sub(rf"^(\w+ {function}\(void\))$", r"\1;\n\1", code, flags=re.MULTILINE)
+    (tmp_path / "firmware.c").write_text(code)
+    compile_c(c, [tmp_path / "firmware.c"], tmp_path / "firmware.o", (f"-I{tmp_path / 'src'}",), ("-c",))
+
+
+def test_the_documented_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = spec_of()
+    (tmp_path / "flow.toml").write_text(spec.to_toml())
+    (tmp_path / "state.bin").write_bytes(snapshot.save(taught(spec)))
+    x, y = mixed_stream(spec, 30, seed=1)
+    exec(compile(documented("python"), "snapshots.md", "exec"), {"x": x, "y": y})
+    assert (tmp_path / "next.bin").read_bytes() != (tmp_path / "state.bin").read_bytes()
 
 
 # ------------------------------------------------------------------------------------------------------ the command
