@@ -36,7 +36,7 @@ def valid_vectors(s: Expansion, c: OnlineConfig) -> Bool:
 def valid_factor(s: Expansion) -> Bool:
     """No element of m leads to an infinity or to a division by zero.  O(N^2).
 
-    Whether m is the factor of these vectors would take O(N^3): predictions do not depend on it, and a refresh makes it.
+    Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it.
     """
     n = s.n[0]
     if s.probe[0] < 0 or s.probe[0] > n:

@@ -107,7 +107,7 @@ static int32_t {{ name }}_recognise(const uint8_t *bytes)
 static int32_t {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot, uint32_t *sequence)
 {
     uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK] = {0};
+    uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
     for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
         const uint32_t count = {{ name }}_chunk(offset);

@@ -1,8 +1,8 @@
 {# Declarations that model.h includes. -#}
-/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot are
- * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the two
- * slots must not be erased together.  0 is success, anything else an error.  A slot never written may read as
- * anything. */
+/* How a snapshot is written and read: some bytes, at most 64, of one of two slots, 0 or 1.  The parts of a slot are
+ * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the
+ * slots must not be erased together.  0 is success, anything else an error.  A slot that was never written may read
+ * as anything. */
 typedef int32_t (*{{ name }}_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
 typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
 

@@ -106,11 +106,10 @@ uint32_t flow_hash(const flow_t *s);
  * Learns 2 FLOW_N_MAX + 32 made-up samples in the given memory and leaves the model reset: call it before flow_init. */
 int32_t flow_selftest(flow_t *s);
 
-/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot
- * are
- * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the two
- * slots must not be erased together.  0 is success, anything else an error.  A slot never written may read as
- * anything. */
+/* How a snapshot is written and read: some bytes, at most 64, of one of two slots, 0 or 1.  The parts of a slot are
+ * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the
+ * slots must not be erased together.  0 is success, anything else an error.  A slot that was never written may read
+ * as anything. */
 typedef int32_t (*flow_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
 typedef int32_t (*flow_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
 

@@ -110,8 +110,7 @@ static bool flow_valid_vectors(const flow_t *s)
 
 /* No element of m leads to an infinity or to a division by zero.  O(N^2).
  *
- * Whether m is the factor of these vectors would take O(N^3): predictions do not depend on it, and a refresh makes it.
- * */
+ * Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it. */
 static bool flow_valid_factor(const flow_t *s)
 {
     const int32_t n = s->n;
@@ -232,7 +231,7 @@ static int32_t flow_recognise(const uint8_t *bytes)
 static int32_t flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t slot, uint32_t *sequence)
 {
     uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[FLOW_SNAPSHOT_CHUNK] = {0};
+    uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
     for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
         const uint32_t count = flow_chunk(offset);

@@ -91,11 +91,10 @@ uint32_t level_hash(const level_t *s);
  * */
 int32_t level_selftest(level_t *s);
 
-/* How a snapshot is written and read: some bytes of one of two slots (0 or 1), at most 64 at once.  The parts of a slot
- * are
- * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the two
- * slots must not be erased together.  0 is success, anything else an error.  A slot never written may read as
- * anything. */
+/* How a snapshot is written and read: some bytes, at most 64, of one of two slots, 0 or 1.  The parts of a slot are
+ * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the
+ * slots must not be erased together.  0 is success, anything else an error.  A slot that was never written may read
+ * as anything. */
 typedef int32_t (*level_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
 typedef int32_t (*level_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
 

@@ -196,7 +196,7 @@ static int32_t level_recognise(const uint8_t *bytes)
 static int32_t level_scan(level_t *s, level_read_fn read, void *context, int32_t slot, uint32_t *sequence)
 {
     uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[LEVEL_SNAPSHOT_CHUNK] = {0};
+    uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
     for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
         const uint32_t count = level_chunk(offset);

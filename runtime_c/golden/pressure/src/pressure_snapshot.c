@@ -197,7 +197,7 @@ static int32_t pressure_recognise(const uint8_t *bytes)
 static int32_t pressure_scan(pressure_t *s, pressure_read_fn read, void *context, int32_t slot, uint32_t *sequence)
 {
     uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK] = {0};
+    uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
     for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
         const uint32_t count = pressure_chunk(offset);
