@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 TEMPLATES = {
@@ -35,17 +35,17 @@ def package_files(
     sources: Mapping[str, str],
     context: Mapping[str, Any],
     render: Callable[[str, Mapping[str, Any]], str],
-    checked: Mapping[str, Any] | None = None,
+    checks: Sequence[Mapping[str, str]] = (),
 ) -> dict[str, str]:
     """Build files, manifests and examples for the C files among ``sources``.
 
-    checked: results for VALIDITY.md, see gen.record.  Of the spec's text only the model's name gets into them, which is a C identifier; column names do not.
+    checks: results for VALIDITY.md, see gen.record.  Of the spec's text only the model's name gets into them, which is a C identifier; column names do not.
     """
     packaged = {
         "sources": [path for path in sources if path.endswith(".c")],
         "headers": [path for path in sources if path.endswith(".h")],
         "semver": semantic_version(context["version"]),
-        "checked": checked,
+        "checks": checks,
     }
     return {
         path.format(name=context["name"]): render(template, {**context, **packaged})

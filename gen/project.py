@@ -9,7 +9,7 @@ import importlib.resources
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,8 +98,8 @@ def specialised(spec: Spec) -> Specialised:
     return specialise(checked_functions(roots), [k.name for k in roots], choices, spec.real, fields)
 
 
-def build(spec: Spec, memory: Memory | None = None, checked: Mapping[str, Any] | None = None) -> Project:
-    """Everything that ``generate`` writes.  checked: results of a check for VALIDITY.md, see ``gen.record``."""
+def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str, str]] = ()) -> Project:
+    """Everything that ``generate`` writes.  checks: results for VALIDITY.md and the manifest, see ``gen.record``."""
     program, config, precision = spec.program, spec.config, spec.real
     entries = program.entries_for(config)
     code = specialised(spec)
@@ -176,7 +176,7 @@ def build(spec: Spec, memory: Memory | None = None, checked: Mapping[str, Any] |
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
-    files |= package_files(files, context, _render, checked)
+    files |= package_files(files, context, _render, checks)
     figures = {key: context[key] for key in ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")} | {
         "work_bytes": layout.nbytes - state_bytes,
         "config_hash": f"{context['config_hash']:08x}",
@@ -188,6 +188,7 @@ def build(spec: Spec, memory: Memory | None = None, checked: Mapping[str, Any] |
         "generator": f"pykernel {context['version']}",
         "spec": spec.model_dump(mode="json"),
         "figures": figures,
+        **({"checks": list(checks)} if checks else {}),
         "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"

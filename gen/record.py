@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from pykernel.gen.check import Report
 from pykernel.gen.project import build
 from pykernel.gen.write import write_files
 from pykernel.spec import Spec
+
+COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
 
 
 def require_project(folder: str | Path, spec: Spec) -> None:
@@ -29,25 +32,44 @@ def require_project(folder: str | Path, spec: Spec) -> None:
 
 
 def record(folder: str | Path, spec: Spec, report: Report) -> Path:
-    """Write a report's rows to the VALIDITY.md of the spec's project, and its digest to the manifest, both or none.
+    """Add a report's rows to the VALIDITY.md and the manifest of the spec's project: both, or none.
 
-    Raises UserError if the folder holds something else, or a VALIDITY.md that was changed by hand.
+    Earlier rows stay, but for those of the same build and target; generating again drops them.  Raises UserError if the
+    folder holds something else, or a VALIDITY.md that was changed by hand.
     """
     require_project(folder, spec)
-    checked = {"stream_hash": report.figures["stream_hash"], "rows": [_row(row) for row in report.rows]}
-    files = build(spec, checked=checked).files
+    rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
+    for result in report.rows:
+        row = _row(result, report.figures["stream_hash"])
+        rows[row["built"], row["target"]] = row
+    files = build(spec, checks=list(rows.values())).files
     write_files(Path(folder), {path: files[path] for path in ("VALIDITY.md", "manifest.json")})
     return Path(folder) / "VALIDITY.md"
 
 
-def _row(row: dict[str, Any]) -> dict[str, str]:
+def _earlier(folder: Path) -> list[dict[str, str]]:
+    try:
+        rows = json.loads((folder / "manifest.json").read_text(encoding="utf-8")).get("checks", [])
+        return [_cells({key: str(row[key]) for key in COLUMNS}) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{folder / 'manifest.json'}: cannot be read; generate the project again") from None
+
+
+def _row(row: dict[str, Any], stream: str) -> dict[str, str]:
     """One line of the table."""
-    target = " on ".join(str(row[key]) for key in ("target", "emulator") if row.get(key))
-    cells = {
-        "built": f"{row['compiler']} {row['flags']} ({row['version']})",
-        "target": target or f"this machine, {platform.machine()}",
-        "samples": f"{row['samples']:,}",
-        "equal": "yes" if row["equal"] else f"**no**: {row['first_difference']}",
-        "hash": row.get("state_hash", ""),
-    }
-    return {key: text.replace("|", "/").replace("\n", " ") for key, text in cells.items()}
+    target = f"{row['target']} in {row['emulator']}" if "target" in row else f"this machine, {platform.machine()}"
+    return _cells(
+        {
+            "built": f"{row['compiler']} {row['flags']}" + (f" ({row['version']})" if "version" in row else ""),
+            "target": target,
+            "samples": f"{row['samples']:,}",
+            "stream": stream,
+            "equal": "yes" if row["equal"] else f"**no**: {row['first_difference']}",
+            "state": row.get("state_hash", ""),
+        }
+    )
+
+
+def _cells(row: dict[str, str]) -> dict[str, str]:
+    """Text that stays in its cell."""
+    return {key: " ".join(text.replace("|", "/").replace("`", "'").split()) for key, text in row.items()}

@@ -121,8 +121,8 @@ class _Columns:
         status = column(STATUS, np.int32, self._status, "a status, as a number or by its name")
         given = np.array([parts[name][1] for name in self.inputs])
         calls = [self._call(line, text) for line, text in zip(cells.lines, texts.get(CALL, empty), strict=True)]
-        has = {
-            "sample": given.all(axis=0),
+        has: dict[str, np.ndarray] = {
+            "sample": np.asarray(given.all(axis=0)),
             "label": parts[self.label][1],
             STATE_HASH: hashes[1],
             STATUS: status[1],

@@ -65,4 +65,4 @@ def _changed(
             sample = np.where(rng.random(sample.shape) < 0.5, sample, 0)
         if rng.random() < 0.5:
             label = label * rng.choice([-1.0, 0.0, 0.5, 2.0, 1024.0]) if rng.random() < 0.5 else y[rng.integers(len(y))]
-    return sample.astype(x.dtype), x.dtype.type(label)
+        return sample.astype(x.dtype), x.dtype.type(label)

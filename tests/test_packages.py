@@ -590,7 +590,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
     text = Path("flow/VALIDITY.md").read_text()
     assert "Nothing was compiled" not in text and report["sizes"]["stream_hash"] in text and "No silicon" in text
     rows = re.findall(
-        r"^\| (\w+ -O\d) \((.*)\) \| this machine, \w+ \| 500 \| yes \| `(\w{8})` \|$", text, re.MULTILINE
+        r"^\| (\w+ -O\d) \((.*)\) \| this machine, \w+ \| 500 \| yes \| `\w{8}` \| `(\w{8})` \|$", text, re.MULTILINE
     )
     assert [r[0] for r in rows] == [f"{row['compiler']} {row['flags']}" for row in report["check"]] and rows
     assert {r[2] for r in rows} == {report["sizes"]["state_hash"]}
@@ -601,6 +601,19 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
     assert "Nothing was compiled" in Path("flow/VALIDITY.md").read_text()
     assert command("check", "flow.toml", "--samples", "500", "--record", "flow") == 0
     assert Path("flow/VALIDITY.md").read_text() == text
+
+
+def test_checks_on_other_targets_and_streams_add_up(project, capsys):
+    pytest.importorskip("unicorn")
+    assert command("check", "flow.toml", "--samples", "100", "--record", "flow") == 0
+    assert command("check", "flow.toml", "--samples", "60", "--target", "cortex-m0plus", "--record", "flow") == 0
+    first = Path("flow/VALIDITY.md").read_text()
+    assert first.count("| this machine, ") >= 2 and first.count("| cortex-m0plus in unicorn | 60 | yes |") == 1
+    # the same builds again, with another stream, take the place of the earlier ones
+    assert command("check", "flow.toml", "--samples", "120", "--record", "flow") == 0
+    again = Path("flow/VALIDITY.md").read_text()
+    assert again.count("| this machine, ") == first.count("| this machine, ") == again.count("| 120 | yes |")
+    assert "| cortex-m0plus in unicorn | 60 | yes |" in again
 
 
 def test_a_check_is_not_recorded_where_it_says_nothing(project, tmp_path, capsys):
