@@ -48,7 +48,7 @@ def toolchain(target: Target, name: Toolchain) -> Compiler:
         command = (target.gcc.command,)
         other = ", or use --toolchain zig" if target.zig else ""
         missing = f"{target.name}: {target.gcc.command} was not found; install it (Debian: {target.gcc.package}){other}"
-    found = _probe("zig" if name == "zig" else command[0], command)
+    found = _probe("zig" if name == "zig" else command[0], command) if shutil.which(command[0]) else None
     if found is None:
         raise UserError(missing)
     return found
