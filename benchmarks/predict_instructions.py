@@ -31,7 +31,7 @@ PARTS = {"squared_distance": "distance", "gaussian": "exp", "exp_negative": "exp
 
 def function_lines(source: str) -> list[tuple[int, str]]:
     """Where each function of a generated C file begins, and its name without the prefix."""
-    heads = re.finditer(r"^(?:static )?[a-z_0-9]+ model_(\w+)\([^;]*?\)\n\{", source, re.MULTILINE)
+    heads = re.finditer(r"^[a-z][\w ]* model_(\w+)\([^;]*?\)\n\{", source, re.MULTILINE)
     return [(source.count("\n", 0, head.start()) + 1, head[1]) for head in heads]
 
 

@@ -129,7 +129,10 @@ class Reference:
         names = {int(m): m.name.lower() for m in self.spec.program.status}
         counts = zip(*np.unique(self.statuses, return_counts=True), strict=True)
         statuses = {names[int(status)]: int(count) for status, count in counts}
-        hashes = {"state_hash": f"{self.hash:08x}", "stream_hash": f"{zlib.crc32(self.y, zlib.crc32(self.x)):08x}"}
+        hashes = {
+            "state_hash": f"{self.hash:08x}",
+            "stream_hash": f"{zlib.crc32(self.x.tobytes() + self.y.tobytes()):08x}",
+        }
         return Report(all(row["equal"] for row in rows), rows, self.project.figures | hashes, statuses)
 
     def fresh_host(self) -> HostModel:

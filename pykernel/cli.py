@@ -672,10 +672,11 @@ def targets(as_json: Json = False) -> None:
 
     **Exit codes**: 0 done.
     """
-    from pykernel.targets.check import found_emulators, found_toolchains
+    from pykernel.targets.build import found_toolchains
+    from pykernel.targets.check import found_emulators
     from pykernel.targets.target import all_targets
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "target": target.name,
             "summary": target.summary,

@@ -19,8 +19,8 @@ from pykernel.gen.check import Reference
 from pykernel.host import HostModel
 from pykernel.spec import make_spec
 from pykernel.targets import build as targets_build
-from pykernel.targets.build import Function, Image, model_image, stack_bound
-from pykernel.targets.check import check_targets, choose, found_emulators, found_toolchains
+from pykernel.targets.build import Function, Image, found_toolchains, model_image, stack_bound
+from pykernel.targets.check import check_targets, choose, found_emulators
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import Region, all_targets, find_target, make_target
 from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel
