@@ -154,7 +154,10 @@ def main() -> None:
             pykernel_row(chain, listing="-v" in sys.argv)
         except UserError as missing:
             print(f"({missing})", file=sys.stderr)
-    m2cgen_row("gcc")
+    try:
+        m2cgen_row("gcc")
+    except (UserError, ImportError) as missing:
+        print(f"(m2cgen: {missing})", file=sys.stderr)
     print(f"\ngoal: {GOAL:,} instructions")
 
 

@@ -147,15 +147,16 @@ def _row(
         "state_bytes": project.figures["state_bytes"],
         "ram_bytes": project.figures["ram_bytes"],
     }
+    compiler = toolchain(target, chain)
+    row |= {"compiler": compiler.name, "version": compiler.version}
     try:
         image = model_image(project, target, chain, level=level)
-        row |= {"compiler": image.compiler.name, "version": image.compiler.version}
         row |= image.sizes | {"flash_bytes": image.flash_bytes, "stack_bound_bytes": stack_bound(image)}
         if emulator != "unicorn":
             return row | reference.verdict(ProcessModel(project, target, chain, level=level))
         return row | _emulate(reference, image, seed, tries)
     except CheckFailed as error:
-        return row | {"compiler": f"{target.name} {chain}", "equal": False, "first_difference": str(error)}
+        return row | {"equal": False, "first_difference": str(error)}
 
 
 def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[str, Any]:
@@ -166,7 +167,7 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
         if costs:
             worst = worst_call(model, name, reference.x, reference.y, seed, tries).instructions if tries else None
             row[name] = instruction_figures(costs, worst)
-    return row | {"stack_bytes": model.machine.stack_used()}
+    return row | {"other_calls": model.other_calls, "stack_bytes": model.machine.stack_used()}
 
 
 def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[str, float | None]:

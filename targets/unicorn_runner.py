@@ -147,6 +147,7 @@ class UnicornModel:
     """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end.
 
     costs: instructions of each predict and update in ``run`` that was not refused.  hardest: the call of each with most.
+    other_calls: the most instructions that ``call`` took, by function.
     """
 
     def __init__(self, project: Project, image: Image) -> None:
@@ -157,13 +158,16 @@ class UnicornModel:
         self.model = self.machine.free
         self.costs: dict[str, list[int]] = {"predict": [], "update": []}
         self.hardest: dict[str, Call] = {}
+        self.other_calls: dict[str, int] = {}
         self.x, self.y = MAILBOX, MAILBOX + self.spec.dim * self.dtype.itemsize
         self.call("init")
 
     def call(self, name: str) -> int:
         """Call NAME_<name>(s) on the model."""
         self.restore(bytes(self.memory.bytes))
+        before = self.machine.instructions
         result = self._call(name)
+        self.other_calls[name] = max(self.other_calls.get(name, 0), self.machine.instructions - before)
         self.memory.bytes[:] = self.contents()
         return result if name == "hash" else _signed(result)
 

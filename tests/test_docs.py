@@ -116,6 +116,8 @@ def test_the_package_is_complete_when_installed(tmp_path):
         ("gen/templates", "*", "pykernel/gen/templates"),
         ("runtime_c", "*.h", "pykernel/runtime_c"),
         ("pykernel/data", "*.*", "pykernel/data"),
+        ("targets", "*.[tchl]*", "pykernel/targets"),
+        ("targets", "*.py", "pykernel/targets"),
         ("pykernel", "*.py", "pykernel"),
         ("gen", "*.py", "pykernel/gen"),
     ):

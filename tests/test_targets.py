@@ -88,7 +88,8 @@ def test_every_target_computes_the_hosts_bytes(target):
         figures = row[call]
         assert 0 < figures["min"] <= figures["median"] <= figures["max"] <= figures["worst"]
         assert figures["ratio"] == pytest.approx(figures["worst"] / figures["median"], abs=1e-3)
-    assert row["predict"]["max"] < row["update"]["max"] and 0 < row["stack_bytes"] < 1024
+    assert row["predict"]["max"] < row["update"]["max"] < row["other_calls"]["selftest"]
+    assert {"init", "refresh", "hash"} <= set(row["other_calls"]) and 0 < row["stack_bytes"] < 1024
 
 
 @pytest.mark.parametrize(
