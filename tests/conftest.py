@@ -56,6 +56,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
     """Compile the online program one worker after the other, so that the second finds the cache filled."""
     import numpy as np
 
+    from pykernel.dialect import bind
     from pykernel.host import HostModel
     from pykernel.spec import make_spec
 
@@ -70,3 +71,4 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
             model.run(x, y)
             model.predict(x)
             model.refresh()
+            bind(model.spec.program.valid, model.spec.real)
