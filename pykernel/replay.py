@@ -151,9 +151,10 @@ class _Columns:
 
     def _call(self, line: int, text: str) -> tuple[str, ...]:
         """The function's name and its arguments, which are integers."""
-        words = tuple(text.split())
-        known = callable_entries(self.spec)
-        if words and (
+        if not text:
+            return ()
+        words, known = tuple(text.split()), callable_entries(self.spec)
+        if (
             words[0] not in known
             or len(words) - 1 != known[words[0]]
             or not all(re.fullmatch(r"-?\d{1,9}", word) for word in words[1:])
