@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test exhaustive lint format types golden bench figures demo clean
+.PHONY: help setup test exhaustive lint format types golden bench misra sizes figures demo clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -42,6 +42,12 @@ golden: setup ## generate runtime_c/golden anew; then read the diff
 bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python benchmarks/host_speed.py
 	$(BIN)/python benchmarks/demo_table.py
+
+misra: setup ## cppcheck's MISRA findings, against docs/misra.md
+	$(BIN)/python benchmarks/misra.py
+
+sizes: setup ## bytes of the golden models, and how they changed
+	$(BIN)/python benchmarks/size_report.py
 
 figures: setup ## the demo in the README
 	$(BIN)/python benchmarks/readme_demo.py

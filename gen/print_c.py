@@ -116,11 +116,13 @@ def _folded(line: str) -> list[str]:
         indent = indent if line[len(indent)] == "*" else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
         return [line[:at], *_folded(f"{indent}* {line[at + 1 :]}")] if at > 0 else [line]
-    breaks = [m.start() for m in re.finditer(r"(?<=,) | (?=&& |\|\| |\? |: )", line[: LONGEST - 1])]
-    if not breaks or breaks[-1] <= len(indent) + 8:
+    breaks = [m.start() for m in re.finditer(r"(?<=[,;]) | (?=&& |\|\| |\? |: )", line[: LONGEST - 1])]
+    # where there is no better place: behind a bracket
+    at = breaks[-1] if breaks else 1 + max(line.rfind(bracket, 0, LONGEST - 2) for bracket in "([")
+    if at <= len(indent) + 8:
         return [line]
     splice = " \\" if line.startswith("#") else ""
-    return [line[: breaks[-1]] + splice, *_folded(f"{indent}        {line[breaks[-1] + 1 :]}")]
+    return [line[:at] + splice, *_folded(f"{indent}        {line[at:].lstrip()}")]
 
 
 @dataclass

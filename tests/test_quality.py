@@ -1,0 +1,220 @@
+"""Quality of the generated C: what checkers, more warnings, sanitizers and fuzzers find in it, and how it looks."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel.dialect import N_MAX, Real
+from pykernel.gen import build, mixed_stream
+from pykernel.gen.compilers import STRICT
+from pykernel.gen.project import SNAPSHOT_STATUSES
+from pykernel.host import HostModel
+from pykernel.spec import TECHNIQUES, make_spec
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+ROOT = Path(__file__).parents[1]
+PRECISIONS = ("float32", "float64")
+MORE_WARNINGS = """-Wmissing-prototypes -Wstrict-prototypes -Wcast-qual -Wcast-align -Wundef -Wpointer-arith
+    -Wwrite-strings -Wswitch-default -Wredundant-decls -Wunused""".split()
+SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+
+
+def spec_of(technique="mklms", precision="float32", full=False, name="m", dim=2, n_max=6):
+    return make_spec(
+        {
+            "name": name,
+            "precision": precision,
+            "input": {"dim": dim, "standardise": full} | ({"warmup": 4} if full else {}),
+            "label": {"low": -1.0, "high": 1.0} if full else {},
+            "kernel": {"sigma": 1.0},
+            "learning": {"rho": 0.01, "step_limit": 0.5} if full else {},
+            "reduction": {"technique": technique, "n_max": n_max},
+        }
+    )
+
+
+def write_sources(project, folder):
+    for path, text in project.files.items():
+        if path.startswith("src/"):
+            (folder / Path(path).name).write_text(text, encoding="utf-8")
+    return sorted(folder.glob("*.c"))
+
+
+def fitted(spec):
+    model = HostModel(spec)
+    model.run(*mixed_stream(spec, 200))
+    return build(spec, model.memory)
+
+
+# ---------------------------------------------------------------------------------------------------- checkers
+
+
+@pytest.mark.skipif(not shutil.which("cppcheck"), reason="needs cppcheck")
+def test_every_finding_of_cppcheck_is_documented(tmp_path):
+    """And the script does see them: without a deviation's line it fails."""
+    words = [sys.executable, ROOT / "benchmarks" / "misra.py"]
+    page = (ROOT / "docs" / "misra.md").read_text(encoding="utf-8")
+    fewer = tmp_path / "misra.md"
+    fewer.write_text(re.sub(r"\| 19\.2 \|.*\n", "", page), encoding="utf-8")
+    runs = [
+        subprocess.Popen([*words, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for more in ([], ["--deviations", fewer])
+    ]
+    (out, error), (out_of_fewer, _) = (run.communicate() for run in runs)
+    assert runs[0].returncode == 0, out + error
+    assert "is not found any more" not in out
+    assert runs[1].returncode == 1 and "| 19.2 | 50 | not documented |" in out_of_fewer
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("full", [False, True])
+def test_more_warnings_find_nothing(compiler, full, tmp_path):
+    if not shutil.which(compiler):
+        pytest.skip(f"needs {compiler}")
+    for technique in TECHNIQUES:
+        for precision in PRECISIONS:
+            spec = spec_of(technique, precision, full)
+            sources = write_sources(fitted(spec) if full else build(spec), tmp_path)
+            words = [compiler, *STRICT, *MORE_WARNINGS, "-O2", "-c", *sources]
+            words += ["-fanalyzer"] if compiler == "gcc" else []
+            run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+            assert run.returncode == 0 and not run.stderr, run.stderr[:2000]
+
+
+# ------------------------------------------------------------------------------------------------------- looks
+
+
+@pytest.mark.parametrize("name", ["m", "a_model_with_the_longest_name_x"])
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_text_is_tidy_and_every_function_has_a_comment(technique, full, name):
+    spec = spec_of(technique, "float64", full, name)
+    files = (fitted(spec) if full else build(spec)).files
+    header = files[f"src/{name}.h"]
+    for path, text in files.items():
+        if not path.endswith((".c", ".h")):
+            continue
+        assert text.endswith("\n") and not text.endswith("\n\n") and "\t" not in text and "\r" not in text, path
+        assert not re.search(r" +$", text, re.M), path
+        assert [line for line in text.splitlines() if len(line) > 120] == [], path
+        if path.startswith("src/") and path.endswith(".c"):
+            for found in re.finditer(r"(.*)\n(?:static )?(?:inline )?(?:\w+ )\*?(\w+)\((?:[^;{}]*)\)\n\{\n", text):
+                declared = re.search(rf"\*/\n\w+ \*?{found[2]}\(", header)
+                assert found[1].endswith("*/") or declared, f"{path}: {found[2]} has no comment"
+
+
+def test_long_lines_are_folded_without_a_change_of_meaning():
+    from pykernel.gen.print_c import fold
+
+    words = " ".join(f"word{i}" for i in range(60))
+    text = f"    /* {words} */\n    int32_t a = f({', '.join(f'argument{i}' for i in range(30))}); /* {words} */\n"
+    text += "#if " + " && ".join(f"defined(MACRO_{i})" for i in range(20)) + "\n#endif\n"
+    folded = fold(text)
+    assert max(map(len, folded.splitlines())) <= 120
+
+    def tokens(c):
+        return re.sub(r"\\\n", " ", re.sub(r"/\*.*?\*/", " ", c, flags=re.S)).split()
+
+    assert tokens(folded) == tokens(text)
+    assert " ".join(re.findall(r"word\d+", folded)).split() == words.split() * 2
+    assert fold(folded) == folded
+
+
+# ------------------------------------------------------------------------------------------------------- sizes
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_size_report_shows_every_golden_model():
+    words = [sys.executable, ROOT / "benchmarks" / "size_report.py", "--against", "no-such-revision"]
+    run = subprocess.run(words, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "nothing to compare with" in run.stdout
+    for folder in (ROOT / "runtime_c" / "golden").iterdir():
+        if folder.is_dir():
+            header = (folder / "src" / f"{folder.name}.h").read_text(encoding="utf-8")
+            ram = int(re.search(r"_RAM_BYTES (\d+)", header)[1])
+            assert re.search(rf"^\| {folder.name} \| host \| .* \| {ram:,} \|$", run.stdout, re.M), run.stdout
+
+
+# ----------------------------------------------------------------------------------------------------- fuzzing
+
+
+def layout_h(project):
+    """What tests/fuzz/fuzz.c needs to know of a model."""
+    spec, layout = project.spec, project.spec.memory(project.drop).layout
+    persistent = {struct.__name__ for struct in spec.program.persistent}
+    fields = []
+    for slot in layout.slots:
+        if slot.struct in persistent:
+            per_vector = not slot.scalar and slot.array.extents[0] is N_MAX
+            count = int(np.prod(slot.shape))
+            row = count // slot.shape[0] if per_vector else 0
+            fields.append(f"{{{slot.offset}u, {count}u, {row}u, {'true' if slot.array.scalar is Real else 'false'}}}")
+    statuses = [*map(int, spec.program.status), *(value for value, _ in SNAPSHOT_STATUSES.values())]
+    return f"""
+        #define REAL {"float" if spec.precision == "float32" else "double"}
+        #define HAS_REFRESH {int(any("_refresh(" in d for d in project.declarations))}
+        #define FIELDS {", ".join(fields)}
+        #define STATUSES {", ".join(map(str, statuses))}
+    """
+
+
+def build_fuzzer(project, folder, compiler, *flags):
+    sources = write_sources(project, folder)
+    (folder / "layout.h").write_text(layout_h(project), encoding="utf-8")
+    program = folder / "fuzz"
+    harness = ROOT / "tests" / "fuzz" / "fuzz.c"
+    words = [compiler, "-std=c99", *flags, f"-I{folder}", *sources, harness, "-o", program]
+    return program, subprocess.run(words, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(("technique", "precision"), [("nt", "float32"), ("fklms", "float64"), ("mklms", "float32")])
+def test_random_calls_keep_every_promise(technique, precision, full, tmp_path):
+    program, made = build_fuzzer(build(spec_of(technique, precision, full)), tmp_path, "gcc", *SANITIZERS, "-DALONE")
+    assert made.returncode == 0, made.stderr
+    run = subprocess.run([program, "400"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if (!m_within(x)) {", "if (false) {"),
+        ("s->n = n + 1;", "s->n = n + 1; s->alpha[M_N_MAX - 1] += 1.0f;"),
+        ("return m_valid(s);", "return true;"),
+    ],
+)
+def test_the_harness_sees_what_is_broken(old, new, tmp_path):
+    project = build(spec_of())
+    texts = [path for path, text in project.files.items() if path.startswith("src/") and old in text]
+    assert texts, f"the C does not have {old!r}"
+    for path in texts:
+        project.files[path] = project.files[path].replace(old, new)
+    program, made = build_fuzzer(project, tmp_path, "gcc", *SANITIZERS, "-DALONE")
+    assert made.returncode == 0, made.stderr
+    assert subprocess.run([program, "400"], capture_output=True).returncode != 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_fuzzer_finds_nothing(technique, precision, full, tmp_path):
+    sanitizers = [flag.replace("=address", "=fuzzer,address") for flag in SANITIZERS]
+    program, made = build_fuzzer(build(spec_of(technique, precision, full)), tmp_path, "clang", *sanitizers)
+    if "libclang_rt.fuzzer" in made.stderr:
+        pytest.skip("needs clang's libFuzzer")
+    assert made.returncode == 0, made.stderr
+    words = [program, "-runs=200000", "-max_len=2048", "-len_control=20", "-seed=1", "-print_final_stats=1"]
+    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-3000:]
