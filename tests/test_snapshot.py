@@ -183,6 +183,34 @@ def test_a_snapshot_is_laid_out_as_documented():
     assert struct.unpack("<I", data[-4:])[0] == zlib.crc32(data[:-4])
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", ["cortex-m0plus", "cortex-m4f", "rv32imac"])
+def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, precision):
+    pytest.importorskip("unicorn")
+    pytest.importorskip("ziglang")
+    from pykernel.targets.build import Image
+    from pykernel.targets.target import find_target
+    from pykernel.targets.unicorn_runner import MAILBOX, PAGE, Machine
+
+    spec = spec_of("mklms", precision)
+    sources = {Path(path).name: text for path, text in build(spec).files.items() if path.startswith("src/")}
+    machine = Machine(Image(find_target(name), "zig", sources))
+    uc, model, written = machine.uc, machine.free, MAILBOX + PAGE
+    data = snapshot.save(taught(spec))
+    uc.mem_write(MAILBOX, data)
+    assert machine.call("flow_load", model, MAILBOX) == DONE
+    assert bytes(uc.mem_read(model, len(data) - 24)) == data[HEADER.size : -4]
+    assert machine.call("flow_save", model, written) == DONE
+    assert bytes(uc.mem_read(written, len(data))) == data
+    for _, memory in hostile_states(spec):
+        uc.mem_write(MAILBOX, sealed(spec, memory))
+        assert machine.call("flow_load", model, MAILBOX) == INVALID % 2**32
+    uc.mem_write(MAILBOX, data[:40] + b"\x01" + data[41:])
+    assert machine.call("flow_load", model, MAILBOX) == BROKEN % 2**32
+    machine.call("flow_wipe", model)
+    assert not any(uc.mem_read(model, len(data) - 24))
+
+
 @settings(max_examples=40)
 @given(
     technique=st.sampled_from(TECHNIQUES),
