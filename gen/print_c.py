@@ -116,13 +116,14 @@ def _folded(line: str) -> list[str]:
         indent = indent if line[len(indent)] == "*" else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
         return [line[:at], *_folded(f"{indent}* {line[at + 1 :]}")] if at > 0 else [line]
-    breaks = [m.start() for m in re.finditer(r"(?<=[,;]) | (?=&& |\|\| |\? |: )", line[: LONGEST - 1])]
-    # where there is no better place: behind a bracket
-    at = breaks[-1] if breaks else 1 + max(line.rfind(bracket, 0, LONGEST - 2) for bracket in "([")
-    if at <= len(indent) + 8:
-        return [line]
-    splice = " \\" if line.startswith("#") else ""
-    return [line[:at] + splice, *_folded(f"{indent}        {line[at:].lstrip()}")]
+    # best behind a comma or before an operator, else at any blank, else behind a bracket
+    for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()"):
+        places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
+        places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]
+        if places:
+            at, splice = places[-1], " \\" if line.startswith("#") else ""
+            return [line[:at] + splice, *_folded(f"{indent}        {line[at:].lstrip()}")]
+    return [line]
 
 
 @dataclass
