@@ -223,18 +223,21 @@ def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, prec
     rho=st.sampled_from([0.0, 1e-3, 0.3]),
     ridge=st.floats(1e-4, 0.1),
     limit=st.sampled_from([1.0, 1e6, 1e18]),
+    clip=st.sampled_from([1.0, 5.0]),
+    horizon=st.sampled_from([40, 1000]),
+    step_limit=st.sampled_from([None, 0.1]),
     seed=st.integers(0, 99),
 )
 def test_whatever_learning_leads_to_is_valid(
-    technique, precision, standardise, dim, n_max, sigma, eta, rho, ridge, limit, seed
+    technique, precision, standardise, dim, n_max, sigma, eta, rho, ridge, limit, clip, horizon, step_limit, seed
 ):
     spec = spec_of(
         technique,
         precision,
-        input={"dim": dim, "limit": limit, "standardise": standardise},
+        input={"dim": dim, "limit": limit, "standardise": standardise, "clip": clip, "horizon": horizon},
         label={"limit": limit},
         kernel={"sigma": sigma},
-        learning={"eta": eta, "rho": rho},
+        learning={"eta": eta, "rho": rho} | ({"step_limit": step_limit} if step_limit else {}),
         reduction={"technique": technique, "n_max": n_max, "ridge": ridge},
     )
     model = HostModel(spec)
