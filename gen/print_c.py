@@ -109,7 +109,7 @@ def fold(text: str) -> str:
 def _folded(line: str) -> list[str]:
     if len(line) <= LONGEST:
         return [line]
-    indent = re.match(r"\s*", line)[0]
+    indent = line[: len(line) - len(line.lstrip())]
     if found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line):  # a comment beside code goes above
         return [*_folded(f"{indent}/* {found[3]} */"), *_folded(indent + found[2])]
     if re.match(r"\s*(/\*|\*) ", line):
