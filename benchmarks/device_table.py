@@ -37,7 +37,8 @@ def main() -> None:
                 try:
                     report = check_targets(spec, [target], stream=stream, **how)
                 except UserError as refused:
-                    print(f"| {target} | {technique} | {n_max} | does not fit: {refused} | | | | | |")
+                    print(f"| {target} | {technique} | {n_max} | does not fit | | | | | |")
+                    print(refused, file=sys.stderr)
                     continue
                 (row,) = report.rows
                 if not report.ok:

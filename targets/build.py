@@ -29,7 +29,8 @@ STACK_ALLOWANCE = 1024
 """Bytes of RAM kept for the stack when a model is fitted to a part."""
 
 COMMON = ("-ffp-contract=off", "-ffreestanding", "-fno-builtin", "-ffunction-sections", "-fdata-sections")
-ZIG = ("-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
+# zig keeps no symbols at -Os without -g
+ZIG = ("-g", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 GCC = ("-fno-tree-loop-distribute-patterns",)
 
 
