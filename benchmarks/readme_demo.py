@@ -1,6 +1,6 @@
 """Put the demo's output and its figure into the README.
 
-    python benchmarks/readme_demo.py
+python benchmarks/readme_demo.py
 """
 
 import re

@@ -211,12 +211,19 @@ def state_hash(spec: Spec, memory: Memory) -> int:
 
 
 def _meaning_hash(context: Mapping[str, Any]) -> int:
-    """32 bits that change with whatever changes results or memory, and with nothing else: comments do not count."""
+    """32 bits that change with whatever changes results or memory.
+
+    Comments, the model's name and wishes to the compiler do not count: a state saved under them is still its own.
+    """
     meaning = [context["real"], *(f"{name} {value}" for name, value in context["capacities"].items())]
     meaning += [f"{p['name']} {p['value']}" for p in context["parameters"] + context["constants"]]
     meaning += [f"{t['name']} {t['values']}" for t in context["tables"]]
     meaning += [slot["declaration"] for slot in context["slots"]] + context["functions"]
     code = re.sub(r"/\*.*?\*/|\s+", " ", "\n".join(meaning), flags=re.DOTALL)
+    name = context["name"]
+    code = re.sub(rf"\b{name.upper()}_UNROLL\b|\binline\b", "", code)
+    code = re.sub(rf"\b{name}_", "pk_", re.sub(rf"\b{name.upper()}_", "PK_", code))
+    code = re.sub(r"\s+", " ", code)
     return int.from_bytes(hashlib.sha256(code.encode()).digest()[:4], "little")
 
 

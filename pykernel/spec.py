@@ -212,6 +212,11 @@ class Spec(Section):
                 "[learning] eta",
                 f"is {self.learning.eta:g}; it must be larger, or no label up to {self.label.limit:g} is learned",
             )
+        if self.input.horizon < self.input.warmup:
+            refuse(
+                "[input] horizon",
+                f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
+            )
         bounds = [bound for bound in (self.label.low, self.label.high) if bound is not None]
         for name in ("low", "high"):
             if abs(getattr(self.label, name) or 0.0) > self.label.limit:

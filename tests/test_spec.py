@@ -275,6 +275,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         changed = {**content, key: value} if section is None else {**content, section: {**content[section], key: value}}
         hashes.add(hash_of(changed))
     assert len(hashes) == len(changes) + 1
-    # what a column is called does not count, and a default may be written out or left out
+    # what the model or a column is called does not count, and a default may be written out or left out
+    assert hash_of({**content, "name": "other"}) in hashes
     assert hash_of({**content, "label": {**content["label"], "column": "z"}}) in hashes
     assert hash_of(BASE) == hash_of(make_spec(BASE).model_dump())
