@@ -321,7 +321,7 @@ def watch(s: Expansion, c: OnlineConfig, r: Index) -> None:
     i = s.probe[0]
     if i == r:
         i += 1
-    if i >= n:
+    if i < 0 or i >= n:
         i = 0
     s.probe[0] = i + 1
     if i != r:

@@ -72,3 +72,16 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
             model.predict(x)
             model.refresh()
             bind(model.spec.program.valid, model.spec.real)
+
+
+@pytest.fixture
+def one_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Only the first compiler found, as with $CC: where the compilers are not what is tested."""
+    from pykernel.gen.compilers import find_compilers
+
+    find_compilers.cache_clear()
+    monkeypatch.setenv("CC", " ".join(find_compilers()[0].command))
+    find_compilers.cache_clear()
+    yield
+    monkeypatch.undo()
+    find_compilers.cache_clear()

@@ -13,6 +13,7 @@ import pytest
 from pykernel import demo
 from pykernel.cli import main
 from pykernel.errors import UserError
+from pykernel.gen import build
 from pykernel.host import HostModel
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -119,4 +120,4 @@ def test_the_table_of_the_documentation():
     spec = demo.bikeshare_spec(n_max=16, eta=float(eta), sigma=float(sigma))
     x, y, _ = demo.bikeshare()
     assert float(error) == pytest.approx(demo.mean_error(HostModel(spec).run(x, y)[0], y), abs=0.06)
-    assert int(state.replace(",", "")) == 4 * (16 * 9 + 16 * 16 + 1)
+    assert int(state.replace(",", "")) == build(spec).figures["state_bytes"]

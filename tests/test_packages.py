@@ -584,6 +584,7 @@ def test_a_new_project_says_that_nothing_was_run(project):
     assert f"{figures['state_bytes']} bytes of state" in text
 
 
+@pytest.mark.usefixtures("one_compiler")
 def test_a_check_is_recorded_with_what_was_run(project, capsys):
     assert command("check", "flow.toml", "--samples", "500", "--record", "flow", "--json") == 0
     report = json.loads(capsys.readouterr().out)
@@ -603,6 +604,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
     assert Path("flow/VALIDITY.md").read_text() == text
 
 
+@pytest.mark.usefixtures("one_compiler")
 def test_checks_on_other_targets_and_streams_add_up(project, capsys):
     pytest.importorskip("unicorn")
     assert command("check", "flow.toml", "--samples", "100", "--record", "flow") == 0
@@ -616,6 +618,7 @@ def test_checks_on_other_targets_and_streams_add_up(project, capsys):
     assert "| cortex-m0plus in unicorn | 60 | yes |" in again
 
 
+@pytest.mark.usefixtures("one_compiler")
 def test_a_check_is_not_recorded_where_it_says_nothing(project, tmp_path, capsys):
     before = Path("flow/VALIDITY.md").read_text()
     Path("other.toml").write_text(spec_of(n_max=9).to_toml())
@@ -632,6 +635,7 @@ def test_a_check_is_not_recorded_where_it_says_nothing(project, tmp_path, capsys
     assert "was changed by hand" in capsys.readouterr().err and Path("flow/VALIDITY.md").read_text() == "mine\n"
 
 
+@pytest.mark.usefixtures("one_compiler")
 def test_a_failed_check_is_recorded_as_failed(project):
     report = check(project, samples=50)
     report.rows[0] |= {"equal": False, "first_difference": "update 3: alpha[1] | a\nb"}

@@ -300,7 +300,7 @@ def compare(folder: Path, seed: int, precision: Precision, kernels: int = 8, rou
 
 @pytest.mark.usefixtures("no_cache")
 @BOTH
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(1))
 def test_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
     compare(tmp_path, seed, precision)
 
@@ -308,7 +308,7 @@ def test_random_programs(seed: int, precision: Precision, tmp_path: Path) -> Non
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_cache")
 @BOTH
-@pytest.mark.parametrize("seed", range(2, 60))
+@pytest.mark.parametrize("seed", range(1, 60))
 def test_more_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
     compare(tmp_path, seed, precision)
 

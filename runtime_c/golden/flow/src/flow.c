@@ -528,7 +528,7 @@ static void flow_watch(flow_t *s, int32_t r)
     if (i == r) {
         i++;
     }
-    if (i >= n) {
+    if ((i < 0) || (i >= n)) {
         i = 0;
     }
     s->probe = i + 1;
