@@ -1,6 +1,7 @@
 """The generated project: complete, clean under strict compilers, self-contained, safe to write, reproducible."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -52,7 +53,7 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
         sources = sorted((folder / "src").glob("*.c"))
         assert len(sources) == (2 if memory is None else 3)
         for c in find_compilers():
-            for level in ("-O0", "-O3"):
+            for level in ("-O0", "-O3") if c is find_compilers()[0] else ("-O3",):
                 compile_c(
                     c, [*sources, folder / "examples" / "main.c"], folder / "run", (level, f"-I{folder / 'src'}"), ()
                 )
@@ -105,7 +106,7 @@ def test_same_spec_same_bytes_in_another_process(tmp_path):
         subprocess.run(
             [sys.executable, "-c", code, tmp_path / "flow.toml", tmp_path / folder],
             check=True,
-            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+            env={**os.environ, "PYTHONHASHSEED": seed},
         )
     files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*") if p.is_file())
     assert {Path("src/flow.c"), Path("manifest.json"), Path("library.json")} <= set(files)
