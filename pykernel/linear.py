@@ -30,7 +30,6 @@ from pykernel.dialect import (
     sqrt,
 )
 from pykernel.errors import UserError
-from pykernel.host import HostModel
 from pykernel.program import Entry, Program
 from pykernel.rehearsal import LARGEST, strained
 
@@ -294,6 +293,8 @@ class LinearSpec:
         return self.program.memory(self.real, self.capacities, drop)
 
 
-def least_squares(dim: int, **settings: Any) -> HostModel:
+def least_squares(dim: int, **settings: Any) -> Any:
     """A recursive least-squares model on the host; settings as in ``LinearSpec``."""
+    from pykernel.host import HostModel
+
     return HostModel(LinearSpec(dim, **settings))  # type: ignore[arg-type]
