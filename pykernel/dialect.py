@@ -103,6 +103,8 @@ DIM = Extent("DIM")
 """Length of an input."""
 N_MAX = Extent("N_MAX")
 """The budget: most expansion vectors a model holds."""
+OUTPUTS = Extent("OUTPUTS")
+"""How many functions a model learns."""
 
 
 @dataclass(frozen=True)

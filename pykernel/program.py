@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal
 
 from pykernel.dialect import Config, Kernel, Layout, Memory, Precision, Struct, driver, real
+
+
+LabelKind = Literal["real", "reals", "class"]
+"""What update takes as its label: a number, OUTPUTS numbers, or the position of a class."""
 
 
 @dataclass(frozen=True)
