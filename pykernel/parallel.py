@@ -1,0 +1,392 @@
+"""Independent tasks on this machine's cores or on a Dask cluster; what is finished is kept, and not done again.
+
+    def task(content, shared):        # of a module: workers import it
+        return {"error": ...}
+
+    with Workers(task, shared=(x, y), jobs=2, results="sweep.jsonl", title="sweep") as workers:
+        coarse = workers.run([{"sigma": sigma} for sigma in (0.5, 1.0, 2.0)])
+        fine = workers.run([{"sigma": sigma} for sigma in near(best(coarse))])
+
+Results come in the order of the tasks and do not depend on where they were computed.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import importlib.metadata
+import json
+import multiprocessing
+import os
+import platform
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pykernel.errors import MissingExtra, UserError
+
+Task = Mapping[str, Any]
+Function = Callable[[Task, Any], Any]
+"""Called with a task's content and with what all tasks share; returns what JSON can hold.
+
+A function of a module, without side effects, safe in threads: on Dask, workers may have several.
+"""
+
+CONNECT_SECONDS = 30.0
+"""So long a Dask scheduler has to answer, and to have a worker."""
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def version() -> str:
+    return importlib.metadata.version("pykernel-mcu")
+
+
+def task_key(function: Function, content: Task, context: Any = None) -> str:
+    """What a finished task is found by: a digest of the function's name, its content, the context and our version."""
+    meaning = [f"{function.__module__}.{function.__qualname__}", version(), context, content]
+    return hashlib.sha256(json.dumps(meaning, sort_keys=True, default=_plain).encode()).hexdigest()[:32]
+
+
+# --------------------------------------------------------------------------------------------------------- results
+
+
+class Results:
+    """Finished tasks, in memory and (given a path) in a file of JSON lines, one for each, written as it finishes.
+
+    A line holds key, task, seconds and result.  One that was not written to its end is dropped when the file is opened
+    again.  Raises UserError if the file is not of this kind, cannot be written, or is being written by another run.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.found: dict[str, Any] = {}
+        self.path = Path(path) if path is not None else None
+        self._file: Any = None
+        if self.path is None:
+            return
+        try:
+            self._file = self.path.open("a+b")
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written: {error.strerror}; give another file for the results") from None
+        try:
+            self._lock()
+            self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def _lock(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # Windows: two runs on one file are the user's business
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"{self.path}: is being written by another run; wait for that one, or give another file"
+            ) from None
+        except OSError:  # a file system without locks
+            return
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        whole = 0
+        for number, line in enumerate(self._file, 1):
+            try:
+                entry = json.loads(line)
+                key, result = entry["key"], entry["result"]
+            except (ValueError, KeyError, TypeError):
+                if line.endswith(b"\n") or not line.startswith(b'{"key": "'[: len(line)]):
+                    raise UserError(
+                        f"{self.path}, line {number}: is not a task's result; give the results of an earlier run, or a new file"
+                    ) from None
+                break
+            if not line.endswith(b"\n"):
+                break
+            self.found[key] = result
+            whole += len(line)
+        self._file.truncate(whole)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.found
+
+    def __getitem__(self, key: str) -> Any:
+        return self.found[key]
+
+    def add(self, key: str, task: Task, result: Any, seconds: float) -> None:
+        """Keep a result, as JSON gives it back: the same whether it was computed now or read from the file."""
+        entry = {"key": key, "task": task, "seconds": round(seconds, 4), "result": result}
+        line = json.dumps(entry, default=_plain)
+        self.found[key] = json.loads(line)["result"]
+        if self._file is not None:
+            try:
+                self._file.write(line.encode() + b"\n")
+                self._file.flush()
+            except OSError as error:
+                raise UserError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, for JSON."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a task's content and result must be what JSON can hold, not {type(value).__name__}")
+
+
+# --------------------------------------------------------------------------------------------------------- workers
+
+
+class Workers:
+    """Runs tasks of one function, on processes of this machine or on a Dask cluster.
+
+    function: see ``Function``.  shared: what all tasks need, such as the data; sent to each worker once.
+    jobs: processes; as many as cores if not given; with 1, tasks run in this process.
+    scheduler: a Dask scheduler's address ("tcp://host:8786"), in place of processes; its workers need this version of
+    pykernel.
+    results: a file of finished tasks, see ``Results``; those found there are not run.
+    context: what results depend on beside a task's content, such as a digest of the data; part of a task's key.
+    title: of the progress bar on standard error, shown if that is a terminal; none if not given.  expect: how many tasks
+    there will be in all, if that is known before.
+
+    An interrupt (or any exception) ends the workers at once and keeps what is finished.  Processes are spawned: a script
+    that uses this needs ``if __name__ == "__main__":``.
+
+    Raises UserError if jobs is below 1, the scheduler does not answer, or a worker dies.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        shared: Any = None,
+        *,
+        jobs: int | None = None,
+        scheduler: str | None = None,
+        results: str | Path | None = None,
+        context: Any = None,
+        title: str | None = None,
+        expect: int | None = None,
+    ) -> None:
+        if jobs is not None and jobs < 1:
+            raise UserError(f"jobs is {jobs}; it must be 1 or more")
+        self.function, self.shared, self.context = function, shared, context
+        self.jobs, self.scheduler = jobs or cores(), scheduler
+        self.results = Results(results)
+        self.computed = self.reused = 0
+        """Tasks run, and those whose results were found."""
+        self._executor: concurrent.futures.Executor | None = None
+        self._client: Any = None
+        self._scattered: Any = None
+        self._others: list[Any] = []
+        self._bar = _Bar(title, expect)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(at_once=kind is not None)
+
+    def close(self, at_once: bool = False) -> None:
+        """End the workers; ``at_once``: also those that are at work."""
+        self._bar.stop()
+        if self._executor is not None:
+            if at_once:
+                for process in multiprocessing.active_children():
+                    if process not in self._others:
+                        process.terminate()
+            self._executor.shutdown(cancel_futures=True)
+            self._executor = None
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        self.results.close()
+
+    def run(self, tasks: Sequence[Task]) -> list[Any]:
+        """The tasks' results, in their order; each is kept as soon as it is there.  Equal tasks are run once."""
+        keys = [task_key(self.function, task, self.context) for task in tasks]
+        wanted = dict(zip(keys, tasks, strict=True))
+        missing = {key: task for key, task in wanted.items() if key not in self.results}
+        self.reused += len(wanted) - len(missing)
+        self._bar.begin(len(wanted), len(wanted) - len(missing))
+        if self.jobs == 1 and self.scheduler is None:
+            for key, task in missing.items():
+                self._take(key, task, *_timed(self.function, task, self.shared))
+        elif missing:
+            self._run_elsewhere(missing)
+        return [self.results[key] for key in keys]
+
+    def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
+        self.results.add(key, task, result, seconds)
+        self.computed += 1
+        self._bar.advance()
+
+    def _run_elsewhere(self, missing: Mapping[str, Task]) -> None:
+        submit, completed = self._start()
+        futures = {submit(task): key for key, task in missing.items()}
+        try:
+            for future in completed(futures):
+                key = futures[future]
+                result, seconds, where, theirs = future.result()
+                if theirs != version():
+                    raise UserError(
+                        f"{where} has pykernel {theirs}, this machine {version()}; install the same version there"
+                    )
+                self._take(key, missing[key], result, seconds)
+        except BrokenProcessPool:
+            raise UserError(
+                "a worker process ended by itself, perhaps for want of memory; run the same again with fewer jobs"
+            ) from None
+        except Exception as error:
+            if self._client is None or not _is_lost(error):
+                raise
+            raise UserError(
+                f"{self.scheduler}: the Dask cluster lost its scheduler, or a task with its worker; see that it works, and "
+                "run the same again"
+            ) from None
+        finally:
+            if self._client is not None and self._client.status == "running":
+                self._client.cancel(list(futures))
+
+    def _start(self) -> tuple[Callable[[Task], Any], Callable[[Any], Iterator[Any]]]:
+        """What submits a task, and what gives futures as they finish."""
+        if self.scheduler is not None:
+            if self._client is None:
+                self._client = _connect(self.scheduler)
+                self._scattered = self._client.scatter([self.shared], broadcast=True, hash=False)[0]
+            from distributed import as_completed
+
+            client, there = self._client, self._scattered
+            return lambda task: client.submit(_call_with, self.function, task, there, pure=False), partial(
+                as_completed, loop=client.loop
+            )
+        if self._executor is None:
+            self._others = multiprocessing.active_children()
+            self._executor = concurrent.futures.ProcessPoolExecutor(
+                self.jobs, multiprocessing.get_context("spawn"), _begin, (self.shared,)
+            )
+        executor = self._executor
+        return lambda task: executor.submit(_call, self.function, task), concurrent.futures.as_completed
+
+
+def _connect(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtra("a Dask scheduler", "distributed") from None
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UserError(
+            f"{address}: no Dask scheduler answers there ({str(error).splitlines()[0] if str(error) else 'no answer'}); "
+            "start one with `dask scheduler`, and give the address that it prints"
+        ) from None
+    try:
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+    except TimeoutError:
+        client.close()
+        raise UserError(
+            f"{address}: the Dask scheduler has no workers; start some with `dask worker {address}`"
+        ) from None
+    return client
+
+
+def _is_lost(error: Exception) -> bool:
+    from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
+    from distributed.comm.core import CommClosedError
+
+    return isinstance(error, (KilledWorker, FutureCancelledError, CommClosedError))
+
+
+# ------------------------------------------------------------------------------------------------- in the workers
+
+_shared: Any = None
+
+
+def _begin(shared: Any) -> None:
+    """In a new process: keep what tasks share, leave interrupts to the parent, and end when it does."""
+    global _shared
+    _shared = shared
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _timed(function: Function, task: Task, shared: Any) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return function(task, shared), time.perf_counter() - start
+
+
+def _call(function: Function, task: Task) -> tuple[Any, float, str, str]:
+    return (*_timed(function, task, _shared), "a worker", version())
+
+
+def _call_with(function: Function, task: Task, shared: Any) -> tuple[Any, float, str, str]:
+    return (*_timed(function, task, shared), f"the worker on {platform.node()}", version())
+
+
+# --------------------------------------------------------------------------------------------------------- progress
+
+
+class _Bar:
+    """How many tasks are done and how long the rest may take, on standard error if someone is watching."""
+
+    def __init__(self, title: str | None, expect: int | None) -> None:
+        self.title, self.expect, self.total = title, expect, 0
+        self._progress: Any = None
+
+    def begin(self, tasks: int, done: int) -> None:
+        """So many more tasks, of which some are done already."""
+        self.total += tasks
+        if self.title is None:
+            return
+        if self._progress is None:
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                SpinnerColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
+
+            console = Console(stderr=True)
+            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
+            columns += [MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
+            self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+            self._task = self._progress.add_task(self.title, total=None)
+            self._progress.start()
+        self._progress.update(self._task, total=max(self.total, self.expect or 0), advance=done)
+
+    def advance(self) -> None:
+        if self._progress is not None:
+            self._progress.update(self._task, advance=1)
+
+    def stop(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None

@@ -1,0 +1,274 @@
+"""Tasks on processes and on Dask: the same results everywhere, each kept as it finishes, nothing done twice."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel import parallel
+from pykernel.errors import UserError
+from pykernel.parallel import Results, Workers, task_key
+
+TASKS = [{"n": n, "scale": scale} for n in range(7) for scale in (0.1, 1 / 3)]
+
+
+def work(task, shared):
+    """Depends on every bit of its task and of what is shared."""
+    if task.get("mark"):
+        with open(task["mark"], "a") as file:
+            file.write(f"{task['n']}\n")
+    if task.get("seconds"):
+        time.sleep(task["seconds"])
+    return {
+        "sum": float((shared * task.get("scale", 1.0)).sum() + task["n"]),
+        "array": np.arange(task["n"]),
+        "nan": float("nan"),
+    }
+
+
+def die(task, shared):
+    os._exit(7)
+
+
+def fail(task, shared):
+    raise ZeroDivisionError(f"task {task['n']}")
+
+
+SHARED = np.random.default_rng(0).normal(size=100)
+
+
+def bits(results):
+    return json.dumps(results)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    with Workers(work, SHARED, jobs=1) as workers:
+        return bits(workers.run(TASKS))
+
+
+@contextlib.contextmanager
+def cluster(**how):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=how.pop("n_workers", 2), threads_per_worker=1, dashboard_address=None, **how
+    ) as it:
+        yield it.scheduler_address
+
+
+def test_processes_give_what_this_process_gives_in_the_tasks_order(reference, tmp_path):
+    with Workers(work, SHARED, jobs=2, results=tmp_path / "r.jsonl") as workers:
+        # slowest first: order of finishing is not order of tasks
+        slow = [{**TASKS[0], "seconds": 0.3}]
+        assert bits(workers.run(slow + TASKS)[1:]) == reference
+        assert bits(workers.run(TASKS[::-1])[::-1]) == reference
+        assert (workers.computed, workers.reused) == (len(TASKS) + 1, len(TASKS))
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == len(TASKS) + 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("processes", [False, True])
+def test_a_dask_cluster_gives_the_same(reference, tmp_path, processes):
+    with (
+        cluster(processes=processes) as address,
+        Workers(work, SHARED, scheduler=address, results=tmp_path / "r.jsonl") as workers,
+    ):
+        assert bits(workers.run(TASKS[:5])) == bits(json.loads(reference)[:5])
+        assert bits(workers.run(TASKS)) == reference
+        assert (workers.computed, workers.reused) == (len(TASKS), 5)
+    # what the cluster computed is there for this machine
+    with Workers(fail_never, SHARED, jobs=1, results=tmp_path / "r.jsonl") as workers:
+        assert bits(workers.run(TASKS)) == reference
+
+
+def fail_never(task, shared):
+    raise AssertionError("everything is there")
+
+
+# tasks are found by the function's name: this one stands for ``work`` in results files
+fail_never.__qualname__ = "work"
+
+
+def test_a_file_cut_at_any_byte_gives_the_same_results_and_only_what_is_missing_is_done_again(reference, tmp_path):
+    path = tmp_path / "r.jsonl"
+    with Workers(work, SHARED, jobs=1, results=path) as workers:
+        workers.run(TASKS[:4])
+    whole = path.read_bytes()
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        with Workers(work, SHARED, jobs=1, results=path) as workers:
+            assert bits(workers.run(TASKS[:4])) == bits(json.loads(reference)[:4])
+        assert workers.reused == whole[:size].count(b"\n") and workers.computed == 4 - workers.reused
+        assert lines(path.read_bytes()) == lines(whole)
+
+
+def lines(content):
+    """Of a file of results, but for the times."""
+    return bits([{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in content.splitlines()])
+
+
+def test_a_key_is_the_content_the_context_the_function_and_the_version(monkeypatch):
+    key = task_key(work, {"a": 1, "b": [1.5, None]}, "data 1")
+    assert key == task_key(work, {"b": (1.5, None), "a": 1}, "data 1")
+    others = [
+        task_key(work, {"a": 1, "b": [np.nextafter(1.5, 2), None]}, "data 1"),
+        task_key(work, {"a": 1.0, "b": [1.5, None]}, "data 1"),
+        task_key(work, {"a": 1, "b": [1.5, None]}, "data 2"),
+        task_key(fail, {"a": 1, "b": [1.5, None]}, "data 1"),
+    ]
+    monkeypatch.setattr(parallel, "version", lambda: "another")
+    others.append(task_key(work, {"a": 1, "b": [1.5, None]}, "data 1"))
+    assert len({key, *others}) == 6
+
+
+# ------------------------------------------------------------------------------------------------- interrupted
+
+SCRIPT = """
+import sys
+import numpy as np
+from pykernel.parallel import Workers
+from tests.test_parallel import SHARED, work
+
+if __name__ == "__main__":
+    with Workers(work, SHARED, jobs=2, results=sys.argv[1]) as workers:
+        workers.run([{"n": n, "seconds": 0.2, "mark": sys.argv[1] + ".marks"} for n in range(300)])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_a_run_ends_its_workers_end_and_what_is_finished_stays(tmp_path, how):
+    script, path, marks = tmp_path / "run.py", tmp_path / "r.jsonl", tmp_path / "r.jsonl.marks"
+    script.write_text(SCRIPT)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    run = subprocess.Popen(
+        [sys.executable, script, path], env=environment, stderr=subprocess.PIPE, start_new_session=True
+    )
+    while not path.exists() or path.read_bytes().count(b"\n") < 5:
+        assert run.poll() is None, run.stderr.read()
+        time.sleep(0.05)
+    if how is signal.SIGINT:  # as a terminal does: to all of them
+        os.killpg(run.pid, how)
+    else:
+        run.send_signal(how)
+    run.wait()
+    run.stderr.close()
+
+    deadline = time.monotonic() + 60
+    while _alive(run.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _alive(run.pid)
+    begun, finished = marks.read_text().count("\n"), path.read_bytes().count(b"\n")
+    assert 5 <= finished < 300 and finished <= begun <= finished + 8
+    with Workers(work, SHARED, jobs=1, results=path) as workers:
+        workers.run([{"n": n, "seconds": 0.2, "mark": str(marks)} for n in range(5)])
+    assert workers.reused + workers.computed == 5 and workers.reused >= 3
+
+
+def _alive(session):
+    """Processes of a session that are still running."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(stat.parent.name)
+    return found
+
+
+def test_a_task_that_fails_ends_the_run_and_keeps_the_others(tmp_path):
+    for jobs in (1, 2):
+        path = tmp_path / f"{jobs}.jsonl"
+        with pytest.raises(ZeroDivisionError, match="task 3"), Workers(mixed, jobs=jobs, results=path) as workers:
+            workers.run([{"n": n} for n in range(3)])
+            workers.run([{"n": n} for n in range(3, 40)])
+        assert path.read_bytes().count(b"\n") >= 3
+
+
+def mixed(task, shared):
+    return fail(task, shared) if task["n"] == 3 else task["n"]
+
+
+# ------------------------------------------------------------------------------------------------------ bad input
+
+
+def test_other_files_are_refused_and_left_alone(tmp_path):
+    data = tmp_path / "data.csv"
+    for content in ("a,b\n1,2\n", "a,b", '{"key": 5}\n', "[]\n", '{"key": "0", "result": 1}\nhello\n'):
+        data.write_text(content)
+        with pytest.raises(UserError, match=r"data.csv, line \d: is not a task's result; give"):
+            Results(data)
+        assert data.read_text() == content
+    with pytest.raises(UserError, match="cannot be written"):
+        Results(tmp_path)
+    with pytest.raises(UserError, match="cannot be written"):
+        Results(tmp_path / "no" / "where")
+
+
+def test_two_runs_do_not_write_to_one_file(tmp_path):
+    pytest.importorskip("fcntl")
+    first = Results(tmp_path / "r.jsonl")
+    with pytest.raises(UserError, match="is being written by another run"):
+        Results(tmp_path / "r.jsonl")
+    first.close()
+    Results(tmp_path / "r.jsonl").close()
+
+
+def test_bad_workers_are_told_in_one_sentence(monkeypatch, tmp_path):
+    with pytest.raises(UserError, match="jobs is 0; it must be 1 or more"):
+        Workers(work, jobs=0)
+    with pytest.raises(UserError, match="a worker process ended by itself"), Workers(die, jobs=2) as workers:
+        workers.run([{"n": 0}])
+    with pytest.raises(TypeError, match="what JSON can hold, not set"), Workers(returns_a_set, jobs=1) as workers:
+        workers.run([{}])
+
+
+def returns_a_set(task, shared):
+    return {1, 2}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_scheduler_that_cannot_work_is_told_in_one_sentence(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:1", "nonsense://", "tcp://nowhere.invalid:8786"):
+        with (
+            pytest.raises(UserError, match="no Dask scheduler answers there"),
+            Workers(work, scheduler=address) as workers,
+        ):
+            workers.run(TASKS)
+    with (
+        cluster(processes=False, n_workers=0) as address,
+        pytest.raises(UserError, match="has no workers; start some with"),
+        Workers(work, scheduler=address) as workers,
+    ):
+        workers.run(TASKS)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_worker_of_another_version_is_refused(monkeypatch):
+    monkeypatch.setattr(parallel, "_call_with", lambda *_: ({}, 0.0, "the worker on pi", "0.0.9"))
+    with (
+        cluster(processes=False, n_workers=1) as address,
+        pytest.raises(UserError, match=r"the worker on pi has pykernel 0.0.9, this machine .*; install the same"),
+        Workers(work, SHARED, scheduler=address) as workers,
+    ):
+        workers.run(TASKS)
+    assert not workers.results.found
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_worker_that_dies_on_dask_is_told_in_one_sentence(monkeypatch):
+    with (
+        cluster(processes=True, n_workers=1) as address,
+        pytest.raises(UserError, match="the Dask cluster lost"),
+        Workers(die, scheduler=address) as workers,
+    ):
+        workers.run([{"n": 0}])
