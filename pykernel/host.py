@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pykernel.dialect import Memory, bind
 from pykernel.errors import UserError
-from pykernel.spec import Spec
+
+if TYPE_CHECKING:
+    from pykernel.spec import Spec
 
 
 def require_ieee() -> None:
@@ -26,8 +28,9 @@ def require_ieee() -> None:
 class HostModel:
     """What the device holds and does, simulated bit for bit.
 
-    Arrays are converted to the spec's precision; inputs have shape (samples, DIM), labels (samples,).
-    ``drop`` lists fields that the generated C left out, so that ``memory.bytes`` are the C struct's.
+    Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are (samples,) numbers, (samples,
+    OUTPUTS) numbers where a model learns several, or (samples,) positions of classes, from 0.  ``drop`` lists fields that
+    the generated C left out, so that ``memory.bytes`` are the C struct's.
     """
 
     def __init__(self, spec: Spec, drop: tuple[str, ...] = (), jit: bool = True) -> None:
@@ -50,20 +53,68 @@ class HostModel:
         return x
 
     def _labels(self, y: Any, samples: int) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            y = np.array(y, self.spec.real.dtype, order="C", ndmin=1)
-        if y.shape != (samples,):
-            raise ValueError(f"labels of shape {y.shape} for {samples} samples")
+        kind = self.spec.program.label_array(self.memory.capacities)
+        if kind.is_class:
+            y = np.array(y, order="C", ndmin=1)
+            if y.dtype.kind not in "iu":
+                raise ValueError(
+                    f"labels of type {y.dtype}; a classifier learns positions of classes, which are integers"
+                )
+            # what int32 does not hold is no class either
+            y = np.clip(y, -(2**31), 2**31 - 1).astype(np.int32)
+        else:
+            with np.errstate(over="ignore"):
+                y = np.array(y, self.spec.real.dtype, order="C", ndmin=1 + len(kind.shape))
+        if y.shape != (samples, *kind.shape):
+            raise ValueError(f"labels of shape {y.shape} for {samples} samples; they must be {(samples, *kind.shape)}")
         return y
 
-    def predict(self, x: Any) -> np.ndarray:
-        """f(x) of each row, (samples,); NaN where the input is refused."""
+    # ---- what a model is asked
+
+    def has(self, question: str) -> bool:
+        """Whether firmware has NAME_<question>, a function of an input that leaves the model as it is."""
+        program = self.spec.program
+        return question in program.questions and any(e.name == question for e in program.entries_for(self.config))
+
+    def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, (samples,).
+
+        Where it refuses, the values are NaN (-1 where they are positions).  Raises UserError if this model has none.
+        """
         x = self._inputs(x)
-        y = np.zeros(len(x), x.dtype)
+        self._require(question)
+        program = self.spec.program
+        answers = program.answers(question, len(x), self.memory)
+        statuses = np.zeros(len(x), np.int32)
         if len(x):
-            program = self.spec.program
-            self._call(program.predict_stream, self._lead(program.entry("predict")), x, np.zeros(1, x.dtype), y)
-        return y
+            lead = self._lead(program.entry(question))
+            self._call(program.ask_streams[question], lead, x, answers, statuses)
+        return answers, statuses
+
+    def _require(self, question: str) -> None:
+        if not self.has(question):
+            raise UserError(f"{self.spec.name} {_lacks(question)}")
+
+    def _shaped(self, answers: np.ndarray) -> np.ndarray:
+        return answers[:, 0] if answers.shape[1] == 1 else answers
+
+    def predict(self, x: Any) -> np.ndarray:
+        """f(x) of each row, (samples,), or (samples, OUTPUTS) if there are several; NaN where the input is refused."""
+        return self._shaped(self.ask("predict", x)[0])
+
+    def classify(self, x: Any) -> np.ndarray:
+        """The class of each row as its position, (samples,) int32; -1 where the input is refused."""
+        return self._shaped(self.ask("classify", x)[0])
+
+    def novelty(self, x: Any) -> np.ndarray:
+        """How new each row is to the model, (samples,); NaN where the input is refused."""
+        return self._shaped(self.ask("novelty", x)[0])
+
+    def variance(self, x: Any) -> np.ndarray:
+        """The predictive variance of a label at each row, (samples,); NaN where the input is refused."""
+        return self._shaped(self.ask("variance", x)[0])
+
+    # ---- learning
 
     def learn(self, x: Any, y: Any) -> np.ndarray:
         """Learn each row in turn; the statuses, (samples,) int32."""
@@ -73,21 +124,27 @@ class HostModel:
         self._call(program.learn_stream, self._lead(program.entry("update")), x, y, statuses)
         return statuses
 
-    def run(self, x: Any, y: Any, first: int = 0, delay: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row from ``first`` on, then learn the row ``delay`` before it: (predictions, statuses)."""
+    def run(
+        self, x: Any, y: Any, first: int = 0, delay: int = 0, question: str = "predict"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predict each row from ``first`` on, then learn the row ``delay`` before it: (predictions, statuses).
+
+        question: what is asked in place of predict, such as "classify".
+        """
         x = self._inputs(x)
         y = self._labels(y, len(x))
         if not 0 <= first <= len(x) or delay < 0:
             raise ValueError(
                 f"first {first}, delay {delay}; for {len(x)} rows first is from 0 to {len(x)}, delay 0 or more"
             )
-        predictions, statuses = np.zeros(len(x) - first, x.dtype), np.zeros(len(x) - first, np.int32)
-        if len(predictions):
-            program = self.spec.program
-            leads = self._lead(program.entry("predict")), self._lead(program.entry("update"))
-            out = np.zeros(1, x.dtype)
-            self._call(program.run_stream, *leads, x, y, first, delay, out, predictions, statuses)
-        return predictions, statuses
+        self._require(question)
+        program = self.spec.program
+        answers = program.answers(question, len(x) - first, self.memory)
+        statuses = np.zeros(len(answers), np.int32)
+        if len(answers):
+            leads = self._lead(program.entry(question)), self._lead(program.entry("update"))
+            self._call(program.run_streams[question], *leads, x, y, first, delay, answers, statuses)
+        return self._shaped(answers), statuses
 
     def call(self, name: str, *args: Any) -> Any:
         """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""
@@ -113,3 +170,13 @@ class HostModel:
     def reset(self) -> None:
         """Forget everything."""
         self.memory.clear()
+
+
+def _lacks(question: str) -> str:
+    """What a model does not have, and which one does."""
+    known = {
+        "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
+        "variance": "keeps no variance; rule krls-t does",
+        "novelty": "does not know what is new to it; the kernel rules do",
+    }
+    return known.get(question, f"has no {question}")

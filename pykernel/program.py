@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
 
-from pykernel.dialect import Config, Kernel, Layout, Memory, Precision, Struct, driver, real
+import numpy as np
 
+from pykernel.dialect import DIM, Array, Config, Index, Kernel, Layout, Memory, Precision, Real, Struct, driver
 
 LabelKind = Literal["real", "reals", "class"]
 """What update takes as its label: a number, OUTPUTS numbers, or the position of a class."""
@@ -24,11 +25,21 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class LabelArray:
+    """What a stream's labels are: integers (positions of classes) or reals, and the shape of one sample's."""
+
+    is_class: bool
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Program:
     """A family of models.
 
     structs: the memory, in order; those in ``persistent`` come first and are the model, the others are working memory.
-    entries: among them predict (…, x, y) and update (…, x, y), which return a status.
+    entries: among them predict (…, x, y: Real[OUTPUTS]) and update (…, x, label), which return a status.  A label is a
+        Real, Real[OUTPUTS], or the Index of a class.  Entries that end with x: Real[DIM] and an array are questions:
+        they write an answer to it and leave the model as it is; below 0 they refuse, and write nothing.
     rehearse: a kernel (…, x) that exercises update on a fixed sequence, for the self-test.
     valid: a kernel (…) -> Bool, whether learning could have led to the memory's contents: a restored state is
         untrusted.  It must take whatever update leaves, and refuse what update could not go on from.
@@ -42,14 +53,48 @@ class Program:
     entries: tuple[Entry, ...]
     rehearse: Kernel
     valid: Kernel
-    run_stream: Kernel = field(init=False)
-    predict_stream: Kernel = field(init=False)
+    questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
+    run_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it, then learns
+    ask_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it
     learn_stream: Kernel = field(init=False)
 
     def __post_init__(self) -> None:
-        names = {entry.name: entry.kernel for entry in self.entries}
-        for loop in (run_stream, predict_stream, learn_stream):
-            object.__setattr__(self, loop.name, replace(loop, names=names))
+        update, asked = self.entry("update"), {}
+        for entry in self.entries:
+            kinds = list(entry.kernel.params.values())[-2:]
+            if len(kinds) == 2 and kinds[0] == Real[DIM] and isinstance(kinds[1], Array) and entry.name != "update":
+                asked[entry.name] = entry.kernel
+        loops = {
+            "questions": {name: list(kernel.params.values())[-1] for name, kernel in asked.items()},
+            "run_streams": {name: replace(run_stream, names={"ask": k, "update": update}) for name, k in asked.items()},
+            "ask_streams": {name: replace(ask_stream, names={"ask": kernel}) for name, kernel in asked.items()},
+            "learn_stream": replace(learn_stream, names={"update": update}),
+        }
+        for name, value in loops.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def label(self) -> Any:
+        """The type of update's last parameter."""
+        return list(self.entry("update").params.values())[-1]
+
+    @property
+    def label_kind(self) -> LabelKind:
+        return "reals" if isinstance(self.label, Array) else "class" if self.label is Index else "real"
+
+    def label_array(self, capacities: Mapping[str, int]) -> LabelArray:
+        shape = self.label.shape(capacities) if isinstance(self.label, Array) else ()
+        return LabelArray(self.label is Index, shape)
+
+    def label_dtype(self, precision: Precision) -> np.dtype:
+        """Of labels as the C takes them."""
+        return np.dtype("<i4") if self.label is Index else precision.dtype
+
+    def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
+        """Room for a question's answers, (rows, values): NaN, or -1 for positions, where nothing is written."""
+        kind = self.questions[question]
+        shape = (rows, *kind.shape(memory.capacities))
+        return np.full(shape, np.nan, memory.precision.dtype) if kind.scalar is Real else np.full(shape, -1, "<i4")
 
     def entries_for(self, config: Any) -> list[Entry]:
         return [entry for entry in self.entries if entry.when(config)]
@@ -78,30 +123,30 @@ class Program:
 # ------------------------------------------------------------------------- loops over samples, for any program
 
 # the program's own entries, once a loop is bound
-predict: Any = None
+ask: Any = None
 update: Any = None
 
 
 @driver
-def run_stream(reads, writes, x, y, first, delay, out, predictions, statuses):  # type: ignore[no-untyped-def]
-    """Predict each sample from ``first`` on, then learn the one ``delay`` rows before it.
+def run_stream(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
+    """Ask for each sample from ``first`` on, then learn the one ``delay`` rows before it.
 
-    reads, writes: what predict and update take before the sample.  predictions: (len(x) - first,), NaN where refused;
-    statuses: of the updates, 0 where there was none.  out: (1,), room for one result.
+    reads, writes: what the question and update take before the sample.  answers: (len(x) - first, values), left as
+    they are where refused; statuses: of the updates, 0 where there was none.
     """
     for t in range(first, len(x)):
         i = t - first
-        predictions[i] = out[0] if predict(*reads, x[t], out) == 0 else real(float("nan"))
+        ask(*reads, x[t], answers[i])
         statuses[i] = 0
         if t >= delay:
             statuses[i] = update(*writes, x[t - delay], y[t - delay])
 
 
 @driver
-def predict_stream(reads, x, out, predictions):  # type: ignore[no-untyped-def]
-    """f(x) for each row; NaN where the input was refused."""
+def ask_stream(reads, x, answers, statuses):  # type: ignore[no-untyped-def]
+    """Ask for each row; answers: (len(x), values), left as they are where refused."""
     for t in range(len(x)):
-        predictions[t] = out[0] if predict(*reads, x[t], out) == 0 else real(float("nan"))
+        statuses[t] = ask(*reads, x[t], answers[t])
 
 
 @driver
