@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pykernel.dialect import Memory
+    from pykernel.estimators import BudgetedKernelClassifier as BudgetedKernelClassifier
     from pykernel.estimators import BudgetedKernelRegressor as BudgetedKernelRegressor
     from pykernel.gen import Generated, Report
     from pykernel.host import HostModel as HostModel
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "BudgetedKernelClassifier",
     "BudgetedKernelRegressor",
     "HostModel",
     "Spec",
@@ -35,6 +37,7 @@ __all__ = [
 
 # imported when first used: Numba, pydantic and scikit-learn take seconds, and the last is optional
 _HOMES = {
+    "BudgetedKernelClassifier": "pykernel.estimators",
     "BudgetedKernelRegressor": "pykernel.estimators",
     "HostModel": "pykernel.host",
     "Spec": "pykernel.spec",
@@ -132,7 +135,7 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
     else:
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file) or a fitted "
-            "BudgetedKernelRegressor (of a pipeline, the last step)"
+            "BudgetedKernelRegressor or BudgetedKernelClassifier (of a pipeline, the last step)"
         )
     if name is not None:
         spec = make_spec({**spec.model_dump(exclude_unset=True), "name": name})
