@@ -65,25 +65,37 @@ class CModel:
         """Memory that the C points to, to read and write."""
         return self._ffi.buffer(pointer, count)
 
-    def _real(self, array: np.ndarray) -> Any:
-        return self.pointer(array, "float *" if array.dtype.itemsize == 4 else "double *")
+    def _numbers(self, array: np.ndarray) -> Any:
+        kinds = {"i4": "int32_t *", "f4": "float *", "f8": "double *"}
+        return self.pointer(array, kinds[array.dtype.str[1:]])
 
     def run(
         self, x: np.ndarray, y: np.ndarray, learn: bool = True, predict: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row, then learn it: (predictions, statuses), as HostModel.run."""
-        x, y = (np.ascontiguousarray(a, self.spec.real.dtype) for a in (x, y))
-        predictions = np.full(len(x), np.nan, x.dtype)
+        program, real = self.spec.program, self.spec.real
+        x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
+        predictions = program.answers("predict", len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
-        out = self._real(predictions) if predict else self._ffi.NULL
-        states = self.pointer(statuses, "int32_t *") if learn else self._ffi.NULL
-        self.call("replay", len(x), self._real(x), self._real(y), out, states)
-        return predictions, statuses
+        out = self._numbers(predictions) if predict else self._ffi.NULL
+        states = self._numbers(statuses) if learn else self._ffi.NULL
+        self.call("replay", len(x), self._numbers(x), self._numbers(y), out, states)
+        return predictions[:, 0] if predictions.shape[1] == 1 else predictions, statuses
+
+    def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
+        x = np.ascontiguousarray(x, self.spec.real.dtype)
+        answers = self.spec.program.answers(question, len(x), self.memory)
+        statuses = [
+            self.call(question, self._numbers(row), self._numbers(a)) for row, a in zip(x, answers, strict=True)
+        ]
+        return answers, np.array(statuses, np.int32)
 
 
 def _declarations(project: Project) -> str:
     name = project.spec.name
     real = "float" if project.spec.real.dtype.itemsize == 4 else "double"
+    label = "int32_t" if project.spec.program.label_kind == "class" else real
     lines = [
         f"typedef struct {name}_s {name}_t;",
         f"void {name}_init({name}_t *s);",
@@ -97,7 +109,7 @@ def _declarations(project: Project) -> str:
         f"int32_t {name}_store(const {name}_t *s, {name}_write_fn write, {name}_read_fn read, void *context);",
         f"int32_t {name}_restore({name}_t *s, {name}_read_fn read, void *context);",
         f"void {name}_wipe({name}_t *s);",
-        f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {real} *y, {real} *predictions, int32_t *statuses);",
+        f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {label} *y, {real} *predictions, int32_t *statuses);",
     ]
     lines += [re.sub(r"\[[^]]*\]", "[]", declaration) + ";" for declaration in project.declarations]
     return "\n".join(lines)

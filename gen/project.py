@@ -17,12 +17,12 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import Array, Kernel, Layout, Memory, Real, bind, is_choice, reachable
+from pykernel.dialect import Index, Kernel, Layout, Memory, Real, bind, is_choice, reachable
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
-from pykernel.gen.ir import DialectError, Field, Functions, walk
+from pykernel.gen.ir import DialectError, Field, For, Function, Functions, Parameter, walk
 from pykernel.gen.packages import package_files
-from pykernel.gen.print_c import Printer, comment, comment_block, fold, number
+from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.read import member_comments
 from pykernel.gen.specialise import Specialised, specialise
 from pykernel.gen.write import write_files
@@ -39,7 +39,12 @@ SNAPSHOT_STATUSES = {
     "SNAPSHOT_INVALID": (-104, "a number is not one that learning leads to; after a load the model is reset"),
     "STORAGE_FAILED": (-105, "a callback reported an error, or what was read back is not what was written"),
 }
-CAPACITY_DOCS = {"DIM": "inputs", "N_MAX": "the budget: most expansion vectors"}
+CAPACITY_DOCS = {
+    "DIM": "inputs",
+    "N_MAX": "the budget: most expansion vectors",
+    "OUTPUTS": "values that a prediction writes",
+    "FEATURES": "what the inputs are made into; each has a weight",
+}
 
 
 @dataclass(frozen=True)
@@ -110,15 +115,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
     printer = Printer(spec.name, precision, scalars, public, status=program.status)
     printed = printer.all(code.functions)
     learned = _learned(memory, layout, program, printer) if memory is not None else []
-    constants = printer.constants(code.functions)
-    tables = [
-        {
-            "name": f"{spec.name}_{name.lower()}",
-            "values": [number(v, precision) for v in node.constant.value(precision)],
-        }
-        for name, node in constants.items()
-        if isinstance(node.kind, Array)
-    ]
+    tables = _tables(printer, code.functions, program, config)
     state_bytes = layout.ends[program.persistent[-1].__name__]
     context = {
         "name": spec.name,
@@ -131,10 +128,13 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "real_bytes": precision.dtype.itemsize,
         "capacities": spec.capacities,
         "capacity_docs": CAPACITY_DOCS,
+        "classes": len(spec.label.classes or ()),
+        "label_kind": program.label_kind,
+        "label_type": printer.type(Index if program.label_kind == "class" else Real),
+        "example": _example(spec, printer, {e.name for e in entries}),
         "state_bytes": state_bytes,
         "ram_bytes": layout.nbytes,
-        "const_bytes": sum(len(t["values"]) for t in tables) * precision.dtype.itemsize
-        + sum(t["bytes"] for t in learned),
+        "const_bytes": sum(t["bytes"] for t in (*tables, *learned)),
         "config_hash": 0,  # of what follows; below
         "status_doc": comment(program.status.__doc__ or "").strip(),
         "statuses": _statuses(program),
@@ -147,7 +147,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
             }
             for e in entries
         ],
-        "rehearsal": f"2 {printer.macro}_N_MAX + 32",
+        "rehearsal": _rehearsal(printer, code.functions[program.rehearse.name]),
         "guard_code": _guard(printer),
         "parameters": _parameters(printer, code.functions, program, config),
         "constants": _constants(printer, code.functions),
@@ -183,6 +183,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "precision": str(precision),
         "learned": bool(learned),
         **{key.lower(): value for key, value in spec.capacities.items()},
+        **({"classes": len(spec.label.classes)} if spec.label.classes else {}),
     }
     manifest = {
         "generator": f"pykernel {context['version']}",
@@ -231,16 +232,68 @@ def _meaning_hash(context: Mapping[str, Any]) -> int:
 
 
 def _summary(spec: Spec) -> str:
-    return f"an online kernel regression that learns within {spec.reduction.n_max} expansion vectors ({spec.reduction.technique})"
+    labels = len(spec.label.classes) if spec.label.classes else spec.outputs
+    task = {"real": "regression", "reals": f"regression of {labels} labels", "class": f"classifier of {labels} classes"}
+    what, rule, technique = task[spec.program.label_kind], spec.learning.rule, spec.reduction.technique
+    if "N_MAX" not in spec.capacities:
+        return f"a linear {what} that learns online ({rule})"
+    reduces = spec.family.unused(spec, "reduction", "technique") is None
+    within = f"that learns within {spec.reduction.n_max} expansion vectors"
+    return f"an online kernel {what} ({rule}) {within}" + (f" ({technique})" if reduces else "")
 
 
 def _about(spec: Spec) -> list[str]:
+    def listed(names: Sequence[str], symbol: str) -> str:
+        return ", ".join(f"{symbol.format(i)} {name}" for i, name in enumerate(names))
+
     lines = []
     if spec.input.columns:
-        lines += ["", "Inputs: " + ", ".join(f"x[{j}] {name}" for j, name in enumerate(spec.input.columns))]
-    if spec.label.column:
+        lines += ["Inputs: " + listed(spec.input.columns, "x[{}]")]
+    if spec.label.columns:
+        lines += ["Labels: " + listed(spec.label.columns, "y[{}]")]
+    elif spec.label.column:
         lines += [f"Label: {spec.label.column}"]
-    return lines
+    if spec.label.classes:
+        lines += ["Classes: " + listed(spec.label.classes, "{}")]
+    return ["", *lines] if lines else []
+
+
+def _example(spec: Spec, printer: Printer, entries: set[str]) -> dict[str, Any]:
+    """How the examples call a model and print numbers: what depends on the kind of its labels."""
+    name, macro, kind, zero = spec.name, printer.macro, spec.program.label_kind, number(0, printer.precision)
+
+    def shown(variable: str, whole: bool, several: bool) -> dict[str, str]:
+        value = f"{variable}[0]" if several else variable
+        if whole:
+            return {"value": value, "printed": f"(int){value}", "format": "%d", "wide": "%4d", "digits": ""}
+        printed = f"(double){value}"
+        return {"value": value, "printed": printed, "format": "%.4f", "wide": "%9.4f", "digits": ", 4"}
+
+    classifies, several = "classify" in entries, spec.outputs > 1
+    if classifies:
+        declared, ask = "int32_t forecast = 0;", f"{name}_classify(&model, x, &forecast)"
+    elif several:
+        declared = f"{printer.real} forecast[{macro}_OUTPUTS] = {{{zero}}};"
+        ask = f"{name}_predict(&model, x, forecast)"
+    else:
+        declared, ask = f"{printer.real} forecast = {zero};", f"{name}_predict(&model, x, &forecast)"
+    c_type = printer.type(Index if kind == "class" else Real)
+    label = [f"const {c_type} y = sample(t, x);"]
+    if kind == "reals":
+        label = [f"{c_type} y[{macro}_OUTPUTS];", "sample(t, x, y);"]
+    return {
+        "take": label,
+        "declare": declared,
+        "ask": ask,
+        "forecast": shown("forecast", classifies, several and not classifies),
+        "label": shown("y", kind == "class", kind == "reals"),
+    }
+
+
+def _rehearsal(printer: Printer, rehearse: Function) -> str:
+    """How many samples the self-test learns: the turns of the first loop."""
+    loop = next((n for n in walk(rehearse.body) if isinstance(n, For)), None)
+    return "some" if loop is None else printer.expression(loop.stop)
 
 
 def _statuses(program: Program) -> list[dict[str, Any]]:
@@ -290,6 +343,21 @@ def _parameters(printer: Printer, functions: Functions, program: Program, config
     return result
 
 
+def _tables(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, Any]]:
+    docs = member_comments(program.config)
+    return [
+        {
+            "name": table.name,
+            "declaration": table.declaration,
+            "values": table.values,
+            "text": table.text,
+            "bytes": table.nbytes,
+            "doc": comment(docs.get(table.node.name, "")) if isinstance(table.node, Parameter) else "",
+        }
+        for table in printer.tables(functions, config)
+    ]
+
+
 def _snapshot(spec: Spec, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
     """The file that saves and restores a model: a program of its own, around ``program.valid``."""
     program, config, root = spec.program, spec.config, spec.program.valid
@@ -304,16 +372,27 @@ def _snapshot(spec: Spec, layout: Layout, unread: frozenset[str]) -> dict[str, A
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     printer = Printer(spec.name, spec.real, scalars, {}, status=program.status)
     printed = printer.all(functions)
+    tables = _tables(printer, functions, program, config)
+    # its own copies have names of their own: both files may be compiled as one
+    copies = [printer.name(n) for n in functions] + [t["name"] for t in tables]
+    copies += [f"{spec.name}_{n}" for n in (*printer.primitives, "crc32")]
+    pattern = re.compile(rf"\b{spec.name}_(?=(?:{'|'.join(n.removeprefix(f'{spec.name}_') for n in copies)})\b)")
+
+    def renamed(text: str) -> str:
+        return pattern.sub(f"{spec.name}_snapshot_", text)
+
     return {
         "magic": int.from_bytes(MAGIC, "little"),
         "version": VERSION,
         "header": HEADER.size,
         "parameters": _parameters(printer, functions, program, config),
         "constants": _constants(printer, functions),
-        "primitives": [_primitive(f"{name}_{spec.real}.h", printer) for name in sorted(printer.primitives)]
-        + [_primitive("crc32.h", printer)],
-        "functions": ["\n".join(lines) for lines in printed.values()],
-        "valid": printer.name(root.name),
+        "tables": [t | {"declaration": renamed(t["declaration"])} for t in tables],
+        "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
+        + [renamed(_primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
+        + [renamed(_primitive("crc32.h", printer))],
+        "functions": [renamed("\n".join(lines)) for lines in printed.values()],
+        "valid": renamed(printer.name(root.name)),
         "padding": [s.name for s in layout.slots if not s.struct and s.offset < program.state_bytes(layout)],
     }
 
@@ -345,24 +424,13 @@ def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer)
                 "name": slot.name,
                 "type": printer.type(slot.array.scalar),
                 "values": values,
-                "text": _rows([number(v, printer.precision) if is_real else str(int(v)) for v in values]),
+                "text": rows_of([number(v, printer.precision) if is_real else str(int(v)) for v in values]),
                 "scalar": slot.scalar,
                 "extents": [printer.extent(e) for e in slot.array.extents],
                 "bytes": slot.nbytes,
             }
         )
     return tables
-
-
-def _rows(items: list[str], width: int = 100) -> str:
-    lines, line = [], ""
-    for item in items:
-        if line and len(line) + len(item) + 2 > width:
-            lines.append(line + ",")
-            line = item
-        else:
-            line = f"{line}, {item}" if line else item
-    return ",\n    ".join([part.rstrip(",") for part in lines] + [line])
 
 
 # --------------------------------------------------------------------------------------------------- templates

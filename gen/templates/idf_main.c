@@ -21,11 +21,11 @@ void app_main(void)
     }
     {{ name }}_init(&model);
     for (int32_t t = 0;; t = (t + 1) % 20) {
-        const {{ real }} y = sample(t, x);
-        {{ real }} forecast = {{ zero }};
-        if ({{ name }}_predict(&model, x, &forecast) >= 0) { /* below 0: an input is out of range */
+        {{ example.take | join('\n        ') }}
+        {{ example.declare }}
+        if ({{ example.ask }} >= 0) { /* below 0: an input is out of range */
             const int32_t status = {{ name }}_update(&model, x, y);
-            ESP_LOGI(TAG, "forecast %.4f, label %.4f, status %d, hash %08x", (double)forecast, (double)y, (int)status,
+            ESP_LOGI(TAG, "forecast {{ example.forecast.format }}, label {{ example.label.format }}, status %d, hash %08x", {{ example.forecast.printed }}, {{ example.label.printed }}, (int)status,
                      (unsigned int){{ name }}_hash(&model));
         }
         vTaskDelay(pdMS_TO_TICKS(100));

@@ -18,14 +18,14 @@ int main(void)
     }
     {{ name }}_init(&model);
     for (int32_t t = 0; t < 200; t++) {
-        const {{ real }} y = sample(t, x);
-        {{ real }} forecast = {{ zero }};
-        if ({{ name }}_predict(&model, x, &forecast) < 0) {
+        {{ example.take | join('\n        ') }}
+        {{ example.declare }}
+        if ({{ example.ask }} < 0) {
             continue; /* an input is out of range */
         }
         const int32_t status = {{ name }}_update(&model, x, y);
-        if (t % 20 == 0) {
-            printf("%4d  forecast %9.4f  label %9.4f  status %d\n", (int)t, (double)forecast, (double)y, (int)status);
+        if (t % 19 == 0) {
+            printf("%4d  forecast {{ example.forecast.wide }}  label {{ example.label.wide }}  status %d\n", (int)t, {{ example.forecast.printed }}, {{ example.label.printed }}, (int)status);
         }
     }
     printf("%d bytes of RAM, model hash %08lx\n", (int)sizeof model, (unsigned long){{ name }}_hash(&model));

@@ -27,7 +27,7 @@
 {{ macro }}_ASSERT(size_in_all, sizeof({{ name }}_t) == {{ macro }}_RAM_BYTES);
 
 /* Parameters, from the spec. */
-{% for p in parameters -%}
+{% for p in parameters if not (classes and p.name == "CLASSES") -%}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}
 {% endfor %}
 /* Constants of the algorithms. */
@@ -35,8 +35,11 @@
 #define {{ macro }}_{{ p.name }} {{ p.value }}
 {% endfor -%}
 {% for t in tables %}
-static const {{ real }} {{ t.name }}[{{ t["values"] | length }}] {{ macro }}_CONST = {
-    {{ t["values"] | join(", ") }}
+{%- if t.doc %}
+/* {{ t.doc }} */
+{%- endif %}
+{{ t.declaration }} {{ macro }}_CONST = {
+    {{ t.text }}
 };
 {% endfor -%}
 {% for code in primitives %}

@@ -20,8 +20,11 @@ extern "C" {
 #endif
 
 {% for extent, value in capacities.items() -%}
-#define {{ macro }}_{{ extent }} {{ value }} /* {{ capacity_docs[extent] }} */
-{% endfor %}
+#define {{ macro }}_{{ extent }} {{ value }}{% if extent in capacity_docs %} /* {{ capacity_docs[extent] }} */{% endif %}
+{% endfor -%}
+{% if classes -%}
+#define {{ macro }}_CLASSES {{ classes }} /* what a label can be: 0 to {{ classes - 1 }} */
+{% endif %}
 #define {{ macro }}_STATE_BYTES {{ state_bytes }}u /* the model itself: the leading bytes of {{ name }}_t */
 #define {{ macro }}_RAM_BYTES {{ ram_bytes }}u /* sizeof({{ name }}_t): the model and its working memory */
 #define {{ macro }}_CONST_BYTES {{ const_bytes }}u /* tables and learned values in flash, besides the code */

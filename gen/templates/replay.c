@@ -1,16 +1,16 @@
 /* Feeds a stream to {{ name }}: for the check, which binds it; not part of a project. */
 #include "{{ name }}.h"
 
-void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ real }} *y, {{ real }} *predictions, int32_t *statuses);
-void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ real }} *y, {{ real }} *predictions, int32_t *statuses)
+void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ label_type }} *y, {{ real }} *predictions, int32_t *statuses);
+void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ label_type }} *y, {{ real }} *predictions, int32_t *statuses)
 {
     for (int64_t t = 0; t < count; t++) {
         const {{ real }} *row = &x[t * {{ macro }}_DIM];
         if (predictions != (void *)0) {
-            (void){{ name }}_predict(s, row, &predictions[t]);
+            (void){{ name }}_predict(s, row, &predictions[t * {{ macro }}_OUTPUTS]);
         }
         if (statuses != (void *)0) {
-            statuses[t] = {{ name }}_update(s, row, y[t]);
+            statuses[t] = {{ name }}_update(s, row, {{ "&y[t * " ~ macro ~ "_OUTPUTS]" if label_kind == "reals" else "y[t]" }});
         }
     }
 }

@@ -1,10 +1,26 @@
 {# Included by the examples: made-up samples. -#}
+{% if label_kind == "reals" -%}
+/* Some inputs and what the model should learn from them: put your sensors here. */
+static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM], {{ real }} y[{{ macro }}_OUTPUTS])
+{%- elif label_kind == "class" -%}
+/* Some inputs and the class that the model should learn from them: put your sensor here. */
+static int32_t sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
+{%- else -%}
 /* Some inputs and what the model should learn from them: put your sensor here. */
 static {{ real }} sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
+{%- endif %}
 {
     const {{ real }} phase = ({{ real }})(t % 20) / {{ twenty }};
     for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
         x[j] = phase * {{ input_scale }};
     }
+{%- if label_kind == "reals" %}
+    for (int32_t o = 0; o < {{ macro }}_OUTPUTS; o++) {
+        y[o] = (phase < {{ half }}) ? {{ label_scale }} : -{{ label_scale }};
+    }
+{%- elif label_kind == "class" %}
+    return ((t % 20) * {{ macro }}_CLASSES) / 20;
+{%- else %}
     return (phase < {{ half }}) ? {{ label_scale }} : -{{ label_scale }};
+{%- endif %}
 }

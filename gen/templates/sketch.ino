@@ -20,14 +20,14 @@ void setup() {
 
 void loop() {
   {{ real }} x[{{ macro }}_DIM];
-  {{ real }} forecast = {{ zero }};
-  const {{ real }} y = sample(t, x);
-  if ({{ name }}_predict(&model, x, &forecast) >= 0) {  // below 0: an input is out of range
+  {{ example.take | join('\n  ') }}
+  {{ example.declare }}
+  if ({{ example.ask }} >= 0) {  // below 0: an input is out of range
     const int32_t status = {{ name }}_update(&model, x, y);
     Serial.print(F("forecast "));
-    Serial.print(forecast, 4);
+    Serial.print({{ example.forecast.value }}{{ example.forecast.digits }});
     Serial.print(F(", label "));
-    Serial.print(y, 4);
+    Serial.print({{ example.label.value }}{{ example.label.digits }});
     Serial.print(F(", status "));
     Serial.print(status);
     Serial.print(F(", hash "));

@@ -23,12 +23,23 @@
 #define {{ macro }}_SNAPSHOT_END ({{ macro }}_SNAPSHOT_HEADER + {{ macro }}_STATE_BYTES) /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
-{%- for p in snapshot.parameters %}
+{%- for p in snapshot.parameters if not (classes and p.name == "CLASSES") %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}
 {%- endfor %}
 {%- for p in snapshot.constants %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}
 {%- endfor %}
+{%- if snapshot.tables %}
+
+#ifndef {{ macro }}_CONST
+#define {{ macro }}_CONST /* where tables go, e.g. __attribute__((section(".rodata.fast"))) */
+#endif
+{% for t in snapshot.tables %}
+{{ t.declaration }} {{ macro }}_CONST = {
+    {{ t.text }}
+};
+{% endfor -%}
+{%- endif %}
 {% for code in snapshot.primitives %}
 {{ code }}
 {% endfor -%}
@@ -72,7 +83,7 @@ static void {{ name }}_compose(const {{ name }}_t *s, uint32_t sequence, uint32_
             } else {
                 bytes[i] = state[at - {{ macro }}_SNAPSHOT_HEADER];
             }
-            *crc = {{ name }}_crc32(*crc, &bytes[i], 1u);
+            *crc = {{ name }}_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
 }
@@ -121,7 +132,7 @@ static int32_t {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *c
             }
             *sequence = {{ name }}_number(&bytes[12]);
         }
-        crc = {{ name }}_crc32(crc, bytes, count);
+        crc = {{ name }}_snapshot_crc32(crc, bytes, count);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= {{ macro }}_SNAPSHOT_HEADER) && (at < {{ macro }}_SNAPSHOT_END)) {

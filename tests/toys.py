@@ -1,0 +1,303 @@
+"""Small programs for one label, several and a class: nothing in gen knows them, so whoever adds one needs no edit there."""
+
+from enum import IntEnum
+
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
+from pykernel.program import Entry, Program
+from pykernel.spec import Spec
+
+
+class ToyStatus(IntEnum):
+    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+
+    DONE = 0
+    LEARNED = 1  # the weights changed
+    SURE = 2  # they did not have to
+    REFUSED_INPUT = -1  # an input is not finite or too large
+    REFUSED_LABEL = -2  # a label is
+
+
+class Toy(Struct):
+    """Weights on the inputs."""
+
+    weight: Real[OUTPUTS, DIM]
+    power: Real  # mean of |x|^2
+    count: Index  # samples learned, at most 1000
+
+
+class ToyWork(Struct):
+    """What an update needs besides."""
+
+    target: Real[OUTPUTS]
+    value: Real[OUTPUTS]
+
+
+class ToyConfig(Config):
+    eta: Real  # learning rate
+    input_limit: Real
+    label_limit: Real
+    classes: Index  # how many there are
+    margins: bool  # whether labels are classes
+
+
+@kernel
+def toy_within(c: ToyConfig, x: Real[DIM]) -> Bool:
+    """Whether every input is a number within its limit."""
+    for j in range(len(x)):
+        if not (absolute(x[j]) <= c.input_limit):
+            return False
+    return True
+
+
+@kernel
+def toy_values(s: Toy, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = W x."""
+    for o in range(len(y)):
+        total = real(0)
+        for j in range(len(x)):
+            total += s.weight[o, j] * x[j]
+        y[o] = total
+
+
+@entry
+def toy_predict(s: Toy, c: ToyConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write W x to y: DONE, or REFUSED_INPUT with y unchanged."""
+    if not toy_within(c, x):
+        return ToyStatus.REFUSED_INPUT
+    toy_values(s, x, y)
+    return ToyStatus.DONE
+
+
+@entry
+def toy_classify(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the likeliest class of x to label: DONE, or REFUSED_INPUT with label unchanged."""
+    if not toy_within(c, x):
+        return ToyStatus.REFUSED_INPUT
+    toy_values(s, x, w.value)
+    best = 0
+    if len(w.value) == 1:
+        if w.value[0] > real(0):
+            best = 1
+    else:
+        for o in range(1, len(w.value)):
+            if w.value[o] > w.value[best]:
+                best = o
+    label[0] = best
+    return ToyStatus.DONE
+
+
+@entry
+def toy_novelty(s: Toy, c: ToyConfig, x: Real[DIM], y: Real[1]) -> Index:
+    """Write |x|^2 in parts of what it was on average to y: DONE, or REFUSED_INPUT with y unchanged."""
+    if not toy_within(c, x):
+        return ToyStatus.REFUSED_INPUT
+    y[0] = toy_power(x) / (real(1) + s.power[0])
+    return ToyStatus.DONE
+
+
+@kernel
+def toy_power(x: Real[DIM]) -> Real:
+    """|x|^2."""
+    total = real(0)
+    for j in range(len(x)):
+        total += x[j] * x[j]
+    return total
+
+
+@kernel
+def toy_learn(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> Index:
+    """Go toward w.target: normalised least mean squares, or a perceptron with a margin."""
+    toy_values(s, x, w.value)
+    power = toy_power(x)
+    status = ToyStatus.SURE
+    for o in range(len(w.target)):
+        error = w.target[o] - w.value[o]
+        if c.margins and w.target[o] * w.value[o] >= real(1):
+            error = real(0)
+        if error != real(0):
+            status = ToyStatus.LEARNED
+        for j in range(len(x)):
+            s.weight[o, j] += c.eta * error * x[j] / (real(1) + power)
+    if s.count[0] < 1000:
+        s.count[0] += 1
+    s.power[0] += (power - s.power[0]) / real(s.count[0])
+    return status
+
+
+@entry
+def toy_update(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], y: Real) -> Index:
+    """Learn that W x should be y."""
+    if not toy_within(c, x):
+        return ToyStatus.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return ToyStatus.REFUSED_LABEL
+    w.target[0] = y
+    return toy_learn(s, w, c, x)
+
+
+@entry
+def toy_update_several(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Learn that W x should be y, each of whose elements must be a number within the limit."""
+    if not toy_within(c, x):
+        return ToyStatus.REFUSED_INPUT
+    for o in range(len(y)):
+        if not (absolute(y[o]) <= c.label_limit):
+            return ToyStatus.REFUSED_LABEL
+    for o in range(len(y)):
+        w.target[o] = y[o]
+    return toy_learn(s, w, c, x)
+
+
+@entry
+def toy_update_class(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], label: Index) -> Index:
+    """Learn that x is of the class."""
+    if not toy_within(c, x):
+        return ToyStatus.REFUSED_INPUT
+    if label < 0 or label >= c.classes:
+        return ToyStatus.REFUSED_LABEL
+    for o in range(len(w.target)):
+        w.target[o] = real(-1)
+    if len(w.target) > 1:
+        w.target[label] = real(1)
+    elif label == 1:
+        w.target[0] = real(1)
+    return toy_learn(s, w, c, x)
+
+
+@entry
+def toy_rehearse(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
+    """Learn pseudo-random samples."""
+    seed = 1
+    for t in range(4 * len(x) + 16):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = real(seed) / real(65536) - real(0.5)
+        status = toy_update(s, w, c, x, x[0] * c.label_limit)
+        if status < 0:
+            break
+
+
+@entry
+def toy_rehearse_several(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
+    """Learn pseudo-random samples."""
+    seed = 1
+    for t in range(4 * len(x) + 16):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = real(seed) / real(65536) - real(0.5)
+        for o in range(len(w.value)):
+            w.value[o] = x[0] * real(o + 1) / real(64)
+        status = toy_update_several(s, w, c, x, w.value)
+        if status < 0:
+            break
+
+
+@entry
+def toy_rehearse_class(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
+    """Learn pseudo-random samples."""
+    seed = 1
+    for t in range(4 * len(x) + 16):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = real(seed) / real(65536) - real(0.5)
+        label = 0
+        if x[0] > real(0):
+            label = c.classes - 1
+        status = toy_update_class(s, w, c, x, label)
+        if status < 0:
+            break
+
+
+@entry
+def toy_valid(s: Toy, c: ToyConfig) -> Bool:
+    """Whether learning could have led to this state."""
+    if s.count[0] < 0 or s.count[0] > 1000:
+        return False
+    if not (s.power[0] >= real(0) and s.power[0] <= c.input_limit * c.input_limit * real(len(s.weight[0]) + 1)):
+        return False
+    for o in range(len(s.weight)):
+        for j in range(len(s.weight[0])):
+            if not (absolute(s.weight[o, j]) <= real(1000000) * c.label_limit):
+                return False
+    return True
+
+
+def toy_program(name, update, rehearse, *others):
+    return Program(
+        name=name,
+        structs=(Toy, ToyWork),
+        persistent=(Toy,),
+        config=ToyConfig,
+        status=ToyStatus,
+        entries=(
+            Entry("predict", toy_predict),
+            Entry("update", update),
+            Entry("novelty", toy_novelty),
+            *others,
+        ),
+        rehearse=rehearse,
+        valid=toy_valid,
+    )
+
+
+class ToyFamily:
+    """What a spec wants to know."""
+
+    rules = ("nlms",)
+    programs = {  # noqa: RUF012
+        "real": toy_program("toy", toy_update, toy_rehearse),
+        "reals": toy_program("toys", toy_update_several, toy_rehearse_several),
+        "class": toy_program("toy classes", toy_update_class, toy_rehearse_class, Entry("classify", toy_classify)),
+    }
+
+    def unused(self, spec, section, key):
+        return None
+
+    def complain(self, spec, refuse):
+        pass
+
+    def capacities(self, spec):
+        return {"DIM": spec.dim, "OUTPUTS": spec.outputs}
+
+    def reals(self, spec):
+        return (spec.dim + 2) * spec.outputs + 2
+
+    def parameters(self, spec):
+        return {
+            "eta": spec.learning.eta,
+            "input_limit": spec.input.limit,
+            "label_limit": spec.label.limit,
+            "classes": len(spec.label.classes or ()),
+            "margins": spec.label.classes is not None,
+        }
+
+
+TOYS = ToyFamily()
+
+
+class ToySpec(Spec):
+    """A spec of one of these programs, whatever its rule."""
+
+    @property
+    def family(self):
+        return TOYS
+
+
+LABELS = {
+    "real": {"limit": 10.0},
+    "reals": {"outputs": 3, "limit": 10.0},
+    "two classes": {"classes": ["shut", "open"]},
+    "class": {"classes": ["low", "mid", "high"]},
+}
+
+
+def toy_spec(kind, precision="float32", dim=3, **sections):
+    """A spec for a kind of label, of LABELS."""
+    content = {
+        "name": "toy",
+        "precision": precision,
+        "input": {"dim": dim, "limit": 100.0},
+        "label": LABELS[kind],
+        "learning": {"rule": "nlms", "eta": 0.5},
+    }
+    return ToySpec.model_validate(content | sections)
