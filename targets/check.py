@@ -62,7 +62,7 @@ def check_targets(
     for target, _, _ in ways:
         refuse_large_ram(project, target)
     x, y = stream if stream is not None else mixed_stream(spec, samples, seed)
-    x, y = np.ascontiguousarray(x, spec.real.dtype), np.ascontiguousarray(y, spec.real.dtype)
+    x, y = np.ascontiguousarray(x, spec.real.dtype), np.ascontiguousarray(y, spec.program.label_dtype(spec.real))
     say(0.05, "simulating with Numba")
     reference = Reference(project, memory, x, y)
     rows = []
@@ -165,8 +165,10 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
     row = reference.verdict(model)
     for name, costs in model.costs.items():
         if costs:
-            worst = worst_call(model, name, reference.x, reference.y, seed, tries).instructions if tries else None
+            searched = tries and name in model.hardest  # not for questions beside predict
+            worst = worst_call(model, name, reference.x, reference.y, seed, tries).instructions if searched else None
             row[name] = instruction_figures(costs, worst)
+    row["calls"] = [name for name, costs in model.costs.items() if costs]
     return row | {"other_calls": model.other_calls, "stack_bytes": model.machine.stack_used()}
 
 

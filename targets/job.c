@@ -1,13 +1,18 @@
 /* One job for a model on an emulated device.  SPDX-License-Identifier: 0BSD
  *
- * In: the model's bytes; which function to call; how many samples; the samples, each of its inputs and then its label.
- * Out: for each sample the forecast and the statuses of predict and update; what the function returned; the model.
+ * In: the model's bytes; which function to call; how many samples; the samples, each of its inputs and then its label
+ * (inputs only, where the function is a question).
+ * Out: for each sample the status of the question (predict, if no other) and what it wrote, and the status of update;
+ * what the function returned; the model.
  */
 #include "device.h"
 #include "$name.h"
 
 static ${name}_t model;
-static $real sample[${macro}_DIM + 1];
+static $real x[${macro}_DIM];
+static $label_type label[$labels];
+static $real values[${macro}_OUTPUTS];
+static int32_t position[1];
 
 static uint32_t call(uint32_t which)
 {
@@ -15,6 +20,15 @@ static uint32_t call(uint32_t which)
 $cases
     default:
         return 0u; /* the samples only */
+    }
+}
+
+static int32_t ask(uint32_t which)
+{
+    switch (which) {
+$questions
+    default:
+        return ${name}_predict(&model, x, values);
     }
 }
 
@@ -26,12 +40,15 @@ void device_job(void)
     device_read(&model, (uint32_t)sizeof model);
     device_read(order, (uint32_t)sizeof order);
     for (uint32_t t = 0u; t < order[1]; t++) {
-        $real forecast = 0;
-        int32_t statuses[2];
-        device_read(sample, (uint32_t)sizeof sample);
-        statuses[0] = ${name}_predict(&model, sample, &forecast);
-        statuses[1] = ${name}_update(&model, sample, sample[${macro}_DIM]);
-        device_write(&forecast, (uint32_t)sizeof forecast);
+        int32_t statuses[2] = {0, 0};
+        device_read(x, (uint32_t)sizeof x);
+        statuses[0] = ask(order[0]);
+        if (order[0] == ${nothing}u) {
+            device_read(label, (uint32_t)sizeof label);
+            statuses[1] = ${name}_update(&model, x, $label);
+        }
+        device_write(values, (uint32_t)sizeof values);
+        device_write(position, (uint32_t)sizeof position);
         device_write(statuses, (uint32_t)sizeof statuses);
     }
     result = call(order[0]);

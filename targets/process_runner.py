@@ -6,6 +6,7 @@ came of it.
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import string
@@ -14,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import Memory
+from pykernel.dialect import Memory, Real
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.project import Project
 from pykernel.targets.build import Image, data_file, model_image
 from pykernel.targets.target import Target, Toolchain
 
 TIMEOUT = 600  # seconds; a job takes below one in QEMU, a few in simavr
-NOTHING = 255  # no function to call
+NOTHING = 255  # no function to call: predict and learn the samples
 JOB_BYTES = 32_768  # of samples in one job, where they take flash
 
 
@@ -32,6 +33,11 @@ class ProcessModel:
         self.spec, self.target = project.spec, target
         self.memory: Memory = self.spec.memory(project.drop)
         self.functions = _functions_of_model_alone(project)
+        program = self.spec.program
+        self.questions = [e.name for e in program.entries_for(self.spec.config) if e.name in program.questions]
+        self.label_dtype = program.label_dtype(self.spec.real)
+        values = (self.spec.real.dtype, (self.spec.outputs,))
+        self.result = np.dtype([("values", *values), ("position", "<i4", (1,)), ("status", "<i4"), ("learned", "<i4")])
         emulator = target.qemu or target.simavr
         if emulator is None:
             raise ValueError(f"no other program emulates {target.name}")
@@ -42,7 +48,7 @@ class ProcessModel:
                 f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
             )
         self.command = command
-        extra = {"job.c": _job(project, self.functions), "device.h": data_file("device.h")}
+        extra = {"job.c": _job(project, self.functions, self.questions), "device.h": data_file("device.h")}
         if target.qemu:
             extra["semihosting.c"] = data_file("semihosting.c")
             how |= {"flash": target.qemu.flash, "ram": target.qemu.ram}
@@ -58,16 +64,33 @@ class ProcessModel:
 
     def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row, then learn it: (predictions, statuses)."""
-        dtype = self.spec.real.dtype
-        rows = np.column_stack([np.asarray(x, dtype), np.asarray(y, dtype)])
+        x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
+        results = self._samples(NOTHING, [x, y.reshape(len(y), -1)])
+        predictions = self._answers("predict", results)
+        learned = results["learned"].astype(np.int32)
+        return predictions[:, 0] if predictions.shape[1] == 1 else predictions, learned
+
+    def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
+        which = len(self.functions) + self.questions.index(question)
+        results = self._samples(which, [np.ascontiguousarray(x, self.spec.real.dtype)])
+        return self._answers(question, results), results["status"].astype(np.int32)
+
+    def _answers(self, question: str, results: np.ndarray) -> np.ndarray:
+        answers = self.spec.program.answers(question, len(results), self.memory)
+        taken = results["status"] >= 0
+        kind = "values" if answers.dtype.kind == "f" else "position"
+        answers[taken] = results[kind][taken][:, : answers.shape[1]]
+        return answers
+
+    def _samples(self, which: int, columns: list[np.ndarray]) -> np.ndarray:
+        """Each row through a question, and through update where the columns have labels."""
+        rows = np.column_stack([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns])
         # simavr's jobs lie in flash
-        block = max(1, JOB_BYTES // rows.itemsize // rows.shape[1]) if self.target.simavr else max(1, len(rows))
+        block = max(1, JOB_BYTES // rows.shape[1]) if self.target.simavr else max(1, len(rows))
         parts = [rows[start : start + block] for start in range(0, len(rows), block)]
-        output = b"".join(self._job(NOTHING, part.tobytes(), len(part))[0] for part in parts)
-        kinds = np.dtype([("forecast", dtype), ("predicted", "<i4"), ("learned", "<i4")])
-        results = np.frombuffer(output, kinds)
-        predictions = np.where(results["predicted"] >= 0, results["forecast"], dtype.type(np.nan))
-        return predictions, results["learned"].astype(np.int32)
+        output = b"".join(self._job(which, part.tobytes(), len(part))[0] for part in parts)
+        return np.frombuffer(output, self.result)
 
     def _job(self, which: int, rows: bytes, count: int) -> tuple[bytes, int]:
         """What the samples gave, and what the function returned; ``memory`` holds the model afterwards."""
@@ -77,7 +100,7 @@ class ProcessModel:
         (folder / "out.bin").unlink(missing_ok=True)
         output = self._qemu() if self.target.qemu else self._simavr()
         size = self.memory.layout.nbytes
-        expected = count * (self.spec.real.dtype.itemsize + 8) + 4 + size
+        expected = count * self.result.itemsize + 4 + size
         if len(output) != expected:
             raise CheckFailed(f"{self.target.name}: the emulated device wrote {len(output)} bytes of {expected}")
         self.memory.bytes[:] = output[-size:]
@@ -119,8 +142,8 @@ def _alone(name: str) -> str:
     return rf"^(void|u?int32_t) {name}_(\w+)\((?:const )?{name}_t \*s\);"
 
 
-def _job(project: Project, functions: list[str]) -> str:
-    name = project.spec.name
+def _job(project: Project, functions: list[str], questions: list[str]) -> str:
+    name, program = project.spec.name, project.spec.program
     header = project.files[f"src/{name}.h"]
     returns = {match[2]: match[1] for match in re.finditer(_alone(name), header, re.MULTILINE)}
     cases = []
@@ -129,5 +152,20 @@ def _job(project: Project, functions: list[str]) -> str:
         body = f"{call};\n        return 0u;" if returns[function] == "void" else f"return (uint32_t){call};"
         cases.append(f"    case {i}u:\n        {body}")
     real = "float" if project.spec.real.dtype.itemsize == 4 else "double"
-    values = {"name": name, "macro": name.upper(), "real": real, "cases": "\n".join(cases)}
+    asked = []
+    for i, question in enumerate(questions, len(functions)):
+        room = "values" if program.questions[question].scalar is Real else "position"
+        asked.append(f"    case {i}u:\n        return {name}_{question}(&model, x, {room});")
+    labels = program.label_array(project.spec.capacities)
+    values = {
+        "name": name,
+        "macro": name.upper(),
+        "real": real,
+        "cases": "\n".join(cases),
+        "questions": "\n".join(asked),
+        "nothing": str(NOTHING),
+        "label_type": "int32_t" if labels.is_class else real,
+        "labels": str(math.prod(labels.shape)),
+        "label": "label" if labels.shape else "label[0]",
+    }
     return string.Template(data_file("job.c")).substitute(values)

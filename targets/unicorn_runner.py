@@ -146,7 +146,8 @@ class Call:
 class UnicornModel:
     """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end.
 
-    costs: instructions of each predict and update in ``run`` that was not refused.  hardest: the call of each with most.
+    costs: instructions of each predict and update in ``run``, and of each question in ``ask``, that was not refused.
+    hardest: the call of predict and of update with most.
     other_calls: the most instructions that ``call`` took, by function.
     """
 
@@ -154,12 +155,15 @@ class UnicornModel:
         self.spec, self.image = project.spec, image
         self.machine = Machine(image)
         self.memory: Memory = self.spec.memory(project.drop)
-        self.dtype = self.spec.real.dtype
+        self.program = self.spec.program
+        self.dtype, self.label_dtype = self.spec.real.dtype, self.program.label_dtype(self.spec.real)
         self.model = self.machine.free
         self.costs: dict[str, list[int]] = {"predict": [], "update": []}
         self.hardest: dict[str, Call] = {}
         self.other_calls: dict[str, int] = {}
-        self.x, self.y = MAILBOX, MAILBOX + self.spec.dim * self.dtype.itemsize
+        self.x = MAILBOX
+        self.label = self.x + self.spec.dim * self.dtype.itemsize
+        self.answer = self.label + self.spec.outputs * 8
         self.call("init")
 
     def call(self, name: str) -> int:
@@ -173,15 +177,29 @@ class UnicornModel:
 
     def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row, then learn it: (predictions, statuses)."""
-        x, y = (np.ascontiguousarray(a, self.dtype) for a in (x, y))
-        predictions, statuses = np.full(len(x), np.nan, x.dtype), np.zeros(len(x), np.int32)
+        x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
+        predictions, statuses = self.program.answers("predict", len(x), self.memory), np.zeros(len(x), np.int32)
         self.restore(bytes(self.memory.bytes))
         for t in range(len(x)):
             if self._counted("predict", x[t], y[t]) >= 0:
-                predictions[t] = self.prediction()
+                predictions[t] = self.answered("predict")
             statuses[t] = self._counted("update", x[t], y[t])
         self.memory.bytes[:] = self.contents()
-        return predictions, statuses
+        return predictions[:, 0] if predictions.shape[1] == 1 else predictions, statuses
+
+    def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
+        x = np.ascontiguousarray(x, self.dtype)
+        answers, statuses = self.program.answers(question, len(x), self.memory), np.zeros(len(x), np.int32)
+        self.restore(bytes(self.memory.bytes))
+        for t, row in enumerate(x):
+            before = self.machine.instructions
+            statuses[t] = self._question(question, row)
+            if statuses[t] >= 0:
+                self.costs.setdefault(question, []).append(self.machine.instructions - before)
+                answers[t] = self.answered(question)
+        self.memory.bytes[:] = self.contents()
+        return answers, statuses
 
     def _counted(self, name: str, x: np.ndarray, y: Any) -> int:
         call, status = self.measure(name, self.contents(), x, y)
@@ -194,22 +212,29 @@ class UnicornModel:
     def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
         """Predict or update (by name) one sample on the device, which is in that state; the call and its status."""
         before = self.machine.instructions
-        status = self.predict(x) if name == "predict" else self.update(x, y)
+        status = self.update(x, y) if name == "update" else self._question(name, x)
         return Call(self.machine.instructions - before, state, x, y), status
 
     # ---- one call on the device's memory, without copying it
 
-    def predict(self, x: np.ndarray) -> int:
+    def _question(self, name: str, x: np.ndarray) -> int:
         self.machine.uc.mem_write(self.x, x.tobytes())
-        return _signed(self._call("predict", self.x, self.y))
+        return _signed(self._call(name, self.x, self.answer))
 
-    def prediction(self) -> Any:
-        """What the last predict wrote."""
-        return np.frombuffer(self.machine.uc.mem_read(self.y, self.dtype.itemsize), self.dtype)[0]
+    def answered(self, question: str) -> np.ndarray:
+        """What the last call of that question wrote, (values,)."""
+        room = self.program.answers(question, 1, self.memory)
+        return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype)
 
     def update(self, x: np.ndarray, y: Any) -> int:
+        y = np.asarray(y, self.label_dtype)
         self.machine.uc.mem_write(self.x, x.tobytes())
-        return _signed(self._call("update", self.x, real=np.asarray(y, self.dtype)))
+        if y.ndim:
+            self.machine.uc.mem_write(self.label, y.tobytes())
+            return _signed(self._call("update", self.x, self.label))
+        if self.program.label_kind == "class":
+            return _signed(self._call("update", self.x, int(y) & 0xFFFF_FFFF))
+        return _signed(self._call("update", self.x, real=y))
 
     def contents(self) -> bytes:
         """The model's bytes on the device."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pykernel.targets.unicorn_runner import Call, UnicornModel
@@ -45,8 +47,8 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 
 
 def _changed(
-    sample: np.ndarray, label: np.generic, x: np.ndarray, y: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.generic]:
+    sample: np.ndarray, label: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Another sample: near, far, between two, on the axes, or the same with another label."""
     other = x[rng.integers(len(x))]
     kind = rng.integers(8)
@@ -64,5 +66,6 @@ def _changed(
         elif kind == 5:
             sample = np.where(rng.random(sample.shape) < 0.5, sample, 0)
         if rng.random() < 0.5:
-            label = label * rng.choice([-1.0, 0.0, 0.5, 2.0, 1024.0]) if rng.random() < 0.5 else y[rng.integers(len(y))]
-        return sample.astype(x.dtype), x.dtype.type(label)
+            scaled = rng.random() < 0.5 and y.dtype.kind == "f"
+            label = label * rng.choice([-1.0, 0.0, 0.5, 2.0, 1024.0]) if scaled else y[rng.integers(len(y))]
+        return sample.astype(x.dtype), np.asarray(label, y.dtype)
