@@ -275,7 +275,7 @@ class _Typer:
         if not isinstance(node, ast.Subscript):
             self.refuse(node, "assign to a name or to an element, as in s.alpha[i] = …; scalars of a struct are s.n[0]")
         target = self.value(node)
-        if not isinstance(target, Element) or isinstance(target.array, Named):
+        if not isinstance(target, Element) or isinstance(target.array, (Named, Parameter)):
             self.refuse(node, "only an element can be assigned; rows and tables cannot")
         if target.kind != kind:
             self.refuse(
@@ -485,7 +485,7 @@ class _Typer:
                 self.refuse(position, f"position {index.value} of {shortest}; the last one is {shortest - 1}")
         if len(indices) == len(array.kind.extents):
             return Element(node.lineno, array.kind.scalar, array, indices)
-        if len(indices) < len(array.kind.extents) and isinstance(array, Field):
+        if len(indices) < len(array.kind.extents) and isinstance(array, (Field, Parameter)):
             return Row(node.lineno, Array(array.kind.scalar, array.kind.extents[1:]), array, indices[0])
         self.refuse(node, f"{ast.unparse(node.value)} has {len(array.kind.extents)} dimension(s)")
 

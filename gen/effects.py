@@ -20,6 +20,7 @@ from pykernel.gen.ir import (
     Functions,
     If,
     Local,
+    Parameter,
     Return,
     Row,
     Statement,
@@ -40,11 +41,11 @@ class Effects:
         return bool(self.fields or self.params)
 
 
-def root(array: Expr) -> Field | Local | None:
-    """The field or parameter that an array expression is part of."""
+def root(array: Expr) -> Field | Local | Parameter | None:
+    """The field, the function's parameter or the configuration's table that an array expression is part of."""
     while isinstance(array, (Row, Element)):
         array = array.array
-    return array if isinstance(array, (Field, Local)) else None
+    return array if isinstance(array, (Field, Local, Parameter)) else None
 
 
 def effects(functions: Functions) -> dict[str, Effects]:
@@ -108,6 +109,8 @@ def check_effects(functions: Functions) -> None:
                 _check_order(function, node, known)
             if isinstance(node, For):
                 _check_bound(function, node, functions, known)
+            if isinstance(node, Call) and node.callee.name in known:
+                _check_tables(function, node, functions, known)
 
 
 def _check_order(function: Function, node: Statement, known: dict[str, Effects]) -> None:
@@ -133,6 +136,18 @@ def _check_order(function: Function, node: Statement, known: dict[str, Effects])
                     )
 
 
+def _check_tables(function: Function, call: Call, functions: Functions, known: dict[str, Effects]) -> None:
+    for argument, (param, _) in zip(call.args, functions[call.callee.name].params, strict=True):
+        table = root(argument)
+        if param in known[call.callee.name].params and isinstance(table, Parameter):
+            raise DialectError(
+                function.file,
+                call.line,
+                f"{call.callee.name} writes {param}, and {table.name} is a table of the configuration, which is constant; "
+                "pass a field of a struct",
+            )
+
+
 def _check_bound(function: Function, loop: For, functions: Functions, known: dict[str, Effects]) -> None:
     parts = [n for e in (loop.start, loop.stop) for n in walk(e)]
     if any(isinstance(n, Call) for n in parts):
@@ -143,7 +158,7 @@ def _check_bound(function: Function, loop: For, functions: Functions, known: dic
         )
     read = [n for n in parts if isinstance(n, (Local, Field))]
     for node in walk(loop.body):
-        written: list[Local | Field | None] = []
+        written: list[Local | Field | Parameter | None] = []
         if isinstance(node, Assign):
             written = [node.target if isinstance(node.target, Local) else root(node.target.array)]
         elif isinstance(node, Call) and node.callee.name in known:
@@ -169,7 +184,7 @@ def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
             yield from (Field(call.line, struct.fields[n], struct, n) for n in names if n in struct.fields)
 
 
-def _same_memory(a: Local | Field, b: Local | Field) -> bool:
+def _same_memory(a: Local | Field, b: Local | Field | Parameter) -> bool:
     """Whether they are one, or may be: the caller may have passed a field, or one array twice."""
     if type(a) is type(b) and a.name == b.name:
         return True

@@ -51,7 +51,7 @@ class Local(Expr):
 
 @dataclass(frozen=True)
 class Parameter(Expr):
-    """A field of the configuration."""
+    """A field of the configuration: a number, a choice or a table."""
 
     name: str
 
@@ -80,9 +80,9 @@ class Element(Expr):
 
 @dataclass(frozen=True)
 class Row(Expr):
-    """A row of a two-dimensional field, passed on."""
+    """A row of a two-dimensional field or table, passed on."""
 
-    array: Field
+    array: Field | Parameter
     index: Expr
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pykernel import dialect
-from pykernel.dialect import FLOAT32, Array, Bool, Extent, Index, Kernel, Precision, Real, Struct
+from pykernel.dialect import FLOAT32, Array, Bool, Config, Extent, Index, Kernel, Precision, Real, Struct
 from pykernel.gen.effects import Effects, effects
 from pykernel.gen.ir import (
     Assign,
@@ -336,7 +336,7 @@ class Printer:
         if isinstance(node, Member):
             return f"{self.macro}_{node.value.name}" if type(node.value) is self.status else str(int(node.value))
         if isinstance(node, Parameter):
-            return f"{self.macro}_{node.name.upper()}"
+            return f"{self.prefix}_{node.name}" if isinstance(node.kind, Array) else f"{self.macro}_{node.name.upper()}"
         if isinstance(node, Named):
             return f"{self.prefix}_{node.name.lower()}" if isinstance(node.kind, Array) else f"{self.macro}_{node.name}"
         if isinstance(node, Local):
@@ -415,7 +415,7 @@ class Printer:
             own = name[len(self.prefix) + 1 :]
             if (
                 own in GENERATED
-                or own.startswith(("learned_", "assert_"))
+                or own.startswith(("learned_", "assert_", "snapshot_"))
                 or meanings.setdefault(name, meaning) != meaning
             ):
                 raise DialectError(f.file, line, f"{what} would be a second {name} in C; choose another name")
@@ -429,12 +429,62 @@ class Printer:
                     claim(f, node.line, self.expression(node), (Parameter, node.name), f"the parameter {node.name}")
 
     def parameters(self, functions: Functions) -> list[str]:
-        """The configuration's fields that the functions still use."""
-        return sorted({n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter)})
+        """The configuration's numbers that the functions still use."""
+        found = (n for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter))
+        return sorted({n.name for n in found if not isinstance(n.kind, Array)})
+
+    def tables(self, functions: Functions, config: Any) -> list[Table]:
+        """The tables that the functions still use: those of modules, then those of the configuration."""
+        constants = [node for node in self.constants(functions).values() if isinstance(node.kind, Array)]
+        found = [Table(self, node, node.constant.value(self.precision)) for node in constants]
+        parameters = (n for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter))
+        own = {n.name: n for n in parameters if isinstance(n.kind, Array)}
+        return found + [Table(self, own[name], getattr(config, name)) for name in sorted(own)]
+
+
+class Table:
+    """A table of constant numbers, as C."""
+
+    def __init__(self, printer: Printer, node: Named | Parameter, values: np.ndarray) -> None:
+        self.node, self.nbytes = node, values.nbytes
+        self.name = printer.expression(node)
+        self.type = printer.type(node.kind.scalar)
+        # a constant's table has a length of its own in each precision
+        sizes = node.kind.extents if isinstance(node, Parameter) else values.shape
+        self.extents = [printer.extent(e) for e in sizes]
+        self.values = [number(v, printer.precision) if values.dtype.kind == "f" else str(v) for v in values.flat]
+        self.rows = [self.values]
+        if values.ndim == 2:
+            width = values.shape[1]
+            self.rows = [self.values[i : i + width] for i in range(0, len(self.values), width)]
+
+    @property
+    def declaration(self) -> str:
+        return f"static const {self.type} {self.name}" + "".join(f"[{e}]" for e in self.extents)
+
+    @property
+    def text(self) -> str:
+        """What stands between the outermost braces."""
+        if len(self.extents) == 1:
+            return rows_of(self.values)
+        return ",\n    ".join(f"{{{rows_of(row)}}}" for row in self.rows)
+
+
+def rows_of(items: list[str], width: int = 100) -> str:
+    """Items with commas, in lines of about this width that are indented by one step."""
+    lines, line = [], ""
+    for item in items:
+        if line and len(line) + len(item) + 2 > width:
+            lines.append(line + ",")
+            line = item
+        else:
+            line = f"{line}, {item}" if line else item
+    return ",\n    ".join([part.rstrip(",") for part in lines] + [line])
 
 
 def _capacities(f: Function) -> list[str]:
-    """The capacities in the sizes of a function's structs."""
-    structs = [kind for kind in f.kernel.params.values() if isinstance(kind, type) and issubclass(kind, Struct)]
-    extents = [e for struct in structs for array in struct.fields.values() for e in array.extents]
+    """The capacities in the sizes of a function's structs and tables."""
+    kinds = [kind for kind in f.kernel.params.values() if isinstance(kind, type) and issubclass(kind, (Struct, Config))]
+    arrays = [array for kind in kinds for array in kind.fields.values() if isinstance(array, Array)]
+    extents = [e for array in arrays for e in array.extents]
     return [symbol for e in extents if isinstance(e, Extent) for symbol in e.symbols]

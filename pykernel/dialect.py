@@ -52,6 +52,9 @@ class Extent:
     def __add__(self, other: int) -> Extent:
         return Extent(f"({self.text} + {int(other)})")
 
+    def __sub__(self, other: int) -> Extent:
+        return Extent(f"({self.text} - {int(other)})")
+
     def __mul__(self, other: Extent | int) -> Extent:
         return Extent(f"({self.text} * {other.text if isinstance(other, Extent) else int(other)})")
 
@@ -105,6 +108,8 @@ N_MAX = Extent("N_MAX")
 """The budget: most expansion vectors a model holds."""
 OUTPUTS = Extent("OUTPUTS")
 """How many functions a model learns."""
+FEATURES = Extent("FEATURES")
+"""How many numbers a linear model makes of an input, the constant 1 among them."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +192,10 @@ class Struct:
 
 
 class Config:
-    """Parameters: reals and choices (IntEnum or bool).  In C they are folded away; choices are decided there."""
+    """Parameters: numbers, choices (IntEnum or bool), and tables of numbers that no kernel writes.
+
+    In C, numbers are macros and tables ``static const``; choices are decided when it is generated.
+    """
 
     fields: dict[str, Any]
     views: type
@@ -195,16 +203,48 @@ class Config:
     def __init_subclass__(cls) -> None:
         cls.fields = inspect.get_annotations(cls, eval_str=True)
         for name, kind in cls.fields.items():
-            if kind not in (Real, Index) and not is_choice(kind):
-                raise TypeError(f"{cls.__name__}.{name}: a parameter is Real, Index, bool or an IntEnum")
+            if isinstance(kind, Array):
+                if kind.scalar not in (Real, Index) or ... in kind.extents or len(kind.extents) > 2:
+                    raise TypeError(
+                        f"{cls.__name__}.{name}: a table is of Real or Index, with one or two fixed extents"
+                    )
+            elif kind not in (Real, Index) and not is_choice(kind):
+                raise TypeError(f"{cls.__name__}.{name}: a parameter is Real, Index, bool, an IntEnum or a table")
         _intern(cls, cls.fields)
+        cls.views.__reduce__ = lambda views: (_fixed, (type(views), *views))  # type: ignore[method-assign,assignment]
 
     @classmethod
-    def of(cls, precision: Precision, values: Mapping[str, Any]) -> Any:
-        """The parameters as kernels take them, rounded once to the precision."""
-        return cls.views(
-            *(precision.real(values[n]) if kind is Real else int(values[n]) for n, kind in cls.fields.items())
-        )
+    def of(cls, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int] | None = None) -> Any:
+        """The parameters as kernels take them, rounded once to the precision; tables are copied and cannot be written.
+
+        Raises ValueError for a table of another shape than its extents have with the capacities (without these, of
+        another number of dimensions), or with numbers that the precision or int32 cannot hold.
+        """
+
+        def taken(name: str, kind: Any) -> Any:
+            if not isinstance(kind, Array):
+                return precision.real(values[name]) if kind is Real else int(values[name])
+            given = np.asarray(values[name])
+            shape = kind.shape(capacities) if capacities is not None else given.shape
+            if given.shape != shape or given.ndim != len(kind.extents):
+                raise ValueError(f"{cls.__name__}.{name} has shape {given.shape}; it must be {kind}, {shape}")
+            with np.errstate(over="ignore"):
+                table = np.array(given, precision.dtype if kind.scalar is Real else np.int64, order="C")
+            largest = np.finfo(precision.dtype).max if kind.scalar is Real else INDEX_MAX
+            # not "> largest": NaN must fail
+            if not (np.abs(table) <= largest).all():
+                raise ValueError(f"{cls.__name__}.{name} holds a number that does not fit in {kind.scalar}")
+            return table if kind.scalar is Real else table.astype(np.int32)
+
+        return _fixed(cls.views, *(taken(name, kind) for name, kind in cls.fields.items()))
+
+
+def _fixed(views: type, *values: Any) -> Any:
+    """A configuration whose tables cannot be written: unpickled and copied ones could be, a type of its own to Numba."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    return views(*values)
 
 
 def is_choice(kind: Any) -> bool:
@@ -528,11 +568,16 @@ def signature(k: Kernel, precision: Precision) -> Any:
         if isinstance(kind, Array):
             element = real_type if kind.scalar is Real else nt.int32
             return nt.Array(element, len(kind.extents), "C")
+        if is_choice(kind):
+            return nt.int64
         if issubclass(kind, Config):
-            fields = [real_type if f is Real else nt.int64 for f in kind.fields.values()]
+            fields = [table_type(f) if isinstance(f, Array) else numba_type(f) for f in kind.fields.values()]
         else:
             fields = [numba_type(f) for f in kind.fields.values()]
         return nt.BaseTuple.from_types(fields, kind.views)  # type: ignore[attr-defined]
+
+    def table_type(kind: Array) -> Any:
+        return nt.Array(real_type if kind.scalar is Real else nt.int32, len(kind.extents), "C", readonly=True)
 
     return numba_type(k.returns)(*(numba_type(kind) for kind in k.params.values()))
 

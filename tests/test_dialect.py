@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -283,6 +285,77 @@ def test_constants_and_parameters_are_rounded_once(precision: Precision) -> None
 class Knob(Config):
     gain: Real
     on: bool
+
+
+class Rack(Config):
+    rows: Real[N_MAX, DIM]
+    order: Index[N_MAX]
+
+
+@kernel
+def row_sum(row: Real[...], n: Index) -> Real:
+    y = real(0)
+    for j in range(n):
+        y += row[j]
+    return y
+
+
+@entry
+def sum_rack(c: Rack) -> Real:
+    y = real(0)
+    for i in range(len(c.rows)):
+        y = y * real(10) + row_sum(c.rows[c.order[i]], len(c.rows[0]))
+    return y
+
+
+@kernel
+def overwrite(row: Real[...]) -> None:
+    row[0] = real(7)
+
+
+@entry
+def writes_a_table(c: Rack) -> None:
+    overwrite(c.rows[0])
+
+
+@BOTH
+@pytest.mark.parametrize("jit", [True, False])
+def test_tables_of_a_configuration_cannot_be_written(precision: Precision, jit: bool) -> None:
+    given = {"rows": np.array([[0.1, 0.2], [3.0, 4.0], [5.0, 6.0]]), "order": [2, 0, 1]}
+    config = Rack.of(precision, given, {"N_MAX": 3, "DIM": 2})
+    assert config.rows.dtype == precision.dtype and config.rows[0, 0] == precision.real(0.1)
+    expected = precision.real(1100) + (config.rows[0, 0] + config.rows[0, 1]) * precision.real(10) + precision.real(7)
+    # joblib and Dask send configurations to other processes, and scikit-learn copies them
+    for same in (config, pickle.loads(pickle.dumps(config)), copy.deepcopy(config)):
+        assert bind(sum_rack, precision, jit)(same) == expected
+        with pytest.raises(ValueError, match="read-only"):
+            same.rows[0, 0] = 7
+        with pytest.raises(Exception, match="[Rr]ead-?only"):
+            bind(writes_a_table, precision, jit)(same)
+        assert same.rows[0, 0] == precision.real(0.1)
+    given["rows"][0, 0] = 9
+    assert config.rows[0, 0] == precision.real(0.1)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"rows": np.zeros((2, 3))}, r"rows has shape \(2, 3\); it must be Real\[N_MAX, DIM\], \(3, 2\)"),
+        ({"rows": np.zeros(6)}, "rows has shape"),
+        ({"rows": [[1, 2], [3, np.nan], [5, 6]]}, "rows holds a number that does not fit in Real"),
+        ({"rows": [[1, 2], [3, 1e39], [5, 6]]}, "rows holds a number that does not fit in Real"),
+        ({"order": [0, 1, 2**31]}, "order holds a number that does not fit in Index"),
+    ],
+)
+def test_impossible_tables(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Rack.of(FLOAT32, {"rows": np.zeros((3, 2)), "order": [0, 1, 2]} | change, {"N_MAX": 3, "DIM": 2})
+
+
+@pytest.mark.parametrize("kind", [Real[...], Real[2, 2, 2], Bool[2]])
+def test_tables_have_one_or_two_extents(kind: Any) -> None:
+    with pytest.raises(TypeError, match="a table is of Real or Index, with one or two fixed extents"):
+        type("Shapeless", (Config,), {"__annotations__": {"rows": kind}})
 
 
 # -------------------------------------------------------------------------------------------------- the cache

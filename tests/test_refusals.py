@@ -233,6 +233,11 @@ REFUSALS = [
     ("s.total = y", "scalars of a struct are s.n[0]"),
     ("s.grid[0] = y", "only an element can be assigned"),
     ("TABLE[0] = y", "only an element can be assigned"),
+    ("c.shifts[0] = y", "only an element can be assigned; rows and tables cannot"),
+    ("c.basis[0, k] += y", "only an element can be assigned; rows and tables cannot"),
+    ("c.shifts = y", "assign to a name or to an element"),
+    ("z = c.shifts", "a view cannot be named"),
+    ("z = c.basis[0]", "a view cannot be named"),
     ("s.total[0] = k", "the element is Real, the value is Index"),
     ('y = y\n"text"  !!', "text in a body would be lost; write a comment"),
     ("y", "this does nothing; remove it"),
@@ -284,6 +289,9 @@ REFUSALS = [
     ("y = x[-1]", "negative positions count from the end in Python"),
     ("y = x[-k]", "use len(…) - 1"),
     ("y = s.grid[0][1]", "write both positions in one pair of brackets"),
+    ("y = c.basis[0][1]", "write both positions in one pair of brackets"),
+    ("k = len(c.basis[k])", "in C, len() does not look at the position"),
+    ("y = c.shifts[0, 0]", "c.shifts has 1 dimension(s)"),
     ("y = s.total[k]", "there is one element"),
     ("y = s.total[1]", "position 1 of 1"),
     ("y = TABLE[3]", "position 3 of 3; the last one is 2"),
@@ -351,6 +359,13 @@ REFUSALS = [
     ("z = k > 0 and bump(s) > y", "bump writes"),
     ("y = bump(s) if k > 0 else y", "bump writes"),
     ("@kernel\ndef f(s: Box) -> Real:\n    return -bump(s)  !!", "bump writes"),
+    ("shift(c.order)", "shift writes counts, and order is a table of the configuration, which is constant"),
+    (
+        "@kernel\ndef fill(row: Real[...]) -> None:\n    row[0] = real(1)\n"
+        "@kernel\ndef over(row: Real[...]) -> None:\n    fill(row)\n"
+        "@kernel\ndef f(c: Settings) -> None:\n    over(c.basis[1])  !!",
+        "over writes row, and basis is a table of the configuration",
+    ),
     ("for i in range(truncate(y)):\n    y = y", "assign the bound before the loop"),
     ("for i in range(k):\n    k = 3  !!", "the bound of the loop in line"),
     ("for i in range(k):\n    k -= 1  !!", "(k): range() is evaluated once in Python"),
@@ -386,6 +401,15 @@ REFUSALS = [
     ("@kernel  !!\ndef sqrt() -> Real:\n    return real(2)\nf = sqrt", "the kernel sqrt would be a second m_sqrt in C"),
     ("DIM = Constant(1)\n@kernel\ndef f(s: Box) -> Real:\n    return s.a[0] + DIM  !!", "DIM would be a second M_DIM"),
     ("P = Constant(1)\n@kernel\ndef f(c: Settings) -> Real:\n    return c.p + P  !!\n", "P would be a second M_P in C"),
+    (
+        "SHIFTS = Constant((1, 2))\n@kernel\ndef f(s: Box, c: Settings) -> Real:\n"
+        "    return c.shifts[0] + SHIFTS[s.n[0]]  !!\n",
+        "constant SHIFTS would be a second m_shifts",
+    ),
+    (
+        "N_MAX = Constant(1)\n@kernel\ndef f(c: Settings) -> Real:\n    return c.p + N_MAX  !!",
+        "N_MAX would be a second M_N_MAX",
+    ),
     (
         "F = Constant((1, 2))\n@kernel\ndef f(s: Box) -> Real:\n    return F[s.n[0]]  !!\n",
         "constant F would be a second m_f",

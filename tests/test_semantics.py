@@ -83,6 +83,7 @@ class Maker:
             leaves += [f"s.a[{self.position()}]", f"s.b[{self.position()}]"]
             leaves += [f"s.grid[{self.position()}, {self.position(3)}]", f"TABLE[{self.position(5)}]"]
             leaves += [f"UNEQUAL[{self.position(2)}]", *names * 3]
+            leaves += [f"c.basis[{self.position()}, {self.position(3)}]", f"c.shifts[{self.position()}]"]
             return self.pick(*leaves)
         kind = self.random.randrange(12)
         if kind < 6:
@@ -106,6 +107,7 @@ class Maker:
             names = [(n, 4) for n in self.loops] + [(n, 10**6) for n, kind in self.names.items() if kind == "Index"]
             leaves = [(str(v), abs(v)) for v in (0, 1, 2, 7, -3, 40000)] + [("FEW", 3), ("len(s.a)", 4), ("len(x)", 4)]
             leaves += [("s.n[0]", 4), ("s.m[0]", 10**6), ("c.q", 50), ("Kind.LOW", 2), ("c.kind", 2), ("k", 1000)]
+            leaves += [(f"c.order[{self.position()}]", 3), ("len(c.basis)", 4)]
             leaves += [(f"s.counts[{self.position()}]", 10**6), ("len(UNEQUAL)", 3), *names * 3]
             return self.pick(*[leaf for leaf in leaves if leaf[1] <= limit])
         kind = self.random.randrange(8)
@@ -133,7 +135,7 @@ class Maker:
         """A position that is valid for sure in an array of this size."""
         options = [str(self.random.randrange(size))]
         if size >= 4:
-            options += [*self.loops, "(len(s.a) - 1)"]
+            options += [*self.loops, "(len(s.a) - 1)", f"c.order[{self.random.randrange(4)}]"]
         if self.loops:
             options += [f"(({self.pick(*self.loops)} * 3 + 2) % {self.random.randrange(1, min(size, 3) + 1)})"]
         return self.pick(*options)
@@ -158,7 +160,7 @@ class Maker:
         options = [name for name, kind in (self.writing if writing else self.pure) if kind == result]
         if not options:
             return ""
-        array = self.pick("x", "s.a", "s.b")
+        array = self.pick("x", "s.a", "s.b", *([] if writing else ["c.shifts"]))
         number = self.real(depth - 2) if self.chance(0.6) else f"real({self.pick('0', '-0.0', '2.5')})"
         count = self.pick("0", "5", self.index(depth - 2, 1000)[0])
         return f"{self.pick(*options)}(s, c, {array}, {number}, {count})"
@@ -573,6 +575,24 @@ def tables(s: Box, k: Index) -> Real:
     for i in range(len(STEPS)):
         for j in range(i):
             total -= STEPS[j]
+    return total
+
+
+@kernel
+def weighed(weights: Real[...], y: Real[...], n: Index) -> Real:
+    total = real(0)
+    for j in range(n):
+        total += weights[j] * y[j]
+    return total
+
+
+@kernel
+def fixed_tables(s: Box, c: Settings, k: Index) -> Real:
+    total = c.shifts[1] + c.basis[2, 0]
+    for i in range(len(c.basis)):
+        j = c.order[i]
+        total += weighed(c.basis[j], s.grid[i], len(c.basis[0])) + weighed(c.basis[i], c.basis[j], 2)
+        total += weighed(c.shifts, s.a, len(c.shifts)) * real(c.order[0])
     return total
 
 

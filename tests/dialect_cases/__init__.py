@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +14,7 @@ from typing import Any
 import cffi
 import numpy as np
 
-from pykernel.dialect import DIM, N_MAX, Array, Config, Index, Kernel, Memory, Precision, Real, Struct, bind, is_choice
+from pykernel.dialect import DIM, N_MAX, Config, Index, Kernel, Memory, Precision, Real, Struct, bind, is_choice
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.print_c import Printer, number
 from pykernel.gen.project import _primitive, checked_functions
@@ -51,6 +51,20 @@ class Settings(Config):
     flag: bool
     p: Real
     q: Index
+    basis: Real[N_MAX, DIM]
+    shifts: Real[N_MAX]
+    order: Index[N_MAX]
+
+    @classmethod
+    def of(cls, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int] | None = None) -> Any:
+        return super().of(precision, TABLES | dict(values), capacities or CAPACITIES)
+
+
+TABLES = {
+    "basis": [[0.1, -0.0, 1e-40], [-7.25, 16777217.0, 3.0], [1 / 3, -1e30, 0.5], [2.0, -2.0, 1e-45]],
+    "shifts": [-1.5, 0.0, 2 / 3, 1e38],
+    "order": [2, 0, 3, 1],
+}
 
 
 def load(folder: Path, source: str) -> ModuleType:
@@ -107,12 +121,9 @@ def c_source(
     lines += [f"#define M_{name} {size}" for name, size in CAPACITIES.items()]
     lines += ["typedef struct m_s {", *(members or ["    char unused;"]), "} m_t;"]
     for name, node in printer.constants(code.functions).items():
-        value = node.constant.value(precision)
-        if isinstance(node.kind, Array):
-            values = ", ".join(number(v, precision) for v in value)
-            lines.append(f"static const {printer.real} m_{name.lower()}[{len(value)}] = {{{values}}};")
-        else:
-            lines.append(f"#define M_{name} {number(value, precision)}")
+        if node.kind is Real:
+            lines.append(f"#define M_{name} {number(node.constant.value(precision), precision)}")
+    lines += [f"{table.declaration} = {{{table.text}}};" for table in printer.tables(code.functions, config)]
     for name in printer.parameters(code.functions):
         value = getattr(config, name)
         lines.append(f"#define M_{name.upper()} ({value if type(value) is int else number(value, precision)})")
