@@ -2,7 +2,20 @@
 
 from enum import IntEnum
 
-from pykernel.dialect import DIM, N_MAX, Bool, Config, Constant, Index, Real, Struct, absolute, kernel, real
+from pykernel.dialect import (
+    DIM,
+    N_MAX,
+    OUTPUTS,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    kernel,
+    real,
+)
 from pykernel.kernels import gaussian, squared_distance
 
 
@@ -23,65 +36,153 @@ class Status(IntEnum):
     REFUSED_MULTIPLIER = -3  # a multiplier would leave its range: learning diverges; reset, or lower the learning rate
 
 
+class Rule(IntEnum):
+    """How a sample changes the multipliers."""
+
+    KLMS = 0  # stochastic gradient (Mitchinson et al. 2003, eq. 2-6)
+    QKLMS = 1  # the same, but near samples go to the nearest vector (Chen et al. 2012)
+    KRLS_T = 2  # recursive least squares that forgets (Van Vaerenbergh et al. 2012)
+    FB_KRLS = 3  # least squares on the stored samples (Van Vaerenbergh et al. 2010)
+    ALD_KRLS = 4  # recursive least squares on a dictionary that only grows (Engel et al. 2004)
+
+
 class Metric(IntEnum):
     """What the removal of an expansion vector costs (Mitchinson et al. 2003, section 2)."""
 
     MAGNITUDE = 0  # |alpha_i|: number truncation, NT
-    FKLMS = 1  # 1 - max_j k_ij, eq. 17
-    MKLMS = 2  # alpha_i^2 kappa_i: the squared norm of what is lost, after eq. 13
+    AGE = 1  # the oldest goes: age truncation, AT
+    KLMS = 2  # kappa_i = 1 / P_ii: how much of the vector the others leave over, eq. 13
+    MKLMS = 3  # alpha_i^2 kappa_i: the squared norm of what is lost, after eq. 13
+    SUP = 4  # |alpha_i| kappa_i: what is lost at the vector's place
+    LS = 5  # alpha_i^2 / Q_ii, Q = P^2: the squared loss at the expansion vectors, after eq. 14
+    LSREG = 6  # the same with a penalty on the multipliers that are left, eq. 20
+    LSRIDGE = 7  # ... which the projection then minimises, too
+    FKLMS = 8  # 1 - max_j k_ij, eq. 17
+    FMKLMS = 9  # alpha_i^2 (1 - max_j k_ij), eq. 18
+    AFKLMS = 10  # 1 - sum_j k_ij^2, section 5
+    AFMKLMS = 11  # alpha_i^2 (1 - sum_j k_ij^2), section 5
 
 
 class Projection(IntEnum):
     """How the multipliers that stay make up for the one that goes (Mitchinson et al. 2003, section 2)."""
 
     NONE = 0
-    FKLMS = 1  # eq. 16
-    KLMS = 2  # eq. 12
+    KLMS = 1  # eq. 12
+    FKLMS = 2  # eq. 16
+    LS = 3  # eq. 14
+    LSRIDGE = 4  # eq. 14 for eq. 20
+
+
+class Tie(IntEnum):
+    """Which of equally cheap vectors goes."""
+
+    SMALLER = 0  # the one of the smaller |alpha|; of equals, a stored one before the newest
+    NEWEST = 1
+    OLDEST = 2
 
 
 class Expansion(Struct):
     """The model: f(x) = sum_i alpha_i k(v_i, x)."""
 
     v: Real[N_MAX, DIM]  # expansion vectors
-    alpha: Real[N_MAX]  # multipliers
-    m: Real[N_MAX, N_MAX]  # a square root of the inverse Gram matrix: m' m = (K + ridge I)^-1
+    alpha: Real[N_MAX, OUTPUTS]  # multipliers
+    m: Real[N_MAX, N_MAX]  # a square root of the inverse Gram matrix: m' m = P = (K + ridge I)^-1
+    inverse: Real[N_MAX, N_MAX]  # P, for LS
+    squared: Real[N_MAX, N_MAX]  # Q = P^2, for LSREG
+    z_re: Real[N_MAX, N_MAX]  # real part of Z = (K + ridge I + i sqrt(mu) I)^-1
+    z_im: Real[N_MAX, N_MAX]  # its imaginary part
+    deficit: Real[N_MAX, N_MAX]  # what was learned of the function's covariance at the vectors: prior - posterior
+    covariance: Real[N_MAX, N_MAX]  # of the multipliers, for ALD-KRLS
+    overlap: Real[N_MAX]  # sum_j k_ij^2, j other than i
+    power: Real  # variance of the function, in squares of the label limit: what the labels' errors suggest
+    weight: Real  # number of samples behind it
     drift: Real  # largest element of (K + ridge I) m' m - I met since the last refresh
+    age: Index[N_MAX]  # samples learned since the vector was stored or repeated
     n: Index  # expansion vectors in use; everything beyond is zero
-    probe: Index  # whose row of that matrix is looked at next
+    probe: Index  # whose cached numbers are looked at next
     frozen: Index  # 1: learning is switched off
 
 
 class Work(Struct):
-    """Intermediate results.  No update depends on what an earlier one left here; zeros are always valid."""
+    """Intermediate results.  No update depends on what an earlier one left here; zeros are always valid.
+
+    Where the newest sample competes with the n stored vectors, it is number n.
+    """
 
     x: Real[DIM]  # the sample, standardised
+    y: Real[OUTPUTS]  # what the function should be there
+    error: Real[OUTPUTS]  # y - f(x)
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
-    u: Real[N_MAX]  # (K + ridge I)^-1 k: the sample as a combination of expansion vectors
-    p: Real[N_MAX]  # the diagonal, or one column, of (K + ridge I)^-1
-    beta: Real[N_MAX]  # the multipliers after this update, until it is certain
+    u: Real[N_MAX + 1]  # P k, the sample as a combination of expansion vectors, and -1
+    p: Real[N_MAX + 1]  # one column of P
+    q: Real[N_MAX + 1]  # one column of Q
+    score: Real[N_MAX + 1]  # what the candidates' scores are made of
+    t_re: Real[N_MAX + 1]  # Z k and -1
+    t_im: Real[N_MAX + 1]
+    h: Real[N_MAX]  # deficit u, or covariance u
+    ph: Real[N_MAX]  # P h
+    row: Real[N_MAX]  # squared distances from one vector to the others
+    step: Real[OUTPUTS]  # the sample's multipliers, where there is no beta
+    beta: Real[N_MAX + 1, OUTPUTS]  # the multipliers after this update, until it is certain
+    shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu W beta, of LSRIDGE
     neighbour: Real[N_MAX]  # squared distance of each vector to its nearest one; if not positive, a bound: at least |.|
     nearest_distance: Real  # squared distance from the sample to the nearest expansion vector
     kappa: Real  # Schur complement: how much of the sample the expansion vectors leave over
+    inverse_kappa: Real  # 1 / kappa; 0 where the newest sample does not compete
+    s_re: Real  # 1 / the Schur complement of Z
+    s_im: Real
+    spread: Real  # posterior variance of the function at the sample, in parts of its prior variance; ALD-KRLS: 1 + u'h
     nearest: Index  # position of the nearest expansion vector
+    newest: Index  # whether the newest sample competes
 
 
 class OnlineConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec``."""
+    """Parameters, derived from a spec by ``pykernel.kernel_models``."""
 
+    rule: Rule
     metric: Metric
     projection: Projection
+    tie: Tie
+    single: bool  # whether there is one output
+    separates: bool  # whether the label is a class: no error where it is clear enough
     decays: bool  # whether rho > 0
+    forgets: bool  # whether forgetting < 1
     standardises: bool  # whether inputs are standardised on the way
     clamps: bool  # whether predictions are kept between low and high
     limits_step: bool  # whether one sample's multiplier is limited
+    stages: bool  # whether multipliers after the presentation are kept in beta
+    rounds: bool  # whether vectors are also removed without the newest sample among the candidates
+    before: bool  # whether room is made before a presentation
+    newest_only: bool  # whether only the newest sample may go
+    thresholds: bool  # whether vectors go as soon as their score is at most lambda_max
+    truncates_small: bool  # whether small multipliers are dropped
+    truncates_old: bool  # whether old vectors are dropped
+    keeps_factor: bool  # whether m is kept
+    keeps_inverse: bool  # whether P is kept
+    keeps_squared: bool  # whether Q is kept
+    keeps_complex: bool  # whether Z is kept
+    keeps_neighbours: bool  # whether nearest neighbours are known
+    keeps_overlap: bool  # whether sums of squared kernel values are kept
+    keeps_ages: bool  # whether ages are kept
     gamma: Real  # 1 / (2 sigma^2)
     eta: Real  # learning rate
     keep: Real  # 1 - eta rho: the part of a multiplier that each presentation leaves
+    forgetting: Real  # the part of what was learned that each presentation leaves
+    root_forgetting: Real  # its square root
+    noise: Real  # variance of a label's noise, in parts of the function's variance
+    label_scale: Real  # 1 / label_limit
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
     kappa_least: Real  # no Schur complement is smaller, but for rounding
     gate: Real  # a sample is absorbed if no more than this of it (kappa) is new
     gate_distance: Real  # ... if its nearest expansion vector is within this squared distance
+    penalty: Real  # weight C of the squared multipliers, eq. 20
+    mu: Real  # the same for the sum of squares
+    root_mu: Real  # its square root
+    lambda_max: Real  # scores up to this go
+    truncate_below: Real  # multipliers smaller than this are dropped
+    truncate_age: Index  # vectors this old are dropped
+    removals: Index  # most vectors that an update removes, beyond the one whose place the sample takes
     input_limit: Real  # largest |x_j| that is taken
     label_limit: Real  # largest |y| that is taken
     alpha_limit: Real  # largest |alpha| that is stored
@@ -92,6 +193,7 @@ class OnlineConfig(Config):
     warmup: Index  # samples that the standardiser sees before the model learns
     horizon: Index  # samples that the standardiser's mean and variance reach back
     drift_limit: Real  # a refresh is due above
+    classes: Index  # how many classes there are
     rehearsal_input: Real  # width of the self-test's inputs
     rehearsal_label: Real  # width of the self-test's labels
 
@@ -113,15 +215,6 @@ def within(c: OnlineConfig, x: Real[DIM]) -> Bool:
 
 
 @kernel
-def expand(s: Expansion, c: OnlineConfig, x: Real[DIM]) -> Real:
-    """f(x) = sum_i alpha_i k(v_i, x).  O(N D).  Mitchinson et al. 2003, eq. 1."""
-    y = real(0)
-    for i in range(s.n[0]):
-        y += s.alpha[i] * gaussian(c.gamma, squared_distance(s.v[i], x))
-    return y
-
-
-@kernel
 def clipped(x: Real, low: Real, high: Real) -> Real:
     """x, kept between low and high."""
     if x < low:
@@ -140,23 +233,22 @@ def answer(c: OnlineConfig, y: Real) -> Real:
 
 
 @kernel
-def present(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Real:
-    """f(x) as in expand, keeping the distances and kernel values for the update that follows.  O(N D)."""
-    y = real(0)
-    nearest = 0
-    nearest_distance = FAR
-    for i in range(s.n[0]):
-        distance = squared_distance(s.v[i], x)
-        value = gaussian(c.gamma, distance)
-        w.distance[i] = distance
-        w.k[i] = value
-        y += s.alpha[i] * value
-        if distance < nearest_distance:
-            nearest_distance = distance
-            nearest = i
-    w.nearest[0] = nearest
-    w.nearest_distance[0] = nearest_distance
-    return y
+def expand(s: Expansion, c: OnlineConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x) = sum_i alpha_i k(v_i, x).  O(N D).  Mitchinson et al. 2003, eq. 1."""
+    if c.single:
+        total = real(0)
+        for i in range(s.n[0]):
+            total += s.alpha[i, 0] * gaussian(c.gamma, squared_distance(s.v[i], x))
+        y[0] = answer(c, total)
+    else:
+        for o in range(len(y)):
+            y[o] = real(0)
+        for i in range(s.n[0]):
+            value = gaussian(c.gamma, squared_distance(s.v[i], x))
+            for o in range(len(y)):
+                y[o] += s.alpha[i, o] * value
+        for o in range(len(y)):
+            y[o] = answer(c, y[o])
 
 
 @kernel
@@ -176,13 +268,6 @@ def kept(c: OnlineConfig, a: Real) -> Real:
 
 
 @kernel
-def decay(s: Expansion, c: OnlineConfig) -> None:
-    """Decay every multiplier.  Mitchinson et al. 2003, eq. 5."""
-    for i in range(s.n[0]):
-        s.alpha[i] = kept(c, s.alpha[i])
-
-
-@kernel
 def place(s: Expansion, x: Real[DIM], i: Index) -> None:
     """Make the sample expansion vector i.  Mitchinson et al. 2003, eq. 3."""
     for j in range(len(x)):
@@ -190,16 +275,37 @@ def place(s: Expansion, x: Real[DIM], i: Index) -> None:
 
 
 @kernel
-def acceptable(s: Expansion, w: Work, c: OnlineConfig) -> Bool:
-    """Whether every multiplier in beta may be stored."""
+def present(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
+    """f(x), negated in w.error, with the distances and kernel values for the update that follows.  O(N D)."""
+    nearest = 0
+    nearest_distance = FAR
+    total = real(0)
+    if not c.single:
+        for o in range(len(w.error)):
+            w.error[o] = real(0)
     for i in range(s.n[0]):
-        if not (absolute(w.beta[i]) <= c.alpha_limit):
-            return False
-    return True
+        distance = squared_distance(s.v[i], x)
+        value = gaussian(c.gamma, distance)
+        w.distance[i] = distance
+        w.k[i] = value
+        if c.single:
+            total += s.alpha[i, 0] * value
+        else:
+            for o in range(len(w.error)):
+                w.error[o] -= s.alpha[i, o] * value
+        if distance < nearest_distance:
+            nearest_distance = distance
+            nearest = i
+    if c.single:
+        w.error[0] = -total
+    w.nearest[0] = nearest
+    w.nearest_distance[0] = nearest_distance
 
 
 @kernel
-def commit(s: Expansion, w: Work) -> None:
-    """Store the multipliers in beta."""
-    for i in range(s.n[0]):
-        s.alpha[i] = w.beta[i]
+def miss(c: OnlineConfig, y: Real, value: Real) -> Real:
+    """The error of a value: y - f(x); for a class, none beyond the margin, y f(x) >= 1."""
+    if c.separates:
+        if y * value >= real(1):
+            return real(0)
+    return y - value

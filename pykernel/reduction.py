@@ -1,380 +1,535 @@
 """Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector goes, and who takes up its part.
 
-The budget is kept *after* each presentation: with N_MAX vectors stored, the newest sample is a candidate for removal
-like the others, but it takes no memory until it is certain to stay.
+Candidates are the n stored vectors and, as number n, the newest sample, which takes no memory until it is certain to
+stay.  Their multipliers are those after the presentation.  All scores are had in O(N^2) from what is kept of the Gram
+matrix, or in O(N D) without one.
 """
 
-from pykernel.dialect import DIM, Index, Real, absolute, kernel, real, sqrt
-from pykernel.expansion import (
-    FAR,
-    Expansion,
-    OnlineConfig,
-    Status,
-    Work,
-    acceptable,
-    commit,
-    decay,
-    kept,
-    place,
-    settle,
+from pykernel.complex_inverse import border_complex, express_complex, project_lsridge, release_complex, shrink
+from pykernel.dialect import DIM, Bool, Index, Real, absolute, entry, kernel, real
+from pykernel.expansion import Expansion, Metric, OnlineConfig, Projection, Rule, Tie, Work, kept, place, settle
+from pykernel.factor import (
+    border,
+    border_inverse,
+    border_squared,
+    express,
+    inverse_column,
+    inverse_diagonal,
+    inverse_norms,
+    inverse_times,
+    penalised_losses,
+    release,
+    release_inverse,
+    release_squared,
+    watch,
 )
-from pykernel.kernels import gaussian, squared_distance
+from pykernel.kernels import gaussian, one_minus_exp
+from pykernel.neighbours import (
+    find_neighbour,
+    introduce_neighbour,
+    introduce_overlap,
+    isolation,
+    lose_neighbour,
+    lose_overlap,
+    measure_row,
+    renew_overlap,
+    unsure,
+)
 
-# ------------------------------------------------------------------------------------------- near-duplicates
+AGE_MOST = 1_000_000_000
+"""Ages stop here, before they leave int32."""
 
-
-@kernel
-def absorb_in_nearest(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> Index:
-    """Give the sample's part to the expansion vector nearest to it, in the measure k that they share.  O(N)."""
-    i = w.nearest[0]
-    a = settle(kept(c, s.alpha[i]) + step * gaussian(c.gamma, w.nearest_distance[0]))
-    if not (absolute(a) <= c.alpha_limit):
-        return Status.REFUSED_MULTIPLIER
-    if c.decays:
-        decay(s, c)
-    s.alpha[i] = a
-    if w.nearest_distance[0] > real(0):
-        return Status.ABSORBED
-    return Status.MERGED
-
-
-# --------------------------------------------------------------------------------------------- truncation: NT
+# --------------------------------------------------------------------------------------------------- candidates
 
 
 @kernel
-def reduce_by_magnitude(s: Expansion, c: OnlineConfig, x: Real[DIM], step: Real) -> Index:
-    """Drop the smallest multiplier; of equals, a stored one before the newest.  O(N + D).  Section 2, NT."""
-    r = 0
-    smallest = absolute(s.alpha[0])
-    for i in range(1, s.n[0]):
-        if absolute(s.alpha[i]) < smallest:
-            smallest = absolute(s.alpha[i])
-            r = i
-    stays = absolute(step) >= kept(c, smallest)
-    if c.decays:
-        decay(s, c)
-    if not stays:
-        return Status.DISCARDED
-    place(s, x, r)
-    s.alpha[r] = step
-    return Status.REPLACED
-
-
-# ------------------------------------------------------------------------------- fast sparsity control: FKLMS
-#
-# 1 - max_j k_ij is smallest where the distance to the nearest vector is: no kernel value is needed to choose.
-# w.neighbour caches those distances.  When a vector's neighbour goes, its entry stays as a lower bound (negated),
-# and it is searched for again only if the choice depends on it.
+def candidates(s: Expansion, w: Work, c: OnlineConfig) -> Index:
+    """How many vectors compete."""
+    if c.rounds:
+        return s.n[0] + w.newest[0]
+    return s.n[0] + 1
 
 
 @kernel
-def lesser(a: Real, b: Real) -> Real:
-    """The smaller of two numbers."""
-    if a < b:
-        return a
-    return b
+def multiplier(s: Expansion, w: Work, c: OnlineConfig, i: Index, o: Index) -> Real:
+    """A candidate's multiplier after the presentation."""
+    if c.stages:
+        return w.beta[i, o]
+    if i < s.n[0]:
+        return kept(c, s.alpha[i, o])
+    return w.step[o]
 
 
 @kernel
-def find_neighbour(s: Expansion, w: Work, i: Index) -> None:
-    """Compute the distance from expansion vector i to its nearest.  O(N D)."""
-    nearest = FAR
-    for j in range(s.n[0]):
-        if j != i:
-            nearest = lesser(squared_distance(s.v[i], s.v[j]), nearest)
-    w.neighbour[i] = nearest
+def magnitude(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+    """|alpha_i|: the largest of a candidate's multipliers."""
+    largest = absolute(multiplier(s, w, c, i, 0))
+    if not c.single:
+        for o in range(1, len(s.alpha[0])):
+            a = absolute(multiplier(s, w, c, i, o))
+            if a > largest:
+                largest = a
+    return largest
 
 
 @kernel
-def introduce_neighbour(s: Expansion, w: Work, i: Index) -> None:
-    """Let the expansion vectors know the sample as neighbour, now that it is number i.  O(N)."""
-    nearest = FAR
-    for j in range(s.n[0]):
-        if j != i:
-            nearest = lesser(w.distance[j], nearest)
-            if w.distance[j] <= absolute(w.neighbour[j]):
-                w.neighbour[j] = w.distance[j]
-    w.neighbour[i] = nearest
+def energy(s: Expansion, w: Work, c: OnlineConfig, i: Index, part: Real) -> Real:
+    """part sum_o alpha_i^2, by products of normal numbers."""
+    a = multiplier(s, w, c, i, 0)
+    total = a * (a * part)
+    if not c.single:
+        for o in range(1, len(s.alpha[0])):
+            a = multiplier(s, w, c, i, o)
+            total += a * (a * part)
+    return total
 
 
 @kernel
-def choose_by_neighbour(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> Index:
-    """Position of the vector whose nearest one is closest (n: the newest); of equals, the smaller |alpha|.
+def age_of(s: Expansion, i: Index) -> Index:
+    """Samples learned since a candidate was stored or repeated; -1 for the newest."""
+    if i == s.n[0]:
+        return -1
+    return s.age[i]
 
-    Both of the closest pair always tie, and keeping the older one diverges.  O(N) and a search, O(N D), for each
-    lost neighbour that matters.  Mitchinson et al. 2003, eq. 17.
-    """
+
+# ------------------------------------------------------------------------------------------------------- scores
+
+
+@kernel
+def survey(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Compute what the candidates' scores are made of.  O(N^2), or nothing."""
+    if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
+        inverse_diagonal(s, w)
+    if c.metric == Metric.LS:
+        inverse_norms(s, w)
+    if c.metric == Metric.LSREG:
+        penalised_losses(s, w, c)
+    if c.metric == Metric.LSRIDGE or c.projection == Projection.LSRIDGE:
+        shrink(s, w, c, candidates(s, w, c))
+    if c.metric == Metric.FMKLMS:
+        for i in range(candidates(s, w, c)):
+            w.score[i] = weighted_isolation(s, w, c, i)
+
+
+@kernel
+def weighted_isolation(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+    """alpha_i^2 (1 - max_j k_ij), or a lower bound of it.  Eq. 18."""
+    return energy(s, w, c, i, one_minus_exp(c.gamma * isolation(s, w, c, i)))
+
+
+@kernel
+def ridge_loss(s: Expansion, w: Work, i: Index) -> Real:
+    """sum_o shrunk_i^2 / W_ii."""
+    part = real(1) / w.score[i]
+    total = real(0)
+    for o in range(len(s.alpha[0])):
+        total += w.shrunk[i, o] * (w.shrunk[i, o] * part)
+    return total
+
+
+@kernel
+def score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+    """What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2."""
+    if c.metric == Metric.MAGNITUDE:
+        return magnitude(s, w, c, i)
+    if c.metric == Metric.AGE:
+        return real(-age_of(s, i))
+    if c.metric == Metric.KLMS:
+        return real(1) / w.score[i]
+    if c.metric == Metric.MKLMS:
+        return energy(s, w, c, i, real(1) / w.score[i])
+    if c.metric == Metric.SUP:
+        return magnitude(s, w, c, i) * (real(1) / w.score[i])
+    if c.metric == Metric.LS:
+        return energy(s, w, c, i, real(1) / w.score[i])
+    if c.metric == Metric.LSREG or c.metric == Metric.FMKLMS:
+        return w.score[i]
+    if c.metric == Metric.LSRIDGE:
+        return ridge_loss(s, w, i)
+    if c.metric == Metric.FKLMS:
+        return isolation(s, w, c, i)
+    return overlap_score(s, w, c, i)
+
+
+@kernel
+def overlap_of(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+    """sum_j k_ij^2 of a candidate.  O(1), for the newest O(N)."""
     n = s.n[0]
-    for turn in range(len(w.neighbour)):
-        smallest = w.nearest_distance[0]
-        for i in range(n):
-            smallest = lesser(absolute(w.neighbour[i]), smallest)
-        unsure = n
-        for i in range(n):
-            if w.neighbour[i] <= real(0) and -w.neighbour[i] == smallest and w.distance[i] > smallest:
-                unsure = i
-        if unsure == n:
-            break
-        find_neighbour(s, w, unsure)
-    smallest = w.nearest_distance[0]
-    for i in range(n):
-        smallest = lesser(absolute(w.neighbour[i]), smallest)
-    r = n
-    magnitude = c.alpha_limit
-    for i in range(n):
-        a = absolute(kept(c, s.alpha[i]))
-        if lesser(absolute(w.neighbour[i]), w.distance[i]) == smallest and (r == n or a < magnitude):
-            magnitude = a
+    if i < n:
+        if c.rounds and w.newest[0] == 0:
+            return s.overlap[i]
+        return s.overlap[i] + w.k[i] * w.k[i]
+    total = real(0)
+    for j in range(n):
+        total += w.k[j] * w.k[j]
+    return total
+
+
+@kernel
+def overlap_score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+    """Section 5: 1 - sum_j k_ij^2, negative where vectors are dense; with or without alpha_i^2."""
+    rest = real(1) - overlap_of(s, w, c, i)
+    if c.metric == Metric.AFKLMS:
+        return rest
+    return energy(s, w, c, i, rest)
+
+
+@kernel
+def precedes(s: Expansion, w: Work, c: OnlineConfig, i: Index, r: Index) -> Bool:
+    """Whether candidate i goes before r, which has the same score."""
+    if c.tie == Tie.NEWEST:
+        return age_of(s, i) < age_of(s, r)
+    if c.tie == Tie.OLDEST:
+        return age_of(s, i) > age_of(s, r)
+    return magnitude(s, w, c, i) < magnitude(s, w, c, r)
+
+
+@kernel
+def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
+    """Position of the candidate with the least score; of equals, as the tie rule says, then the first."""
+    count = candidates(s, w, c)
+    r = 0
+    least = score(s, w, c, 0)
+    for i in range(1, count):
+        value = score(s, w, c, i)
+        if value < least or (value == least and precedes(s, w, c, i, r)):
+            least = value
             r = i
-    if r == n or (w.nearest_distance[0] == smallest and absolute(step) < magnitude):
-        return n
     return r
 
 
 @kernel
-def project_fklms(s: Expansion, w: Work, c: OnlineConfig, r: Index, step: Real) -> None:
-    """Multipliers after the removal of vector r (n: the newest), taking the others as orthogonal.
+def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Search for the lost neighbours that the choice depends on.  O(N) and O(N D) for each.
 
-    O(N D).  Mitchinson et al. 2003, eq. 16.
+    A score made of a bound is a bound: the least of all is certain if no bound is as small.
+    """
+    count = candidates(s, w, c)
+    for turn in range(len(w.neighbour)):
+        least = score(s, w, c, 0)
+        for i in range(1, count):
+            value = score(s, w, c, i)
+            if value < least:
+                least = value
+        lost = count
+        for i in range(count):
+            if unsure(s, w, c, i) and score(s, w, c, i) == least:
+                lost = i
+        if lost == count:
+            break
+        find_neighbour(s, w, lost)
+        if c.metric == Metric.FMKLMS:
+            w.score[lost] = weighted_isolation(s, w, c, lost)
+
+
+@entry
+def choose(s: Expansion, w: Work, c: OnlineConfig) -> Index:
+    """Position of the candidate that goes next.  O(N^2 + N D) with a Gram matrix, O(N D) mostly without."""
+    if c.newest_only:
+        if candidates(s, w, c) > s.n[0]:
+            survey_newest(s, w, c)
+            return s.n[0]
+    survey(s, w, c)
+    if c.keeps_neighbours:
+        resolve_neighbours(s, w, c)
+    return cheapest(s, w, c)
+
+
+@kernel
+def survey_newest(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """What the newest sample's score is made of."""
+    n = s.n[0]
+    if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
+        w.score[n] = w.inverse_kappa[0]
+    if c.metric == Metric.LS:
+        total = real(1)
+        for j in range(n):
+            total += w.u[j] * w.u[j]
+        w.score[n] = total * w.inverse_kappa[0] * w.inverse_kappa[0]
+    if c.metric == Metric.LSREG:
+        penalised_losses(s, w, c)
+    if c.metric == Metric.LSRIDGE or c.projection == Projection.LSRIDGE:
+        shrink(s, w, c, n + 1)
+    if c.metric == Metric.FMKLMS:
+        w.score[n] = weighted_isolation(s, w, c, n)
+
+
+@kernel
+def negligible(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
+    """Whether the chosen candidate's score is at most lambda_max."""
+    value = score(s, w, c, r)
+    if c.metric == Metric.FKLMS:
+        value = one_minus_exp(c.gamma * value)
+    if c.metric == Metric.LS or c.metric == Metric.LSRIDGE:
+        value = value * (real(1) / real(candidates(s, w, c)))
+    return value <= c.lambda_max
+
+
+# -------------------------------------------------------------------------------------------------- projections
+
+
+@kernel
+def project_klms(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+    """beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in, given P_:r without it in p.  O(N).
+
+    Mitchinson et al. 2003, eq. 12.
     """
     n = s.n[0]
     if r == n:
         for i in range(n):
-            w.beta[i] = settle(kept(c, s.alpha[i]) + w.k[i] * step)
+            for o in range(len(s.alpha[0])):
+                w.beta[i, o] += w.u[i] * w.beta[n, o]
     else:
-        removed = kept(c, s.alpha[r])
+        share = w.u[r] * w.inverse_kappa[0]
+        scale = real(1) / (w.p[r] + w.u[r] * share)
+        for o in range(len(s.alpha[0])):
+            g = w.beta[r, o] * scale
+            for i in range(n):
+                w.beta[i, o] -= (w.p[i] + w.u[i] * share) * g
+            w.beta[n, o] += share * g
+
+
+@kernel
+def project_fklms(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+    """beta = alpha + K_:r alpha_r, taking the others as orthogonal, given row.  O(N).  Mitchinson et al. 2003, eq. 16."""
+    n = s.n[0]
+    for i in range(n):
+        if i != r:
+            value = w.k[i]
+            if r < n:
+                value = gaussian(c.gamma, w.row[i])
+            for o in range(len(s.alpha[0])):
+                w.beta[i, o] += value * w.beta[r, o]
+    if r < n:
+        for o in range(len(s.alpha[0])):
+            w.beta[n, o] += w.k[r] * w.beta[r, o]
+
+
+@kernel
+def project_ls(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+    """beta = alpha - Q_:r alpha_r / Q_rr, Q = P^2, P with the newest bordered in.  O(N^2).
+
+    Mitchinson et al. 2003, eq. 14.
+    """
+    n = s.n[0]
+    # p = P_:r, and with it q = P p
+    if r == n:
+        share = -w.inverse_kappa[0]
         for i in range(n):
-            if i != r:
-                distance = squared_distance(s.v[i], s.v[r])
-                w.beta[i] = settle(kept(c, s.alpha[i]) + gaussian(c.gamma, distance) * removed)
-                # i loses its neighbour; the distance stays as a bound
-                if w.neighbour[i] == distance:
-                    w.neighbour[i] = -distance
-        w.beta[r] = settle(step + w.k[r] * removed)
-
-
-@kernel
-def reduce_by_neighbour(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: Real) -> Index:
-    """Drop one of the closest pair and hand its part to the others.  O(N D).  Mitchinson et al. 2003, FKLMS."""
-    r = choose_by_neighbour(s, w, c, step)
-    project_fklms(s, w, c, r, step)
-    if not acceptable(s, w, c):
-        return Status.REFUSED_MULTIPLIER
-    commit(s, w)
-    if r == s.n[0]:
-        return Status.DISCARDED
-    place(s, x, r)
-    introduce_neighbour(s, w, r)
-    return Status.REPLACED
-
-
-# ----------------------------------------------------------------------- sparsity control with the Gram matrix
-#
-# P = (K + ridge I)^-1 is kept as a square root, P = m' m: inserting borders it, removing is one Householder
-# reflection, and P_ii = |m_:i|^2 cannot turn negative.  m has no particular shape.
-
-
-@kernel
-def express(s: Expansion, w: Work, c: OnlineConfig, rows: Index, columns: Index) -> None:
-    """u = P k and kappa = 1 + ridge - k' P k from the leading part of m.  O(N^2)."""
-    for j in range(columns):
-        w.u[j] = real(0)
-    kappa = c.ridge_diagonal
-    for i in range(rows):
-        l = real(0)
-        for j in range(columns):
-            l += s.m[i, j] * w.k[j]
-        kappa -= l * l
-        for j in range(columns):
-            w.u[j] += l * s.m[i, j]
-    w.kappa[0] = kappa
-
-
-@kernel
-def border(s: Expansion, w: Work, c: OnlineConfig, row: Index, column: Index, columns: Index) -> None:
-    """Add to m the vector that express() was given, with its own row and column.  O(N)."""
-    kappa = w.kappa[0]
-    if kappa < c.kappa_least:
-        kappa = c.kappa_least
-    scale = real(1) / sqrt(kappa)
-    for j in range(columns):
-        s.m[row, j] = -(scale * w.u[j])
-    s.m[row, column] = scale
-
-
-@kernel
-def inverse_diagonal(s: Expansion, w: Work) -> None:
-    """p_i = P_ii.  O(N^2)."""
-    n = s.n[0]
-    for j in range(n):
-        w.p[j] = real(0)
-    for i in range(n):
-        for j in range(n):
-            w.p[j] += s.m[i, j] * s.m[i, j]
-
-
-@kernel
-def inverse_column(s: Expansion, w: Work, r: Index) -> None:
-    """p = P_:r.  O(N^2)."""
-    n = s.n[0]
-    for j in range(n):
-        w.p[j] = real(0)
-    for i in range(n):
-        g = s.m[i, r]
-        for j in range(n):
-            w.p[j] += g * s.m[i, j]
-
-
-@kernel
-def release(s: Expansion, w: Work, r: Index) -> None:
-    """Take vector r out of m, given p = P_:r; its column becomes zero and the last row is free.  O(N^2).
-
-    The reflection I - 2 h h' / h'h with h = m_:r + sign |m_:r| e_last sends column r to the last row, and
-    h' m = P_r: + sign |m_:r| m_last: needs no further product.
-    """
-    n = s.n[0]
-    last = n - 1
-    norm = sqrt(w.p[r])
-    pivot = s.m[last, r]
-    scale = real(1) / (w.p[r] + absolute(pivot) * norm)
-    if pivot < real(0):
-        norm = -norm
-    for j in range(n):
-        w.p[j] = (w.p[j] + norm * s.m[last, j]) * scale
-    for i in range(last):
-        h = s.m[i, r]
-        for j in range(n):
-            s.m[i, j] -= h * w.p[j]
-        s.m[i, r] = real(0)
-
-
-@kernel
-def choose_by_mklms(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> Index:
-    """Position of the vector with the least alpha_i^2 kappa_i (n: the newest); of equals, the smaller |alpha|.
-
-    With the newest bordered in, P_ii = |m_:i|^2 + u_i^2 / kappa and kappa_i = 1 / P_ii.  O(N^2) for all candidates.
-    Mitchinson et al. 2003, after eq. 13.
-    """
-    n = s.n[0]
-    inverse_diagonal(s, w)
-    inverse = real(1) / w.kappa[0]
-    r = n
-    # products of normal numbers only, and no quotient that could be subnormal
-    least = step * (step * w.kappa[0])
-    magnitude = absolute(step)
-    for i in range(n):
-        a = kept(c, s.alpha[i])
-        score = a * (a / (w.p[i] + w.u[i] * w.u[i] * inverse))
-        if score < least or (score == least and absolute(a) <= magnitude and (r == n or absolute(a) < magnitude)):
-            least = score
-            magnitude = absolute(a)
-            r = i
-    return r
-
-
-@kernel
-def project_klms_newest(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> None:
-    """Multipliers after the removal of the newest: beta = alpha + u step.  O(N).  Mitchinson et al. 2003, eq. 12."""
-    for i in range(s.n[0]):
-        w.beta[i] = settle(kept(c, s.alpha[i]) + w.u[i] * step)
-
-
-@kernel
-def project_klms(s: Expansion, w: Work, c: OnlineConfig, r: Index, step: Real) -> None:
-    """Multipliers after the removal of stored vector r, the newest taking its place.
-
-    beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in.  Leaves P_:r, without it, in p.  O(N^2).
-    Mitchinson et al. 2003, eq. 12.
-    """
-    inverse_column(s, w, r)
-    inverse = real(1) / w.kappa[0]
-    share = w.u[r] * inverse
-    g = kept(c, s.alpha[r]) / (w.p[r] + w.u[r] * share)
-    for i in range(s.n[0]):
-        w.beta[i] = settle(kept(c, s.alpha[i]) - (w.p[i] + w.u[i] * share) * g)
-    w.beta[r] = settle(step + share * g)
-
-
-@kernel
-def append_to_factor(s: Expansion, w: Work, c: OnlineConfig) -> None:
-    """Border m with the sample as the next vector."""
-    border(s, w, c, s.n[0], s.n[0], s.n[0])
-
-
-@kernel
-def replace_in_factor(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
-    """Put the sample in the place of vector r, given p = P_:r.  O(N^2)."""
-    n = s.n[0]
-    release(s, w, r)
-    w.k[r] = real(0)
-    express(s, w, c, n - 1, n)
-    border(s, w, c, n - 1, r, n)
-
-
-@kernel
-def watch(s: Expansion, c: OnlineConfig, r: Index) -> None:
-    """Measure one element of (K + ridge I) P - I, where P = m' m, next to the vector r just stored.  O(N D).
-
-    m_:r has one element, so P_:r is known; it is multiplied with the row of another vector, each in its turn.
-    """
-    n = s.n[0]
-    i = s.probe[0]
-    if i == r:
-        i += 1
-    if i < 0 or i >= n:
-        i = 0
-    s.probe[0] = i + 1
-    if i != r:
-        total = real(0)
-        for j in range(n):
-            value = c.ridge_diagonal
-            if j != i:
-                value = gaussian(c.gamma, squared_distance(s.v[i], s.v[j]))
-            total += value * s.m[n - 1, j]
-        residual = absolute(total * s.m[n - 1, r])
-        if residual > s.drift[0]:
-            s.drift[0] = residual
-
-
-@kernel
-def reduce_by_mklms(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], step: Real) -> Index:
-    """Remove the vector whose loss changes the function least, and project onto the others.  O(N^2 + N D)."""
-    r = choose_by_mklms(s, w, c, step)
-    if r == s.n[0]:
-        project_klms_newest(s, w, c, step)
+            w.p[i] = real(0)
     else:
-        project_klms(s, w, c, r, step)
-    if not acceptable(s, w, c):
-        return Status.REFUSED_MULTIPLIER
-    commit(s, w)
-    if r == s.n[0]:
-        return Status.DISCARDED
-    replace_in_factor(s, w, c, r)
-    place(s, x, r)
-    watch(s, c, r)
-    return Status.REPLACED
+        share = w.u[r] * w.inverse_kappa[0]
+        inverse_column(s, w, r)
+    for i in range(n):
+        w.p[i] += w.u[i] * share
+    w.p[n] = -share
+    inverse_times(s, w.p, w.q, n)
+    product = -w.p[n]
+    for i in range(n):
+        product += w.u[i] * w.p[i]
+    product = product * w.inverse_kappa[0]
+    for i in range(n):
+        w.q[i] += w.u[i] * product
+    w.q[n] = -product
+    scale = real(1) / w.q[r]
+    for o in range(len(s.alpha[0])):
+        g = w.beta[r, o] * scale
+        for i in range(n):
+            w.beta[i, o] -= w.q[i] * g
+        w.beta[n, o] -= w.q[n] * g
 
 
 @kernel
-def absorb_by_projection(s: Expansion, w: Work, c: OnlineConfig, step: Real) -> Index:
-    """Express the sample by the expansion vectors; it adds too little to be one.  O(N)."""
-    project_klms_newest(s, w, c, step)
-    if not acceptable(s, w, c):
-        return Status.REFUSED_MULTIPLIER
-    commit(s, w)
-    return Status.ABSORBED
+def locate(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+    """Compute what take_out() needs of stored vector r.  O(N^2 + N D)."""
+    if c.projection == Projection.FKLMS or c.keeps_neighbours or c.keeps_overlap:
+        measure_row(s, w, r)
+    if c.keeps_factor:
+        inverse_column(s, w, r)
+
+
+@entry
+def project(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
+    """Let the others make up for candidate r, in beta; whether every multiplier may then be stored.
+
+    Leaves what take_out() needs.
+    """
+    if c.projection == Projection.LSRIDGE:
+        project_lsridge(s, w, c, r, candidates(s, w, c))
+    if c.projection == Projection.LS:
+        project_ls(s, w, c, r)
+    if r < s.n[0]:
+        locate(s, w, c, r)
+    if c.projection == Projection.KLMS:
+        project_klms(s, w, c, r)
+    if c.projection == Projection.FKLMS:
+        project_fklms(s, w, c, r)
+    return acceptable(s, w, c, r)
 
 
 @kernel
-def rebuild_factor(s: Expansion, w: Work, c: OnlineConfig) -> None:
-    """Compute m afresh from the expansion vectors, which removes the rounding errors it has gathered.  O(N^3)."""
-    for t in range(len(s.alpha)):
-        if t == s.n[0]:
-            break
-        for i in range(t):
-            w.k[i] = gaussian(c.gamma, squared_distance(s.v[i], s.v[t]))
-        express(s, w, c, t, t)
+def acceptable(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
+    """Whether every multiplier but r's may be stored."""
+    if c.stages:
+        for i in range(candidates(s, w, c)):
+            if i != r:
+                for o in range(len(s.alpha[0])):
+                    if not (absolute(w.beta[i, o]) <= c.alpha_limit):
+                        return False
+    return True
+
+
+@kernel
+def commit(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Store the multipliers of the stored vectors."""
+    if c.stages:
+        for i in range(s.n[0]):
+            for o in range(len(s.alpha[0])):
+                s.alpha[i, o] = settle(w.beta[i, o])
+    elif c.decays:
+        for i in range(s.n[0]):
+            for o in range(len(s.alpha[0])):
+                s.alpha[i, o] = kept(c, s.alpha[i, o])
+
+
+# --------------------------------------------------------------------------------------------- vectors come and go
+
+
+@entry
+def take_out(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+    """Let everything that is kept forget vector r, given P_:r in p and distances in row; its place is still there."""
+    if c.keeps_squared:
+        release_squared(s, w, r)
+    if c.keeps_inverse:
+        release_inverse(s, w, r)
+    if c.keeps_factor:
+        release(s, w, r)
+    if c.keeps_complex:
+        release_complex(s, w, r)
+    if c.keeps_neighbours:
+        lose_neighbour(s, w, r)
+    if c.keeps_overlap:
+        lose_overlap(s, w, c, r)
+    if c.rule == Rule.KRLS_T:
         for j in range(s.n[0]):
-            s.m[t, j] = real(0)
-        border(s, w, c, t, t, t)
-    s.drift[0] = real(0)
+            s.deficit[r, j] = real(0)
+            s.deficit[j, r] = real(0)
+
+
+@entry
+def put_in(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], r: Index) -> None:
+    """Make the sample vector r: a place that is free, or the one after the last.  Mitchinson et al. 2003, eq. 3-6."""
+    n = s.n[0]
+    fresh = r == n
+    count = n
+    if fresh:
+        count = n + 1
+    else:
+        w.k[r] = real(0)
+    if c.keeps_factor:
+        if not fresh:
+            express(s, w, c, n - 1, n)
+        if c.keeps_squared:
+            border_squared(s, w, r, count)
+        if c.keeps_inverse:
+            border_inverse(s, w, r, count)
+        border(s, w, count - 1, r, count)
+    if c.keeps_complex:
+        if not fresh:
+            express_complex(s, w, c, n)
+        border_complex(s, w, r, count)
+    place(s, x, r)
+    for o in range(len(s.alpha[0])):
+        s.alpha[r, o] = settle(multiplier(s, w, c, n, o))
+    s.n[0] = count
+    if c.keeps_neighbours:
+        introduce_neighbour(s, w, r)
+    if c.keeps_overlap:
+        introduce_overlap(s, w, r)
+    if c.keeps_ages:
+        s.age[r] = 0
+    if c.keeps_factor:
+        if not fresh:
+            watch(s, c, r)
+
+
+@entry
+def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
+    """Move the last vector to place r, which was taken out.  O(N + D), O(N) for each matrix."""
+    last = s.n[0] - 1
+    for j in range(len(s.v[0])):
+        s.v[r, j] = s.v[last, j]
+        s.v[last, j] = real(0)
+    for o in range(len(s.alpha[0])):
+        s.alpha[r, o] = s.alpha[last, o]
+        s.alpha[last, o] = real(0)
+    if c.keeps_ages:
+        s.age[r] = s.age[last]
+        s.age[last] = 0
+    if c.keeps_neighbours:
+        w.neighbour[r] = w.neighbour[last]
+        w.neighbour[last] = real(0)
+    if c.keeps_overlap:
+        s.overlap[r] = s.overlap[last]
+        s.overlap[last] = real(0)
+    if c.keeps_factor:
+        for i in range(last):
+            s.m[i, r] = s.m[i, last]
+            s.m[i, last] = real(0)
+    if c.keeps_factor or c.keeps_overlap:
+        if s.probe[0] > last:
+            s.probe[0] = last
+    for j in range(s.n[0]):
+        if c.keeps_inverse:
+            s.inverse[r, j] = s.inverse[last, j]
+            s.inverse[last, j] = real(0)
+        if c.keeps_squared:
+            s.squared[r, j] = s.squared[last, j]
+            s.squared[last, j] = real(0)
+        if c.keeps_complex:
+            s.z_re[r, j] = s.z_re[last, j]
+            s.z_im[r, j] = s.z_im[last, j]
+            s.z_re[last, j] = real(0)
+            s.z_im[last, j] = real(0)
+        if c.rule == Rule.KRLS_T:
+            s.deficit[r, j] = s.deficit[last, j]
+            s.deficit[last, j] = real(0)
+    for j in range(s.n[0]):
+        if c.keeps_inverse:
+            s.inverse[j, r] = s.inverse[j, last]
+            s.inverse[j, last] = real(0)
+        if c.keeps_squared:
+            s.squared[j, r] = s.squared[j, last]
+            s.squared[j, last] = real(0)
+        if c.keeps_complex:
+            s.z_re[j, r] = s.z_re[j, last]
+            s.z_im[j, r] = s.z_im[j, last]
+            s.z_re[j, last] = real(0)
+            s.z_im[j, last] = real(0)
+        if c.rule == Rule.KRLS_T:
+            s.deficit[j, r] = s.deficit[j, last]
+            s.deficit[j, last] = real(0)
+    s.n[0] = last
+
+
+@kernel
+def remove(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+    """Take out vector r, given P_:r in p and distances in row, and close the gap."""
+    take_out(s, w, c, r)
+    close_gap(s, c, w, r)
+
+
+@kernel
+def grow_older(s: Expansion, c: OnlineConfig) -> None:
+    """One more sample was learned."""
+    if c.keeps_ages:
+        for i in range(s.n[0]):
+            if s.age[i] < AGE_MOST:
+                s.age[i] += 1
+    if c.keeps_overlap:
+        i = s.probe[0]
+        if i < 0 or i >= s.n[0]:
+            i = 0
+        s.probe[0] = i + 1
+        if s.n[0] > 0:
+            renew_overlap(s, c, i)

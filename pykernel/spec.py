@@ -12,26 +12,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from pykernel.dialect import PRECISIONS, Memory, Precision
 from pykernel.errors import UserError
-from pykernel.expansion import Metric, Projection
-from pykernel.online import ONLINE
-from pykernel.program import Program
+from pykernel.families import Family, Refuse
+from pykernel.kernel_models import KERNEL_MODELS
+from pykernel.linear_models import LINEAR_MODELS
+from pykernel.program import LabelKind, Program
 
-DRIFT_LIMIT = 0.01
-"""Elements of (K + ridge I) P - I above which a refresh is due; predictions do not depend on P, reductions do."""
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
+OUTPUTS_LIMIT = 64
 STATE_LIMIT = 64 * 2**20
 """Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
 
-TECHNIQUES = {
-    "nt": (Metric.MAGNITUDE, Projection.NONE),
-    "fklms": (Metric.FKLMS, Projection.FKLMS),
-    "mklms": (Metric.MKLMS, Projection.KLMS),
-}
+FAMILIES: tuple[Family, ...] = (KERNEL_MODELS, LINEAR_MODELS)
 
 C_KEYWORDS = frozenset(
     """alignas alignof and and_eq asm atomic_cancel auto bitand bitor bool break case catch char char16_t char32_t
@@ -95,9 +91,18 @@ class Input(Section):
 
 
 class Label(Section):
-    """What the model learns to predict."""
+    """What the model learns to predict: a number, several numbers, or one of several classes."""
 
     column: str | None = Field(None, description="name of the label, as in the data's header")
+    columns: tuple[str, ...] | None = Field(
+        None, strict=False, description="names of several labels that one model learns together"
+    )
+    outputs: int | None = Field(
+        None, ge=1, le=OUTPUTS_LIMIT, description="how many labels, where they have no names; 1 if not given"
+    )
+    classes: tuple[str, ...] | None = Field(
+        None, strict=False, description="what the label can be, as in the data's cells: the model then classifies"
+    )
     limit: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
     low: float | None = Field(None, description="predictions are not below")
     high: float | None = Field(None, description="predictions are not above")
@@ -107,6 +112,27 @@ class Label(Section):
     def _name(cls, column: str | None) -> str | None:
         return column if column is None else _plain(column)
 
+    @field_validator("columns", "classes", mode="before")
+    @classmethod
+    def _list(cls, names: Any) -> Any:
+        if names is not None and not isinstance(names, (list, tuple)):
+            raise ValueError(f'is {_shown(names)}; it must be a list of names, such as ["a", "b"]')
+        return names
+
+    @field_validator("columns", "classes")
+    @classmethod
+    def _names(cls, names: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        if names is not None:
+            least = 2 if info.field_name == "classes" else 1
+            if not least <= len(names) <= OUTPUTS_LIMIT:
+                raise ValueError(f"holds {len(names)} names; it must hold from {least} to {OUTPUTS_LIMIT}")
+            for name in names:
+                _plain(name)
+            doubles = [name for name in names if names.count(name) > 1]
+            if doubles:
+                raise ValueError(f"names {doubles[0]!r} twice; each must be another")
+        return names
+
 
 class KernelSection(Section):
     """k(a, b) = exp(-|a - b|^2 / (2 sigma^2))."""
@@ -115,32 +141,78 @@ class KernelSection(Section):
 
 
 class Learning(Section):
-    """Mitchinson et al. 2003, eq. 2-6."""
+    """How a sample changes the model; which keys there are depends on the rule."""
 
+    rule: Literal[
+        "klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"
+    ] = Field(
+        "klms",
+        description="klms: stochastic gradient; qklms: the same, near samples go to the nearest vector; krls-t: recursive least squares that forgets and knows its variance; fb-krls: least squares on the stored samples; ald-krls: recursive least squares on a growing dictionary; nlms, rls: linear; quadratic-rls: linear in products of inputs; rff-rls: linear in random Fourier features",
+    )
     eta: float = Field(
-        0.5, gt=0, lt=2, description="learning rate: the part of an error that one presentation corrects"
+        0.5, gt=0, lt=2, description="klms, qklms, nlms: the part of an error that one presentation corrects"
     )
-    rho: float = Field(0.0, ge=0, description="decay: each presentation leaves 1 - eta rho of every multiplier")
+    rho: float = Field(
+        0.0, ge=0, description="klms, qklms: decay: each presentation leaves 1 - eta rho of every multiplier"
+    )
     step_limit: float | None = Field(
-        None, gt=0, description="most that one sample may change the function, at its place"
+        None, gt=0, description="klms, qklms: most that one sample may change the function, at its place"
     )
+    quantisation: float = Field(
+        0.3, gt=0, le=2, description="qklms: samples go to the nearest vector if it is within so many sigma"
+    )
+    forgetting: float = Field(
+        1.0, gt=0.5, le=1, description="krls-t, *rls: what a sample's weight is multiplied by at each later one"
+    )
+    noise: float = Field(
+        0.01, gt=0, le=1e6, description="krls-t: variance of the labels' noise, in parts of the function's variance"
+    )
+    covariance: float = Field(
+        100.0, gt=0, description="rls, quadratic-rls, rff-rls: variance of the weights before the first sample"
+    )
+    features: int = Field(64, ge=2, le=4096, description="rff-rls: how many random features")
+    seed: int = Field(0, ge=0, le=2**31 - 1, description="rff-rls: which random features")
 
 
 class Reduction(Section):
-    """What happens when the budget is full."""
+    """What happens when the budget is full, or before."""
 
-    technique: Literal["nt", "fklms", "mklms"] = Field(
+    technique: Literal[
+        "nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms"
+    ] = Field(
         "mklms",
-        description="nt: drop the smallest multiplier; fklms: drop one of the closest pair; mklms: drop what changes the function least (keeps an N x N factor)",
+        description="which vector goes, nt: the one of the smallest multiplier; at: the oldest; klms: the one that the others express best; mklms: the one whose loss changes the function least; sup: ... the function at its own place least; ls: ... the function at the vectors least; lsreg, lsridge: ls, with a penalty on multipliers; fklms: one of the closest pair; fmklms: the same, weighted by multipliers; afklms, afmklms: the same, by all distances",
+    )
+    projection: Literal["none", "klms", "fklms", "ls", "lsridge"] | None = Field(
+        None, description="how the other multipliers make up for it; the technique's own if not given"
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors")
-    ridge: float = Field(1e-3, ge=0, le=1, description="mklms: added to the Gram matrix's diagonal")
+    ridge: float = Field(1e-3, ge=0, le=1, description="techniques with a Gram matrix: added to its diagonal")
     gate: float | None = Field(
         None,
         ge=0,
         lt=1,
         description="a sample is absorbed, not stored, if at most this of it is new; 2 ridge if not given",
     )
+    penalty: float = Field(1e-3, gt=0, le=1, description="lsreg, lsridge: weight C of the squared multipliers, eq. 20")
+    when: Literal["after", "before"] = Field(
+        "after", description="whether the newest sample competes (after), or a full model makes room first (before)"
+    )
+    candidates: Literal["all", "newest"] = Field("all", description="which vectors may go; newest: only the sample")
+    lambda_max: float | None = Field(
+        None, gt=0, description="vectors go as soon as their score is at most this, full or not"
+    )
+    removals: int = Field(
+        1, ge=1, le=16, description="most vectors that one update removes beyond the one that a new sample displaces"
+    )
+    truncate_below: float | None = Field(None, gt=0, description="multipliers smaller than this are dropped")
+    truncate_age: int | None = Field(
+        None, ge=1, le=10**9, description="vectors that many samples old are dropped, unless repeated"
+    )
+    tie: Literal["smaller", "newest", "oldest"] = Field(
+        "smaller", description="which of equal scores goes: the smaller multiplier, the newest or the oldest vector"
+    )
+    force: bool = Field(False, description="take a combination that is known to diverge")
 
 
 class Spec(Section):
@@ -150,7 +222,7 @@ class Spec(Section):
     precision: Literal["float32", "float64"] = "float32"
     input: Input
     label: Label = Label()
-    kernel: KernelSection
+    kernel: KernelSection | None = None
     learning: Learning = Learning()
     reduction: Reduction = Reduction()
 
@@ -179,98 +251,92 @@ class Spec(Section):
             refuse(
                 "[input] dim", f"is {self.input.dim}, but columns holds {len(self.input.columns)} names; leave dim out"
             )
-        if self.input.columns and self.label.column in self.input.columns:
-            refuse(
-                "[label] column", f"is {self.label.column!r}, which is also an input; a model must not see its label"
-            )
-        if self.learning.eta * self.learning.rho >= 1:
-            refuse(
-                "[learning] rho",
-                f"is {self.learning.rho}; eta rho must be below 1, or one presentation erases the model",
-            )
-        narrow = self.precision == "float32"
-        low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
-        if not low <= self.kernel.sigma <= high:
-            refuse(
-                "[kernel] sigma", f"is {self.kernel.sigma:g}; it must be from {low:g} to {high:g} for {self.precision}"
-            )
-        far = (5e18 if narrow else 5e149) / math.sqrt(self.dim)
-        if self.input.limit < low:
-            refuse("[input] limit", f"is {self.input.limit:g}; it must be {low:g} or more for {self.precision}")
-        if self.input.limit > far:
-            refuse(
-                "[input] limit",
-                f"is {self.input.limit:g}; for {self.dim} inputs in {self.precision} it can be at most {far:.3g}, or distances overflow",
-            )
-        low, high = (1e-20, 1e24) if narrow else (1e-20, 1e100)
-        if not low <= self.label.limit <= high:
-            refuse(
-                "[label] limit", f"is {self.label.limit:g}; it must be from {low:g} to {high:g} for {self.precision}"
-            )
-        if self.learning.eta * self.label.limit < 2.0**-100:
-            refuse(
-                "[learning] eta",
-                f"is {self.learning.eta:g}; it must be larger, or no label up to {self.label.limit:g} is learned",
-            )
+        self._check_label(refuse)
         if self.input.horizon < self.input.warmup:
             refuse(
                 "[input] horizon",
                 f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
             )
-        bounds = [bound for bound in (self.label.low, self.label.high) if bound is not None]
-        for name in ("low", "high"):
-            if abs(getattr(self.label, name) or 0.0) > self.label.limit:
-                refuse(
-                    f"[label] {name}",
-                    f"is {getattr(self.label, name):g}; it must be within the limit, {self.label.limit:g}",
-                )
-        if bounds != sorted(set(bounds)):
-            refuse("[label] low", f"is {self.label.low:g}; it must be below high, {self.label.high:g}")
-        if self.learning.step_limit is not None and self.learning.step_limit < 1e-20:
-            refuse("[learning] step_limit", f"is {self.learning.step_limit:g}; it must be 1e-20 or more")
-        if self.gate >= 1:
-            refuse(
-                "[reduction] gate",
-                f"is 2 ridge = {self.gate:g}, with which no sample is stored; give a gate below 1, or a smaller ridge",
-            )
-        least = 1e-4 if narrow else 0.0
-        if self.reduction.technique == "mklms":
-            if self.reduction.ridge < least:
-                refuse(
-                    "[reduction] ridge",
-                    f"is {self.reduction.ridge:g}; it must be {least:g} or more for {self.precision}",
-                )
-            if self.gate <= self.reduction.ridge:
-                refuse(
-                    "[reduction] gate",
-                    f"is {self.gate:g}; it must be above the ridge ({self.reduction.ridge:g}), 2 ridge or more to absorb repeats",
-                )
-            if self.gate < (1e-4 if narrow else 1e-12):
-                refuse(
-                    "[reduction] gate",
-                    f"is {self.gate:g}; it must be {1e-4 if narrow else 1e-12:g} or more for {self.precision}",
-                )
+        for section in ("learning", "reduction"):
+            for key in sorted(getattr(self, section).model_fields_set):
+                if (reason := self.family.unused(self, section, key)) is not None:
+                    refuse(f"[{section}] {key}", reason)
+        self.family.complain(self, refuse)
         if self.state_bytes_bound > STATE_LIMIT:
             refuse(
-                "[reduction] n_max",
-                f"is {self.reduction.n_max}, which takes {self.state_bytes_bound:,} bytes; they must be at most "
-                f"{STATE_LIMIT:,}",
+                "[reduction] n_max" if self.family is KERNEL_MODELS else "[input] dim",
+                f"makes a model of {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}",
             )
         return self
+
+    def _check_label(self, refuse: Refuse) -> None:
+        label, narrow = self.label, self.precision == "float32"
+        given = [name for name in ("column", "columns", "outputs") if getattr(label, name) is not None]
+        if label.columns is not None and label.column is not None:
+            refuse("[label]", "has both column and columns; give the one or the other")
+        if label.columns is not None and label.outputs not in (None, len(label.columns)):
+            refuse("[label] outputs", f"is {label.outputs}, but columns holds {len(label.columns)} names; leave it out")
+        if label.column is not None and (label.outputs or 1) > 1:
+            refuse("[label] outputs", f"is {label.outputs}, but column names one label; give columns")
+        if label.classes is not None and set(given) - {"column"}:
+            refuse("[label]", f"has both classes and {given[-1]}; a classifier has one label, its class")
+        if self.input.columns:
+            for name in self.label_columns:
+                if name in self.input.columns:
+                    where = "column" if label.column else "columns"
+                    refuse(f"[label] {where}", f"is {name!r}, which is also an input; a model must not see its label")
+        low, high = (1e-20, 1e24) if narrow else (1e-20, 1e100)
+        if not low <= label.limit <= high:
+            refuse("[label] limit", f"is {label.limit:g}; it must be from {low:g} to {high:g} for {self.precision}")
+        bounds = [bound for bound in (label.low, label.high) if bound is not None]
+        if bounds and label.classes is not None:
+            refuse("[label]", "has both classes and low or high; a class has no bounds")
+        for name in ("low", "high"):
+            if abs(getattr(label, name) or 0.0) > label.limit:
+                refuse(
+                    f"[label] {name}",
+                    f"is {getattr(label, name):g}; it must be within the limit, {label.limit:g}",
+                )
+        if bounds != sorted(set(bounds)):
+            refuse("[label] low", f"is {label.low:g}; it must be below high, {label.high:g}")
 
     # ---- what kernels and the generator take
 
     @property
+    def family(self) -> Family:
+        return next(family for family in FAMILIES if self.learning.rule in family.rules)
+
+    @property
     def program(self) -> Program:
-        return ONLINE
+        return self.family.programs[self.label_kind]
 
     @property
     def dim(self) -> int:
         return self.input.dim if self.input.dim is not None else len(self.input.columns or ())
 
     @property
-    def gate(self) -> float:
-        return self.reduction.gate if self.reduction.gate is not None else 2 * self.reduction.ridge
+    def label_columns(self) -> tuple[str, ...]:
+        """Names of the labels in the data; empty where the spec has none."""
+        return self.label.columns or ((self.label.column,) if self.label.column else ())
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """What update takes: a number, several, or the position of a class."""
+        if self.label.classes is not None:
+            return "class"
+        return "real" if self.outputs == 1 else "reals"
+
+    @property
+    def outputs(self) -> int:
+        """How many functions are learned: one for each label; for classes one (two classes) or one for each."""
+        if self.label.classes is not None:
+            return 1 if len(self.label.classes) == 2 else len(self.label.classes)
+        return len(self.label.columns) if self.label.columns is not None else self.label.outputs or 1
+
+    @property
+    def scale(self) -> float:
+        """The length by which inputs differ."""
+        return self.kernel.sigma if self.kernel is not None else min(1.0, self.input.limit)
 
     @property
     def real(self) -> Precision:
@@ -278,65 +344,16 @@ class Spec(Section):
 
     @property
     def capacities(self) -> dict[str, int]:
-        return {"DIM": self.dim, "N_MAX": self.reduction.n_max}
+        return self.family.capacities(self)
 
     @property
     def state_bytes_bound(self) -> int:
-        n = self.reduction.n_max
-        factor = n * n if self.reduction.technique == "mklms" else 0
-        return (n * (self.dim + 8) + 4 * self.dim + 8 + factor) * self.real.dtype.itemsize
+        return self.family.reals(self) * self.real.dtype.itemsize
 
     @property
     def config_values(self) -> dict[str, Any]:
         """Parameters, derived in float64; each is rounded once when the precision is bound."""
-        metric, projection = TECHNIQUES[self.reduction.technique]
-        sigma, eta, rho, ridge = self.kernel.sigma, self.learning.eta, self.learning.rho, self.reduction.ridge
-        by_factor = projection is Projection.KLMS
-        return {
-            "metric": metric,
-            "projection": projection,
-            "decays": rho > 0,
-            "standardises": self.input.standardise,
-            "clamps": self.label.low is not None or self.label.high is not None,
-            "limits_step": self.learning.step_limit is not None,
-            "gamma": 0.5 / sigma / sigma,
-            "eta": eta,
-            "keep": 1 - eta * rho,
-            "ridge_diagonal": 1 + ridge,
-            "kappa_least": ridge or self.gate * 2.0**-10,
-            "gate": self.gate,
-            # 1 - k^2 <= gate, k = exp(-d / (2 sigma^2)); with a Gram matrix, only exact repeats
-            "gate_distance": 0.0 if by_factor else -math.log1p(-self.gate) * sigma * sigma,
-            "input_limit": self.input.limit,
-            "label_limit": self.label.limit,
-            "alpha_limit": self.alpha_limit,
-            "step_limit": min(self.learning.step_limit or self.alpha_limit, self.alpha_limit),
-            "low": self.low,
-            "high": self.high,
-            "clip": self.input.clip,
-            "warmup": self.input.warmup,
-            "horizon": self.input.horizon,
-            "drift_limit": DRIFT_LIMIT,
-            "rehearsal_input": min(3 * sigma / math.sqrt(self.dim), 2 * self.input.limit),
-            "rehearsal_label": min(1.0, self.label.limit),
-        }
-
-    @property
-    def alpha_limit(self) -> float:
-        return min(2.0**20 * self.label.limit, 2.0**100)
-
-    @property
-    def low(self) -> float:
-        return self.label.low if self.label.low is not None else -self.most
-
-    @property
-    def high(self) -> float:
-        return self.label.high if self.label.high is not None else self.most
-
-    @property
-    def most(self) -> float:
-        """A bound on any prediction."""
-        return self.alpha_limit * self.reduction.n_max
+        return self.family.parameters(self)
 
     @property
     def config(self) -> Any:

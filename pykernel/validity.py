@@ -1,11 +1,15 @@
 """Whether a state is one that learning could have led to: what was saved is untrusted when it comes back."""
 
-from pykernel.dialect import Bool, Constant, absolute, entry, kernel, real, sqrt
-from pykernel.expansion import Expansion, OnlineConfig, Projection, settle
+from pykernel.dialect import Bool, Constant, Real, absolute, entry, kernel, real, sqrt
+from pykernel.expansion import Expansion, OnlineConfig, Rule, settle
+from pykernel.reduction import AGE_MOST
+from pykernel.rules import WEIGHT_MOST
 from pykernel.standardiser import VARIANCE_FLOOR, Standardiser
 
 LARGEST_FACTOR = Constant(2.0**40)
 """Far above any element of a factor of (K + ridge I)^-1; sums of three times as many digits do not overflow."""
+LARGEST_ELEMENT = Constant(float32=2.0**60, float64=2.0**120)
+"""Far above any element of the other matrices."""
 SMALLEST_DIAGONAL = Constant(2.0**-40)
 """Far below any P_ii, which is 1 / (1 + ridge) or more but for rounding."""
 LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
@@ -18,17 +22,26 @@ def valid_vectors(s: Expansion, c: OnlineConfig) -> Bool:
     limit = c.input_limit
     if c.standardises:
         limit = c.clip
-    for i in range(len(s.alpha)):
+    for i in range(len(s.v)):
         for j in range(len(s.v[0])):
             if i >= n and s.v[i, j] != real(0):
                 return False
             # not "> limit": NaN must fail
             if not (absolute(s.v[i, j]) <= limit):
                 return False
-        if i >= n and s.alpha[i] != real(0):
-            return False
-        if not (absolute(s.alpha[i]) <= c.alpha_limit) or settle(s.alpha[i]) != s.alpha[i]:
-            return False
+        for o in range(len(s.alpha[0])):
+            if i >= n and s.alpha[i, o] != real(0):
+                return False
+            if not (absolute(s.alpha[i, o]) <= c.alpha_limit) or settle(s.alpha[i, o]) != s.alpha[i, o]:
+                return False
+        if c.keeps_ages:
+            if s.age[i] < 0 or s.age[i] > AGE_MOST or (i >= n and s.age[i] != 0):
+                return False
+        if c.keeps_overlap:
+            if not (s.overlap[i] >= real(0) and s.overlap[i] <= real(2 * len(s.v))):
+                return False
+            if i >= n and s.overlap[i] != real(0):
+                return False
     return True
 
 
@@ -39,19 +52,53 @@ def valid_factor(s: Expansion) -> Bool:
     Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it.
     """
     n = s.n[0]
-    if s.probe[0] < 0 or s.probe[0] > n:
-        return False
     if not (s.drift[0] >= real(0) and s.drift[0] <= LARGEST_REAL):
         return False
-    for j in range(len(s.alpha)):
+    for j in range(len(s.v)):
         p = real(0)
-        for i in range(len(s.alpha)):
+        for i in range(len(s.v)):
             if (i >= n or j >= n) and s.m[i, j] != real(0):
                 return False
             if not (absolute(s.m[i, j]) <= LARGEST_FACTOR):
                 return False
             p += s.m[i, j] * s.m[i, j]
         if j < n and p < SMALLEST_DIAGONAL:
+            return False
+    return True
+
+
+@kernel
+def element_valid(element: Real, inside: Bool) -> Bool:
+    """Whether an element of a matrix is finite and far from overflow; zero outside of what is in use."""
+    return absolute(element) <= LARGEST_ELEMENT and (inside or element == real(0))
+
+
+@kernel
+def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
+    """What is kept besides the factor.  O(N^2)."""
+    n = s.n[0]
+    for i in range(len(s.v)):
+        for j in range(len(s.v)):
+            inside = i < n and j < n
+            if c.keeps_inverse:
+                if not element_valid(s.inverse[i, j], inside):
+                    return False
+            if c.keeps_squared:
+                if not element_valid(s.squared[i, j], inside):
+                    return False
+            if c.keeps_complex:
+                if not element_valid(s.z_re[i, j], inside) or not element_valid(s.z_im[i, j], inside):
+                    return False
+            if c.rule == Rule.KRLS_T:
+                if not element_valid(s.deficit[i, j], inside):
+                    return False
+            if c.rule == Rule.ALD_KRLS:
+                if not element_valid(s.covariance[i, j], inside):
+                    return False
+    if c.rule == Rule.KRLS_T:
+        if not (s.power[0] >= real(0) and s.power[0] <= LARGEST_REAL):
+            return False
+        if not (s.weight[0] >= real(0) and s.weight[0] <= real(2) * WEIGHT_MOST):
             return False
     return True
 
@@ -81,15 +128,20 @@ def valid(s: Expansion, z: Standardiser, c: OnlineConfig) -> Bool:
 
     Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero.
     """
-    if s.n[0] < 0 or s.n[0] > len(s.alpha):
+    if s.n[0] < 0 or s.n[0] > len(s.v):
         return False
     if s.frozen[0] != 0 and s.frozen[0] != 1:
         return False
     if not valid_vectors(s, c):
         return False
-    if c.projection == Projection.KLMS:
+    if c.keeps_factor or c.keeps_overlap:
+        if s.probe[0] < 0 or s.probe[0] > s.n[0]:
+            return False
+    if c.keeps_factor:
         if not valid_factor(s):
             return False
+    if not valid_matrices(s, c):
+        return False
     if c.standardises:
         if s.n[0] > 0 and z.seen[0] < c.warmup:
             return False

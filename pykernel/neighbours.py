@@ -1,0 +1,113 @@
+"""What the fast techniques know instead of a Gram matrix: nearest neighbours, and sums of squared kernel values.
+
+1 - max_j k_ij is smallest where the distance to the nearest vector is.  w.neighbour caches those distances; when a
+vector's neighbour goes, its entry stays as a lower bound (negated), and it is searched for again only if a choice
+depends on it.
+"""
+
+from pykernel.dialect import Bool, Index, Real, absolute, kernel, real
+from pykernel.expansion import FAR, Expansion, OnlineConfig, Work
+from pykernel.kernels import gaussian, squared_distance
+
+
+@kernel
+def lesser(a: Real, b: Real) -> Real:
+    """The smaller of two numbers."""
+    if a < b:
+        return a
+    return b
+
+
+@kernel
+def measure_row(s: Expansion, w: Work, r: Index) -> None:
+    """row_j = |v_j - v_r|^2.  O(N D)."""
+    for j in range(s.n[0]):
+        w.row[j] = squared_distance(s.v[j], s.v[r])
+
+
+@kernel
+def find_neighbour(s: Expansion, w: Work, i: Index) -> None:
+    """Compute the distance from expansion vector i to its nearest.  O(N D)."""
+    nearest = FAR
+    for j in range(s.n[0]):
+        if j != i:
+            nearest = lesser(squared_distance(s.v[i], s.v[j]), nearest)
+    w.neighbour[i] = nearest
+
+
+@kernel
+def introduce_neighbour(s: Expansion, w: Work, i: Index) -> None:
+    """Let the expansion vectors know the sample as neighbour, now that it is number i.  O(N)."""
+    nearest = FAR
+    for j in range(s.n[0]):
+        if j != i:
+            nearest = lesser(w.distance[j], nearest)
+            if w.distance[j] <= absolute(w.neighbour[j]):
+                w.neighbour[j] = w.distance[j]
+    w.neighbour[i] = nearest
+
+
+@kernel
+def lose_neighbour(s: Expansion, w: Work, r: Index) -> None:
+    """Vector r goes, whose distances are in row: where it was the nearest, the distance stays as a bound.  O(N)."""
+    for i in range(s.n[0]):
+        if i != r and w.neighbour[i] == w.row[i]:
+            w.neighbour[i] = -w.row[i]
+
+
+@kernel
+def isolation(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+    """Squared distance from a candidate to its nearest, or a lower bound of it."""
+    if i == s.n[0]:
+        return w.nearest_distance[0]
+    if c.rounds and w.newest[0] == 0:
+        return absolute(w.neighbour[i])
+    return lesser(absolute(w.neighbour[i]), w.distance[i])
+
+
+@kernel
+def unsure(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Bool:
+    """Whether isolation() is a bound only."""
+    if i == s.n[0] or w.neighbour[i] > real(0):
+        return False
+    if c.rounds and w.newest[0] == 0:
+        return True
+    return w.distance[i] > -w.neighbour[i]
+
+
+# ------------------------------------------------------------------------------------------------- overlaps
+
+
+@kernel
+def introduce_overlap(s: Expansion, w: Work, i: Index) -> None:
+    """Add the sample's squared kernel values, now that it is number i.  O(N)."""
+    total = real(0)
+    for j in range(s.n[0]):
+        if j != i:
+            squared = w.k[j] * w.k[j]
+            s.overlap[j] += squared
+            total += squared
+    s.overlap[i] = total
+
+
+@kernel
+def lose_overlap(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+    """Vector r goes, whose distances are in row.  O(N)."""
+    for j in range(s.n[0]):
+        if j != r:
+            value = gaussian(c.gamma, w.row[j])
+            rest = s.overlap[j] - value * value
+            if rest < real(0):
+                rest = real(0)
+            s.overlap[j] = rest
+
+
+@kernel
+def renew_overlap(s: Expansion, c: OnlineConfig, i: Index) -> None:
+    """Compute the sum of vector i afresh, which removes the rounding errors it has gathered.  O(N D)."""
+    total = real(0)
+    for j in range(s.n[0]):
+        if j != i:
+            value = gaussian(c.gamma, squared_distance(s.v[i], s.v[j]))
+            total += value * value
+    s.overlap[i] = total

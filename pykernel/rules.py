@@ -1,0 +1,208 @@
+"""How a sample changes the multipliers, before any reduction: the rules of learning.
+
+Each rule proposes multipliers for the n stored vectors and, as number n, for the sample, all in beta.  A sample that is
+not to be stored is then projected onto the stored ones.  The matrices that a rule keeps of its own change afterwards,
+when nothing can be refused any more.
+"""
+
+from pykernel.dialect import Constant, Index, Real, absolute, entry, kernel, real
+from pykernel.expansion import Expansion, OnlineConfig, Rule, Work, clipped, kept, settle
+from pykernel.factor import inverse_column, inverse_times
+
+WEIGHT_MOST = Constant(1_000_000.0)
+"""The estimate of the function's variance reaches back so many samples at most."""
+
+
+@kernel
+def limited(c: OnlineConfig, step: Real) -> Real:
+    """What a gradient step may bring."""
+    if c.limits_step:
+        return clipped(step, -c.step_limit, c.step_limit)
+    return step
+
+
+@kernel
+def propose_gradient(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """alpha = eta e for the sample, (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5."""
+    for o in range(len(w.error)):
+        step = settle(limited(c, c.eta * w.error[o]))
+        if c.stages:
+            w.beta[s.n[0], o] = step
+        else:
+            w.step[o] = step
+    if c.stages:
+        for i in range(s.n[0]):
+            for o in range(len(w.error)):
+                w.beta[i, o] = kept(c, s.alpha[i, o])
+
+
+@kernel
+def propose_interpolation(s: Expansion, w: Work) -> None:
+    """f(x) = y, and elsewhere as little change as possible: [alpha - u e / kappa; e / kappa].  O(N).
+
+    With alpha = P y before, it is so after.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
+    """
+    n = s.n[0]
+    for o in range(len(w.error)):
+        step = w.error[o] * (real(1) / w.kappa[0])
+        w.beta[n, o] = step
+        for i in range(n):
+            w.beta[i, o] = s.alpha[i, o] - w.u[i] * step
+
+
+@kernel
+def foresee(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """h = lambda D u and the function's posterior variance at the sample, 1 + ridge - u'h.  O(N^2)."""
+    n = s.n[0]
+    reduction = real(0)
+    for i in range(n):
+        h = real(0)
+        for j in range(n):
+            h += s.deficit[i, j] * w.u[j]
+        if c.forgets:
+            h = c.forgetting * h
+        w.h[i] = h
+        reduction += w.u[i] * h
+    variance = c.ridge_diagonal - reduction
+    # what rounding may take away
+    if variance < real(0):
+        variance = real(0)
+    w.spread[0] = variance
+
+
+@kernel
+def propose_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """The posterior mean: [sqrt(lambda) alpha - g P h; g], g = e / s_y^2.  O(N^2).
+
+    D = K - Sigma is kept in place of the covariance Sigma of the function's values at the vectors: forgetting towards
+    the prior is then lambda D, and no kernel value is computed for it.  s_y^2 = noise + the variance of foresee().
+    Van Vaerenbergh et al. 2012, algorithm 1.
+    """
+    n = s.n[0]
+    foresee(s, w, c)
+    inverse_times(s, w.h, w.ph, n)
+    inverse = real(1) / (c.noise + w.spread[0])
+    for o in range(len(w.error)):
+        g = w.error[o] * inverse
+        w.beta[n, o] = g
+        for i in range(n):
+            a = s.alpha[i, o]
+            if c.forgets:
+                a = c.root_forgetting * a
+            w.beta[i, o] = a - g * w.ph[i]
+
+
+@kernel
+def learn_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """D of the stored vectors: lambda D + p p' / s_y^2, p = k - h; and the function's variance from the error.  O(N^2).
+
+    Leaves p in h.
+    """
+    n = s.n[0]
+    inverse = real(1) / (c.noise + w.spread[0])
+    if s.weight[0] < WEIGHT_MOST:
+        s.weight[0] = c.forgetting * s.weight[0] + real(1)
+    squares = real(0)
+    for o in range(len(w.error)):
+        e = w.error[o] * c.label_scale
+        squares += e * e
+    squares = squares * (real(1) / real(len(w.error)))
+    s.power[0] += (squares * inverse - s.power[0]) * (real(1) / s.weight[0])
+    for i in range(n):
+        w.h[i] = w.k[i] - w.h[i]
+    for i in range(n):
+        share = w.h[i] * inverse
+        for j in range(n):
+            element = s.deficit[i, j]
+            if c.forgets:
+                element = c.forgetting * element
+            s.deficit[i, j] = element + share * w.h[j]
+
+
+@kernel
+def border_deficit(s: Expansion, w: Work, c: OnlineConfig, r: Index, n: Index) -> None:
+    """Row and column of the sample as vector r of n, whose h is p: h + p s^2 / s_y^2, s^2 its variance.  O(N)."""
+    share = w.spread[0] * (real(1) / (c.noise + w.spread[0]))
+    for j in range(n):
+        if j != r:
+            # k - p is what was known of the sample's value before
+            value = w.k[j] - w.h[j] + w.h[j] * share
+            s.deficit[r, j] = value
+            s.deficit[j, r] = value
+    s.deficit[r, r] = c.ridge_diagonal - w.spread[0] + w.spread[0] * share
+
+
+@kernel
+def absorb_by_dictionary(s: Expansion, w: Work) -> None:
+    """The dictionary's multipliers by recursive least squares: alpha + P h e / (1 + u'h), h = C u.  O(N^2).
+
+    Engel et al. 2004, eq. 3.12-3.14; C is their P.
+    """
+    n = s.n[0]
+    total = real(1)
+    for i in range(n):
+        h = real(0)
+        for j in range(n):
+            h += s.covariance[i, j] * w.u[j]
+        w.h[i] = h
+        total += h * w.u[i]
+    # 1 + u'C u is at least 1, but for rounding
+    if total < real(1):
+        total = real(1)
+    w.spread[0] = total
+    inverse_times(s, w.h, w.ph, n)
+    inverse = real(1) / total
+    for o in range(len(w.error)):
+        g = w.error[o] * inverse
+        for i in range(n):
+            w.beta[i, o] = s.alpha[i, o] + w.ph[i] * g
+
+
+@kernel
+def learn_dictionary(s: Expansion, w: Work) -> None:
+    """C - h h' / (1 + u'h).  O(N^2).  Engel et al. 2004, eq. 3.13."""
+    n = s.n[0]
+    inverse = real(1) / w.spread[0]
+    for i in range(n):
+        share = w.h[i] * inverse
+        for j in range(n):
+            s.covariance[i, j] -= share * w.h[j]
+
+
+@kernel
+def absorb_as_label(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Move the label that the nearest vector stands for by eta e: alpha + P_:nearest eta e.  O(N^2).
+
+    Labels are not stored: alpha = P y says them.
+    """
+    n = s.n[0]
+    inverse_column(s, w, w.nearest[0])
+    for o in range(len(w.error)):
+        g = c.eta * w.error[o]
+        for i in range(n):
+            w.beta[i, o] = s.alpha[i, o] + w.p[i] * g
+
+
+@entry
+def propose(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Multipliers after the presentation, with the sample as vector n.  O(N), with KRLS_T O(N^2)."""
+    if c.rule == Rule.KRLS_T:
+        propose_posterior(s, w, c)
+    elif c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
+        propose_interpolation(s, w)
+    else:
+        propose_gradient(s, w, c)
+
+
+@kernel
+def largest_step(s: Expansion, w: Work, c: OnlineConfig) -> Real:
+    """The largest multiplier that the sample would bring."""
+    largest = real(0)
+    for o in range(len(w.error)):
+        a = absolute(w.step[o])
+        if c.stages:
+            a = absolute(w.beta[s.n[0], o])
+        # NaN is the largest of all
+        if not (a <= largest):
+            largest = a
+    return largest
