@@ -17,6 +17,7 @@ from pykernel.dialect import (
     real,
 )
 from pykernel.kernels import gaussian, squared_distance
+from pykernel.numerics import clipped
 
 
 class Status(IntEnum):
@@ -212,16 +213,6 @@ def within(c: OnlineConfig, x: Real[DIM]) -> Bool:
         if not (absolute(x[j]) <= c.input_limit):
             return False
     return True
-
-
-@kernel
-def clipped(x: Real, low: Real, high: Real) -> Real:
-    """x, kept between low and high."""
-    if x < low:
-        return low
-    if x > high:
-        return high
-    return x
 
 
 @kernel

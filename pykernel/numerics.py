@@ -44,3 +44,13 @@ def exp_negative(x: Real) -> Real:
     for i in range(1, len(EXP_POLYNOMIAL)):
         q = q * r + EXP_POLYNOMIAL[i]
     return (real(1) + (high + (r * r * q - low))) * pow2(k)
+
+
+@kernel
+def clipped(x: Real, low: Real, high: Real) -> Real:
+    """x, kept between low and high."""
+    if x < low:
+        return low
+    if x > high:
+        return high
+    return x

@@ -61,7 +61,7 @@ def predict(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM
     if not within(c, x):
         return Status.REFUSED_INPUT
     if c.standardises:
-        standardise(z, w, c, x)
+        standardise(z, c.clip, x, w.x)
         expand(s, c, w.x, y)
     else:
         expand(s, c, x, y)
@@ -92,7 +92,7 @@ def classify(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DI
 def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
     """Distances and kernel values between the sample and the expansion vectors, and what those leave over of it."""
     if c.standardises:
-        standardise(z, w, c, x)
+        standardise(z, c.clip, x, w.x)
         present(s, w, c, w.x)
     else:
         present(s, w, c, x)
@@ -412,12 +412,12 @@ def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) 
         return Status.FROZEN
     if c.standardises:
         if z.seen[0] < c.warmup:
-            observe(z, c, x)
+            observe(z, c.horizon, x)
             return Status.OBSERVED
-        standardise(z, w, c, x)
+        standardise(z, c.clip, x, w.x)
         status = learn(s, w, c, w.x)
         if status > 0:
-            observe(z, c, x)
+            observe(z, c.horizon, x)
         return status
     return learn(s, w, c, x)
 

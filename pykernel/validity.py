@@ -1,10 +1,10 @@
 """Whether a state is one that learning could have led to: what was saved is untrusted when it comes back."""
 
-from pykernel.dialect import Bool, Constant, Real, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import Bool, Constant, Real, absolute, entry, kernel, real
 from pykernel.expansion import Expansion, OnlineConfig, Rule, settle
 from pykernel.reduction import AGE_MOST
 from pykernel.rules import WEIGHT_MOST
-from pykernel.standardiser import VARIANCE_FLOOR, Standardiser
+from pykernel.standardiser import Standardiser, valid_standardiser
 
 LARGEST_FACTOR = Constant(2.0**40)
 """Far above any element of a factor of (K + ridge I)^-1; sums of three times as many digits do not overflow."""
@@ -103,25 +103,6 @@ def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
     return True
 
 
-@kernel
-def valid_standardiser(z: Standardiser, c: OnlineConfig) -> Bool:
-    """Means and variances are those of inputs within their limit, scales those of the variances.  O(D)."""
-    if z.seen[0] < 0 or z.seen[0] > c.horizon:
-        return False
-    for j in range(len(z.mean)):
-        # twice the limit, and eight times its square: both with room for rounding
-        if not (absolute(z.mean[j]) * real(0.5) <= c.input_limit):
-            return False
-        if not (z.variance[j] >= real(0) and z.variance[j] * real(0.125) <= c.input_limit * c.input_limit):
-            return False
-        if z.seen[0] == 0:
-            if z.mean[j] != real(0) or z.variance[j] != real(0) or z.scale[j] != real(0):
-                return False
-        elif z.scale[j] != real(1) / sqrt(z.variance[j] + VARIANCE_FLOOR):
-            return False
-    return True
-
-
 @entry
 def valid(s: Expansion, z: Standardiser, c: OnlineConfig) -> Bool:
     """Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
@@ -145,6 +126,6 @@ def valid(s: Expansion, z: Standardiser, c: OnlineConfig) -> Bool:
     if c.standardises:
         if s.n[0] > 0 and z.seen[0] < c.warmup:
             return False
-        if not valid_standardiser(z, c):
+        if not valid_standardiser(z, c.input_limit, c.horizon):
             return False
     return True

@@ -330,7 +330,7 @@ def test_tables_of_a_configuration_cannot_be_written(precision: Precision, jit: 
         assert bind(sum_rack, precision, jit)(same) == expected
         with pytest.raises(ValueError, match="read-only"):
             same.rows[0, 0] = 7
-        with pytest.raises(Exception, match="[Rr]ead-?only"):
+        with pytest.raises(Exception, match=r"[Rr]ead-?only"):
             bind(writes_a_table, precision, jit)(same)
         assert same.rows[0, 0] == precision.real(0.1)
     given["rows"][0, 0] = 9
