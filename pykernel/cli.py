@@ -152,27 +152,35 @@ def simulate(
         [label]
         column = "rentals"
 
-    An empty label cell means that there is no label yet: the row is predicted, not learned.
+    or, for several labels that one model learns, columns = ["rentals", "returns"]; or, for a classifier, column and
+    classes = ["low", "high"], as they are called in the data's cells. An empty label cell means that there is no label
+    yet: the row is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24
         pykernel simulate spec.toml data.csv -o predictions.csv --plot errors.png
         zcat year.csv.gz | pykernel simulate spec.toml - --json
 
     **Columns**: *MAE* is the mean absolute error, *RMSE* the root mean square error, in the label's unit, over the
-    whole stream and over its second half; *last label* predicts the last label known, *running mean* the mean of all
-    known, under the same delay. In the CSV written: row (from 0), prediction, label, and the status of what was learned
-    after that prediction (row - K).
+    whole stream and over its second half; of several labels each has its own, and *all* are the means over rows that
+    have all. *last label* predicts the last label known, *running mean* the mean of all known, under the same delay.
+    For classes, *errors* is the part of rows that were taken for another class, and *majority class* the most frequent
+    one known; then a table of which class was taken for which. In the CSV written: row (from 0), prediction, label, and
+    the status of what was learned after that prediction (row - K).
 
     **Exit codes**: 0 done, 2 bad input.
     """
     from pykernel.spec import load_spec
-    from pykernel.streams import HEADER, Simulation, prediction_lines, read_samples, whole_file
+    from pykernel.streams import (
+        Simulation,
+        prediction_header,
+        prediction_lines,
+        require_columns,
+        samples_of,
+        whole_file,
+    )
 
     spec = load_spec(spec_file)
-    if spec.input.columns is None:
-        raise UserError(f'{spec_file}: [input] names no columns; add columns = ["…"], as in the header of the data')
-    if spec.label.column is None:
-        raise UserError(f'{spec_file}: [label] names no column; add column = "…", as in the header of the data')
+    require_columns(spec, str(spec_file))
     for path in (output, plot):
         if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):
             raise UserError(f"{path}: is the data itself; write to another file")
@@ -184,11 +192,11 @@ def simulate(
         simulation = Simulation(spec, delay, refresh_every)
         show = stack.enter_context(_progress(as_json, size))
         if written:
-            written.write(HEADER.encode())
-        for batch in read_samples(file, name, spec.input.columns, spec.label.column):
+            written.write(prediction_header(spec).encode())
+        for batch in samples_of(spec, file, name):
             for steps in simulation.run(batch.x, batch.y):
                 if written:
-                    written.write(prediction_lines(steps, spec.program.status).encode())
+                    written.write(prediction_lines(spec, steps).encode())
             show(batch.position, f"running {spec.name}")
     report = simulation.report() | {"output": str(output) if output else None, "plot": str(plot) if plot else None}
     if plot:
@@ -227,23 +235,57 @@ def _plot_simulation(path: Path, simulation: Simulation) -> None:
 
     rows, errors = simulation.errors.curve()
     curves = dict(zip(simulation.errors.names, errors.T, strict=True))
-    label = simulation.spec.label.column
-    error_figure(
-        path, f"{simulation.spec.name}: error over time", rows, curves, f"mean absolute error ({label})", "row"
-    )
+    ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
+    if simulation.classes:
+        ylabel = "part of rows taken for another class"
+    error_figure(path, f"{simulation.spec.name}: error over time", rows, curves, ylabel[:80], "row")
+
+
+def _print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], most: int = 8) -> None:
+    """Which class was taken for which: as a matrix, or if there are many, the most frequent mistakes."""
+    if len(classes) <= most:
+        table = _table("label", *map(_cell, classes))
+        for name, row in zip(classes, counts, strict=True):
+            table.add_row(_cell(name), *(f"{count:,}" for count in row))
+        _print("rows of each class, by the class that they were taken for", table)
+        return
+    size = range(len(classes))
+    wrong = sorted((-counts[i][j], i, j) for i in size for j in size if i != j and counts[i][j])
+    table = _table("label", "taken for", "rows")
+    for count, i, j in wrong[:most]:
+        table.add_row(_cell(classes[i]), _cell(classes[j]), f"{-count:,}")
+    _print("the most frequent mistakes", table)
+
+
+def _cell(name: str) -> str:
+    """A name of the spec's in a table, where rich would take brackets for markup."""
+    from rich.markup import escape
+
+    return escape(_visible(name))
+
+
+def _rate(part: float | None) -> str:
+    return "-" if part is None else f"{100 * part:.1f} %"
 
 
 def _print_simulation(report: Mapping[str, Any]) -> None:
-    table = _table("predictor", "MAE", "RMSE", "MAE, 2nd half", "RMSE, 2nd half")
-    parts = [report["all"], report["second_half"]]
-    for name in report["all"]["mae"]:
-        table.add_row(
-            name,
-            *(_number(part[kind][name]) for part in parts for kind in ("mae", "rmse")),
-            style="bold" if name == "model" else "",
-        )
+    classes = report.get("classes")
+    kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
+    labels = {"all": report} if "labels" not in report else report["labels"] | {"all": report}
+    titles = ["predictor", *kinds.values(), *(f"{kind}, 2nd half" for kind in kinds.values())]
+    table = _table(*(["label"] if len(labels) > 1 else []), *titles)
+    table.columns[len(labels) > 1].justify = "left"
+    for label, found in labels.items():
+        parts = [found["all"], found["second_half"]]
+        for name in next(iter(parts[0][kind] for kind in kinds)):
+            figures = [part[kind][name] for part in parts for kind in kinds]
+            shown = [_rate(figure) for figure in figures] if classes else [_number(figure) for figure in figures]
+            first = [_cell(label) if name == "model" else ""] if len(labels) > 1 else []
+            table.add_row(*first, name, *shown, style="bold" if name == "model" else "")
     late = f", labels {report['delay']:,} rows late" if report["delay"] else ""
     _print(f"{report['name']}: {report['rows']:,} rows{late}", table)
+    if classes:
+        _print_confusion(classes, report["confusion"])
     what = _table("status", "samples")
     for status, count in report["statuses"].items():
         what.add_row(status.replace("_", " "), f"{count:,}")
@@ -649,11 +691,10 @@ def _print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
             "[green]yes[/]" if row["equal"] else "[bold red]NO[/]",
             *(_bytes(row.get(f"{part}_bytes")) for part in ("flash", "ram", "stack", "stack_bound")),
         )
-        for call in ("predict", "update"):
-            if call in row:
-                figures = [row[call][key] for key in ("min", "mean", "median", "max", "worst")]
-                shown = ["-" if figure is None else f"{figure:,.0f}" for figure in figures]
-                calls.add_row(row["target"], call, *shown, f"{row[call]['ratio']:.2f}")
+        for call in row.get("calls", ()):
+            figures = [row[call][key] for key in ("min", "mean", "median", "max", "worst")]
+            shown = ["-" if figure is None else f"{figure:,.0f}" for figure in figures]
+            calls.add_row(row["target"], call, *shown, f"{row[call]['ratio']:.2f}")
     _print(f"{rows[0]['samples']:,} samples on emulated CPUs: the memory byte for byte that of the simulation?", table)
     if calls.row_count:
         _print("instructions of one call", calls)

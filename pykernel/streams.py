@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import difflib
+import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -34,7 +35,11 @@ PATIENCE = 100
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive samples: x (rows, D) and y (rows,), NaN where there is no label yet, and the bytes read so far."""
+    """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
+
+    y: numbers (rows,), or (rows, labels) where there are several, NaN where there is none yet; or positions of classes
+    (rows,), int32, -1 where there is none yet.
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -50,16 +55,47 @@ class Cells:
     position: int
 
 
-def read_samples(file: BinaryIO, name: str, inputs: Sequence[str], label: str, rows: int = BATCH) -> Iterator[Batch]:
+def read_samples(
+    file: BinaryIO,
+    name: str,
+    inputs: Sequence[str],
+    labels: str | Sequence[str],
+    rows: int = BATCH,
+    classes: Sequence[str] | None = None,
+) -> Iterator[Batch]:
     """Batches of at most ``rows`` samples from comma-separated text with a header line.
 
     Columns are found by name, others are skipped, blank lines too.  ``nan`` and ``inf`` are numbers; an empty label
-    cell is NaN.  ``name`` stands for the file in errors.  Raises UserError, one sentence, with the line that is wrong.
+    cell is NaN.  labels: one column, or several.  classes: what the label's cells can be; they become positions.
+    ``name`` stands for the file in errors.  Raises UserError, one sentence, with the line that is wrong.
     """
-    columns = [*inputs, label]
+    wanted = [labels] if isinstance(labels, str) else list(labels)
+    columns, dim = [*inputs, *wanted], len(inputs)
     for cells in read_cells(file, name, lambda header: columns, ",".join(columns), rows):
-        table = _numbers(cells.rows, cells.lines, name, columns)
-        yield Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), cells.position)
+        if classes is not None:
+            y = _classes([row[dim] for row in cells.rows], cells.lines, name, wanted[0], classes)
+            table = _numbers([row[:dim] for row in cells.rows], cells.lines, name, inputs, 0)
+        else:
+            table = _numbers(cells.rows, cells.lines, name, columns, len(wanted))
+            y = table[:, dim].copy() if isinstance(labels, str) else np.ascontiguousarray(table[:, dim:])
+        yield Batch(np.ascontiguousarray(table[:, :dim]), y, cells.position)
+
+
+def require_columns(spec: Spec, where: str = "the spec") -> None:
+    """Raises UserError, ``where`` first, unless the spec names the columns of its data."""
+    if spec.input.columns is None:
+        raise UserError(f'{where}: [input] names no columns; add columns = ["…"], as in the header of the data')
+    if not spec.label_columns:
+        several = spec.program.label_kind == "reals"
+        what = 'no columns; add columns = ["…", "…"]' if several else 'no column; add column = "…"'
+        raise UserError(f"{where}: [label] names {what}, as in the header of the data")
+
+
+def samples_of(spec: Spec, file: BinaryIO, name: str, rows: int = BATCH) -> Iterator[Batch]:
+    """What ``read_samples`` reads for a model."""
+    require_columns(spec)
+    labels = spec.label_columns if spec.program.label_kind == "reals" else spec.label_columns[0]
+    return read_samples(file, name, spec.input.columns or (), labels, rows, spec.label.classes)
 
 
 def read_cells(
@@ -167,8 +203,28 @@ def _remedy(header: Sequence[str], column: str) -> str:
     return f"it names {names}; change the spec or the header"
 
 
-def _numbers(cells: list[tuple[str, ...]], lines: list[int], name: str, columns: Sequence[str]) -> np.ndarray:
-    """The cells as (rows, columns), the last column the label."""
+def _classes(cells: list[str], lines: list[int], name: str, column: str, classes: Sequence[str]) -> np.ndarray:
+    """The cells as positions of classes, (rows,) int32; -1 where they are empty."""
+    known = {"": -1} | {each: i for i, each in enumerate(classes)}
+    found = [known.get(cell.strip()) for cell in cells]
+    if None in found:
+        at = found.index(None)
+        cell = cells[at].strip()
+        near = difflib.get_close_matches(cell, classes, 1)
+        listed = ", ".join(map(_shown, classes[:12])) + (", ..." if len(classes) > 12 else "")
+        remedy = f"did you mean {_shown(near[0])}?" if near else f"the classes are {listed}"
+        if cell.lower() in ("nan", "na", "null", "none", "?"):
+            remedy = "leave the cell empty where there is no label"
+        raise UserError(
+            f"{name}, line {lines[at]}: column {_shown(column)} is {_shown(cell)}, which is no class; {remedy}"
+        )
+    return np.array(found, np.int32)
+
+
+def _numbers(
+    cells: list[tuple[str, ...]], lines: list[int], name: str, columns: Sequence[str], labels: int
+) -> np.ndarray:
+    """The cells as (rows, columns), the last columns the labels."""
     width = len(columns)
     try:
         return np.array(cells, np.float64)
@@ -178,7 +234,7 @@ def _numbers(cells: list[tuple[str, ...]], lines: list[int], name: str, columns:
     table = np.empty((len(cells), width))
     for i, row in enumerate(cells):
         for j, cell in enumerate(row):
-            if j == width - 1 and not cell.strip():
+            if j >= width - labels and not cell.strip():
                 table[i, j] = np.nan
             elif _is_number(cell):
                 table[i, j] = float(cell)
@@ -254,12 +310,14 @@ class Errors:
         return int(self.total[0])
 
     def add(self, errors: np.ndarray) -> None:
-        """Take the errors of the next rows, (rows, predictors); NaN where there is none."""
+        """Take the errors of the next rows, (rows, predictors), NaN where there is none; or (rows, predictors, labels),
+        over which means are taken."""
         if not len(errors):
             return
-        counts = np.isfinite(errors).all(axis=1)
-        e = np.where(counts[:, None], errors, 0.0)
-        steps = np.column_stack([np.ones(len(e)), counts, np.abs(e), e * e])
+        errors = errors.reshape(len(errors), len(self.names), -1)
+        counts = np.isfinite(errors).all(axis=(1, 2))
+        e = np.where(counts[:, None, None], errors, 0.0)
+        steps = np.column_stack([np.ones(len(e)), counts, np.abs(e).mean(axis=2), (e * e).mean(axis=2)])
         sums = self.total + np.cumsum(steps, axis=0)
         self.total = sums[-1]
         self.sums = np.concatenate([self.sums, sums[sums[:, 0] % self.spacing == 0]])
@@ -299,6 +357,8 @@ class Errors:
 class Trivial:
     """What every model has to beat: the last known label and the mean of those known.  0 before the first."""
 
+    names = ("last label", "running mean")
+
     def __init__(self) -> None:
         self.last = self.sum = 0.0
         self.count = 0
@@ -306,13 +366,35 @@ class Trivial:
     def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row, then take the label that becomes known after it (NaN for none)."""
         known = ~np.isnan(released)
-        values = np.concatenate([[self.last], released])
-        latest = np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))
-        last = values[latest]
+        last = _latest(self.last, released, known)
         sums = self.sum + np.concatenate([[0.0], np.cumsum(np.where(known, released, 0.0))])
         counts = self.count + np.concatenate([[0], np.cumsum(known)])
         self.last, self.sum, self.count = float(last[-1]), float(sums[-1]), int(counts[-1])
         return last[:-1], sums[:-1] / np.maximum(counts[:-1], 1)
+
+
+class TrivialClass:
+    """The same for classes: the last known one, and the most frequent of those known.  The first before that."""
+
+    names = ("last label", "majority class")
+
+    def __init__(self, classes: int) -> None:
+        self.last, self.counts = 0, np.zeros(classes, np.int64)
+
+    def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Predict each row, then take the class that becomes known after it (-1 for none)."""
+        known = released >= 0
+        last = _latest(self.last, released, known)
+        steps = (released[:, None] == np.arange(len(self.counts))) & known[:, None]
+        counts = np.concatenate([[self.counts], self.counts + np.cumsum(steps, axis=0)])
+        self.last, self.counts = int(last[-1]), counts[-1]
+        return last[:-1], counts[:-1].argmax(axis=1)
+
+
+def _latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """The latest known value before each row, and after the last."""
+    values = np.concatenate([[before], values])
+    return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 
 
 # ------------------------------------------------------------------------------------------------------ simulation
@@ -322,7 +404,8 @@ class Trivial:
 class Steps:
     """What a few steps of the device's loop did: predict row t, then learn row t - delay.
 
-    predictions: NaN where the input was refused.  statuses: of the learning; ``learnt`` says where there was any.
+    labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.  statuses: of the learning;
+    ``learnt`` says where there was any.
     """
 
     first_row: int
@@ -332,11 +415,16 @@ class Steps:
     learnt: np.ndarray
 
 
+def _table(values: np.ndarray) -> np.ndarray:
+    """(rows, values), where one value in each row may have had no axis of its own."""
+    return values if values.ndim == 2 else values[:, None]
+
+
 class Simulation:
     """A model fed from a stream, as the device will be.
 
-    Row t is predicted, then row t - delay is learnt: what is not known yet is never used.  Every ``refresh_every``
-    rows (0: never) the model is refreshed.
+    Row t is predicted (a classifier: classified), then row t - delay is learnt: what is not known yet is never used.
+    A row that lacks one of its labels is predicted only.  Every ``refresh_every`` rows (0: never) the model is refreshed.
     """
 
     def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0) -> None:
@@ -344,21 +432,39 @@ class Simulation:
             raise UserError(f"delay is {delay}; it must be from 0 to {DELAY_LIMIT:,} rows")
         if refresh_every < 0:
             raise UserError(f"refresh-every is {refresh_every}; it must be a number of rows, or 0 for never")
-        if refresh_every and not any(e.name == "refresh" for e in spec.program.entries_for(spec.config)):
-            raise UserError(f"{spec.reduction.technique} has nothing to refresh; leave refresh-every out, or use mklms")
+        program = spec.program
+        if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
+            what = f"rule {spec.learning.rule}"
+            if spec.family.unused(spec, "reduction", "technique") is None:
+                what = spec.reduction.technique
+            raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
         self.spec, self.delay, self.refresh_every = spec, delay, refresh_every
         self.model = HostModel(spec)
-        self.errors = Errors(("model", "last label", "running mean"))
+        self.classes = spec.label.classes or ()
+        self._shape = program.label_array(spec.capacities).shape
+        self._dtype = program.label_dtype(spec.real)
+        self._trivial: list[Any] = [Trivial() for _ in range(self._shape[0] if self._shape else 1)]
+        if self.classes:
+            self._trivial = [TrivialClass(len(self.classes))]
+        names = ("model", *self._trivial[0].names)
+        self.errors = Errors(names)
+        self.each = [Errors(names) for _ in self._trivial] if self._shape else []  # of several labels, each's errors
+        self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
         self.rows = self.unlabelled = self.inputs_refused = 0
-        self.statuses = {status: 0 for status in spec.program.status}
+        self.statuses = {status: 0 for status in program.status}
         self.streak = self.longest_streak = 0  # labelled samples refused in a row
         self._why = ""
-        self._trivial = Trivial()
         self._waiting_x = np.zeros((0, spec.dim), spec.real.dtype)
-        self._waiting_y = np.zeros(0, spec.real.dtype)
+        self._waiting_y = np.zeros((0, *self._shape), self._dtype)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels' names, as in the data, or made up."""
+        names = self.spec.label_columns
+        return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
 
     def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
-        """Take the next samples: x (rows, D), y (rows,), NaN where there is no label yet."""
+        """Take the next samples: inputs and labels as in a Batch."""
         start = 0
         while start < len(x):
             end = len(x)
@@ -369,33 +475,60 @@ class Simulation:
                 self.model.refresh()
             start = end
 
+    def _missing(self, y: np.ndarray) -> np.ndarray:
+        """Rows without a label, or without one of several."""
+        return y < 0 if self.classes else np.isnan(_table(y)).any(axis=1)
+
+    def _valid(self, y: np.ndarray) -> np.ndarray:
+        """Which labels a model could learn, in y's shape."""
+        if self.classes:
+            return (y >= 0) & (y < len(self.classes))
+        return np.abs(y) <= self.spec.real.real(self.spec.label.limit)
+
     def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
-            x, y = x.astype(self.spec.real.dtype), y.astype(self.spec.real.dtype)
+            x, y = x.astype(self.spec.real.dtype), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
-        predictions, statuses = self.model.run(all_x, all_y, first=waiting, delay=self.delay)
+        question = "classify" if self.classes else "predict"
+        predictions, statuses = self.model.run(all_x, all_y, waiting, self.delay, question)
         # the label that is learnt in each step; none in the first ``delay`` of all
         none = min(rows, self.delay - waiting)
-        released = np.concatenate([np.full(none, np.nan, y.dtype), all_y[: rows - none]])
-        learnt = ~np.isnan(released)
-        valid = np.abs(all_y) <= self.spec.config.label_limit
-        usable = np.concatenate([np.full(none, False), valid[: rows - none]])
-
-        last, mean = self._trivial.step(np.where(usable, released, np.nan).astype(np.float64))
-        truth = np.where(valid[waiting:], y, np.nan).astype(np.float64)
-        self.errors.add(np.column_stack([predictions, last, mean]) - truth[:, None])
+        nothing = np.full((none, *self._shape), -1 if self.classes else np.nan, y.dtype)
+        released = np.concatenate([nothing, all_y[: rows - none]])
+        learnt = ~self._missing(released)
+        self._score(predictions, released, y)
 
         for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
             self.statuses[self.spec.program.status(status)] += int(count)
         self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
         steps = Steps(self.rows, y, predictions, statuses, learnt)
         self.rows += rows
-        self.unlabelled += int(np.isnan(y).sum())
-        self.inputs_refused += int(np.isnan(predictions).sum())
+        self.unlabelled += int(self._missing(y).sum())
+        self.inputs_refused += int(self._missing(predictions).sum())
         keep = len(all_x) - min(len(all_x), self.delay)
         self._waiting_x, self._waiting_y = all_x[keep:], all_y[keep:]
         return steps
+
+    def _score(self, predictions: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
+        """Compare the model and the trivial predictors, who learn what is released, with the labels."""
+        if self.classes:
+            known = np.where(self._valid(released), released, -1)
+            guesses = np.column_stack([predictions, *self._trivial[0].step(known)])
+            scored = self._valid(y) & (predictions >= 0)
+            self.errors.add(np.where(scored[:, None], guesses != y[:, None], np.nan))
+            np.add.at(self.confusion, (y[scored], predictions[scored]), 1)
+            return
+        # (rows, labels)
+        model, known, truth = (_table(a).astype(np.float64) for a in (predictions, released, y))
+        known = np.where(_table(self._valid(released)), known, np.nan)
+        truth = np.where(_table(self._valid(y)), truth, np.nan)
+        trivial = [each.step(known[:, i]) for i, each in enumerate(self._trivial)]
+        guesses = np.stack([model, *(np.column_stack(one) for one in zip(*trivial, strict=True))], axis=1)
+        errors = guesses - truth[:, None, :]
+        self.errors.add(errors)
+        for i, one in enumerate(self.each):
+            one.add(errors[:, :, i])
 
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         """Count refusals in a row, and remember the reason for the last of them."""
@@ -406,25 +539,30 @@ class Simulation:
         self.longest_streak = max(self.longest_streak, int(np.diff(borders).max()) - 1)
         self.streak = int(borders[-1] - borders[-2]) - 1
         if self.streak:
-            self._why = self._reason(self.spec.program.status(statuses[-1]).name, x[-1], float(y[-1]))
+            self._why = self._reason(self.spec.program.status(statuses[-1]).name, x[-1], y[-1])
 
-    def _reason(self, status: str, x: np.ndarray, y: float) -> str:
+    def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
         spec = self.spec
         if status == "REFUSED_INPUT":
-            j = int(np.flatnonzero(~(np.abs(x) <= spec.config.input_limit))[0])
+            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.limit)))[0])
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
             return (
                 f"{column} is {x[j]:g} and [input] limit is {spec.input.limit:g}; raise that limit or scale the column"
             )
         if status == "REFUSED_LABEL":
-            column = spec.label.column or "the label"
-            return f"{column} is {y:g} and [label] limit is {spec.label.limit:g}; raise that limit or scale the column"
-        return "learning diverges; lower [learning] eta, or raise [label] limit if the labels are larger than it"
+            i = int(np.flatnonzero(~np.atleast_1d(self._valid(y)))[0])
+            value = np.atleast_1d(y)[i]
+            if self.classes:
+                return f"{self.labels[0]} is {value}; classes are numbered from 0 to {len(self.classes) - 1}"
+            limit = spec.label.limit
+            return f"{self.labels[i]} is {value:g} and [label] limit is {limit:g}; raise that limit or scale the column"
+        lower = "lower [learning] eta, or " if spec.family.unused(spec, "learning", "eta") is None else ""
+        return f"learning diverges; {lower}raise [label] limit if the labels are larger than it"
 
     @property
     def waiting(self) -> int:
         """Labelled rows not learnt yet, because their delay is not over."""
-        return int((~np.isnan(self._waiting_y)).sum())
+        return int((~self._missing(self._waiting_y)).sum())
 
     @property
     def warning(self) -> str | None:
@@ -436,8 +574,21 @@ class Simulation:
             f"on the device, {self.spec.name}_reset() starts afresh"
         )
 
+    def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
+        """Errors from row ``first`` on: mae and rmse of each predictor, or of classes error_rate."""
+        found = errors.summary(first)
+        if self.classes:
+            found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
+        return found
+
     def report(self) -> dict[str, Any]:
-        """The whole run, as plain values."""
+        """The whole run, as plain values.
+
+        all, second_half: see ``summary``; over several labels, means, and ``labels`` has each one's.  confusion: how
+        many rows of each class (a row of the table) were taken for each (a column).
+        """
+        parts = {"all": 0, "second_half": self.rows // 2}
+        vectors = any("n" in struct.fields for struct in self.spec.program.structs)
         return {
             "name": self.spec.name,
             "rows": self.rows,
@@ -449,22 +600,48 @@ class Simulation:
             "refused": sum(count for status, count in self.statuses.items() if status < 0),
             "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
             "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
-            "expansion_vectors": int(self.model.memory.field("n")[0]),
-            "all": self.errors.summary(),
-            "second_half": self.errors.summary(self.rows // 2),
+            **({"expansion_vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
+            **{part: self.summary(self.errors, first) for part, first in parts.items()},
+            **(
+                {
+                    "labels": {
+                        name: {part: self.summary(errors, first) for part, first in parts.items()}
+                        for name, errors in zip(self.labels, self.each, strict=True)
+                    }
+                }
+                if self.each
+                else {}
+            ),
+            **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
             "warning": self.warning,
         }
 
 
-HEADER = "row,prediction,label,status\n"
+def prediction_header(spec: Spec) -> str:
+    """The first line of a CSV file of predictions."""
+    names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
+    return _csv([["row", *(f"prediction{n}" for n in names), *(f"label{n}" for n in names), "status"]])
 
 
-def prediction_lines(steps: Steps, status: Any) -> str:
-    """The steps as lines of CSV under HEADER; a cell is empty where there is nothing to say."""
-    predictions, labels = steps.predictions.astype(str), steps.labels.astype(str)
-    predictions[np.isnan(steps.predictions)] = ""
-    labels[np.isnan(steps.labels)] = ""
-    names = {int(value): value.name.lower() for value in status}
+def prediction_lines(spec: Spec, steps: Steps) -> str:
+    """The steps as lines of CSV under that header; a cell is empty where there is nothing to say."""
+    classes = spec.label.classes
+
+    def texts(values: np.ndarray) -> list[list[str]]:
+        if classes is not None:
+            return [[classes[i] if 0 <= i < len(classes) else "" for i in values.tolist()]]
+        values = _table(values)
+        shown = values.astype(str)
+        shown[np.isnan(values)] = ""
+        return shown.T.tolist()
+
+    names = {int(value): value.name.lower() for value in spec.program.status}
     statuses = [names[s] if learnt else "" for s, learnt in zip(steps.statuses.tolist(), steps.learnt, strict=True)]
-    rows = range(steps.first_row, steps.first_row + len(predictions))
-    return "".join(f"{t},{p},{y},{s}\n" for t, p, y, s in zip(rows, predictions, labels, statuses, strict=True))
+    rows = range(steps.first_row, steps.first_row + len(statuses))
+    return _csv(zip(rows, *texts(steps.predictions), *texts(steps.labels), statuses, strict=True))
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

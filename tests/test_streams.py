@@ -238,7 +238,7 @@ def test_a_simulation_in_batches_is_one_row_at_a_time(samples, delay, size, refr
     for start in range(0, samples, size):
         for steps in simulation.run(x[start : start + size], y[start : start + size]):
             predictions.append(steps.predictions)
-            lines += prediction_lines(steps, Status)
+            lines += prediction_lines(a_spec, steps)
     with np.errstate(over="ignore"):
         model, rows, statuses = twin(a_spec, x, y, delay, refresh_every)
     assert np.concatenate(predictions).tobytes() == np.array([row[0] for row in rows]).tobytes()
