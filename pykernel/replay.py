@@ -17,9 +17,25 @@ from pykernel.host import HostModel
 from pykernel.spec import Spec
 from pykernel.streams import BATCH, Cells, _shown, read_cells
 
-STATE_HASH, STATUS, PREDICTION, CALL = "state_hash", "status", "prediction", "call"
-RECORDED = (STATE_HASH, STATUS, PREDICTION)
-"""Columns that hold what the device computed."""
+STATE_HASH, STATUS, CALL = "state_hash", "status", "call"
+ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
+"""Columns of what questions wrote; those of other questions have the question's name."""
+
+
+def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
+    """Columns that hold what the device answered, with the question and which of its values; those of several values
+    are numbered.  A question whose column is one of the spec's own cannot be logged."""
+    program, found = spec.program, {}
+    own = {*(spec.input.columns or ()), *spec.label_columns}
+    for entry in program.entries_for(spec.config):
+        if entry.name in program.questions:
+            (count,) = program.questions[entry.name].shape(spec.capacities)
+            column = ANSWERS.get(entry.name, entry.name)
+            for i in range(count):
+                name = column if count == 1 else f"{column}{i}"
+                if entry.name == "predict" or name not in own:
+                    found[name] = (entry.name, i)
+    return found
 
 
 @dataclass(frozen=True)
@@ -29,10 +45,10 @@ class Rows:
     first: int  # number of the first row, from 0
     lines: list[int]
     x: np.ndarray  # (rows, D)
-    label: np.ndarray  # (rows,), as are the next four
-    state_hash: np.ndarray
+    label: np.ndarray  # (rows,) or (rows, labels)
+    state_hash: np.ndarray  # (rows,), as are the next three
     status: np.ndarray
-    prediction: np.ndarray
+    answers: dict[str, np.ndarray]  # column -> what the device answered
     call: list[tuple[str, ...]]
     has: dict[str, np.ndarray]
     exact: bool  # some number was written with as many digits as the precision has
@@ -44,7 +60,7 @@ class Difference:
     """The first thing that differs.
 
     row, line: where it shows, rows from 0.  after: the last row whose hash was equal, or -1; the state may differ from
-    the row behind it on.  kind: "status", "prediction" or "state_hash".
+    the row behind it on.  kind: the column, such as "status", "prediction" or "state_hash".
     """
 
     kind: str
@@ -68,8 +84,8 @@ class Difference:
 def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterator[Rows]:
     """Batches of a log's rows; memory does not grow with its length.  Raises UserError with the line that is wrong.
 
-    Columns: the inputs, called as in the spec or x0, x1, …; the label, called as in the spec or ``label``; and any of
-    state_hash, status, prediction, call.
+    Columns: the inputs, called as in the spec or x0, x1, …; the label, called as in the spec or ``label`` (label0,
+    label1, … where there are several); and any of state_hash, status, call, and those of ``answer_columns``.
     """
     columns = _Columns(spec, name)
     first = 0
@@ -83,23 +99,29 @@ class _Columns:
 
     def __init__(self, spec: Spec, name: str) -> None:
         self.spec, self.name = spec, name
-        self.generic = [*(f"x{j}" for j in range(spec.dim)), "label"]
-        self.inputs = list(spec.input.columns or self.generic[:-1])
-        self.label = spec.label.column or "label"
+        self.labels_of = spec.program.label_array(spec.capacities)
+        several = [f"label{i}" for i in range(self.labels_of.shape[0])] if self.labels_of.shape else ["label"]
+        self.generic = [*(f"x{j}" for j in range(spec.dim)), *several]
+        self.inputs = list(spec.input.columns or self.generic[: spec.dim])
+        self.labels = list(spec.label_columns or several)
+        self.answers = answer_columns(spec)
         self.chosen: list[str] = []
         self.statuses = {status.name: int(status) for status in spec.program.status}
-        for column in [*self.inputs, self.label]:
-            if column in (*RECORDED, CALL):
+        for column in [*self.inputs, *self.labels]:
+            if column in (STATE_HASH, STATUS, CALL) or self.answers.get(column, ("",))[0] == "predict":
                 raise UserError(
                     f"{name}: a log's column {column} has a meaning of its own; call the spec's differently"
                 )
 
     def choose(self, header: list[str]) -> list[str]:
+        dim = self.spec.dim
         if self.inputs[0] not in header and "x0" in header:
-            self.inputs = self.generic[:-1]
-        if self.label not in header and "label" in header:
-            self.label = "label"
-        self.chosen = [*self.inputs, *(c for c in (self.label, *RECORDED, CALL) if c in header)]
+            self.inputs = self.generic[:dim]
+        if self.labels[0] not in header and self.generic[dim] in header:
+            self.labels = self.generic[dim:]
+        # with none of the labels it is a log of predictions; with some, the others are missed
+        labels = self.labels if set(self.labels) & set(header) else []
+        self.chosen = [*self.inputs, *labels, *(c for c in (STATE_HASH, STATUS, *self.answers, CALL) if c in header)]
         return self.chosen
 
     def parse(self, cells: Cells, first: int) -> Rows:
@@ -115,28 +137,41 @@ class _Columns:
                     values[i], has[i] = self._cell(cells.lines[i], name, text, convert, what), True
             return values, has
 
-        number = "a number, in decimal or as C's %a prints it"
-        parts = {name: column(name, np.float64, _number, number) for name in (*self.inputs, self.label, PREDICTION)}
+        real, dtype = self.spec.real.dtype, self.spec.program.label_dtype(self.spec.real)
+
+        def numbers(name: str, is_class: bool = False) -> tuple[np.ndarray, np.ndarray]:
+            if is_class:
+                return column(name, np.int32, self._class, "a class, by its position from 0 or by its name")
+            return column(name, np.float64, _number, "a number, in decimal or as C's %a prints it")
+
+        inputs = [numbers(name) for name in self.inputs]
+        labels = [numbers(name, self.labels_of.is_class) for name in self.labels]
+        positions = [q for q, kind in self.spec.program.questions.items() if kind.scalar is Index]
+        answers = {c: numbers(c, q in positions) for c, (q, _) in self.answers.items() if c in self.chosen}
         hashes = column(STATE_HASH, np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it")
         status = column(STATUS, np.int32, self._status, "a status, as a number or by its name")
-        given = np.array([parts[name][1] for name in self.inputs])
+        given, labelled = (np.array([has for _, has in part]) for part in (inputs, labels))
         calls = [self._call(line, text) for line, text in zip(cells.lines, texts.get(CALL, empty), strict=True)]
         has: dict[str, np.ndarray] = {
             "sample": np.asarray(given.all(axis=0)),
-            "label": parts[self.label][1],
+            "label": np.asarray(labelled.all(axis=0)),
             STATE_HASH: hashes[1],
             STATUS: status[1],
-            PREDICTION: parts[PREDICTION][1],
+            **{name: answer[1] for name, answer in answers.items()},
             CALL: np.array([bool(call) for call in calls]),
         }
-        self._refuse_gaps(cells.lines, given, has)
-        dtype = self.spec.real.dtype
+        self._refuse_gaps(cells.lines, given, labelled, has)
         with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, and refused as on the device
-            x = np.array([parts[name][0] for name in self.inputs]).reshape(dim, count).T.astype(dtype, order="C")
-            label, prediction = parts[self.label][0].astype(dtype), parts[PREDICTION][0].astype(dtype)
-        digits = 9 if dtype.itemsize == 4 else 17
-        exact = any(_digits(text) >= digits for name in (*self.inputs, self.label) for text in texts.get(name, ()))
-        return Rows(first, cells.lines, x, label, hashes[0], status[0], prediction, calls, has, exact, cells.position)
+            x = np.array([values for values, _ in inputs]).reshape(dim, count).T.astype(real, order="C")
+            y = np.array([values for values, _ in labels]).T.astype(dtype, order="C").reshape(-1, *self.labels_of.shape)
+            found = {
+                name: values if values.dtype.kind == "i" else values.astype(real)
+                for name, (values, _) in answers.items()
+            }
+        digits = 9 if real.itemsize == 4 else 17
+        written = [*self.inputs, *([] if self.labels_of.is_class else self.labels)]
+        exact = any(_digits(text) >= digits for name in written for text in texts.get(name, ()))
+        return Rows(first, cells.lines, x, y, hashes[0], status[0], found, calls, has, exact, cells.position)
 
     def _cell(self, line: int, column: str, text: str, convert: Callable[[str], Any], what: str) -> Any:
         try:
@@ -145,6 +180,12 @@ class _Columns:
             raise UserError(
                 f"{self.name}, line {line}: column {_shown(column)} is {_shown(text)}; it must be {what}, or empty"
             ) from None
+
+    def _class(self, text: str) -> int:
+        """A position; also one that is no class, which the device refused."""
+        if re.fullmatch(r"-?\d+", text):
+            return int(np.int32(int(text)))
+        return (self.spec.label.classes or ()).index(text)
 
     def _status(self, text: str) -> int:
         return self.statuses[text.upper()] if text.upper() in self.statuses else int(np.int32(int(text)))
@@ -163,17 +204,19 @@ class _Columns:
             raise UserError(f"{self.name}, line {line}: call is {_shown(text)}; it can be {names}, or empty")
         return words
 
-    def _refuse_gaps(self, lines: list[int], given: np.ndarray, has: dict[str, np.ndarray]) -> None:
+    def _refuse_gaps(
+        self, lines: list[int], given: np.ndarray, labelled: np.ndarray, has: dict[str, np.ndarray]
+    ) -> None:
         def refuse(wrong: np.ndarray, what: str) -> None:
             if wrong.any():
                 raise UserError(f"{self.name}, line {lines[int(np.argmax(wrong))]}: {what}")
 
-        sample = has["sample"]
+        sample, answered = has["sample"], np.any([has[c] for c in self.answers if c in has] or [[False]], axis=0)
         refuse(given.any(axis=0) & ~sample, "has some inputs and not others; write nan for one that was not a number")
         refuse(~sample & ~has[CALL], "has no inputs; give them, or a call, or remove the row")
-        refuse(
-            ~sample & (has["label"] | has[PREDICTION]), "has no inputs, but a label or a prediction; give the inputs"
-        )
+        some = labelled.any(axis=0)
+        refuse(some & ~has["label"], "has some labels and not others; write nan for one that was not a number")
+        refuse(~sample & (some | answered), "has no inputs, but a label or a prediction; give the inputs")
         refuse(
             has[STATUS] & ~has["label"],
             "has a status but no label; the status is what update returned, and without a label there is none",
@@ -228,7 +271,9 @@ class Replay:
             self.model.memory.copy_from(device_memory(spec, start, where))
         self.difference: Difference | None = None
         self.rows = self.updates = 0
-        self.compared = dict.fromkeys(RECORDED, 0)
+        self.columns = answer_columns(spec)
+        predictions = (column for column, (question, _) in self.columns.items() if question == "predict")
+        self.compared = dict.fromkeys((STATE_HASH, STATUS, *predictions), 0)
         self.exact = False
         self._equal_until = -1  # the last row whose hash was equal
 
@@ -251,39 +296,49 @@ class Replay:
 
     def _segment(self, rows: Rows, part: slice) -> None:
         """Rows of which only the last has a call or a hash."""
-        predictions, statuses = self._feed(rows, part)
+        answers, statuses = self._feed(rows, part)
         last = part.stop - 1
         if rows.call[last]:
             self._call(rows.call[last])
-        expected = rows.prediction[part]
-        bits = f"<u{expected.dtype.itemsize}"
-        unequal = (expected.view(bits) != predictions.view(bits)) & ~(np.isnan(expected) & np.isnan(predictions))
-        self._compare(rows, part, PREDICTION, unequal, expected, predictions)
+        for column, recorded in rows.answers.items():
+            question, i = self.columns[column]
+            if question in answers:
+                expected, found = recorded[part], np.ascontiguousarray(answers[question][:, i])
+                bits = f"<u{expected.dtype.itemsize}"
+                unequal = (expected.view(bits) != found.view(bits)) & ~(np.isnan(expected) & np.isnan(found))
+                self._compare(rows, part, column, unequal, expected, found)
         self._compare(rows, part, STATUS, rows.status[part] != statuses, rows.status[part], statuses)
         if rows.has[STATE_HASH][last]:
-            found = np.array([self.hash], np.uint32)
+            hashed = np.array([self.hash], np.uint32)
             at = slice(last, last + 1)
-            self._compare(rows, at, STATE_HASH, rows.state_hash[at] != found, rows.state_hash[at], found)
+            self._compare(rows, at, STATE_HASH, rows.state_hash[at] != hashed, rows.state_hash[at], hashed)
             if self.difference is None:
                 self._equal_until = rows.first + last
 
-    def _feed(self, rows: Rows, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Predict (where the log has predictions) and learn: (predictions, statuses)."""
+    def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Ask (what the log has answers to) and learn: question -> (rows, values), and the statuses."""
         x, y = rows.x[part], rows.label[part]
         sample, label = rows.has["sample"][part], rows.has["label"][part] & rows.has["sample"][part]
-        predictions, statuses = np.full(len(x), np.nan, x.dtype), np.zeros(len(x), np.int32)
+        statuses = np.zeros(len(x), np.int32)
         self.updates += int(label.sum())
-        if not rows.has[PREDICTION][part].any():
+        asked = sorted({self.columns[c][0] for c in rows.answers if rows.has[c][part].any()})
+        if not asked:
             statuses[label] = self.model.learn(x[label], y[label])
-            return predictions, statuses
-        borders = np.flatnonzero(np.diff(label)) + 1
+            return {}, statuses
+        model, *before, last = self.model, *asked
+        answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
+        # one question goes through a loop with the update; more are asked row by row
+        borders = np.arange(1, len(x)) if before else np.flatnonzero(np.diff(label)) + 1
         for start, end in itertools.pairwise([0, *borders.tolist(), len(x)]):
+            chosen = np.flatnonzero(sample[start:end]) + start
+            for question in before:
+                answers[question][chosen] = model.ask(question, x[chosen])[0]
             if label[start]:
-                predictions[start:end], statuses[start:end] = self.model.run(x[start:end], y[start:end])
+                values, statuses[start:end] = model.run(x[start:end], y[start:end], question=last)
+                answers[last][start:end] = values.reshape(end - start, -1)
             else:
-                chosen = np.flatnonzero(sample[start:end]) + start
-                predictions[chosen] = self.model.predict(x[chosen])
-        return predictions, statuses
+                answers[last][chosen] = model.ask(last, x[chosen])[0]
+        return answers, statuses
 
     def _call(self, words: tuple[str, ...]) -> None:
         name, *arguments = words
@@ -298,7 +353,7 @@ class Replay:
         self, rows: Rows, part: slice, kind: str, unequal: np.ndarray, device: np.ndarray, host: np.ndarray
     ) -> None:
         has = rows.has[kind][part]
-        self.compared[kind] += int(has.sum())
+        self.compared[kind] = self.compared.get(kind, 0) + int(has.sum())
         wrong = np.flatnonzero(unequal & has)
         if len(wrong) and (self.difference is None or rows.first + part.start + wrong[0] < self.difference.row):
             i = int(wrong[0])
@@ -309,9 +364,11 @@ class Replay:
     def _text(self, kind: str, value: Any) -> str:
         if kind == STATE_HASH:
             return f"{int(value):08x}"
-        if kind == PREDICTION:
-            return _real(value)
-        names = {number: name for name, number in _Columns(self.spec, "log").statuses.items()}
+        if kind != STATUS:
+            classes = self.spec.label.classes or ()
+            name = f" ({classes[value]})" if value.dtype.kind == "i" and 0 <= value < len(classes) else ""
+            return _real(value) + name
+        names = {int(status): status.name for status in self.spec.program.status}
         return f"{int(value)} ({names[int(value)].lower()})" if int(value) in names else str(int(value))
 
     def report(self) -> dict[str, Any]:
