@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,86 @@ def _label_ends(axes: Any, x: float, heights: Sequence[float], names: Sequence[s
             fontweight="normal" if i else "bold",
             annotation_clip=False,
         )
+
+
+# as many as there may be rules; Okabe and Ito's, then greys
+GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#555555", "#B8A600")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Error against one kind of cost.  points: (cost, error, group, label, whether it is on the front)."""
+
+    xlabel: str
+    points: Sequence[tuple[float, float, str, str, bool]]
+    chosen: Mapping[str, int]  # what a ring is drawn for: name -> position in points
+
+
+def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) -> None:
+    """Error against cost as PNG, a panel for each cost, with the front: what nothing else beats in both.
+
+    Raises MissingExtra without matplotlib.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("a plot", "plot") from None
+
+    figure = Figure(figsize=(6.2 * len(panels), 5.2), layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    groups = list(dict.fromkeys(point[2] for panel in panels for point in panel.points))
+    colours = {group: GROUPS[i % len(GROUPS)] for i, group in enumerate(groups)}
+    every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axes, panel in zip(every, panels, strict=True):
+        _front(axes, panel, colours)
+        axes.set_xlabel(panel.xlabel)
+    every[0].set_title(title, loc="left", fontsize=12, fontweight="bold")
+    every[0].set_ylabel(ylabel)
+    errors = [point[1] for panel in panels for point in panel.points]
+    if errors and max(errors) > 0:
+        # what is far above the rest would press the rest together
+        every[0].set_ylim(0, min(1.05 * max(errors), 3 * float(np.median(errors))))
+    handles = [every[0].plot([], [], "o", color=colours[group], label=group)[0] for group in groups]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(groups), 9), frameon=False)
+    with whole_file(path) as file:
+        figure.savefig(file, format="png")
+
+
+def _front(axes: Any, panel: Panel, colours: Mapping[str, str]) -> None:
+    for cost, error, group, _, on in panel.points:
+        axes.plot(
+            cost,
+            error,
+            "o",
+            color=colours[group],
+            markersize=6 if on else 4,
+            alpha=1.0 if on else 0.45,
+            zorder=3 if on else 2,
+        )
+    front = sorted((cost, error, label) for cost, error, _, label, on in panel.points if on)
+    if front:
+        costs, errors, _ = zip(*front, strict=True)
+        axes.step(costs, errors, where="post", color=TRUTH, linewidth=1.0, zorder=1)
+        for cost, error, label in front:
+            axes.annotate(label, (cost, error), xytext=(5, 4), textcoords="offset points", fontsize=7.5, color=TRUTH)
+    names: dict[int, list[str]] = {}
+    for name, i in panel.chosen.items():
+        names.setdefault(i, []).append(name)
+    for i, called in names.items():
+        cost, error = panel.points[i][:2]
+        axes.plot(cost, error, "o", markersize=14, markerfacecolor="none", markeredgecolor=TRUTH, markeredgewidth=1.4)
+        axes.annotate(
+            ", ".join(called),
+            (cost, error),
+            xytext=(0, -18),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8.5,
+            fontweight="bold",
+        )
+    axes.set_xscale("log")
+    axes.margins(x=0.12)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
