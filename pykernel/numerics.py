@@ -1,6 +1,6 @@
 """Elementary functions in the dialect: the same operations, hence the same bits, on every runtime."""
 
-from pykernel.dialect import Constant, Real, kernel, pow2, real, truncate
+from pykernel.dialect import Constant, Real, absolute, kernel, pow2, real, truncate
 
 FLOOR_EXPONENT = 60
 """Kernel values below 2**-60 are zero: beside the 1 of a vector with itself they are nothing in either precision."""
@@ -44,6 +44,73 @@ def exp_negative(x: Real) -> Real:
     for i in range(1, len(EXP_POLYNOMIAL)):
         q = q * r + EXP_POLYNOMIAL[i]
     return (real(1) + (high + (r * r * q - low))) * pow2(k)
+
+
+WHOLE = Constant(float32=2.0**24, float64=2.0**53)
+"""From here on every number is whole."""
+MANY = Constant(2.0**22)
+ONE_OF_MANY = Constant(2.0**-22)
+# sin(2 pi s) / s and (cos(2 pi t) - 1) / t^2, highest power of s^2 and t^2 first; printed by benchmarks/exp_tables.py
+SINE_POLYNOMIAL = Constant(
+    float32=(-75.401592954643286304, 81.592542485485014, -41.34166256873866333, 6.2831852878117679796),
+    float64=(
+        3.7808683658017300703,
+        -15.093804184483625682,
+        42.058685019753317069,
+        -76.705859704271578484,
+        81.605249275948025533,
+        -41.341702240399636195,
+        6.2831853071795864571,
+    ),
+)
+COSINE_POLYNOMIAL = Constant(
+    float32=(59.424093541656051795, -85.448819846621629488, 64.93936905028016639, -19.739208789986767343),
+    float64=(
+        -1.6990341607489697962,
+        7.9032069015437983558,
+        -26.426253275694496622,
+        60.24464135270084054,
+        -85.456817206643800442,
+        64.939394022668242738,
+        -19.73920880217871723,
+    ),
+)
+
+
+@kernel
+def cosine_of_quarter(turns: Real) -> Real:
+    """cos(2 pi turns) for 0 <= turns <= 1/4."""
+    if turns <= real(0.125):
+        z = turns * turns
+        p = COSINE_POLYNOMIAL[0]
+        for i in range(1, len(COSINE_POLYNOMIAL)):
+            p = p * z + COSINE_POLYNOMIAL[i]
+        return real(1) + z * p
+    # a sine, of an exact difference: near its zero, too, no digit is lost
+    rest = real(0.25) - turns
+    square = rest * rest
+    q = SINE_POLYNOMIAL[0]
+    for i in range(1, len(SINE_POLYNOMIAL)):
+        q = q * square + SINE_POLYNOMIAL[i]
+    return rest * q
+
+
+@kernel
+def cosine(turns: Real) -> Real:
+    """cos(2 pi turns), within 2 ulp of every finite number; 1 for infinities and NaN.
+
+    An angle in turns is reduced exactly: whole turns change nothing, and subtracting them rounds nothing.
+    """
+    if not (absolute(turns) < WHOLE):
+        return real(1)
+    # two steps: in float64 there may be more turns than int32 holds
+    rest = turns - real(truncate(turns * ONE_OF_MANY)) * MANY
+    rest = absolute(rest - real(truncate(rest)))
+    if rest > real(0.5):
+        rest = real(1) - rest
+    if rest > real(0.25):
+        return -cosine_of_quarter(real(0.5) - rest)
+    return cosine_of_quarter(rest)
 
 
 @kernel

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import mpmath
 import numba
 import numpy as np
 import pytest
 
 from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, entry, pow2, sqrt, truncate
-from pykernel.numerics import EXP_LOWEST, FLOOR_EXPONENT, exp_negative
+from pykernel.numerics import (
+    COSINE_POLYNOMIAL,
+    EXP_LOWEST,
+    EXP_POLYNOMIAL,
+    FLOOR_EXPONENT,
+    SINE_POLYNOMIAL,
+    WHOLE,
+    exp_negative,
+)
+from pykernel.numerics import cosine as cosine_kernel
 
 if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
     pytest.skip("exact values are taken from a long double, which is a double here", allow_module_level=True)
@@ -171,6 +185,149 @@ def test_exp_float64_around_each_switch() -> None:
         inside = row >= EXP_LOWEST.value(FLOAT64)
         assert error_in_ulp(y[inside], row[inside], FLOAT64).max() <= 1
         assert not y[~inside].any()
+
+
+# ------------------------------------------------------------------------------------------------------ cosine
+
+TWO_PI = 2 * np.longdouble("3.14159265358979323846264338327950288")
+
+
+@numba.njit
+def _exact_cosine(x):  # type: ignore[no-untyped-def]
+    """cos(2 pi x) of a float32 in float64, whose errors are 2^-29 of a float32 ulp."""
+    rest = abs(np.fmod(np.float64(x), 1.0))
+    rest = min(rest, 1.0 - rest)
+    near = min(rest, 0.5 - rest)
+    value = np.cos(2 * np.pi * near) if near <= 0.125 else np.sin(2 * np.pi * (0.25 - near))
+    return value if rest <= 0.25 else -value
+
+
+def exact_cosine(x: np.ndarray) -> np.ndarray:
+    """cos(2 pi x) in long double, of float64."""
+    rest = np.abs(np.fmod(x, 1.0))
+    rest = np.minimum(rest, 1 - rest)
+    near = np.minimum(rest, 0.5 - rest).astype(np.longdouble)
+    value = np.where(near <= 0.125, np.cos(TWO_PI * near), np.sin(TWO_PI * (np.longdouble(0.25) - near)))
+    return np.where(rest <= 0.25, value, -value)
+
+
+def test_the_exact_cosines_are_exact() -> None:
+    rng = np.random.default_rng(0)
+    with mpmath.workdps(70):
+        for x in [
+            *rng.uniform(-3, 3, 300),
+            *np.exp(rng.uniform(-60, 36, 300)),
+            0.25 + 1e-17,
+            12345678.25,
+            1e15 + 0.375,
+        ]:
+            known = mpmath.cos(2 * mpmath.pi * mpmath.mpf(float(x)))
+            found = exact_cosine(np.array([x]))[0]
+            assert abs(mpmath.mpf(str(found)) - known) <= mpmath.mpf(2) ** -62 * abs(known) + mpmath.mpf(10) ** -38
+            narrow = np.float32(x)
+            known = mpmath.cos(2 * mpmath.pi * mpmath.mpf(float(narrow)))
+            error = abs(mpmath.mpf(float(_exact_cosine(narrow))) - known)
+            assert error <= mpmath.mpf(2) ** -50 * abs(known) + mpmath.mpf(10) ** -38
+
+
+@numba.njit
+def _scan_cosine(cosine, first, last, stride):  # type: ignore[no-untyped-def]
+    """Over float32 bit patterns of finite numbers: (largest error in ulp of the result, where, results beyond 1)."""
+    worst, where, beyond = 0.0, first, 0
+    for bits in range(first, last, stride):
+        x = np.uint32(bits).view(np.float32)
+        y, exact = np.float64(cosine(x)), _exact_cosine(x)
+        if exact != 0:
+            error = abs(y - exact) / 2.0 ** (np.floor(np.log2(abs(exact))) - 23)
+        else:
+            error = 0.0 if y == 0 else np.inf
+        if error > worst:
+            worst, where = error, bits
+        if not (abs(y) <= 1):
+            beyond += 1
+    return worst, where, beyond
+
+
+def test_cosine_float32_over_all_bit_patterns(exhaustive: bool) -> None:
+    """Every finite float32 of both signs (exhaustive: each one; else about a million spread over all)."""
+    cosine = bind(cosine_kernel, FLOAT32)
+    stride = 1 if exhaustive else 4079
+    for sign in (0, 0x80000000):
+        worst, where, beyond = _scan_cosine(cosine, sign, sign + 0x7F800000, stride)
+        print(
+            f"float32, every {stride}th bit pattern: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}"
+        )
+        assert worst <= 2 and not beyond
+    # densely where the branches meet, and where numbers become whole
+    for centre in [k / 8 for k in range(1, 17)] + [2.0**22, 2.0**23, 2.0**24]:
+        middle = int(np.float32(centre).view(np.uint32))
+        worst, _, beyond = _scan_cosine(cosine, middle - 20_000, middle + 20_000, 1)
+        assert worst <= 2 and not beyond
+
+
+def test_cosine_float64_is_within_two_ulp(exhaustive: bool) -> None:
+    cosine = bind(cosine_kernel, FLOAT64)
+    rng = np.random.default_rng(0)
+    worst, block = 0.0, 250_000
+    for turn in range(200 if exhaustive else 6):
+        x = (
+            rng.uniform(-2, 2, block)
+            if turn % 2
+            else np.exp(rng.uniform(-40, 36.7, block)) * rng.choice([-1, 1], block)
+        )
+        if turn % 3 == 0:  # around the branches and the zeros
+            x = (np.round(8 * x) / 8) * (1 + np.exp(rng.uniform(-37, -3, block)))
+        y, exact = over(cosine, x), exact_cosine(x)
+        assert (np.abs(y) <= 1).all() and not y[exact == 0].any()
+        size = np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - FLOAT64.bits)
+        worst = max(worst, float((np.abs(y - exact) / size)[exact != 0].max()))
+    print(f"float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    assert worst <= 2
+
+
+@BOTH
+def test_cosine_special_values(precision: Precision) -> None:
+    cosine = bind(cosine_kernel, precision)
+    whole = precision.real(WHOLE.value(precision))
+    half = np.nextafter(whole / 2, precision.real(0))  # its last bit is a half
+    for x, y in ((0, 1), (0.25, 0), (0.5, -1), (0.75, 0), (1, 1), (3.25, 0), (2.5, -1), (whole, 1)):
+        for signed in (precision.real(x), precision.real(-x)):
+            assert cosine(signed) == precision.real(y), signed
+    assert cosine(half) == -1 and cosine(-half) == -1
+    for x in (whole - 1, whole, 2 * whole, np.finfo(precision.dtype).max, np.inf, -np.inf, np.nan):
+        assert cosine(precision.real(x)) == 1
+    assert cosine(np.finfo(precision.dtype).smallest_subnormal) == 1
+
+
+@BOTH
+def test_cosine_is_even_and_the_same_plain_and_jitted(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        -special(precision),
+        rng.uniform(0, 3, 3000),
+        np.exp(rng.uniform(-90, 40, 3000)),
+        neighbours(np.arange(1, 17).astype(precision.dtype) / precision.real(8), 2).ravel(),
+    ]).astype(precision.dtype)  # fmt: skip
+    jitted = over(bind(cosine_kernel, precision), x)
+    assert same_bits(jitted, plainly(cosine_kernel, precision, x))
+    assert same_bits(jitted, over(bind(cosine_kernel, precision), -x))
+
+
+def test_the_tables_are_those_that_the_script_prints() -> None:
+    script = Path(__file__).parents[1] / "benchmarks" / "exp_tables.py"
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    parts = re.split(r"^(\w+ \w+) truncation error.*$", ran.stdout, flags=re.MULTILINE)[1:]
+    printed = {name: [float(v) for v in text.split()] for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    tables = {
+        "EXP_POLYNOMIAL": EXP_POLYNOMIAL,
+        "SINE_POLYNOMIAL": SINE_POLYNOMIAL,
+        "COSINE_POLYNOMIAL": COSINE_POLYNOMIAL,
+    }
+    assert printed == {
+        f"{name} {precision}": list(values)
+        for name, t in tables.items()
+        for precision, values in t.by_precision.items()
+    }
 
 
 # -------------------------------------------------------------------------------------------------- intrinsics
