@@ -17,6 +17,7 @@ from pykernel.gen.compilers import compile_c, compiler, find_compilers
 from pykernel.gen.project import state_hash
 from pykernel.host import HostModel
 from pykernel.spec import make_spec
+from tests.toys import LABELS, toy_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -52,6 +53,60 @@ def test_state_is_equal_after_100000_updates(technique, precision):
     wanted = {"added", "replaced", "discarded", "absorbed", "merged", "refused_input", "refused_label"}
     assert wanted <= set(report.statuses)
     assert report.statuses["replaced"] > 1000
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label(kind, precision):
+    """Numbers, several numbers, two classes and three, by programs that gen has never seen; questions are asked too."""
+    spec = toy_spec(kind, precision)
+    report = check(spec, samples=20_000, compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert {"refused_input", "refused_label", "learned"} <= set(report.statuses)
+    reference = Reference(build(spec), None, *mixed_stream(spec, 400))
+    assert reference.questions == (["novelty"] if spec.label.classes is None else ["novelty", "classify"])
+    # on rows that are refused, too
+    statuses = np.concatenate([part["novelty's status"] for part in reference.results])
+    assert len(statuses) == reference.PARTS * reference.ASKED and (statuses == 0).sum() > 40
+
+
+def test_labels_of_a_stream_are_of_their_kind():
+    x, y = mixed_stream(toy_spec("reals"), 5000)
+    assert x.shape == (5000, 3) and y.shape == (5000, 3) and y.dtype == np.float32
+    missing = np.isnan(y)
+    assert missing.any() and not (missing.all(axis=1) & missing.any(axis=1)).any()
+    smooth = y[:2000][np.isfinite(y[:2000]).all(axis=1) & (np.abs(y[:2000]) < 10).all(axis=1)]
+    correlation = np.corrcoef(smooth.T)[np.triu_indices(3, 1)]
+    assert (np.abs(correlation) > 0.02).all() and (np.abs(correlation) < 0.999).all()
+    _, y = mixed_stream(toy_spec("class"), 5000)
+    assert y.shape == (5000,) and y.dtype == np.int32
+    assert set(y) == {0, 1, 2, -1, 3, -(2**31), 2**31 - 1} and ((y >= 0) & (y < 3)).mean() > 0.98
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "/ (1.0f + s->power)",
+            "/ (1.0f + s->power + 1e-6f)",
+            r"novelty of row \d+ after update \d+: \[.*\] on the host",
+        ),
+        ("s->value[o] > s->value[best]", "s->value[o] >= s->value[best]", "classify of row 0 after update"),
+        ("*label = best;", "*label = best; s->power = 0.0f;", r"questions after update \d+: power is"),
+    ],
+)
+def test_a_changed_question_is_caught(old, new, says):
+    """One that writes something else, and one that does not leave the model alone."""
+    spec = toy_spec("class")
+    x, y = mixed_stream(spec, 200)
+    x[:] = x[:1]  # far from the origin or, at first, nowhere: all classes are equally likely
+    y[:] = -1
+    if "novelty" in says or "questions" in says:
+        x, y = mixed_stream(spec, 200)
+    reference = Reference(build(spec), None, x, y)
+    assert old in reference.project.files["src/toy.c"]
+    row = reference.compare(find_compilers()[0], "-O1", patch=lambda text: text.replace(old, new))
+    assert not row["equal"] and row["selftest"] == "passed" and re.search(says, row["first_difference"])
 
 
 @pytest.mark.parametrize("c", find_compilers()[1:], ids=str)

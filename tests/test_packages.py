@@ -20,6 +20,7 @@ from pykernel.gen.project import state_hash
 from pykernel.gen.record import record
 from pykernel.host import HostModel
 from tests.test_project import has_fma, learned, spec_of, unguarded
+from tests.toys import LABELS, toy_spec
 
 needs_cmake = pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
 needs_gcc = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("g++")), reason="needs gcc and g++")
@@ -32,10 +33,18 @@ def run(*words, **how):
     return result.stdout
 
 
-@pytest.fixture(params=["fresh", "fitted"])
+MADE = {}
+"""Folder -> its spec and what it had learned."""
+
+
+@pytest.fixture(params=["fresh", "fitted", "reals", "class"])
 def package(request, tmp_path):
-    spec = spec_of()
-    generate(spec, tmp_path / "flow", learned(spec) if request.param == "fitted" else None)
+    """A generated folder: of a regression, of one that has learned, of several labels, of classes."""
+    kind = request.param if request.param in LABELS else "real"
+    spec = spec_of() if kind == "real" else toy_spec(kind, name="flow")
+    memory = learned(spec) if request.param == "fitted" else None
+    generate(spec, tmp_path / "flow", memory)
+    MADE[tmp_path / "flow"] = spec, memory
     return tmp_path / "flow"
 
 
@@ -43,14 +52,20 @@ def sources(folder):
     return sorted((folder / "src").glob("*.c"))
 
 
-def example_hash(steps, spec=None, memory=None):
+def example_hash(steps, package=None):
     """The state's hash after the examples' samples, by the simulation."""
-    spec = spec or spec_of()
+    spec, memory = MADE[package] if package else (spec_of(), None)
     model = HostModel(spec, build(spec).drop)
     if memory is not None:
         model.memory.copy_from(memory)
-    phase = (np.arange(steps) % 20).astype(np.float32) / np.float32(20)
-    model.learn(np.repeat(phase[:, None], spec.dim, 1), np.where(phase < 0.5, 1, -1))
+    turn = np.arange(steps) % 20
+    phase = turn.astype(np.float32) / np.float32(20)
+    y = np.where(phase < 0.5, 1, -1)
+    if spec.label.classes:
+        y = turn * len(spec.label.classes) // 20
+    elif spec.outputs > 1:
+        y = np.repeat(y[:, None], spec.outputs, 1)
+    assert (model.learn(np.repeat(phase[:, None], spec.dim, 1), y) > 0).all()
     return f"{state_hash(spec, model.memory):08x}"
 
 
@@ -92,10 +107,15 @@ def test_text_from_a_spec_does_not_reach_the_packages():
         "%1d",
         "a=b",
     ]
-    tame = build(spec_of(input={"columns": [f"c{i}" for i in range(len(hostile))]}, label={"column": "y"})).files
-    wild = build(spec_of(input={"columns": hostile}, label={"column": "*/ y: {"})).files
-    for path in TEMPLATES:
-        assert wild[path.format(name="flow")] == tame[path.format(name="flow")], path
+    tame = [f"c{i}" for i in range(len(hostile))]
+    for labels in ({"column": "y"}, {"columns": ["y", "z"]}, {"column": "y", "classes": ["a", "b", "c"]}):
+        wild = {key: hostile[: len(names)] if key != "column" else "*/ y: {" for key, names in labels.items()}
+        made = [
+            build(toy_spec("real", input={"columns": list(inputs)}, label=label)).files
+            for inputs, label in ((tame, labels), ([f"{name} " + "!" for name in hostile], wild))
+        ]
+        for path in TEMPLATES:
+            assert made[0][path.format(name="toy")] == made[1][path.format(name="toy")], path
 
 
 @pytest.mark.parametrize(
@@ -122,9 +142,7 @@ def test_cmake_alone(package, tmp_path):
     """GNU dialect and FMA asked for by the surroundings: the target's own flags win."""
     folder = cmake(package, tmp_path / "build", f"-DCMAKE_C_FLAGS=-O3 {' '.join(NATIVE)} -ffp-contract=fast")
     out = run(folder / "flow_example")
-    spec = spec_of()
-    memory = learned(spec) if (package / "src" / "flow_model.c").exists() else None
-    assert f"model hash {example_hash(200, memory=memory)}" in out
+    assert f"model hash {example_hash(200, package)}" in out
 
 
 CONSUMER = """
@@ -225,7 +243,7 @@ def sketch(package, folder):
     text = (package / "examples" / "flow" / "flow.ino").read_text()
     functions = re.findall(r"^((?:static )?\w+ \w+\([^)]*\))\s*\{", text, re.MULTILINE)
     assert {re.search(r"(\w+)\(", f)[1] for f in functions} == {"setup", "loop", "sample"}
-    at = re.search(r"^static float sample", text, re.MULTILINE).start()
+    at = re.search(r"^static \w+ sample", text, re.MULTILINE).start()
     prototypes = "".join(f"{f};\n" for f in functions)
     (folder / "flow.ino.cpp").write_text(
         f'#include <Arduino.h>\n#line 1 "flow.ino"\n{text[:at]}{prototypes}{text[at:]}'
@@ -262,8 +280,7 @@ def test_sketch_as_the_builders_compile_it(package, style, level, tmp_path):
     cpp = (*CPP_FLAGS, *NATIVE, *own, *(() if style == "platformio" else ("-fpermissive",)))
     program = firmware(package, tmp_path / "build", "", (*C_FLAGS, *NATIVE, level, *own), cpp, dialect)
     lines = run(program).splitlines()
-    memory = learned(spec_of()) if (package / "src" / "flow_model.c").exists() else None
-    assert len(lines) == 50 and lines[-1].endswith(f"hash {int(example_hash(50, memory=memory), 16):x}")
+    assert len(lines) == 50 and lines[-1].endswith(f"hash {int(example_hash(50, package), 16):x}")
 
 
 @needs_gcc
@@ -464,8 +481,7 @@ def test_zephyr_module_builds_with_stubs(package, tmp_path):
     built = {Path(c["file"]).resolve(): c["command"] for c in json.loads(commands.read_text())}
     for source in sources(package):
         assert "-ffp-contract=off" in built[source.resolve()]
-    memory = learned(spec_of()) if (package / "src" / "flow_model.c").exists() else None
-    assert run(tmp_path / "build" / "app").splitlines()[-1].endswith(f"hash {example_hash(50, memory=memory)}")
+    assert run(tmp_path / "build" / "app").splitlines()[-1].endswith(f"hash {example_hash(50, package)}")
     # not chosen in Kconfig: nothing is built
     (tmp_path / "stub" / "CMakeLists.txt").write_text(ZEPHYR_STUBS.format(chosen="", package=package))
     cmake(tmp_path / "stub", tmp_path / "without")
@@ -522,8 +538,7 @@ def test_esp_idf_component_builds_with_stubs(package, tmp_path):
     for source in sources(package):
         (command,) = [c["command"] for c in commands if Path(c["file"]).resolve() == source.resolve()]
         assert "-ffp-contract=off" in command
-    memory = learned(spec_of()) if (package / "src" / "flow_model.c").exists() else None
-    assert run(tmp_path / "build" / "app").splitlines()[-1].endswith(f"hash {example_hash(50, memory=memory)}")
+    assert run(tmp_path / "build" / "app").splitlines()[-1].endswith(f"hash {example_hash(50, package)}")
 
     # IDF first reads a component's needs in script mode, where only the registration may be reached
     (tmp_path / "needs.cmake").write_text(

@@ -25,6 +25,7 @@ from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import Region, all_targets, find_target, make_target
 from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel
 from pykernel.targets.worst import worst_call
+from tests.toys import LABELS, toy_spec
 
 pytest.importorskip("unicorn")
 pytest.importorskip("ziglang")
@@ -106,6 +107,51 @@ def test_every_target_computes_the_hosts_bytes(target):
 def test_other_techniques_and_precisions(target, technique, precision):
     """Doubles in one FPU's registers, in pairs of integers, and through the library for floating point."""
     assert_equal(check_targets(spec_of(technique, precision), [target], samples=500, chain="zig", tries=0))
+
+
+@pytest.mark.parametrize(
+    ("target", "precision"),
+    [
+        ("cortex-m0plus", "float32"),
+        ("cortex-m0plus", "float64"),
+        ("cortex-m4f", "float64"),
+        ("cortex-m7f", "float64"),
+        ("rv32imafc", "float32"),
+    ],
+)
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label(kind, target, precision):
+    """A label in a register of the FPU or in integer ones, behind a pointer, and as a position; questions are counted."""
+    report = check_targets(toy_spec(kind, precision), [target], samples=500, chain="zig", tries=30)
+    assert_equal(report)
+    (row,) = report.rows
+    assert {"refused_input", "refused_label", "learned"} <= set(report.statuses)
+    asked = {"novelty"} if kind in ("real", "reals") else {"novelty", "classify"}
+    assert set(row["calls"]) == {"predict", "update"} | asked
+    for call in row["calls"]:
+        assert 0 < row[call]["min"] <= row[call]["max"] and (row[call]["worst"] is None) == (call in asked)
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize(
+    ("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("rv32imac", "gcc", "qemu"), ("avr", None, None)]
+)
+def test_every_kind_of_label_in_other_emulators(target, chain, emulator, kind):
+    need(target, chain, emulator)
+    assert_equal(check_targets(toy_spec(kind), [target], samples=150, chain=chain, emulator=emulator, tries=0))
+
+
+@pytest.mark.parametrize("emulator", ["unicorn", "qemu"])
+def test_a_changed_question_is_caught(emulator):
+    target, chain, _ = need("cortex-m4f", None, emulator)
+    reference = Reference(build(toy_spec("class")), None, *mixed_stream(toy_spec("class"), 60))
+    how = {"patch": lambda text: text.replace("1.0f + s->power", "2.0f + s->power")}
+    if emulator == "unicorn":
+        model = UnicornModel(reference.project, model_image(reference.project, target, chain, **how))
+    else:
+        model = ProcessModel(reference.project, target, chain, **how)
+    row = reference.verdict(model)
+    assert not row["equal"] and row["selftest"] == "passed" and row["first_difference"].startswith("novelty of row 0")
 
 
 @pytest.mark.parametrize(
