@@ -14,17 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.demo import (
-    DAY,
-    bikeshare,
-    bikeshare_spec,
-    lagged,
-    linear,
-    mean_error,
-    quadratic,
-    running_mean,
-    with_constant,
-)
+from pykernel.demo import DAY, bikeshare, bikeshare_spec, lagged, linear, mean_error, running_mean
 from pykernel.gen import build
 from pykernel.host import HostModel
 
@@ -54,9 +44,9 @@ def main() -> None:
     row("last hour", "", lagged(y, 1), 4)
     row("same hour yesterday", "", lagged(y, DAY), 4 * DAY)
     row("running mean", "", running_mean(y), 8)
-    for name, features in (("linear RLS", with_constant(x)), ("quadratic RLS", quadratic(x))):
-        forgetting, forecasts = choose(LAMBDAS, lambda value: linear(features, y, value)[0], y)  # noqa: B023
-        row(name, f"λ {forgetting}", forecasts, linear(features, y)[1])
+    for name, rule in (("linear RLS", "rls"), ("quadratic RLS", "quadratic-rls")):
+        forgetting, forecasts = choose(LAMBDAS, lambda value: linear(x, y, rule, value)[0], y)  # noqa: B023
+        row(name, f"λ {forgetting}", forecasts, linear(x, y, rule)[1])
     for n_max in budgets:
         for technique in ("nt", "fklms", "mklms"):
             specs = [

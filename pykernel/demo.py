@@ -14,7 +14,6 @@ import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
 from pykernel.host import HostModel
-from pykernel.linear import least_squares
 from pykernel.plots import error_figure
 from pykernel.spec import Spec, load_spec, make_spec
 from pykernel.streams import whole_file
@@ -69,20 +68,13 @@ def running_mean(y: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
 
 
-def quadratic(x: np.ndarray) -> np.ndarray:
-    """The inputs and the products of each two, (rows, D + D (D + 1) / 2)."""
-    i, j = np.triu_indices(x.shape[1])
-    return np.column_stack([x, x[:, i] * x[:, j]])
+def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
+    """Forecasts of a linear rule in float32, and its bytes of state."""
+    from pykernel.gen import build
 
-
-def with_constant(x: np.ndarray) -> np.ndarray:
-    return np.column_stack([x, np.ones(len(x))])
-
-
-def linear(features: np.ndarray, y: np.ndarray, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
-    """Forecasts of recursive least squares in float32, and its bytes of state."""
-    model = least_squares(features.shape[1], forgetting=forgetting)
-    return model.run(features, y)[0], model.memory.layout.ends["Linear"]
+    learning = {"rule": rule, "forgetting": forgetting}
+    spec = make_spec({"name": "linear", "input": {"dim": x.shape[1]}, "learning": learning})
+    return HostModel(spec).run(x, y)[0], build(spec).figures["state_bytes"]
 
 
 def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
@@ -91,8 +83,8 @@ def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]
         "last hour": (lagged(y, 1), 4),
         "same hour yesterday": (lagged(y, DAY), 4 * DAY),
         "running mean": (running_mean(y), 8),
-        "linear RLS": linear(with_constant(x), y),
-        "quadratic RLS": linear(quadratic(x), y),
+        "linear RLS": linear(x, y, "rls"),
+        "quadratic RLS": linear(x, y, "quadratic-rls"),
     }
 
 

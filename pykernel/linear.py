@@ -1,26 +1,24 @@
-"""Recursive least squares: the linear model to compare with, and the honest one where the world is linear.
+"""Linear models f(x) = sum_k w_k phi_k(x): what is cheapest to compare with, and the right choice where the world is so.
 
-Minimises sum_t lambda^(T-t) (y_t - w'x_t)^2 + lambda^T |w|^2 / covariance over w, sample by sample, in O(D^2).  The
-inverse correlation matrix P is kept as a square root, P = root' root, and updated in Potter's form (G. J. Bierman,
-Factorization Methods for Discrete Sequential Estimation, 1977, II.6): in float32 P itself soon loses its positive
-definiteness.  There is no constant term: give an input that is always 1.
+The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random
+Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
+least mean squares, or by recursive least squares, which minimises, sample by sample,
+sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / covariance.  The inverse correlation matrix P of the features is
+kept as a square root, P = root' root, and updated in Potter's form (G. J. Bierman, Factorization Methods for Discrete
+Sequential Estimation, 1977, II.6): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 from pykernel.dialect import (
     DIM,
-    PRECISIONS,
+    FEATURES,
+    OUTPUTS,
     Bool,
     Config,
     Index,
-    Memory,
-    Precision,
     Real,
     Struct,
     absolute,
@@ -28,50 +26,96 @@ from pykernel.dialect import (
     kernel,
     real,
     sqrt,
+    unroll,
 )
-from pykernel.errors import UserError
-from pykernel.program import Entry, Program
-from pykernel.rehearsal import LARGEST, strained
+from pykernel.numerics import clipped, cosine
+from pykernel.program import Entry, LabelKind, Program
+from pykernel.rehearsal import strained
+from pykernel.standardiser import Standardiser, observe, standardise, valid_standardiser
+
+REHEARSED = 96
+"""Samples of the self-test: twice as many as a standardiser's longest warmup, and as many again to learn."""
 
 
 class LinearStatus(IntEnum):
-    """What a call did: 0 done, below 0 refused and the model unchanged."""
+    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
 
     DONE = 0
+    OBSERVED = 6  # the sample only went into the standardiser, which has seen too few to be of use
+    FROZEN = 7  # learning is switched off
     REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
-    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit
-    REFUSED_WEIGHT = -3  # a weight would leave its range
+    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
+    REFUSED_WEIGHT = -3  # a weight would leave its range: learning diverges; reset
+
+
+class Gain(IntEnum):
+    """How far, and in which direction, an error moves the weights."""
+
+    NLMS = 0  # eta phi / |phi|^2 (J. Nagumo, A. Noda 1967); |phi|^2 is 1 or more, for the constant
+    RLS = 1  # P phi / (lambda + phi'P phi)
+
+
+class Basis(IntEnum):
+    """What features are made of."""
+
+    INPUTS = 0  # x_j
+    PRODUCTS = 1  # x_j, then x_i x_j for i <= j
+    FOURIER = 2  # sqrt(2 / number) cos(2 pi (frequencies x + phases))
 
 
 class Linear(Struct):
-    """The model: f(x) = w'x."""
+    """The model: f(x) = sum_k w_k phi_k(x)."""
 
-    weights: Real[DIM]
-    root: Real[DIM, DIM]  # a square root of the inverse correlation matrix: root' root = P
-    started: Index  # 0 until a sample is learnt (then P = covariance I and root is still zero), 1 from then on
+    weights: Real[OUTPUTS, FEATURES]  # the last one is the constant's
+    root: Real[FEATURES, FEATURES]  # a square root of the inverse correlation matrix: root' root = P
+    started: Index  # 0 until a sample is learned (then P = covariance I and root is still zero), 1 from then on
+    frozen: Index  # 1: learning is switched off
 
 
 class LinearWork(Struct):
     """Intermediate results.  No update depends on what an earlier one left here; zeros are always valid."""
 
-    f: Real[DIM]  # root x
-    g: Real[DIM]  # P x
-    revised: Real[DIM]  # the weights after this update, until it is certain
+    x: Real[DIM]  # the sample, standardised
+    phi: Real[FEATURES]  # the sample's features
+    f: Real[FEATURES]  # root phi
+    g: Real[FEATURES]  # P phi
+    y: Real[OUTPUTS]  # what the function should be there
+    step: Real[OUTPUTS]  # y - f(x), and then its product with the gain
     trace: Real  # of P
 
 
 class LinearConfig(Config):
-    """Parameters, derived by ``LinearSpec``."""
+    """Parameters, derived from a spec by ``pykernel.linear_models``."""
 
+    gain: Gain
+    basis: Basis
+    single: bool  # whether there is one output
+    separates: bool  # whether the label is a class: no error where it is clear enough
     forgets: bool  # whether forgetting < 1
+    standardises: bool  # whether inputs are standardised on the way
+    clamps: bool  # whether predictions are kept between low and high
+    eta: Real  # learning rate
     forgetting: Real  # lambda: what a sample's weight is multiplied by at each later one
     start: Real  # square root of the initial covariance
     trace_limit: Real  # forgetting pauses when P's trace is above
+    root_limit: Real  # above any element of P's square root
+    amplitude: Real  # sqrt(2 / number of random features)
+    frequencies: Real[FEATURES - 1, DIM]  # turns of each random feature for each unit of an input
+    phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
     input_limit: Real  # largest |x_j| that is taken
     label_limit: Real  # largest |y| that is taken
-    weight_limit: Real  # largest |w_j| that is stored
+    weight_limit: Real  # largest |w_k| that is stored
+    low: Real  # least prediction
+    high: Real  # largest prediction
+    clip: Real  # largest standardised input, in standard deviations
+    warmup: Index  # samples that the standardiser sees before the model learns
+    horizon: Index  # samples that the standardiser's mean and variance reach back
+    classes: Index  # how many classes there are
     rehearsal_input: Real  # width of the self-test's inputs
     rehearsal_label: Real  # width of the self-test's labels
+
+
+# ----------------------------------------------------------------------------------------------------- features
 
 
 @kernel
@@ -85,79 +129,191 @@ def bounded(limit: Real, x: Real[DIM]) -> Bool:
 
 
 @kernel
-def weigh(s: Linear, x: Real[DIM]) -> Real:
-    """f(x) = w'x.  O(D)."""
-    y = real(0)
-    for j in range(len(x)):
-        y += s.weights[j] * x[j]
-    return y
+def wave(c: LinearConfig, i: Index, x: Real[DIM]) -> Real:
+    """Random Fourier feature i.  O(D).  Rahimi and Recht 2007, algorithm 1."""
+    turns = c.phases[i]
+    for j in unroll(len(x)):
+        turns += c.frequencies[i, j] * x[j]
+    return c.amplitude * cosine(turns)
+
+
+@kernel
+def express(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
+    """All features.  O(F), and O(F D) for waves."""
+    if c.basis == Basis.FOURIER:
+        for i in range(len(c.phases)):
+            w.phi[i] = wave(c, i, x)
+    else:
+        for j in range(len(x)):
+            w.phi[j] = x[j]
+    if c.basis == Basis.PRODUCTS:
+        k = len(x)
+        for i in range(len(x)):
+            for j in range(i, len(x)):
+                w.phi[k] = x[i] * x[j]
+                k += 1
+    w.phi[len(w.phi) - 1] = real(1)
+
+
+@kernel
+def value(s: Linear, w: LinearWork, o: Index) -> Real:
+    """Output o of the features in phi, bit for bit as weigh has it.  O(F)."""
+    total = s.weights[o, len(w.phi) - 1]
+    for k in range(len(w.phi) - 1):
+        total += s.weights[o, k] * w.phi[k]
+    return total
+
+
+@kernel
+def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), without room for the features.  O(F) for each output, and O(F D) once for waves."""
+    for o in range(len(y)):
+        total = s.weights[o, len(s.weights[0]) - 1]
+        if c.basis != Basis.FOURIER:
+            for j in range(len(x)):
+                total += s.weights[o, j] * x[j]
+        if c.basis == Basis.PRODUCTS:
+            k = len(x)
+            for i in range(len(x)):
+                for j in range(i, len(x)):
+                    total += s.weights[o, k] * (x[i] * x[j])
+                    k += 1
+        y[o] = total
+    if c.basis == Basis.FOURIER:
+        for i in range(len(c.phases)):
+            height = wave(c, i, x)
+            for o in range(len(y)):
+                y[o] += s.weights[o, i] * height
+    if c.clamps:
+        for o in range(len(y)):
+            y[o] = clipped(y[o], c.low, c.high)
+
+
+# ---------------------------------------------------------------------------------------------------- questions
 
 
 @entry
-def predict(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[1]) -> Index:
-    """Write f(x) to y.  O(D).
+def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write f(x) to y.  O(F) for F features, O(F D) for random ones.
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
     if not bounded(c.input_limit, x):
         return LinearStatus.REFUSED_INPUT
-    y[0] = weigh(s, x)
+    if c.standardises:
+        standardise(z, c.clip, x, w.x)
+        weigh(s, c, w.x, y)
+    else:
+        weigh(s, c, x, y)
     return LinearStatus.DONE
 
 
+@entry
+def classify(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the position of the class that x most likely has to label.  O(F) for F features, O(F D) for random ones.
+
+    DONE, or REFUSED_INPUT with label unchanged.
+    """
+    status = predict(s, z, w, c, x, w.step)
+    if status == LinearStatus.DONE:
+        best = 0
+        if c.single:
+            if w.step[0] > real(0):
+                best = 1
+        else:
+            for o in range(1, len(w.step)):
+                if w.step[o] > w.step[best]:
+                    best = o
+        label[0] = best
+    return status
+
+
+# ----------------------------------------------------------------------------------------------------- learning
+
+
 @kernel
-def correlate(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Real:
-    """f = root x, g = P x and the trace of P; returns x'P x = f'f.  O(D^2)."""
+def miss(c: LinearConfig, y: Real, found: Real) -> Real:
+    """The error of a value: y - f(x); for a class, none beyond the margin, y f(x) >= 1."""
+    if c.separates:
+        if y * found >= real(1):
+            return real(0)
+    return y - found
+
+
+@kernel
+def correlate(s: Linear, w: LinearWork, c: LinearConfig) -> Real:
+    """f = root phi, g = P phi and the trace of P; returns phi'P phi = f'f.  O(F^2)."""
     total = real(0)
     w.trace[0] = real(0)
     if s.started[0] == 0:
-        for j in range(len(x)):
-            w.f[j] = c.start * x[j]
-            w.g[j] = c.start * w.f[j]
-            total += w.f[j] * w.f[j]
+        for k in range(len(w.phi)):
+            w.f[k] = c.start * w.phi[k]
+            w.g[k] = c.start * w.f[k]
+            total += w.f[k] * w.f[k]
         return total
-    for j in range(len(x)):
-        w.g[j] = real(0)
-    for i in range(len(x)):
+    for k in range(len(w.phi)):
+        w.g[k] = real(0)
+    for i in range(len(w.phi)):
         f = real(0)
-        for j in range(len(x)):
-            f += s.root[i, j] * x[j]
-            w.trace[0] += s.root[i, j] * s.root[i, j]
-        for j in range(len(x)):
-            w.g[j] += f * s.root[i, j]
+        for k in range(len(w.phi)):
+            f += s.root[i, k] * w.phi[k]
+            w.trace[0] += s.root[i, k] * s.root[i, k]
+        for k in range(len(w.phi)):
+            w.g[k] += f * s.root[i, k]
         w.f[i] = f
         total += f * f
     return total
 
 
 @kernel
-def begin(s: Linear, c: LinearConfig) -> None:
-    """P = covariance I."""
-    for i in range(len(s.weights)):
-        s.root[i, i] = c.start
-    s.started[0] = 1
+def downdate(s: Linear, w: LinearWork, c: LinearConfig, scale: Real, growth: Real) -> None:
+    """root = growth (root - scale f g').  O(F^2)."""
+    if s.started[0] == 0:
+        for i in range(len(w.f)):
+            s.root[i, i] = c.start
+        s.started[0] = 1
+    for i in range(len(w.f)):
+        share = scale * w.f[i]
+        for k in range(len(w.f)):
+            s.root[i, k] = growth * (s.root[i, k] - share * w.g[k])
 
 
 @kernel
-def downdate(s: Linear, w: LinearWork, scale: Real, growth: Real) -> None:
-    """root = growth (root - scale f g').  O(D^2)."""
-    for i in range(len(s.weights)):
-        share = scale * w.f[i]
-        for j in range(len(s.weights)):
-            s.root[i, j] = growth * (s.root[i, j] - share * w.g[j])
+def revised(s: Linear, w: LinearWork, c: LinearConfig, o: Index, k: Index) -> Real:
+    """A weight after this update."""
+    if c.gain == Gain.NLMS:
+        return s.weights[o, k] + w.step[o] * w.phi[k]
+    return s.weights[o, k] + w.step[o] * w.g[k]
 
 
-@entry
-def update(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real) -> Index:
-    """Learn that f(x) should be y.  O(D^2).
+@kernel
+def shift(s: Linear, w: LinearWork, c: LinearConfig, gain: Real) -> Bool:
+    """Move the weights by gain times the errors, all or none of them.  O(F) for each output."""
+    for o in range(len(w.y)):
+        w.step[o] = w.step[o] * gain
+        for k in range(len(w.phi)):
+            if not (absolute(revised(s, w, c, o, k)) <= c.weight_limit):
+                return False
+    for o in range(len(w.y)):
+        for k in range(len(w.phi)):
+            s.weights[o, k] = revised(s, w, c, o, k)
+    return True
 
-    DONE, or why the sample was refused; the model is then unchanged.
-    """
-    if not bounded(c.input_limit, x):
-        return LinearStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
-        return LinearStatus.REFUSED_LABEL
-    spread = correlate(s, w, c, x)
+
+@kernel
+def learn_by_gradient(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
+    """w + eta e phi / |phi|^2.  O(F)."""
+    total = real(0)
+    for k in range(len(w.phi)):
+        total += w.phi[k] * w.phi[k]
+    taken = shift(s, w, c, c.eta * (real(1) / total))
+    return taken
+
+
+@kernel
+def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
+    """w + e P phi / (lambda + phi'P phi), and P that of one sample more.  O(F^2)."""
+    spread = correlate(s, w, c)
     remembered = real(1)
     growth = real(1)
     # directions that no input takes are forgotten too: P would grow without end
@@ -165,136 +321,181 @@ def update(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real) -> 
         remembered = c.forgetting
         growth = real(1) / sqrt(remembered)
     total = remembered + spread
-    step = (y - weigh(s, x)) * (real(1) / total)
-    for j in range(len(x)):
-        w.revised[j] = s.weights[j] + step * w.g[j]
-        if not (absolute(w.revised[j]) <= c.weight_limit):
-            return LinearStatus.REFUSED_WEIGHT
-    if s.started[0] == 0:
-        begin(s, c)
-    downdate(s, w, real(1) / (total + sqrt(remembered * total)), growth)
-    for j in range(len(x)):
-        s.weights[j] = w.revised[j]
+    taken = shift(s, w, c, real(1) / total)
+    if taken:
+        downdate(s, w, c, real(1) / (total + sqrt(remembered * total)), growth)
+    return taken
+
+
+@kernel
+def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
+    """Bring f(x) nearer to w.y: DONE, or REFUSED_WEIGHT with nothing changed."""
+    express(w, c, x)
+    for o in range(len(w.y)):
+        w.step[o] = miss(c, w.y[o], value(s, w, o))
+    taken = False
+    if c.gain == Gain.NLMS:
+        taken = learn_by_gradient(s, w, c)
+    else:
+        taken = learn_by_least_squares(s, w, c)
+    if not taken:
+        return LinearStatus.REFUSED_WEIGHT
+    return LinearStatus.DONE
+
+
+@kernel
+def take(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
+    """Learn that f(x) should be w.y; both are within their limits."""
+    if s.frozen[0] != 0:
+        return LinearStatus.FROZEN
+    if c.standardises:
+        if z.seen[0] < c.warmup:
+            observe(z, c.horizon, x)
+            return LinearStatus.OBSERVED
+        standardise(z, c.clip, x, w.x)
+        status = learn(s, w, c, w.x)
+        if status == LinearStatus.DONE:
+            observe(z, c.horizon, x)
+        return status
+    return learn(s, w, c, x)
+
+
+@entry
+def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real) -> Index:
+    """Learn that f(x) should be y.  For F features O(F), with recursive least squares O(F^2); O(F D) for random ones.
+
+    0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
+    """
+    if not bounded(c.input_limit, x):
+        return LinearStatus.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return LinearStatus.REFUSED_LABEL
+    w.y[0] = y
+    return take(s, z, w, c, x)
+
+
+@entry
+def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Learn that f(x) should be y.  For F features O(F), with recursive least squares O(F^2); O(F D) for random ones.
+
+    0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
+    """
+    if not bounded(c.input_limit, x):
+        return LinearStatus.REFUSED_INPUT
+    for o in range(len(y)):
+        if not (absolute(y[o]) <= c.label_limit):
+            return LinearStatus.REFUSED_LABEL
+    for o in range(len(y)):
+        w.y[o] = y[o]
+    return take(s, z, w, c, x)
+
+
+@entry
+def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index) -> Index:
+    """Learn that x is of the class at position label.
+
+    Each class has a function that should be 1 there and -1 elsewhere, or beyond (two classes share one: 1 is the
+    second).  For F features O(F), with recursive least squares O(F^2); O(F D) for random ones.  0: learned.  Above 0:
+    why not.  Below 0: why the sample was refused; the model is then unchanged.
+    """
+    if not bounded(c.input_limit, x):
+        return LinearStatus.REFUSED_INPUT
+    if label < 0 or label >= c.classes:
+        return LinearStatus.REFUSED_LABEL
+    positive = 1
+    for o in range(len(w.y)):
+        if not c.single:
+            positive = o
+        w.y[o] = real(-1)
+        if label == positive:
+            w.y[o] = real(1)
+    return take(s, z, w, c, x)
+
+
+@entry
+def freeze(s: Linear, frozen: Index) -> Index:
+    """Switch learning off (1) or on (0); update then does nothing but check the sample."""
+    s.frozen[0] = 0
+    if frozen != 0:
+        s.frozen[0] = 1
     return LinearStatus.DONE
 
 
 @entry
-def rehearse(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
-    """Learn a fixed sequence of pseudo-random samples, twice as many as there are weights and more."""
+def rehearse(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
+    """Learn a fixed sequence of pseudo-random samples."""
     seed = 1
-    for t in range(2 * len(s.weights) + 32):
+    for t in range(REHEARSED):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))
-        seed = (seed * 75 + 74) % 65537
-        y = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = update(s, w, c, x, y)
+        for o in range(len(w.y)):
+            seed = (seed * 75 + 74) % 65537
+            w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+        status = take(s, z, w, c, x)
         if status < 0:
             break
 
 
-@entry
-def valid(s: Linear, c: LinearConfig) -> Bool:
-    """Whether learning could have led to this state: weights within their limit, a finite root.  O(D^2)."""
+@kernel
+def valid_root(s: Linear, c: LinearConfig) -> Bool:
+    """Whether the square root of P can be one: zero before the first sample, bounded from there on.  O(F^2)."""
     if s.started[0] != 0 and s.started[0] != 1:
         return False
-    if not bounded(c.weight_limit, s.weights):
-        return False
-    for i in range(len(s.weights)):
-        if s.started[0] == 0 and s.weights[i] != real(0):
-            return False
-        for j in range(len(s.weights)):
-            if not (absolute(s.root[i, j]) <= LARGEST) or (s.started[0] == 0 and s.root[i, j] != real(0)):
+    for i in range(len(s.root)):
+        for k in range(len(s.root)):
+            if not (absolute(s.root[i, k]) <= c.root_limit):
+                return False
+            if s.started[0] == 0 and s.root[i, k] != real(0):
                 return False
     return True
 
 
-LINEAR = Program(
-    name="linear",
-    structs=(Linear, LinearWork),
-    persistent=(Linear,),
-    config=LinearConfig,
-    status=LinearStatus,
-    entries=(Entry("predict", predict), Entry("update", update)),
-    rehearse=rehearse,
-    valid=valid,
-)
+@entry
+def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
+    """Whether learning could have led to this state: numbers within their limits, nothing learned before its time.
 
-
-WINDUP = 1024.0
-"""How far forgetting may raise the trace of P above its initial value; float32 still holds P's small directions."""
-
-
-@dataclass(frozen=True)
-class LinearSpec:
-    """What ``HostModel`` wants to know of a linear model.
-
-    forgetting: lambda, in (0.5, 1]; about the last 1 / (1 - lambda) samples count.
-    covariance: P before the first sample, times I; its inverse is the ridge penalty.
+    O(F) with NLMS, O(F^2) with RLS.
     """
-
-    dim: int
-    precision: str = "float32"
-    forgetting: float = 1.0
-    covariance: float = 100.0
-    input_limit: float = 1e6
-    label_limit: float = 1e6
-
-    program = LINEAR
-
-    def __post_init__(self) -> None:
-        if self.dim < 1:
-            raise UserError(f"dim is {self.dim}; a linear model has at least one input")
-        if self.precision not in PRECISIONS:
-            raise UserError(f"precision is {self.precision!r}; it must be one of {', '.join(PRECISIONS)}")
-        if not 0.5 < self.forgetting <= 1:
-            raise UserError(
-                f"forgetting is {self.forgetting}; it must be above 0.5 and at most 1, which forgets nothing"
-            )
-        for name in ("covariance", "input_limit", "label_limit"):
-            if not 1e-18 <= getattr(self, name) <= 1e18:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be from 1e-18 to 1e18")
-        # x'P x, whose inverse must be a normal number
-        largest = WINDUP * (self.dim * self.input_limit) ** 2 * self.covariance / self.forgetting
-        if largest > (1e36 if self.precision == "float32" else 1e300):
-            raise UserError(
-                f"input_limit is {self.input_limit:g} and covariance {self.covariance:g}; together they overflow "
-                f"{self.precision}, lower one of them"
-            )
-
-    @property
-    def real(self) -> Precision:
-        return PRECISIONS[self.precision]
-
-    @property
-    def capacities(self) -> dict[str, int]:
-        return {"DIM": self.dim}
-
-    @property
-    def config_values(self) -> dict[str, Any]:
-        """Parameters, derived in float64; each is rounded once when the precision is bound."""
-        return {
-            "forgets": self.forgetting < 1,
-            "forgetting": self.forgetting,
-            "start": math.sqrt(self.covariance),
-            "trace_limit": WINDUP * self.dim * self.covariance,
-            "input_limit": self.input_limit,
-            "label_limit": self.label_limit,
-            "weight_limit": min(2.0**20 * self.label_limit, 2.0**100),
-            "rehearsal_input": min(1.0, self.input_limit),
-            "rehearsal_label": min(1.0, self.label_limit),
-        }
-
-    @property
-    def config(self) -> Any:
-        return self.program.config.of(self.real, self.config_values)
-
-    def memory(self, drop: tuple[str, ...] = ()) -> Memory:
-        return self.program.memory(self.real, self.capacities, drop)
+    if s.frozen[0] != 0 and s.frozen[0] != 1:
+        return False
+    blank = True
+    for o in range(len(s.weights)):
+        for k in range(len(s.weights[0])):
+            if not (absolute(s.weights[o, k]) <= c.weight_limit):
+                return False
+            if s.weights[o, k] != real(0):
+                blank = False
+    if c.gain == Gain.RLS:
+        if not valid_root(s, c):
+            return False
+        if s.started[0] == 0 and not blank:
+            return False
+        if s.started[0] == 1:
+            blank = False
+    if c.standardises:
+        if z.seen[0] < c.warmup and not blank:
+            return False
+        if not valid_standardiser(z, c.input_limit, c.horizon):
+            return False
+    return True
 
 
-def least_squares(dim: int, **settings: Any) -> Any:
-    """A recursive least-squares model on the host; settings as in ``LinearSpec``."""
-    from pykernel.host import HostModel
+def _program(*learning: Entry) -> Program:
+    return Program(
+        name="linear",
+        structs=(Linear, Standardiser, LinearWork),
+        persistent=(Linear, Standardiser),
+        config=LinearConfig,
+        status=LinearStatus,
+        entries=(Entry("predict", predict), *learning, Entry("freeze", freeze)),
+        rehearse=rehearse,
+        valid=valid,
+    )
 
-    return HostModel(LinearSpec(dim, **settings))  # type: ignore[arg-type]
+
+LINEAR: dict[LabelKind, Program] = {
+    "real": _program(Entry("update", update)),
+    "reals": _program(Entry("update", update_many)),
+    "class": _program(Entry("update", update_class), Entry("classify", classify)),
+}

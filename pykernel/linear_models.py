@@ -1,50 +1,208 @@
-"""Linear models in a spec: their rules, checks and parameters."""
+"""Linear models in a spec: rules, what goes together, and the parameters of the kernels."""
 
 from __future__ import annotations
 
+import functools
 import math
+import random
+import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pykernel.families import Family, Refuse
-from pykernel.linear import LINEAR, WINDUP
+from pykernel.linear import LINEAR, Basis, Gain
 from pykernel.program import LabelKind, Program
 
 if TYPE_CHECKING:
     from pykernel.spec import Spec
 
+RULES = {
+    "nlms": (Gain.NLMS, Basis.INPUTS),
+    "rls": (Gain.RLS, Basis.INPUTS),
+    "quadratic-rls": (Gain.RLS, Basis.PRODUCTS),
+    "rff-rls": (Gain.RLS, Basis.FOURIER),
+}
+RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
+RANDOM = tuple(rule for rule, (_, basis) in RULES.items() if basis is Basis.FOURIER)
+
+LEARNING_KEYS = {
+    "eta": ("nlms",),
+    "rho": (),
+    "step_limit": (),
+    "quantisation": (),
+    "forgetting": RECURSIVE,
+    "noise": (),
+    "covariance": RECURSIVE,
+    "features": RANDOM,
+    "seed": RANDOM,
+}
+"""Which linear rules each key of [learning] is for."""
+
+WINDUP = 1024.0
+"""How far forgetting may raise the trace of P above its initial value; float32 still holds P's small directions."""
+
+
+@functools.lru_cache(maxsize=8)
+def random_features(seed: int, count: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normal numbers, (count, dim), and numbers evenly spread over [0, 1), (count,); read-only.
+
+    A seed gives the same numbers for ever, and more features begin with those of fewer.  They come from Python's
+    ``Random(seed).random()``, whose sequence Python promises to keep: for each feature ``dim`` of them become normal
+    numbers z by the inverse of the normal distribution, the next one is its phase.  z is rounded to multiples of 2^-16, so
+    that it does not depend on the last digits of a machine's logarithm.
+    """
+    draw, normal = random.Random(seed).random, statistics.NormalDist()
+    frequencies, phases = np.zeros((count, dim)), np.zeros(count)
+    for row in range(count):
+        for j in range(dim):
+            # the middle of one of 2^32 steps: never 0 or 1
+            part = (math.floor(draw() * 2.0**32) + 0.5) * 2.0**-32
+            frequencies[row, j] = round(normal.inv_cdf(part) * 2.0**16) * 2.0**-16
+        phases[row] = draw()
+    frequencies.setflags(write=False)
+    phases.setflags(write=False)
+    return frequencies, phases
+
 
 class LinearModels:
-    """Weights on the inputs."""
+    """Weighted sums of features."""
 
-    rules: tuple[str, ...] = ("nlms", "rls", "quadratic-rls", "rff-rls")
-    programs: Mapping[LabelKind, Program] = {"real": LINEAR}
+    rules: tuple[str, ...] = tuple(RULES)
+    programs: Mapping[LabelKind, Program] = LINEAR
 
     def unused(self, spec: Spec, section: str, key: str) -> str | None:
+        rule = spec.learning.rule
+        if section == "reduction":
+            return f"is of kernel models; {rule} keeps no expansion vectors"
+        if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
+            owners = LEARNING_KEYS[key]
+            return f"is of {', '.join(owners) or 'kernel models'}; {rule} does not have it; leave it out"
         return None
 
     def complain(self, spec: Spec, refuse: Refuse) -> None:
-        return None
+        rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
+        gain, basis = RULES[rule]
+        low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
+
+        def within(where: str, value: float) -> None:
+            if not low <= value <= high:
+                refuse(where, f"is {value:g}; it must be from {low:g} to {high:g} for {spec.precision}")
+
+        if basis is Basis.FOURIER:
+            if spec.kernel is None:
+                refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
+            within("[kernel] sigma", spec.kernel.sigma)
+        elif spec.kernel is not None:
+            refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")
+        within("[input] limit", spec.input.limit)
+        if gain is Gain.RLS:
+            within("[learning] covariance", learning.covariance)
+        self._complain_of_size(spec, refuse)
+        if basis is Basis.FOURIER and _reach(spec) / spec.scale * spec.dim > (1e36 if narrow else 1e300):
+            refuse(
+                "[input] limit",
+                f"is {spec.input.limit:g}, too many times sigma, {spec.scale:g}; lower it, or standardise",
+            )
+        # the sum of squares, or phi'P phi, whose inverse must be a normal number
+        largest = (self._features(spec) * self._largest(spec)) ** 2
+        if gain is Gain.RLS:
+            largest *= WINDUP * learning.covariance / learning.forgetting
+        if largest > (1e36 if narrow else 1e300):
+            which = "[input] clip" if spec.input.standardise else "[input] limit"
+            value = spec.input.clip if spec.input.standardise else spec.input.limit
+            other = f" and covariance {learning.covariance:g} together" if gain is Gain.RLS else ""
+            refuse(which, f"is {value:g}, with which{other} {rule} overflows {spec.precision}; it must be lower")
+
+    def _complain_of_size(self, spec: Spec, refuse: Refuse) -> None:
+        from pykernel.spec import STATE_LIMIT
+
+        if spec.learning.rule in RANDOM and spec.state_bytes_bound > STATE_LIMIT:
+            refuse(
+                "[learning] features",
+                f"is {spec.learning.features}, which takes {spec.state_bytes_bound:,} bytes; they must be at most "
+                f"{STATE_LIMIT:,}",
+            )
+
+    def _features(self, spec: Spec) -> int:
+        """How many features there are, the constant included."""
+        basis, dim = RULES[spec.learning.rule][1], spec.dim
+        if basis is Basis.FOURIER:
+            return spec.learning.features + 1
+        return dim + 1 + (dim * (dim + 1) // 2 if basis is Basis.PRODUCTS else 0)
+
+    def _largest(self, spec: Spec) -> float:
+        """A bound of every feature."""
+        reach = _reach(spec)
+        return {Basis.INPUTS: reach, Basis.PRODUCTS: max(reach, reach * reach), Basis.FOURIER: 1.0}[
+            RULES[spec.learning.rule][1]
+        ]
+
+    def _weight_limit(self, spec: Spec) -> float:
+        """No prediction that the weights within it give overflows."""
+        most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
+        return min(2.0**20 * _label_limit(spec), 2.0**100, most)
 
     def capacities(self, spec: Spec) -> dict[str, int]:
-        return {"DIM": spec.dim}
+        return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
 
     def reals(self, spec: Spec) -> int:
-        return spec.dim**2 + 4 * spec.dim + 8
+        gain, basis = RULES[spec.learning.rule]
+        features, outputs, dim = self._features(spec), spec.outputs, spec.dim
+        matrix = features * features if gain is Gain.RLS else 0
+        table = features * (dim + 1) if basis is Basis.FOURIER else 0
+        return matrix + table + (outputs + 3) * features + 4 * dim + 2 * outputs + 8
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
-        learning, limit = spec.learning, spec.label.limit
+        gain, basis = RULES[spec.learning.rule]
+        learning, limit, features = spec.learning, _label_limit(spec), self._features(spec)
+        frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
+        if basis is Basis.FOURIER:
+            frequencies, phases = random_features(learning.seed, features - 1, spec.dim)
+            frequencies = frequencies / (2 * math.pi * spec.scale)
+        weight_limit, start = self._weight_limit(spec), math.sqrt(learning.covariance)
+        trace_limit = WINDUP * features * learning.covariance
+        most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
         return {
+            "gain": gain,
+            "basis": basis,
+            "single": spec.outputs == 1,
+            "separates": spec.label_kind == "class",
             "forgets": learning.forgetting < 1,
+            "standardises": spec.input.standardise,
+            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "eta": learning.eta,
             "forgetting": learning.forgetting,
-            "start": math.sqrt(learning.covariance),
-            "trace_limit": WINDUP * spec.dim * learning.covariance,
+            "start": start,
+            "trace_limit": trace_limit,
+            # one more step of forgetting at most doubles the trace; the rest is for rounding
+            "root_limit": 2 * math.sqrt(trace_limit),
+            "amplitude": math.sqrt(2 / (features - 1)),
+            "frequencies": frequencies,
+            "phases": phases,
             "input_limit": spec.input.limit,
             "label_limit": limit,
-            "weight_limit": min(2.0**20 * limit, 2.0**100),
-            "rehearsal_input": min(1.0, spec.input.limit),
+            "weight_limit": weight_limit,
+            "low": spec.label.low if spec.label.low is not None else -most,
+            "high": spec.label.high if spec.label.high is not None else most,
+            "clip": spec.input.clip,
+            "warmup": spec.input.warmup,
+            "horizon": spec.input.horizon,
+            "classes": len(spec.label.classes or ()),
+            "rehearsal_input": min(3 * spec.scale / math.sqrt(spec.dim), 2 * spec.input.limit),
             "rehearsal_label": min(1.0, limit),
         }
+
+
+def _reach(spec: Spec) -> float:
+    """The largest |x| that features are made of, or 1."""
+    return max(spec.input.clip if spec.input.standardise else spec.input.limit, 1.0)
+
+
+def _label_limit(spec: Spec) -> float:
+    """Labels of classes are -1 and 1."""
+    return 1.0 if spec.label_kind == "class" else spec.label.limit
 
 
 LINEAR_MODELS: Family = LinearModels()

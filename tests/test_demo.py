@@ -106,8 +106,6 @@ def test_trivial_baselines_use_only_the_past():
     y = np.array([3.0, 5.0, 10.0])
     np.testing.assert_array_equal(demo.lagged(y, 1), [0, 3, 5])
     np.testing.assert_array_equal(demo.running_mean(y), [0, 3, 4])
-    x = np.arange(6.0).reshape(2, 3)
-    assert sorted(demo.quadratic(x)[1]) == sorted([3, 4, 5, 9, 12, 15, 16, 20, 25])
 
 
 def test_the_table_of_the_documentation():

@@ -25,7 +25,6 @@ from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
 from pykernel.gen.project import SNAPSHOT_STATUSES, state_hash
 from pykernel.host import HostModel
-from pykernel.linear import least_squares
 from pykernel.snapshot import HEADER
 from pykernel.spec import make_spec
 
@@ -250,7 +249,8 @@ def test_whatever_learning_leads_to_is_valid(
 
 
 def test_a_linear_model_knows_what_is_valid():
-    model = least_squares(3, forgetting=0.98)
+    rule = {"rule": "rls", "forgetting": 0.98}
+    model = HostModel(make_spec({"name": "m", "input": {"dim": 3}, "learning": rule}))
 
     def valid():
         program = model.spec.program
