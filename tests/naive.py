@@ -1,4 +1,4 @@
-"""Paper 003 by its definitions, in float64: slow, and meant to be trusted by reading it.
+"""Paper 003 and the rules beside it by their definitions, in float64: slow, and meant to be trusted by reading it.
 
 Nothing is cached and nothing is updated: Gram matrices are written out, every candidate is removed in turn, and the
 multipliers that stay are solved for.  Where two choices are equal but for rounding, the twin accepts the product's
@@ -7,161 +7,545 @@ and follows it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from pykernel.expansion import Status
+from pykernel.spec import Spec
 
 CLOSE = 1e-9
 """Relative difference below which a choice between two numbers is a matter of rounding."""
 TINY = 2.0**-100
+OWN_PROJECTION = {
+    "nt": "none",
+    "at": "none",
+    "klms": "klms",
+    "mklms": "klms",
+    "sup": "klms",
+    "ls": "ls",
+    "lsreg": "ls",
+    "lsridge": "lsridge",
+    "fklms": "fklms",
+    "fmklms": "fklms",
+    "afklms": "fklms",
+    "afmklms": "fklms",
+}
+INVERSE = {"klms", "mklms", "sup", "ls", "lsreg"}
+"""Metrics and projections for which (K + ridge I)^-1 is kept."""
 
 
-def kernel(a: np.ndarray, b: np.ndarray, sigma: float) -> float:
-    """Eq. 15, and nothing below 2^-60."""
-    k = float(np.exp(-np.sum((a - b) ** 2) / (2 * sigma**2)))
-    return k if k >= 2.0**-60 else 0.0
+def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Squared distances between the rows of a and those of b."""
+    return np.asarray(np.sum((a[:, None] - b[None]) ** 2, axis=-1))
 
 
-def gram(v: list[np.ndarray], sigma: float) -> np.ndarray:
-    """Eq. 7."""
-    return np.array([[kernel(a, b, sigma) for b in v] for a in v])
+def kernels(a: np.ndarray, b: np.ndarray, sigma: float) -> np.ndarray:
+    """Eq. 15 for the rows of a and those of b, and nothing below 2^-60; with a = b, the Gram matrix of eq. 7."""
+    k = np.exp(-distances(a, b) / (2 * sigma**2))
+    return np.where(k >= 2.0**-60, k, 0.0)
 
 
-def close(a: float, b: float) -> bool:
-    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
+def at_most(a: float, bound: float, fuzz: float = 1e-12) -> list[bool]:
+    """Whether a <= bound; both answers where rounding decides, what the numbers say first."""
+    answer = a <= bound
+    return [answer, not answer] if abs(a - bound) <= CLOSE * abs(bound) + fuzz else [answer]
+
+
+def settled(a: np.ndarray) -> np.ndarray:
+    """Multipliers as they are stored."""
+    return np.where(np.abs(a) < TINY, 0.0, a)
 
 
 class Disagreement(AssertionError):
     """The product chose what the definitions do not allow."""
 
 
+@dataclass(frozen=True)
+class Model:
+    """An expansion: vectors (n, DIM), multipliers (n, OUTPUTS), presentations since each vector came or was repeated.
+
+    ``values`` and ``spread`` are what the recursive rules keep, as their papers write it: the mean and covariance of
+    the function at the vectors (krls-t), the stored labels (fb-krls), P (ald-krls).
+    """
+
+    v: np.ndarray
+    alpha: np.ndarray
+    age: np.ndarray
+    values: np.ndarray
+    spread: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.v)
+
+    def take(self, positions: list[int]) -> Model:
+        return Model(
+            self.v[positions],
+            self.alpha[positions],
+            self.age[positions],
+            self.values[positions],
+            self.spread[np.ix_(positions, positions)],
+        )
+
+    def plus(self, x: np.ndarray, alpha: np.ndarray) -> Model:
+        """One more vector, the newest, of age 0; what the rule keeps of it is for the rule to say."""
+        n = len(self)
+        spread = np.zeros((n + 1, n + 1))
+        spread[:n, :n] = self.spread
+        return Model(
+            np.vstack([self.v, x]),
+            np.vstack([self.alpha, alpha]),
+            np.append(self.age, 0),
+            np.vstack([self.values, np.zeros(len(alpha))]),
+            spread,
+        )
+
+
+Outcome = tuple[Status, Model]
+
+
 class Twin:
-    """A budgeted expansion: ``technique`` is nt, fklms or mklms, the other parameters are the spec's."""
+    """A model of the spec's technique, rule and strategy."""
 
-    def __init__(
-        self, technique: str, sigma: float, eta: float, rho: float, ridge: float, gate: float, n_max: int, limit: float
-    ) -> None:
-        self.technique, self.sigma, self.eta, self.rho, self.n_max = technique, sigma, eta, rho, n_max
-        self.ridge, self.gate = ridge, gate
-        self.alpha_limit = 2.0**20 * limit
-        self.v: list[np.ndarray] = []
-        self.alpha = np.zeros(0)
+    def __init__(self, spec: Spec) -> None:
+        reduction, learning = spec.reduction, spec.learning
+        self.rule = learning.rule
+        self.metric = reduction.technique
+        self.projection = reduction.projection or OWN_PROJECTION[reduction.technique]
+        assert spec.kernel is not None
+        self.sigma, self.ridge, self.n_max = spec.kernel.sigma, reduction.ridge, reduction.n_max
+        self.eta, self.rho, self.step_limit = learning.eta, learning.rho, learning.step_limit
+        self.quantisation, self.forgetting, self.noise = learning.quantisation, learning.forgetting, learning.noise
+        self.has_inverse = bool({self.metric, self.projection} & INVERSE) or "krls" in self.rule
+        self.has_ridge = self.has_inverse or "lsridge" in (self.metric, self.projection)
+        self.gate = reduction.gate if reduction.gate is not None else 2 * self.ridge
+        self.penalty = reduction.penalty
+        self.mu = self.penalty * (self.n_max + 1) / self.n_max  # fixed: what eq. 20 has at N_MAX + 1 candidates
+        self.when, self.newest_only = reduction.when, reduction.candidates == "newest"
+        self.lambda_max, self.removals, self.tie = reduction.lambda_max, reduction.removals, reduction.tie
+        self.below, self.old = reduction.truncate_below, reduction.truncate_age
+        self.classes = len(spec.label.classes) if spec.label.classes is not None else 0
+        self.outputs = spec.outputs
+        self.label_limit = 1.0 if self.classes else spec.label.limit
+        self.alpha_limit = 2.0**20 * self.label_limit
+        self.power, self.weight = 0.0, 0.0  # krls-t: mean squared standardised error, and of how many
+        empty = np.zeros((0, self.outputs))
+        self.model = Model(np.zeros((0, spec.dim)), empty, np.zeros(0, int), empty, np.zeros((0, 0)))
 
-    def predict(self, x: np.ndarray) -> float:
-        """Eq. 1."""
-        return float(sum(a * kernel(v, x, self.sigma) for a, v in zip(self.alpha, self.v, strict=True)))
+    # ---- what a model answers
 
-    def update(self, x: np.ndarray, y: float, status: int, place: int | None) -> None:
-        """Learn (x, y).  The product's answer was ``status``, and it stored x in ``place`` if it stored it.
+    def gram(self, model: Model) -> np.ndarray:
+        """K, and the ridge wherever a Gram matrix is inverted."""
+        ridge = self.ridge if self.has_ridge else 0.0
+        return kernels(model.v, model.v, self.sigma) + ridge * np.eye(len(model))
 
-        Raises Disagreement if the definitions allow no such answer.
+    def kernels(self, model: Model, x: np.ndarray) -> np.ndarray:
+        return np.asarray(kernels(x[None], model.v, self.sigma)[0])
+
+    def value(self, model: Model, x: np.ndarray) -> np.ndarray:
+        """Eq. 1, (OUTPUTS,)."""
+        return np.asarray(self.kernels(model, x) @ model.alpha)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return self.value(self.model, x)
+
+    def classify(self, x: np.ndarray) -> int:
+        f = self.predict(x)
+        return int(f[0] > 0) if len(f) == 1 else int(np.argmax(f))
+
+    def novelty(self, x: np.ndarray, model: Model | None = None) -> float:
+        """What stored vectors leave over of the sample: with a Gram matrix all of them, else the nearest."""
+        model = self.model if model is None else model
+        if not len(model):
+            return 1.0 + (self.ridge if self.has_inverse else 0.0)
+        if self.has_inverse:
+            k = self.kernels(model, x)
+            return float(1 + self.ridge - k @ np.linalg.solve(self.gram(model), k))
+        return float(-np.expm1(-self.distances(model, x).min() / self.sigma**2))  # 1 - k^2
+
+    def variance(self, x: np.ndarray) -> float:
+        """KRLS-T's predictive variance of the next label (Van Vaerenbergh et al. 2012, eq. 19 and 25)."""
+        model = self._forgetful(self.model)
+        k = self.kernels(model, x)
+        q = np.linalg.solve(self.gram(model), k)
+        power = self.power / self.weight if self.weight else self.label_limit**2
+        return float((self.noise + 1 + self.ridge - k @ q + q @ model.spread @ q) * power)
+
+    @staticmethod
+    def distances(model: Model, x: np.ndarray) -> np.ndarray:
+        return np.asarray(distances(x[None], model.v)[0])
+
+    # ---- one presentation
+
+    def update(
+        self, x: np.ndarray, label: object, status: int | None = None, held: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> Status:
+        """Learn (x, label).  The product's answer was ``status``, and it now holds vectors and multipliers (v, alpha).
+
+        Raises Disagreement if the definitions allow no such answer with these vectors.  Without an answer the twin
+        goes by itself.
         """
-        step = self.eta * (y - self.predict(x))  # eq. 2, 4
-        step = 0.0 if abs(step) < TINY else step
-        decayed = np.array([self._settled(a) for a in (1 - self.eta * self.rho) * self.alpha])  # eq. 5
-        outcomes = self._outcomes(x, step, decayed)
-        if (status, place) not in outcomes:
-            raise Disagreement(f"{Status(status).name} at {place}; allowed: {sorted(outcomes, key=str)}")
-        alpha = outcomes[status, place]
-        if np.abs(alpha).max() > self.alpha_limit * (1 - CLOSE):
-            raise Disagreement("a multiplier beyond its limit was stored")
-        if place is not None:
-            self.v[place : place + 1] = [x]
-        self.alpha = np.array([self._settled(a) for a in alpha])
-
-    def _settled(self, a: float) -> float:
-        return 0.0 if abs(a) < TINY else float(a)
-
-    def _outcomes(self, x: np.ndarray, step: float, alpha: np.ndarray) -> dict[tuple[int, int | None], np.ndarray]:
-        """(status, place) -> multipliers afterwards, for each answer that rounding allows; mostly there is one."""
-        n = len(self.v)
-        if any(np.array_equal(v, x) for v in self.v):
-            twin = next(i for i, v in enumerate(self.v) if np.array_equal(v, x))
-            return {(Status.MERGED, None): alpha + step * np.eye(n)[twin]}
-        outcomes: dict[tuple[int, int | None], np.ndarray] = {}
-        new = self._novelty(x)
-        if new <= self.gate * (1 + CLOSE) + 1e-12:
-            outcomes[Status.ABSORBED, None] = self._absorbed(x, step, alpha)
-            if new <= self.gate * (1 - CLOSE) - 1e-12:
-                return outcomes
-        if n < self.n_max:
-            outcomes[Status.ADDED, n] = np.append(alpha, step)
-            return outcomes
-        v, alpha = [*self.v, x], np.append(alpha, step)
-        for r in self._removable(v, alpha):
-            left = self._projected(v, alpha, r)
-            if r == n:
-                outcomes[Status.DISCARDED, None] = left[:n]
-            else:
-                left[r] = left[n]
-                outcomes[Status.REPLACED, r] = left[:n]
-        return outcomes
-
-    # ---- near-duplicates
-
-    def _novelty(self, x: np.ndarray) -> float:
-        """What stored vectors leave over of the sample: the nearest alone, or (with a Gram matrix) all."""
-        if not self.v:
-            return 1.0
-        k = np.array([kernel(v, x, self.sigma) for v in self.v])
-        if self.technique == "mklms":
-            regularised = gram(self.v, self.sigma) + self.ridge * np.eye(len(k))
-            return float(1 + self.ridge - k @ np.linalg.solve(regularised, k))
-        nearest = min(np.sum((v - x) ** 2) for v in self.v)
-        return float(-np.expm1(-nearest / self.sigma**2))  # 1 - k^2
-
-    def _absorbed(self, x: np.ndarray, step: float, alpha: np.ndarray) -> np.ndarray:
-        k = np.array([kernel(v, x, self.sigma) for v in self.v])
-        if self.technique == "mklms":
-            return alpha + step * np.linalg.solve(gram(self.v, self.sigma) + self.ridge * np.eye(len(k)), k)
-        nearest = int(np.argmin([np.sum((v - x) ** 2) for v in self.v]))
-        return alpha + step * k[nearest] * np.eye(len(k))[nearest]
-
-    # ---- the reduction, n_max + 1 vectors of which one must go; the last one is the newest
-
-    def _removable(self, v: list[np.ndarray], alpha: np.ndarray) -> list[int]:
-        """The vector that the technique removes, and others that only rounding tells from it."""
-        size = np.abs(alpha)
-        last = len(v) - 1
-        if self.technique == "fklms":
-            return self._of_closest_pair(v, size)
-        if self.technique == "nt":
-            score = size
+        outcomes = list(self._presented(x, label))
+        if status is None or held is None:
+            chosen, model = outcomes[0]
         else:
-            score = np.array([self._loss(v, alpha, r) for r in range(last + 1)])
-        near = [r for r in range(last + 1) if close(score[r], score.min())]
-        if all(score[r] == 0 for r in near):
-            # exact ties: the smaller |alpha|, of equals a stored one, of those the first
-            near = [min(near, key=lambda r: (size[r], r == last, r))]
-        return near
+            same = []
+            for allowed, model in outcomes:
+                order = self._order(model, held[0]) if allowed == status else None
+                if order is not None:
+                    same.append((allowed, model.take(order)))
+            if not same:
+                raise Disagreement(
+                    f"{Status(status).name}, holding {held[0].tolist()}; allowed: "
+                    + " or ".join(f"{allowed.name}, holding {model.v.tolist()}" for allowed, model in outcomes)
+                )
+            # by different ways to the same vectors, where rounding decides
+            chosen, model = min(same, key=lambda outcome: np.abs(outcome[1].alpha - held[1]).max(initial=0.0))
+        if self.rule == "krls-t" and chosen is not Status.REFUSED_MULTIPLIER:
+            self._learn_power(x, label)
+        self.model = model
+        return chosen
 
-    def _of_closest_pair(self, v: list[np.ndarray], size: np.ndarray) -> list[int]:
-        """Eq. 17: both of the closest pair have the same score, and the one with the smaller |alpha| goes."""
-        distance = np.array([[np.sum((a - b) ** 2) for b in v] for a in v])
-        np.fill_diagonal(distance, np.inf)
-        nearest = distance.min(axis=1)
-        tied = np.flatnonzero(nearest == nearest.min())
-        removable = {int(r) for r in tied if size[r] <= size[tied].min() * (1 + CLOSE)}
-        # pairs that rounding may have put first
-        for i, j in np.argwhere((distance > nearest.min()) & (distance <= nearest.min() * (1 + CLOSE))):
-            removable |= {int(i), int(j)}
-        return sorted(removable)
+    def _within_limits(self, outcome: Outcome) -> Iterator[Outcome]:
+        """A multiplier beyond its limit is refused, and the model stays as it was."""
+        status, model = outcome
+        largest = np.abs(model.alpha).max(initial=0.0) / self.alpha_limit
+        if status is Status.REFUSED_MULTIPLIER or largest <= 1 + 1e-6:
+            yield status, model
+        if largest > 1 - 1e-6:
+            yield Status.REFUSED_MULTIPLIER, self.model
 
-    def _projected(self, v: list[np.ndarray], alpha: np.ndarray, r: int) -> np.ndarray:
-        """Multipliers after the removal of r; its own place holds zero."""
-        kept = [i for i in range(len(v)) if i != r]
-        k = gram(v, self.sigma) + (self.ridge if self.technique == "mklms" else 0) * np.eye(len(v))
-        left = np.zeros(len(v))
-        left[kept] = alpha[kept]
-        if self.technique == "fklms":
-            left[kept] += k[kept, r] * alpha[r]  # eq. 16
-        elif self.technique == "mklms":
-            # eq. 12: what is nearest to the removed part, in the (regularised) norm of K
-            left[kept] += np.linalg.solve(k[np.ix_(kept, kept)], k[kept, r] * alpha[r])
-        return left
+    @staticmethod
+    def _order(model: Model, v: np.ndarray) -> list[int] | None:
+        """Where the product's vectors are in the model; None if they are others."""
+        if len(v) != len(model):
+            return None
+        order = [next((i for i, w in enumerate(model.v) if np.array_equal(w, row)), -1) for row in v]
+        return order if sorted(order) == list(range(len(v))) else None
 
-    def _loss(self, v: list[np.ndarray], alpha: np.ndarray, r: int) -> float:
-        """Squared (regularised) norm of what the removal of r takes from the function, by doing it."""
-        k = gram(v, self.sigma) + self.ridge * np.eye(len(v))
-        lost = alpha - self._projected(v, alpha, r)
-        return float(lost @ k @ lost)
+    def _presented(self, x: np.ndarray, label: object) -> Iterator[Outcome]:
+        """Every (status, model) that rounding allows; mostly there is one.  The first is what exact numbers give."""
+        starts, full = [self.model], False
+        if self.when == "before" and len(self.model) == self.n_max:
+            everyone = list(range(self.n_max))
+            starts = [self._without(self.model, r) for r in self._removable(self.model, everyone, competes=False)]
+            full = True
+        for start in starts:
+            if np.abs(start.alpha).max(initial=0.0) > self.alpha_limit:
+                yield Status.REFUSED_MULTIPLIER, self.model
+                continue
+            for outcome in self._learned(start, x, label):
+                for status, model in self._within_limits(outcome):
+                    if status is Status.REFUSED_MULTIPLIER:
+                        yield status, self.model
+                    else:
+                        for trimmed in self._trimmed(model, self.removals):
+                            yield (Status.REPLACED if full and status is Status.ADDED else status), trimmed
+
+    def _error(self, model: Model, x: np.ndarray, label: object) -> np.ndarray:
+        """Eq. 2; a classifier's targets are +-1, and what is right by more than the margin is no error."""
+        f = self.value(model, x)
+        if not self.classes:
+            return np.atleast_1d(np.asarray(label, float)) - f
+        target = np.array([1.0 if label == o else -1.0 for o in range(self.outputs)])
+        if self.classes == 2:
+            target = np.array([1.0 if label == 1 else -1.0])
+        return np.asarray(np.where(target * f >= 1, 0.0, target - f))
+
+    def _learned(self, model: Model, x: np.ndarray, label: object) -> Iterator[Outcome]:
+        """One presentation, without what goes afterwards."""
+        model = self._forgetful(replace(model, age=model.age + 1))
+        error = self._error(model, x, label)
+        learn = {"krls-t": self._tracker, "fb-krls": self._fixed_budget, "ald-krls": self._engel}.get(
+            self.rule, self._gradient
+        )
+        if learn == self._gradient:  # eq. 4
+            error = self.eta * error
+            if self.step_limit is not None:
+                error = np.clip(error, -self.step_limit, self.step_limit)
+            error = settled(error)
+        for near, spanned in self._kinships(model, x):
+            for status, outcome in learn(model, x, error, near, spanned):
+                if near and status in (Status.MERGED, Status.ABSORBED):  # the repeated vector is young again
+                    age = outcome.age.copy()
+                    age[self.distances(model, x).argmin()] = 0
+                    outcome = replace(outcome, age=age)
+                if status in (Status.MERGED, Status.ABSORBED):
+                    status = Status.MERGED if (self.distances(model, x) == 0).any() else Status.ABSORBED
+                yield status, outcome
+
+    def _kinships(self, model: Model, x: np.ndarray) -> Iterator[tuple[bool, bool]]:
+        """Whether the nearest vector takes the sample up, and whether all together do, as far as rounding leaves open."""
+        near, spanned = [False], [False]
+        if len(model):
+            distance = float(self.distances(model, x).min())
+            if distance == 0:
+                near = [True]
+            elif self.rule == "qklms":
+                near = at_most(distance, (self.quantisation * self.sigma) ** 2)
+            elif not self.has_ridge:
+                near = at_most(self.novelty(x, model), self.gate)
+            if self.has_inverse:
+                spanned = at_most(self.novelty(x, model), self.gate)
+        for a in near:
+            for b in spanned:
+                yield a, b
+
+    # ---- rules.  What they are given of the error is eta e for the first
+
+    def _gradient(self, model: Model, x: np.ndarray, step: np.ndarray, near: bool, spanned: bool) -> Iterator[Outcome]:
+        """Eq. 3-6, and QKLMS (Chen et al. 2012)."""
+        if np.abs(step).max() > self.alpha_limit:
+            yield Status.REFUSED_MULTIPLIER, self.model
+            return
+        model = replace(model, alpha=settled((1 - self.eta * self.rho) * model.alpha))
+        if near:
+            share = np.zeros(len(model))
+            nearest = self.distances(model, x).argmin()
+            share[nearest] = 1.0 if self.rule == "qklms" else self.kernels(model, x)[nearest]
+        elif spanned:
+            share = np.linalg.solve(self.gram(model), self.kernels(model, x))
+        else:
+            yield from self._inserted(model.plus(x, step))
+            return
+        yield Status.ABSORBED, replace(model, alpha=settled(model.alpha + np.outer(share, step)))
+
+    def _forgetful(self, model: Model) -> Model:
+        """KRLS-T's model after some time without samples: back to the prior (Van Vaerenbergh et al. 2012, eq. 27)."""
+        if self.rule != "krls-t":
+            return model
+        k, part = self.gram(model), self.forgetting
+        left = replace(model, values=np.sqrt(part) * model.values, spread=part * model.spread + (1 - part) * k)
+        return self._solved(left)
+
+    def _tracker(self, model: Model, x: np.ndarray, error: np.ndarray, near: bool, spanned: bool) -> Iterator[Outcome]:
+        """KRLS-T (Van Vaerenbergh, Lazaro-Gredilla and Santamaria 2012, algorithm 1).
+
+        ``values`` is mu, ``spread`` Sigma: mean and covariance of the function at the vectors.
+        """
+        mu, sigma, k = model.values, model.spread, self.kernels(model, x)
+        q = np.linalg.solve(self.gram(model), k)
+        h = sigma @ q
+        variance = 1 + self.ridge - k @ q + q @ h
+        gain = error / (self.noise + variance)
+        if np.abs(gain).max() > self.alpha_limit:
+            yield Status.REFUSED_MULTIPLIER, self.model
+        elif near or spanned:
+            spread = sigma - np.outer(h, h) / (self.noise + variance)
+            yield Status.ABSORBED, self._solved(replace(model, values=mu + np.outer(h, gain), spread=spread))
+        else:
+            p = np.append(h, variance)
+            spread = np.block([[sigma, h[:, None]], [h[None], np.array([[variance]])]])
+            spread = spread - np.outer(p, p) / (self.noise + variance)
+            mu = np.vstack([mu, q @ mu]) + np.outer(p, gain)
+            grown = replace(model.plus(x, np.zeros(self.outputs)), values=mu, spread=spread)
+            yield from self._inserted(self._solved(grown))
+
+    def _learn_power(self, x: np.ndarray, label: object) -> None:
+        """The labels' variance in parts of what the model expects: its maximum likelihood (ibid., section III-D)."""
+        model = self._forgetful(self.model)
+        k = self.kernels(model, x)
+        q = np.linalg.solve(self.gram(model), k)
+        expected = self.noise + 1 + self.ridge - k @ q + q @ model.spread @ q
+        self.power = self.forgetting * self.power + np.mean(self._error(model, x, label) ** 2) / expected
+        self.weight = self.forgetting * self.weight + 1
+
+    def _solved(self, model: Model) -> Model:
+        """Multipliers with which the function has the rule's values at the vectors."""
+        return replace(model, alpha=settled(np.linalg.solve(self.gram(model), model.values)))
+
+    def _fixed_budget(
+        self, model: Model, x: np.ndarray, error: np.ndarray, near: bool, spanned: bool
+    ) -> Iterator[Outcome]:
+        """Least squares on the stored samples (Van Vaerenbergh et al. 2010): ``values`` are their labels.
+
+        A sample that is not stored moves the label of the nearest.
+        """
+        if near or spanned:
+            values = model.values.copy()
+            values[self.distances(model, x).argmin()] += self.eta * error
+            yield Status.ABSORBED, self._solved(replace(model, values=values))
+            return
+        grown = model.plus(x, np.zeros(self.outputs))
+        grown = self._solved(replace(grown, values=np.vstack([model.values, self.value(model, x) + error])))
+        if np.abs(grown.alpha).max() > self.alpha_limit:
+            yield Status.REFUSED_MULTIPLIER, self.model
+        yield from self._inserted(grown)
+
+    def _engel(self, model: Model, x: np.ndarray, error: np.ndarray, near: bool, spanned: bool) -> Iterator[Outcome]:
+        """ALD-KRLS (Engel, Mannor and Meir 2004, table 1): ``spread`` is their P = (A'A)^-1."""
+        inverse, p = np.linalg.inv(self.gram(model)), model.spread
+        k = self.kernels(model, x)
+        a = inverse @ k
+        if near or spanned or len(model) == self.n_max:
+            q = p @ a / (1 + a @ p @ a)
+            alpha = model.alpha + np.outer(inverse @ q, error)
+            yield Status.ABSORBED, replace(model, alpha=settled(alpha), spread=p - np.outer(q, a @ p))
+            return
+        step = error / (1 + self.ridge - k @ a)
+        grown = model.plus(x, step)
+        grown.spread[-1, -1] = 1.0
+        grown.alpha[:-1] -= np.outer(a, step)
+        yield Status.ADDED, replace(grown, alpha=settled(grown.alpha))
+
+    # ---- strategies: the newest is the last of the model
+
+    def _inserted(self, model: Model) -> Iterator[Outcome]:
+        """Decay and insertion are done; truncation makes room, or else reduction."""
+        newest = len(model) - 1
+        full = newest == self.n_max
+        stale = [i for i in range(newest) if self._stale(model, i)]
+        if self._stale(model, newest):
+            yield Status.DISCARDED, model.take(list(range(newest)))
+            return
+        if full and stale:
+            yield Status.REPLACED, self._dropped(model, stale[0])
+            return
+        candidates = [newest] if self.newest_only else list(range(newest + 1))
+        goes = [full]
+        if self.lambda_max is not None and not full:
+            goes = self._negligible(model, candidates)
+        for needed in goes:
+            if not needed:
+                yield Status.ADDED, model
+                continue
+            for r in self._removable(model, candidates):
+                yield (Status.DISCARDED if r == newest else Status.REPLACED), self._without(model, r)
+
+    def _stale(self, model: Model, i: int) -> bool:
+        small = self.below is not None and np.abs(model.alpha[i]).max() < self.below
+        return bool(small or (self.old is not None and model.age[i] >= self.old))
+
+    def _negligible(self, model: Model, candidates: list[int]) -> list[bool]:
+        """Whether the least score is at most lambda_max."""
+        assert self.lambda_max is not None
+        score, fuzz = self._scores(model, candidates)
+        least = int(score.argmin())
+        return at_most(score[least], self.lambda_max, fuzz[least] + 1e-12)
+
+    def _trimmed(self, model: Model, removals: int) -> Iterator[Model]:
+        """Up to so many further vectors go: stale ones, then those whose score is at most lambda_max."""
+        stale = [i for i in range(len(model)) if self._stale(model, i)]
+        if removals and stale:
+            yield from self._trimmed(self._dropped(model, stale[0]), removals - 1)
+        elif removals and len(model) and self.lambda_max is not None and not self.newest_only:
+            everyone = list(range(len(model)))
+            for needed in self._negligible(model, everyone):
+                if not needed:
+                    yield model
+                    continue
+                for r in self._removable(model, everyone, competes=False):
+                    left = self._without(model, r)
+                    if np.abs(left.alpha).max(initial=0.0) > self.alpha_limit:
+                        yield model
+                    else:
+                        yield from self._trimmed(left, removals - 1)
+        else:
+            yield model
+
+    @staticmethod
+    def _dropped(model: Model, r: int) -> Model:
+        """The model without r, the last one in its place."""
+        order = list(range(len(model)))
+        order[r] = order[-1]
+        return model.take(order[:-1])
+
+    def _without(self, model: Model, r: int) -> Model:
+        """The same, but the others take up the part of r."""
+        left = replace(model, alpha=settled(self._projected(model, r, self.projection)))
+        if self.rule in ("krls-t", "fb-krls") and self.projection == "klms":
+            return self._solved(self._dropped(model, r))  # the values at the others stay
+        return self._dropped(left, r)
+
+    # ---- projections and metrics, by doing the removal
+
+    def _projected(self, model: Model, r: int, projection: str) -> np.ndarray:
+        """Multipliers after the removal of r; its own row holds zero."""
+        k, alpha = self.gram(model), model.alpha
+        kept = [i for i in range(len(model)) if i != r]
+        beta = np.zeros_like(alpha)
+        if not kept:
+            return beta
+        if projection == "none":
+            beta[kept] = alpha[kept]
+        elif projection == "klms":  # eq. 12
+            beta[kept] = np.linalg.solve(k[np.ix_(kept, kept)], k[kept] @ alpha)
+        elif projection == "fklms":  # eq. 16
+            beta[kept] = alpha[kept] + np.outer(k[kept, r], alpha[r])
+        elif projection == "ls":  # eq. 14
+            beta[kept] = np.linalg.pinv(k[:, kept], rcond=1e-15) @ (k @ alpha)
+        else:  # what minimises eq. 20, times N
+            a = k[:, kept]
+            beta[kept] = np.linalg.solve(a.T @ a + self.mu * np.eye(len(kept)), a.T @ (k @ alpha))
+        return beta
+
+    def _score(self, model: Model, k: np.ndarray, r: int) -> float:
+        """What the removal of r costs."""
+        n = len(model)
+        kept = [i for i in range(n) if i != r]
+        size, power = np.abs(model.alpha[r]).max(), np.sum(model.alpha[r] ** 2)
+        others = kernels(model.v[[r]], model.v[kept], self.sigma)[0]
+        if self.metric == "nt":
+            return float(size)
+        if self.metric == "at":
+            return -float(model.age[r])
+        if self.metric in ("klms", "mklms", "sup"):  # eq. 13
+            kappa = k[r, r] - (k[r, kept] @ np.linalg.solve(k[np.ix_(kept, kept)], k[kept, r]) if kept else 0.0)
+            return float(kappa * {"klms": 1.0, "mklms": power, "sup": size}[self.metric])
+        if self.metric in ("ls", "lsreg", "lsridge"):
+            beta = self._projected(model, r, "lsridge" if self.metric == "lsridge" else "ls")
+            lost = np.sum((k @ (model.alpha - beta)) ** 2) / n  # after eq. 14
+            if self.metric == "ls":
+                return float(lost)
+            if self.metric == "lsreg":
+                return float(lost + self.penalty / max(n - 1, 1) * np.sum(beta**2))  # eq. 20
+            # what the removal adds to the minimum of eq. 20
+            least = np.linalg.solve(k @ k + self.mu * np.eye(n), k @ k @ model.alpha)
+            before = np.sum((k @ (model.alpha - least)) ** 2) + self.mu * np.sum(least**2)
+            return float(lost + (self.mu * np.sum(beta**2) - before) / n)
+        if self.metric in ("fklms", "fmklms"):  # eq. 17, 18
+            new = -np.expm1(-distances(model.v[[r]], model.v[kept]).min(initial=np.inf) / (2 * self.sigma**2))
+            return float(new * (power if self.metric == "fmklms" else 1.0))
+        return float((1 - np.sum(others**2)) * (power if self.metric == "afmklms" else 1.0))  # section 5
+
+    def _scores(self, model: Model, candidates: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Scores, and what rounding of the multipliers and of the kernel values may have changed in them."""
+        k = self.gram(model)
+        score = np.array([self._score(model, k, r) for r in candidates])
+        size = np.abs(model.alpha[candidates]).max(axis=1)
+        rounding = 1e-10 * np.abs(model.alpha).max(initial=0.0)
+        squared = self.outputs * ((size + rounding) ** 2 - size**2)
+        if self.metric in ("nt", "sup"):
+            return score, np.full(len(score), rounding)
+        if self.metric == "lsridge":  # a difference of sums over the whole model
+            return score, squared + 1e-13 * np.sum(np.abs(model.alpha)) ** 2
+        if self.metric in ("mklms", "ls", "lsreg", "fmklms", "afmklms"):
+            return score, squared + 1e-13 * self.outputs * size**2
+        return score, np.full(len(score), 0.0 if self.metric in ("at", "fklms") else 1e-13)
+
+    def _removable(self, model: Model, candidates: list[int], competes: bool = True) -> list[int]:
+        """Whom the technique removes (first), and others that only rounding tells from it."""
+        score, fuzz = self._scores(model, candidates)
+        if self.metric == "fklms":  # distances are exact, so ties are, and each closest pair is one
+            score = (distances(model.v, model.v) + np.diag(np.full(len(model), np.inf))).min(axis=1)[candidates]
+        size, age = np.abs(model.alpha[candidates]).max(axis=1), model.age[candidates]
+        least = int(np.argmin(score))
+        rounding = fuzz + fuzz[least] + CLOSE * abs(score[least])
+        near = {i for i in range(len(candidates)) if score[i] - score[least] <= rounding[i]}
+        tied = [i for i in near if score[i] == score[least]]
+        exact = self.metric in ("fklms", "at") or (
+            not size[tied].any() and self.metric not in ("klms", "lsreg", "lsridge", "afklms")
+        )
+
+        # a stored one before the newest, of those the first
+        def order(i: int) -> tuple[float, bool, int]:
+            key = {"smaller": size[i], "newest": float(age[i]), "oldest": -float(age[i])}[self.tie]
+            return key, competes and candidates[i] == len(model) - 1, i
+
+        first = min(tied, key=order)
+        if exact:
+            near -= set(tied)
+            if self.tie == "smaller" and size[first] > 0:
+                near |= {i for i in tied if size[i] <= size[first] + 1e-10 * size.max()}
+        return [candidates[i] for i in [first, *sorted(near - {first})]]
