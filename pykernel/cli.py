@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from pykernel import cli_choose
 from pykernel.errors import CheckFailed, UserError
 
 if TYPE_CHECKING:
@@ -303,6 +304,11 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
         if report[key]:
             print(f"{key}   {report[key]}")
 
+
+# ---------------------------------------------------------------------------------------------------------- choose
+
+app.command()(cli_choose.sweep)
+app.command()(cli_choose.plan)
 
 # ---------------------------------------------------------------------------------------------------------- replay
 

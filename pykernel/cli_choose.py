@@ -16,6 +16,7 @@ from pykernel.errors import MissingExtra, UserError
 
 if TYPE_CHECKING:
     from pykernel.parallel import Workers
+    from pykernel.plan import Plan
     from pykernel.search import Data, Sweep
     from pykernel.spec import Spec
 
@@ -106,7 +107,7 @@ def sweep(
     by = _measure(base, score)
     sizes = _numbers(n_max, "--n-max")
     groups, refused = plan_groups(base, recorded, _rules(rule), _techniques(technique), sizes)
-    place = None if target == "none" else _target(target)
+    place = _target(target)
     bound = sum(group.bound(rounds) for group in groups)
     _tell(
         f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} combinations of rule, technique and size"
@@ -124,6 +125,191 @@ def sweep(
         cli._print_json(report)
     else:
         _print_sweep(report, found, trivial(base, recorded))
+
+
+# ------------------------------------------------------------------------------------------------------------ plan
+
+
+def plan(
+    data: DataFile,
+    spec_file: Annotated[
+        Path | None,
+        typer.Option("--spec", metavar="SPEC", help="The model's inputs, label and other keys.", show_default=False),
+    ] = None,
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            "--inputs", metavar="A,B", help="Without a spec: the inputs' columns.", show_default="all but the label"
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="Y", help="Without a spec: the label's column.", show_default="the last"),
+    ] = None,
+    ram: Annotated[
+        str | None,
+        typer.Option("--ram", metavar="BYTES", help="Struct and stack, such as 4k.", show_default="all of the part's"),
+    ] = None,
+    flash: Annotated[
+        str | None,
+        typer.Option("--flash", metavar="BYTES", help="All code and constants.", show_default="all of the part's"),
+    ] = None,
+    instructions: Annotated[
+        str | None,
+        typer.Option("--instructions", metavar="N", help="Of one call in the worst case found.", show_default="any"),
+    ] = None,
+    target: Annotated[
+        str, typer.Option("--target", metavar="TARGET", help="The CPU; see pykernel targets.")
+    ] = "cortex-m4f",
+    delay: Delay = 0,
+    rule: Rules = None,
+    technique: Techniques = None,
+    score: ScoreOption = None,
+    rounds: Rounds = 3,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    results: ResultsFile = None,
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the spec goes.")] = Path(
+        "pykernel-plan"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Find the model of smallest error that keeps a device's limits, and check it on the emulated device.
+
+    For each rule and technique, the largest budget that fits is found by measuring on the target; what fits is tuned as
+    by `pykernel sweep`; the best is generated, compiled, run on the emulated target and compared byte for byte, and its
+    most expensive call is searched for. If it does not keep the limits then, the next best is taken.
+
+        pykernel plan --ram 4k --flash 16k --instructions 50000 --target cortex-m0plus data.csv
+        pykernel plan data.csv --spec flow.toml --ram 2k --delay 24
+        pykernel plan data.csv --inputs temperature,pressure --label flow --ram 2048 --technique nt,mklms
+
+    Without a spec, all columns of numbers but the last are inputs and the last is the label (a label of words is a
+    class); limits, standardising and the range of sigma come from the data. What was assumed is printed.
+
+    **Limits**: *RAM* is the struct (model and working memory) and the stack used; *flash* all that is linked, with the
+    library for floating point; *instructions* those of a single call of predict or update, the most over the stream and
+    over a search for expensive samples and states. 4k is 4,096 bytes, and 50k is 50,000 instructions.
+
+    **Files**, in FOLDER: planned.toml, plan.json (all that was found), results.jsonl.
+
+    **Exit codes**: 0 done, 1 nothing fits (the nearest miss is named), or the C computes something else, 2 bad input,
+    130 interrupted.
+    """
+    import json
+
+    from pykernel import cli
+    from pykernel.plan import NothingFits, make_limits, make_plan, parse_amount
+    from pykernel.spec import make_spec
+    from pykernel.streams import whole_file
+
+    place = _target(target)
+    if place is None:
+        raise UserError("--target none cannot be planned for; see pykernel targets")
+    limits = make_limits(
+        place,
+        parse_amount(ram, "--ram") if ram else None,
+        parse_amount(flash, "--flash") if flash else None,
+        parse_amount(instructions, "--instructions", 1000) if instructions else None,
+    )
+    base, recorded, assumed = _planned_data(spec_file, data, inputs, label, delay, as_json)
+    by = _measure(base, score)
+    chosen = _rules(rule), _techniques(technique)
+    _need_emulator(place)
+    if assumed:
+        _tell(f"assumed: {'; '.join(assumed)}")
+    _folder(out)
+    report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
+    with _workers(base, recorded, jobs, scheduler, results or out / "results.jsonl", as_json, 0) as workers:
+        try:
+            found = make_plan(base, recorded, limits, workers, *chosen, by, rounds, _tell)
+        except NothingFits as error:
+            if as_json:
+                cli._print_json(report | {"reason": str(error)})
+            raise
+    path = out / "planned.toml"
+    with whole_file(path) as file:
+        file.write(make_spec(found.row["spec"]).to_toml().encode())
+    report |= {
+        "ok": True,
+        "score": by,
+        "winner": found.row,
+        "verified": found.verified,
+        "uses": found.uses,
+        "spec": str(path),
+        "table": found.rows,
+        "refused": found.refused,
+        "misses": found.misses,
+    }
+    with whole_file(out / "plan.json") as file:
+        file.write(json.dumps(cli._finite(report), default=cli._plain, indent=1).encode() + b"\n")
+    if as_json:
+        cli._print_json(report)
+    else:
+        _print_plan(report, found, by)
+
+
+def _planned_data(
+    spec_file: Path | None, data: str, inputs: str | None, label: str | None, delay: int, as_json: bool
+) -> tuple[Spec, Data, list[str]]:
+    """The spec, given or made from the data, the data, and what was assumed."""
+    from pykernel import cli
+    from pykernel.plan import infer
+    from pykernel.search import Data
+    from pykernel.spec import load_spec
+
+    if spec_file is not None:
+        if inputs is not None or label is not None:
+            raise UserError("--inputs and --label are for data without a spec; with --spec, the spec names the columns")
+        spec = load_spec(spec_file)
+        return spec, _load(spec, spec_file, data, delay, as_json), []
+    with contextlib.ExitStack() as stack:
+        name, file, size = cli._open(data, stack)
+        show = stack.enter_context(cli._progress(as_json, size))
+        found = infer(file, name, _words([inputs] if inputs else None), label, show)
+    return found.spec, Data(found.x, found.y, delay), found.assumed
+
+
+def _need_emulator(target: str) -> None:
+    """Say so before the work, not after it."""
+    from pykernel.targets.check import choose
+
+    choose([target], None, "unicorn")
+
+
+def _print_plan(report: Mapping[str, Any], found: Plan, by: str) -> None:
+    from pykernel import cli
+    from pykernel.plan import CALLS
+
+    row, verified, limits = found.row, found.verified, found.limits
+    table = cli._table("limit", "takes", "allowed", "part")
+    calls = [verified[call] for call in CALLS if call in verified]
+    amounts = {
+        "ram": (verified["ram_bytes"] + verified["stack_bytes"], limits.ram, "RAM, struct and stack"),
+        "flash": (verified["flash_bytes"], limits.flash, "flash, all that is linked"),
+        "instructions": (
+            max(call["worst"] or call["max"] for call in calls),
+            limits.instructions,
+            "instructions of a call",
+        ),
+    }
+    for key, (taken, allowed, text) in amounts.items():
+        unit = "" if key == "instructions" else " B"
+        part = f"{100 * found.uses[key]:.0f} %" if key in found.uses else ""
+        table.add_row(text, f"{taken:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
+    cli._print(f"{_named(row)} on {limits.target}, {NAMES[by]} {cli._number(row[by])}", table)
+    others = cli._table("rule", "technique", "size", NAMES[by], "RAM without stack")
+    others.columns[1].justify = "left"
+    for other in found.rows[:10]:
+        cells = (other["rule"], other["technique"] or "", str(other["size"] or ""), cli._number(other[by]))
+        others.add_row(*cells, cli._bytes(other["ram_bytes"]), style="bold" if other is row else "")
+    cli._print(f"the best of {len(found.rows)} that were tuned", others)
+    print(
+        f"verified  {verified['samples']:,} samples on {limits.target}: the memory byte for byte that of the simulation"
+    )
+    print(f"values    {_values(row['values'])}")
+    print(f"spec      {report['spec']}")
+    print(f"\nnext:\n  pykernel generate {cli._quoted(report['spec'])} -o out/")
 
 
 # ------------------------------------------------------------------------------------------------------- arguments
@@ -171,7 +357,9 @@ def _measure(spec: Spec, given: str | None) -> Any:
     return given or known[0]
 
 
-def _target(name: str) -> str:
+def _target(name: str) -> str | None:
+    if name == "none":
+        return None
     from pykernel.targets.target import find_target
 
     if find_target(name).unicorn is None:

@@ -42,19 +42,23 @@ def memory_bytes(spec: Spec) -> dict[str, int]:
     return {"state_bytes": state, "work_bytes": layout.nbytes - state, "ram_bytes": layout.nbytes}
 
 
-def target_costs(spec: Spec, x: np.ndarray, y: np.ndarray, name: str, samples: int = SAMPLES) -> dict[str, Any]:
+def target_costs(
+    spec: Spec, x: np.ndarray, y: np.ndarray, name: str, samples: int = SAMPLES, tries: int = 0
+) -> dict[str, Any]:
     """Instructions, stack and flash of a model on an emulated target, from the middle of a stream on.
 
     The host learns the first half; the device goes on from that state, for ``samples`` samples or INSTRUCTIONS, and is
-    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.learn, neither with gaps.
+    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.learn, neither with gaps.  tries: of a
+    search for the most expensive update, see ``worst_call``.
 
-    Returns update and predict (mean and max instructions), flash_bytes (all that is linked), ram_bytes (the struct),
+    Returns update and predict (mean, max and worst instructions), flash_bytes (all that is linked), ram_bytes (the struct),
     stack_bytes, samples, equal; or refused: why the target cannot have the model.  Raises UserError if a tool is missing.
     """
     from pykernel.gen.project import build
     from pykernel.targets.build import model_image
     from pykernel.targets.check import choose
     from pykernel.targets.unicorn_runner import UnicornModel
+    from pykernel.targets.worst import worst_call
 
     target, chain, _ = choose([name], None, "unicorn")[0]
     project = build(spec)
@@ -77,16 +81,20 @@ def target_costs(spec: Spec, x: np.ndarray, y: np.ndarray, name: str, samples: i
     except CheckFailed as error:
         return {"refused": str(error)}
     host.run(x[half:done], y[half:done])
-    costs = {
-        call: {"mean": round(float(np.mean(counts)), 1), "max": max(counts)} if counts else None
+    equal = bytes(device.memory.bytes) == bytes(host.memory.bytes)
+    stack = device.machine.stack_used()
+    costs: dict[str, Any] = {
+        call: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None} if counts else None
         for call, counts in device.costs.items()
     }
+    if tries and costs["update"]:
+        costs["update"]["worst"] = worst_call(device, "update", x[half:done], y[half:done], tries=tries).instructions
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],
-        "stack_bytes": device.machine.stack_used(),
+        "stack_bytes": stack,
         "samples": done - half,
-        "equal": bytes(device.memory.bytes) == bytes(host.memory.bytes),
+        "equal": equal,
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -26,6 +26,8 @@ ROUNDS = 3
 """Times that the grid is refined around the best."""
 NEAR = 1.05
 """A model is good enough to be the cheapest if its error is at most this times the best."""
+WORTH_REFINING = 1.25
+"""A model's parameters are refined if its error on the coarse grid is at most this times the best in no more memory."""
 WORTH_MEASURING = 1.25
 """A model's instructions are measured if its error is at most this times the best, or nothing smaller is as good."""
 PAIRS = 2000
@@ -82,7 +84,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
     inputs_refused, labels_refused: rows beyond the spec's limits.
     """
     simulation = _simulated(spec, data)
-    found = simulation.summary(simulation.rows // 2)
+    found = simulation.summary(simulation.errors, simulation.rows // 2)
     refused = {status.name: count for status, count in simulation.statuses.items() if status < 0}
     return {
         **{key: found[key]["model"] for key in MEASURES if key in found},
@@ -96,7 +98,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
 def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
     """Errors of what every model has to beat, by the same measures."""
     simulation = _simulated(spec, data)
-    found = simulation.summary(simulation.rows // 2)
+    found = simulation.summary(simulation.errors, simulation.rows // 2)
     measures = [key for key in MEASURES if key in found]
     return {name: {key: found[key][name] for key in measures} for name in found[measures[0]] if name != "model"}
 
@@ -350,6 +352,9 @@ class Group:
         fresh = {tuple(values.values()): dict(values) for values in candidates}
         return [values for key, values in fresh.items() if key not in self.scores]
 
+    def content(self, values: Sequence[float]) -> Content:
+        return self.combination.with_values(self.size, dict(zip(self.own, values, strict=True)))
+
     def bound(self, rounds: int) -> int:
         """Most tries."""
         return len(self.coarse()) + rounds * 2 * len(self.knobs)
@@ -374,13 +379,12 @@ def search(
     by: Score,
     delay: int,
     rounds: int = ROUNDS,
-    stage: Callable[[str], None] = lambda what: None,
 ) -> None:
-    """Fill the groups' scores: the coarse grids of all, then ``rounds`` refinements around the best of each."""
+    """Fill the groups' scores: the coarse grids of all, then ``rounds`` refinements around the best of those that are
+    worth it."""
     for number in range(-1, rounds):
         batch: list[tuple[Group, dict[str, float]]] = []
-        stage("coarse grid" if number < 0 else f"refinement {number + 1} of {rounds}")
-        for group in groups:
+        for group in groups if number < 0 else worth_refining(groups, by):
             for values in group.coarse() if number < 0 else group.finer(number, by):
                 try:
                     make_spec(group.combination.with_values(group.size, values))
@@ -393,16 +397,38 @@ def search(
             group.scores[tuple(values.values())] = score
 
 
+def worth_refining(groups: Sequence[Group], by: Score) -> list[Group]:
+    """Groups that may end up on the front, and each combination at its best size.
+
+    Those whose error is at most WORTH_REFINING times the best error in no more RAM.
+    """
+    from pykernel.costs import memory_bytes
+
+    found = []
+    for group in groups:
+        if (best := group.best(by)) is not None:
+            ram = memory_bytes(make_spec(group.content(best)))["ram_bytes"]
+            found.append((objective(group.scores[best], by), ram, group))
+    chosen = []
+    for error, ram, group in found:
+        rival = min(other for other, bytes_, _ in found if bytes_ <= ram)
+        kin = min(other for other, _, g in found if g.combination is group.combination)
+        if error <= WORTH_REFINING * rival or error == kin:
+            chosen.append(group)
+    return chosen
+
+
 def _score_task(group: Group, values: Mapping[str, float], delay: int) -> dict[str, Any]:
     # whatever the model is called
     content = group.combination.with_values(group.size, values) | {"name": "model"}
     return {"do": "score", "spec": content, "delay": delay}
 
 
-def cost_task(content: Content, target: str) -> dict[str, Any]:
+def cost_task(content: Content, target: str, tries: int = 0) -> dict[str, Any]:
     from pykernel.costs import generator_digest
 
-    return {"do": "cost", "spec": content | {"name": "model"}, "target": target, "generator": generator_digest()}
+    how = {"target": target, "tries": tries, "generator": generator_digest()}
+    return {"do": "cost", "spec": content | {"name": "model"}} | how
 
 
 def work(task: Mapping[str, Any], shared: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
@@ -415,7 +441,7 @@ def work(task: Mapping[str, Any], shared: tuple[np.ndarray, np.ndarray]) -> dict
     known = Data(x, y).known & (np.abs(x) <= spec.input.limit).all(axis=1)
     if y.dtype.kind == "f":
         known &= (np.abs(y.reshape(len(y), -1)) <= spec.label.limit).all(axis=1)
-    return target_costs(spec, x[known], y[known], task["target"])
+    return target_costs(spec, x[known], y[known], task["target"], tries=task["tries"])
 
 
 def context(base: Spec, data: Data) -> dict[str, str]:
@@ -546,7 +572,7 @@ def results(groups: Sequence[Group], by: Score) -> tuple[list[dict[str, Any]], l
 def _row(group: Group, best: tuple[float, ...], by: Score) -> dict[str, Any]:
     from pykernel.costs import memory_bytes
 
-    content = group.combination.with_values(group.size, dict(zip(group.own, best, strict=True)))
+    content = group.content(best)
     score = group.scores[best]
     assert score is not None  # best() chose it
     return {
