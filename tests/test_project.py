@@ -18,6 +18,7 @@ from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers
 from pykernel.host import HostModel
 from pykernel.spec import make_spec
+from tests.toys import LABELS, toy_spec
 
 TECHNIQUES = ("nt", "fklms", "mklms")
 PRECISIONS = ("float32", "float64")
@@ -68,6 +69,60 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
                 assert external and all(name.startswith("flow_") for name in external)
         out = subprocess.run([folder / "run"], capture_output=True, text=True)
         assert out.returncode == 0 and "model hash" in out.stdout, out.stdout
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tmp_path):
+    """Strict C99 with every compiler: the files one by one, and all in one unit, in any order."""
+    spec = toy_spec(kind, precision)
+    generate(spec, tmp_path, learned(spec))
+    names = ("toy.c", "toy_snapshot.c", "toy_model.c")
+    for i, order in enumerate([names, names[::-1]]):
+        (tmp_path / f"unit{i}.c").write_text("".join(f'#include "{name}"\n' for name in order))
+    include = f"-I{tmp_path / 'src'}"
+    for c in find_compilers():
+        for sources in ([tmp_path / "src" / n for n in names], [tmp_path / "unit0.c"], [tmp_path / "unit1.c"]):
+            compile_c(c, [*sources, tmp_path / "examples" / "main.c"], tmp_path / "run", ("-O2", include), ())
+            out = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True).stdout
+            assert "model hash" in out
+    shown = re.findall(r"forecast +(\S+)  label +(\S+)", out)
+    assert len({label for _, label in shown}) == (3 if kind == "class" else 2)
+    if spec.label.classes:
+        assert {label for _, label in shown} == {str(i) for i in range(len(spec.label.classes))}
+
+
+def test_models_of_all_kinds_are_one_unit_too(tmp_path):
+    """A firmware in one file: snapshots' copies of what the model has, too, do not clash, nor do two models."""
+    text = ""
+    for name, technique, precision in (("flow", "mklms", "float32"), ("level", "nt", "float64")):
+        spec = spec_of(technique, precision, name, input={"dim": 2, "standardise": True}, label={"high": 1.0})
+        generate(spec, tmp_path / name, learned(spec))
+        text += "".join(f'#include "{name}/src/{name}{part}.c"\n' for part in ("_snapshot", "", "_model"))
+    (tmp_path / "unit.c").write_text(text)
+    for c in find_compilers():
+        compile_c(c, [tmp_path / "unit.c"], tmp_path / "unit.o", (), ("-c",))
+
+
+def test_the_header_says_what_a_label_is():
+    header = build(toy_spec("class", label={"column": "state", "classes": ["*/ low", "mid", "high"]})).files[
+        "src/toy.h"
+    ]
+    assert "toy: a linear classifier of 3 classes that learns online (nlms)" in header
+    assert " * Label: state\n * Classes: 0 * / low, 1 mid, 2 high\n" in header
+    assert "#define TOY_CLASSES 3 " in header and "#define TOY_OUTPUTS 3 " in header
+    assert re.search(r"int32_t toy_update\(toy_t \*s, const float x\[TOY_DIM\], int32_t label\);", header)
+    assert re.search(r"int32_t toy_classify\(toy_t \*s, const float x\[TOY_DIM\], int32_t \*label\);", header)
+    two = build(toy_spec("two classes"))
+    assert two.figures["outputs"] == 1 and two.figures["classes"] == 2
+    header = build(toy_spec("reals", label={"columns": ["a", "b"]})).files["src/toy.h"]
+    assert " * Labels: y[0] a, y[1] b\n" in header and "regression of 2 labels" in header and "CLASSES" not in header
+    assert "const float y[TOY_OUTPUTS]);" in header
+    # how many samples the self-test learns is read off the rehearsal
+    assert "Learns (4 * TOY_DIM) + 16 made-up samples" in header
+    header = build(spec_of()).files["src/flow.h"]
+    assert "an online kernel regression (klms) that learns within 8 expansion vectors (mklms)" in header
+    assert "OUTPUTS 1 " in header
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
