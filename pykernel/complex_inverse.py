@@ -4,7 +4,7 @@ Z is bordered and reduced as P is, and far better conditioned than W's own updat
 K has the ridge on its diagonal.
 """
 
-from pykernel.dialect import Index, kernel, real
+from pykernel.dialect import Index, entry, kernel, real
 from pykernel.expansion import Expansion, OnlineConfig, Work
 
 
@@ -67,7 +67,7 @@ def release_complex(s: Expansion, w: Work, r: Index) -> None:
         s.z_im[j, r] = real(0)
 
 
-@kernel
+@entry
 def shrink(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> None:
     """shrunk = alpha - mu W alpha and score_i = W_ii over the candidates.  O(N^2).
 

@@ -166,9 +166,39 @@ def _intern(cls: type, fields: Mapping[str, Any]) -> None:
         raise TypeError(
             f"a struct called {cls.__name__} exists already in {_structs[cls.__name__][0]}; choose another name"
         )
-    views = namedtuple(cls.__name__, list(fields))  # type: ignore[misc]
-    views.__module__, views.__qualname__ = cls.__module__, f"{cls.__qualname__}.views"
+    names = namedtuple(cls.__name__, list(fields))  # type: ignore[misc]
+    views = type(cls.__name__, (Views, names), {"__module__": cls.__module__})
+    views.__qualname__ = f"{cls.__qualname__}.views"
     cls.views = views  # type: ignore[attr-defined]
+
+
+class Views:
+    """A struct's arrays or a configuration's numbers, as kernels take them: a named tuple that Numba takes by address."""
+
+    @functools.cached_property
+    def table(self) -> np.ndarray:
+        """For each array its address and shape, for each number itself, eight bytes each."""
+        words: list[Any] = []
+        for value in self:  # type: ignore[attr-defined]
+            if isinstance(value, np.ndarray):
+                if not value.flags.c_contiguous:
+                    raise ValueError("a field's elements do not follow each other in memory")
+                words += [value.ctypes.data, *value.shape]
+            elif isinstance(value, np.floating):
+                words.append(int.from_bytes(value.tobytes().ljust(8, b"\0"), "little"))
+            else:
+                words.append(int(value) % 2**64)
+        return np.array(words, np.uint64)
+
+    @functools.cached_property
+    def address(self) -> int:
+        return self.table.ctypes.data  # type: ignore[no-any-return]
+
+    @functools.cached_property
+    def numba_type(self) -> Any:
+        from pykernel.structs import struct_type
+
+        return struct_type(type(self).__name__, self._asdict())  # type: ignore[attr-defined]
 
 
 class Struct:
@@ -329,6 +359,7 @@ class Memory:
         self.layout = layout(structs, precision, capacities, drop)
         self.buffer = np.zeros((), self.layout.dtype(precision))
         self._aside: dict[str, np.ndarray] = {}
+        self._views: dict[type[Struct], Any] = {}
         for struct in structs:
             for name, array in struct.fields.items():
                 if name not in self.buffer.dtype.names:  # type: ignore[operator]
@@ -339,7 +370,9 @@ class Memory:
         return self._aside[name] if name in self._aside else self.buffer[name]
 
     def view(self, struct: type[Struct]) -> Any:
-        return struct.views(*(self.field(name) for name in struct.fields))
+        if struct not in self._views:
+            self._views[struct] = struct.views(*(self.field(name) for name in struct.fields))
+        return self._views[struct]
 
     @property
     def bytes(self) -> memoryview:
@@ -421,7 +454,7 @@ def kernel(function: Callable) -> Kernel:
 
 
 def entry(function: Callable) -> Kernel:
-    """Mark a kernel that is called from outside: Numba compiles and caches it on its own, everything else inline."""
+    """Mark a kernel that is called from outside, or large: Numba compiles it once, everything else into its callers."""
     return Kernel(function, inline=False)  # type: ignore[arg-type]
 
 
@@ -447,13 +480,15 @@ unroll = range
 def reachable(roots: Iterable[Kernel]) -> list[Kernel]:
     """Every kernel that the roots call, callees first."""
     order: list[Kernel] = []
+    done: set[Kernel] = set()
 
     def visit(k: Kernel, path: tuple[Kernel, ...]) -> None:
         if k in path:
             raise TypeError(f"{k.name} calls itself; the dialect has no recursion")
-        if k not in order:
+        if k not in done:
             for callee in k.callees():
                 visit(callee, (*path, k))
+            done.add(k)
             order.append(k)
 
     for root in roots:
@@ -512,7 +547,7 @@ def _bind(k: Kernel, precision: Precision, jit: bool, outermost: bool) -> Callab
     space: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
     for name, value in k.globals_used().items():
         if isinstance(value, Kernel):
-            value = _bind(value, precision, jit, jit and not value.inline)
+            value = _callable(value, k, precision) if jit else _bind(value, precision, False, False)
         elif isinstance(value, Constant):
             value = value.value(precision) if jit or not value.is_table else Checked(value.value(precision))
         elif value is real:
@@ -524,6 +559,21 @@ def _bind(k: Kernel, precision: Precision, jit: bool, outermost: bool) -> Callab
     if not jit:
         return _checked(bound) if outermost else bound
     return _compile(k, bound, precision, outermost)
+
+
+def _callable(callee: Kernel, caller: Kernel, precision: Precision) -> Callable:
+    """A callee, for Numba: inlined, or compiled once and called by address."""
+    bound = _bind(callee, precision, True, not callee.inline)
+    if callee.inline or callee.intrinsic is not None:
+        return bound
+    from pykernel.structs import by_address
+
+    return by_address(callee.name, bound, signature(callee, precision), f"{precision}_{_digest(callee)}")
+
+
+@functools.cache
+def _digest(k: Kernel) -> str:
+    return hashlib.sha256(sources_digest([k]).encode()).hexdigest()[:20]
 
 
 def _compile(k: Kernel, bound: types.FunctionType, precision: Precision, outermost: bool) -> Callable:
@@ -558,26 +608,21 @@ def signature(k: Kernel, precision: Precision) -> Any:
     """The kernel's Numba signature, from its annotations."""
     from numba.core import types as nt
 
+    from pykernel.structs import StructType
+
     real_type = nt.float32 if precision is FLOAT32 else nt.float64
 
-    def numba_type(kind: Any) -> Any:
+    def numba_type(kind: Any, readonly: bool = False) -> Any:
         if kind is None:
             return nt.none
         if kind in (Real, Index, Bool):
             return {Real: real_type, Index: nt.int64, Bool: nt.boolean}[kind]
         if isinstance(kind, Array):
-            element = real_type if kind.scalar is Real else nt.int32
-            return nt.Array(element, len(kind.extents), "C")
+            return nt.Array(real_type if kind.scalar is Real else nt.int32, len(kind.extents), "C", readonly=readonly)
         if is_choice(kind):
             return nt.int64
-        if issubclass(kind, Config):
-            fields = [table_type(f) if isinstance(f, Array) else numba_type(f) for f in kind.fields.values()]
-        else:
-            fields = [numba_type(f) for f in kind.fields.values()]
-        return nt.BaseTuple.from_types(fields, kind.views)  # type: ignore[attr-defined]
-
-    def table_type(kind: Array) -> Any:
-        return nt.Array(real_type if kind.scalar is Real else nt.int32, len(kind.extents), "C", readonly=True)
+        tables = issubclass(kind, Config)
+        return StructType(kind.__name__, tuple((name, numba_type(f, tables)) for name, f in kind.fields.items()))
 
     return numba_type(k.returns)(*(numba_type(kind) for kind in k.params.values()))
 

@@ -5,7 +5,7 @@ and P_ii = |m_:i|^2 cannot turn negative.  m has no particular shape.  LS also k
 are updated with vectors computed from m, so that their rounding errors are not fed back.
 """
 
-from pykernel.dialect import Index, Real, absolute, kernel, real, sqrt
+from pykernel.dialect import Index, Real, absolute, entry, kernel, real, sqrt
 from pykernel.expansion import Expansion, OnlineConfig, Work
 from pykernel.kernels import gaussian, squared_distance
 
@@ -175,7 +175,7 @@ def border_inverse(s: Expansion, w: Work, r: Index, n: Index) -> None:
 # --------------------------------------------------------------------------------------------- Q, of LSREG
 
 
-@kernel
+@entry
 def penalised_losses(s: Expansion, w: Work, c: OnlineConfig) -> None:
     """score_i = sum_o alpha_i^2 / (N Q_ii) + C / (N - 1) sum_j beta_j^2, with the newest sample bordered in.
 

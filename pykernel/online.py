@@ -159,7 +159,7 @@ def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig) -> Bool:
     return True
 
 
-@kernel
+@entry
 def absorb(s: Expansion, w: Work, c: OnlineConfig, near: Bool) -> Index:
     """Learn a sample that is not stored: the vectors nearest to it, or all, take it up.  O(N), with matrices O(N^2)."""
     fits = True
@@ -220,7 +220,7 @@ def smallness(s: Expansion, i: Index) -> Real:
     return largest
 
 
-@kernel
+@entry
 def trim(s: Expansion, w: Work, c: OnlineConfig) -> None:
     """Drop stale vectors, then those whose score is at most lambda_max; at most so many as the spec says."""
     for turn in range(c.removals):
@@ -251,7 +251,7 @@ def trim(s: Expansion, w: Work, c: OnlineConfig) -> None:
         close_gap(s, c, w, r)
 
 
-@kernel
+@entry
 def insert(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     """Learn a sample as one more vector, and reduce if need be.  O(N D), with matrices O(N^2 + N D)."""
     n = s.n[0]
@@ -304,7 +304,7 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     return status
 
 
-@kernel
+@entry
 def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     """Learn a sample after a full model has made room for it: f(x) is the reduced model's.  O(N^2 + N D).
 
@@ -369,7 +369,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     return Status.REPLACED
 
 
-@kernel
+@entry
 def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     """Mitchinson et al. 2003, eq. 2-6, or another rule, and then the reduction, so that f(x) comes nearer to w.y."""
     if c.before:
@@ -405,7 +405,7 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     return status
 
 
-@kernel
+@entry
 def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     """Learn that f(x) should be w.y; both are within their limits."""
     if s.frozen[0] != 0:

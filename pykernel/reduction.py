@@ -95,7 +95,7 @@ def age_of(s: Expansion, i: Index) -> Index:
 # ------------------------------------------------------------------------------------------------------- scores
 
 
-@kernel
+@entry
 def survey(s: Expansion, w: Work, c: OnlineConfig) -> None:
     """Compute what the candidates' scores are made of.  O(N^2), or nothing."""
     if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
@@ -184,7 +184,7 @@ def precedes(s: Expansion, w: Work, c: OnlineConfig, i: Index, r: Index) -> Bool
     return magnitude(s, w, c, i) < magnitude(s, w, c, r)
 
 
-@kernel
+@entry
 def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
     """Position of the candidate with the least score; of equals, as the tie rule says, then the first."""
     count = candidates(s, w, c)
@@ -198,7 +198,7 @@ def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
     return r
 
 
-@kernel
+@entry
 def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig) -> None:
     """Search for the lost neighbours that the choice depends on.  O(N) and O(N D) for each.
 

@@ -1,0 +1,148 @@
+"""Structs and configurations as Numba sees them: one pointer to a table of where each field lies.
+
+A tuple of arrays would be hundreds of arguments to each call, which takes LLVM minutes.  The table never changes while
+a kernel runs, and the loads say so: they are done once, wherever the field is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+
+from pykernel.dialect import Views
+
+
+class StructType(types.Type):
+    """``fields``: (name, Numba type) in order."""
+
+    def __init__(self, name: str, fields: tuple[tuple[str, Any], ...]) -> None:
+        self.fields = fields
+        super().__init__(f"{name}({', '.join(f'{field}: {kind}' for field, kind in fields)})")
+
+    def slot(self, field: str) -> int:
+        """Position of a field's first word in the table."""
+        words = 0
+        for name, kind in self.fields:
+            if name == field:
+                return words
+            words += _words(kind)
+        raise KeyError(field)
+
+
+def _words(kind: Any) -> int:
+    """An array is where it begins and its shape."""
+    return 1 + kind.ndim if isinstance(kind, types.Array) else 1
+
+
+@register_model(StructType)
+class StructModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: StructType) -> None:
+        super().__init__(manager, kind, ir.IntType(8).as_pointer())
+
+
+@typeof_impl.register(Views)
+def typeof_views(views: Views, context: Any) -> StructType:
+    return views.numba_type
+
+
+@unbox(StructType)
+def unbox_struct(kind: StructType, views: Any, c: Any) -> NativeValue:
+    number = c.pyapi.object_getattr_string(views, "address")
+    address = c.pyapi.long_as_ulonglong(number)
+    c.pyapi.decref(number)
+    return NativeValue(c.builder.inttoptr(address, ir.IntType(8).as_pointer()))
+
+
+@infer_getattr
+class StructAttributes(AttributeTemplate):
+    key = StructType
+
+    def generic_resolve(self, kind: StructType, attribute: str) -> Any:
+        return dict(kind.fields).get(attribute)
+
+
+@lower_getattr_generic(StructType)
+def field_of(context: Any, builder: Any, kind: StructType, pointer: Any, name: str) -> Any:
+    field, word = dict(kind.fields)[name], kind.slot(name)
+
+    def load(position: int, of: Any) -> Any:
+        at = builder.gep(pointer, [ir.Constant(ir.IntType(64), 8 * position)])
+        value = builder.load(builder.bitcast(at, of.as_pointer()))
+        value.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return value
+
+    if not isinstance(field, types.Array):
+        return load(word, context.get_value_type(field))
+    element = context.get_data_type(field.dtype)
+    size = context.get_abi_sizeof(element)
+    length = context.get_value_type(types.intp)
+    shape = [load(word + 1 + axis, length) for axis in range(field.ndim)]
+    strides, step = [], length(size)
+    for extent in reversed(shape):
+        strides.insert(0, step)
+        step = builder.mul(step, extent)
+    array = context.make_array(field)(context, builder)
+    array.data = load(word, element.as_pointer())
+    array.shape = cgutils.pack_array(builder, shape, length)
+    array.strides = cgutils.pack_array(builder, strides, length)
+    array.itemsize = length(size)
+    array.nitems = builder.udiv(step, length(size))
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    array.parent = cgutils.get_null_value(array.parent.type)
+    return array._getvalue()
+
+
+def struct_type(name: str, values: dict[str, Any]) -> StructType:
+    """The type of a struct or configuration that holds these arrays and numbers."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return types.Array(_scalar(value.dtype), value.ndim, "C", readonly=not value.flags.writeable)
+        return _scalar(np.dtype(type(value))) if isinstance(value, np.floating) else types.int64
+
+    return StructType(name, tuple((field, of(value)) for field, value in values.items()))
+
+
+def _scalar(dtype: np.dtype) -> Any:
+    return {"f4": types.float32, "f8": types.float64, "i4": types.int32}[dtype.str[1:]]
+
+
+def by_address(name: str, dispatcher: Any, signature: Any, version: str) -> Any:
+    """A compiled kernel as a function that others call without a copy of its code, which Numba would compile again.
+
+    ``version`` must change with the kernel's source: cached callers find it by that name.
+    """
+    compiled = dispatcher.overloads[signature.args]
+    symbol = f"pykernel_{name}_{version}"
+    llvmlite.binding.add_symbol(
+        symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    )
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        convention = context.call_conv
+        kind = convention.get_function_type(signature.return_type, signature.args)
+        function = cgutils.get_or_insert_function(builder.module, kind, symbol)
+        return convention.call_function(builder, function, signature.return_type, signature.args, arguments)[1]
+
+    def typed(*arguments: Any) -> Any:
+        return signature, generate
+
+    parameters = ", ".join(f"a{i}" for i in range(len(signature.args)))
+    space: dict[str, Any] = {"typed": typed}
+    exec(f"def {name}(context, {parameters}): return typed()", space)
+    return intrinsic(space[name])
