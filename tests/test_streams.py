@@ -1,19 +1,34 @@
 """Streams against slow twins that read line by line and keep everything."""
 
+import csv
 import io
+import json
 import os
+import re
 import stat
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pykernel.cli import main
 from pykernel.errors import UserError
 from pykernel.expansion import Status
 from pykernel.host import HostModel
 from pykernel.spec import make_spec
-from pykernel.streams import BATCH, Errors, Simulation, prediction_lines, read_samples, whole_file
+from pykernel.streams import (
+    BATCH,
+    Errors,
+    Simulation,
+    TrivialClass,
+    prediction_header,
+    prediction_lines,
+    read_samples,
+    samples_of,
+    whole_file,
+)
+from tests.toys import TOYS, toy_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
 INPUTS, LABEL = ("a", "b"), "y"
@@ -93,6 +108,39 @@ def test_each_kind_of_bad_file_is_one_sentence_with_place_and_remedy(text, says)
     with pytest.raises(UserError, match=says) as error:
         read(text)
     assert "\n" not in str(error.value) and len(str(error.value)) < 300
+
+
+def labelled(kind):
+    """A spec with names for a kind of label."""
+    names = {"reals": {"columns": ["p,1", "q", "r"]}, "class": {"column": "state", "classes": ["low", "mid [x]", "1"]}}
+    label = names.get(kind) or {"column": "state", "classes": ["shut", "open"]}
+    return toy_spec(kind, input={"columns": list(INPUTS), "limit": 100.0}, label={**label, "limit": 50.0})
+
+
+def test_several_labels_are_columns_of_a_table():
+    text = 'q,a,"p,1",b,r,z\n1,2,3,4,5,x\n,2,nan,4, ,x\n'
+    (batch,) = samples_of(labelled("reals"), io.BytesIO(text.encode()), "data.csv")
+    np.testing.assert_array_equal(batch.x, [[2, 4], [2, 4]])
+    np.testing.assert_array_equal(batch.y, [[3, 1, 5], [np.nan, np.nan, np.nan]])
+    with pytest.raises(UserError, match="line 2: column 'q' is 'x', not a number"):
+        list(samples_of(labelled("reals"), io.BytesIO(text.replace("1,2,3", "x,2,3").encode()), "data.csv"))
+    with pytest.raises(UserError, match="names no column 'r'"):
+        list(samples_of(labelled("reals"), io.BytesIO(b'q,a,"p,1",b\n1,2,3,4\n'), "data.csv"))
+
+
+def test_classes_are_called_by_name_and_become_positions():
+    text = "a,state,b\n1, mid [x] ,2\n1,low,2\n1,,2\n1,1,2\n"
+    (batch,) = samples_of(labelled("class"), io.BytesIO(text.encode()), "data.csv")
+    assert batch.y.tolist() == [1, 0, -1, 2] and batch.y.dtype == np.int32
+    for cell, says in (
+        ("lwo", "did you mean 'low'?"),
+        ("2", "the classes are 'low', 'mid [x]', '1'"),
+        ("NaN", "leave the cell empty where there is no label"),
+        ("1.0", "the classes are 'low', 'mid [x]', '1'"),
+    ):
+        with pytest.raises(UserError) as error:
+            list(samples_of(labelled("class"), io.BytesIO(f"{text}1,{cell},2\n".encode()), "data.csv"))
+        assert str(error.value) == f"data.csv, line 6: column 'state' is '{cell}', which is no class; {says}"
 
 
 def test_the_place_is_told_beyond_the_first_batch():
@@ -256,6 +304,195 @@ def test_a_simulation_in_batches_is_one_row_at_a_time(samples, delay, size, refr
     assert [cell[0] for cell in cells] == [str(t) for t in range(samples)]
     assert [cell[3] for cell in cells] == ["" if row[1] is None else row[1].name.lower() for row in rows]
     assert [np.float32(cell[1] or "nan").tobytes() for cell in cells] == [np.float32(row[0]).tobytes() for row in rows]
+
+
+def twin_of_others(a_spec, x, y, delay):
+    """The same for several labels, and for classes: predictions, statuses, errors of each predictor and label."""
+    model, classes = HostModel(a_spec), a_spec.label.classes
+    labels, known, predictions, statuses, errors = 1 if classes else y.shape[1], [], [], [], []
+    for t in range(len(x)):
+        answer = model.classify(x[t]) if classes else model.predict(x[t])[0]
+        predictions.append(answer)
+        if classes:
+            seen = [c for (c,) in known if c is not None]
+            trivial = [[seen[-1]], [max(range(len(classes)), key=seen.count)]] if seen else [[0], [0]]
+        else:
+            each = [[row[o] for row in known if row[o] is not None] for o in range(labels)]
+            trivial = [[column[-1] if column else 0.0 for column in each]]
+            trivial += [[np.mean(column) if column else 0.0 for column in each]]
+        refused = answer[0] < 0 if classes else np.isnan(answer[0])
+        row = []
+        for guess in (answer, *trivial):
+            for o in range(labels):
+                label = y[t] if classes else np.float32(y[t, o])
+                valid = 0 <= label < len(classes) if classes else abs(label) <= 50
+                error = float(guess[o] != label) if classes else abs(float(guess[o]) - float(label))
+                row.append(np.nan if refused or not valid else error)
+        errors.append(np.reshape(row, (3, labels)))
+        statuses.append(None)
+        if t >= delay:
+            label = y[t - delay]
+            status = int(model.learn(x[t - delay], y[t - delay : t - delay + 1])[0])
+            with np.errstate(invalid="ignore"):
+                if label >= 0 if classes else not np.isnan(label).any():
+                    statuses[-1] = status
+            if classes:
+                known.append([int(label) if 0 <= label < len(classes) else None])
+            else:
+                known.append([float(v) if abs(v) <= 50 else None for v in label.astype(np.float32)])
+    return model, predictions, statuses, np.array(errors)
+
+
+@settings(max_examples=40)
+@given(
+    kind=st.sampled_from(["reals", "two classes", "class"]),
+    samples=st.integers(1, 60),
+    delay=st.sampled_from([0, 1, 7, 100]),
+    size=st.integers(1, 40),
+    seed=st.integers(0, 99),
+)
+def test_several_labels_and_classes_are_simulated_one_row_at_a_time(kind, samples, delay, size, seed):
+    a_spec, rng = labelled(kind), np.random.default_rng(seed)
+    x = rng.normal(size=(samples, 2))
+    x[rng.random(samples) < 0.1, 0] = np.nan
+    if kind == "reals":
+        y = x @ [[1, -1, 0], [0.5, 0, 2]] + rng.normal(size=(samples, 3))
+        y[rng.random(samples) < 0.2, rng.integers(0, 3)] = np.nan
+        y[rng.random(samples) < 0.1, rng.integers(0, 3)] = 1e30
+    else:
+        y = rng.integers(-1, len(a_spec.label.classes), samples).astype(np.int32)
+    simulation, lines, found = Simulation(a_spec, delay), prediction_header(a_spec), []
+    for start in range(0, samples, size):
+        for steps in simulation.run(x[start : start + size], y[start : start + size]):
+            found.append(steps.predictions)
+            lines += prediction_lines(a_spec, steps)
+    model, predictions, statuses, errors = twin_of_others(a_spec, x, y, delay)
+    assert np.concatenate(found).tobytes() == np.array(predictions).tobytes()
+    assert bytes(simulation.model.memory.bytes) == bytes(model.memory.bytes)
+    report = simulation.report()
+    names = ["learned", "sure", "refused_input", "refused_label"]
+    codes = dict(zip(names, (1, 2, -1, -2), strict=True))
+    assert report["statuses"] == {n: statuses.count(c) for n, c in codes.items() if c in statuses}
+    assert report["labelled"] - report["waiting"] == sum(s is not None for s in statuses)
+
+    def agrees(summary, table):
+        """Of rows that have all errors."""
+        table = table[np.isfinite(table).all(axis=(1, 2))]
+        assert summary["scored"] == len(table)
+        if len(table):
+            kinds = {"error_rate": table} if a_spec.label.classes else {"mae": table, "rmse": table**2}
+            for key, values in kinds.items():
+                mean = values.mean(axis=(0, 2)) ** (0.5 if key == "rmse" else 1)
+                np.testing.assert_allclose(list(summary[key].values()), mean, rtol=1e-9)
+
+    agrees(report["all"], errors)
+    if kind == "reals":
+        for o, name in enumerate(["p,1", "q", "r"]):
+            agrees(report["labels"][name]["all"], errors[:, :, o : o + 1])
+    else:
+        table = np.array(report["confusion"])
+        assert table.sum() == report["all"]["scored"]
+        assert table.sum() - np.trace(table) == pytest.approx(table.sum() * (report["all"]["error_rate"]["model"] or 0))
+        assert (table.sum(axis=1) <= [(y == i).sum() for i in range(len(table))]).all()
+
+    header, *cells = csv.reader(io.StringIO(lines))
+    count = 3 if kind == "reals" else 1
+    assert len(header) == 2 * count + 2 and [row[0] for row in cells] == [str(t) for t in range(samples)]
+    reverse = {c: n for n, c in codes.items()}
+    assert [row[-1] for row in cells] == ["" if s is None else reverse[s] for s in statuses]
+    for t, row in enumerate(cells):
+        if kind == "reals":
+            assert np.array([c or "nan" for c in row[1:4]], np.float32).tobytes() == predictions[t].tobytes()
+            np.testing.assert_array_equal(np.array([c or "nan" for c in row[4:7]], np.float32), y[t].astype(np.float32))
+        else:
+            shown = [a_spec.label.classes[i] if i >= 0 else "" for i in (predictions[t][0], y[t])]
+            assert row[1:3] == shown
+
+
+def test_the_majority_is_the_first_of_equals():
+    trivial = TrivialClass(3)
+    last, majority = trivial.step(np.array([2, -1, 1, 1, 2], np.int32))
+    assert last.tolist() == [0, 2, 2, 1, 1] and majority.tolist() == [0, 2, 2, 1, 1]
+    last, majority = trivial.step(np.array([2, -1], np.int32))
+    assert last.tolist() == [2, 2] and majority.tolist() == [1, 2]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Data of every kind, specs for it, and toys in place of the models."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pykernel.spec.FAMILIES", (TOYS,))
+    for kind in ("reals", "class"):
+        (tmp_path / f"{kind}.toml").write_text(labelled(kind).to_toml())
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 2))
+    y = x @ [[1, -1, 0], [0.5, 0, 2]]
+    names = np.array(["low", "mid [x]", "1"])[np.digitize(x[:, 0], [-0.5, 0.5])]
+    with (tmp_path / "data.csv").open("w") as file:
+        print('a,b,"p,1",q,r,state', file=file)
+        for t in range(400):
+            print(*x[t], *y[t], names[t], sep=",", file=file)
+    return tmp_path
+
+
+def command(capsys, *words):
+    with pytest.raises(SystemExit) as stopped:
+        main(["simulate", *words])
+    return stopped.value.code, *capsys.readouterr()
+
+
+def test_simulate_shows_each_label_and_all(folder, capsys):
+    code, out, err = command(capsys, "reals.toml", "data.csv", "-o", "p.csv", "--plot", "e.png", "--delay", "2")
+    assert (code, err) == (0, "") and (folder / "e.png").read_bytes()[:4] == b"\x89PNG"
+    rows = re.findall(r"^ +(p,1|q|r|all)? +(model|last label|running mean) +(\S+)", out, re.MULTILINE)
+    assert [row[0] for row in rows] == ["p,1", "", "", "q", "", "", "r", "", "", "all", "", ""]
+    assert float(rows[0][2]) < 0.2 * float(rows[1][2])
+    header, *cells = csv.reader((folder / "p.csv").read_text().splitlines())
+    assert header == [
+        "row",
+        "prediction p,1",
+        "prediction q",
+        "prediction r",
+        "label p,1",
+        "label q",
+        "label r",
+        "status",
+    ]
+    assert len(cells) == 400
+    code, out, _ = command(capsys, "reals.toml", "data.csv", "--json")
+    assert set(json.loads(out)["labels"]) == {"p,1", "q", "r"} and "expansion_vectors" not in json.loads(out)
+
+
+def test_simulate_shows_errors_and_which_class_was_taken_for_which(folder, capsys):
+    code, out, err = command(capsys, "class.toml", "data.csv", "-o", "p.csv", "--plot", "e.png")
+    assert (code, err) == (0, "") and (folder / "e.png").stat().st_size > 1000
+    rates = dict(re.findall(r"(model|last label|majority class) +(\S+) %", out))
+    assert float(rates["model"]) < 0.7 * float(rates["majority class"]) < float(rates["last label"])
+    table = re.findall(r"^ +(low|mid \[x\]|1) +(\d+) +(\d+) +(\d+) *$", out, re.MULTILINE)
+    assert [row[0] for row in table] == ["low", "mid [x]", "1"] and sum(int(c) for row in table for c in row[1:]) == 400
+    assert {row[1] for row in csv.reader((folder / "p.csv").read_text().splitlines())} == {"prediction", "low", "mid [x]", "1"}
+    code, out, _ = command(capsys, "class.toml", "data.csv", "--json")
+    report = json.loads(out)
+    assert report["classes"] == ["low", "mid [x]", "1"]
+    assert [[int(c) for c in row[1:]] for row in table] == report["confusion"]
+    # many classes: the worst mistakes only
+    text = (folder / "class.toml").read_text().replace('"low", ', '"low", "a", "b", "c", "d", "e", "f", ')
+    (folder / "many.toml").write_text(text)
+    code, out, _ = command(capsys, "many.toml", "data.csv")
+    assert code == 0 and "the most frequent mistakes" in out and re.search(r"mid \[x\] +(low|1) +\d+", out)
+
+
+def test_simulate_refuses_what_is_no_class_and_labels_without_names(folder, capsys):
+    (folder / "bad.csv").write_text("a,b,state\n1,2,low\n1,2,lo w\n")
+    code, out, err = command(capsys, "class.toml", "bad.csv", "-o", "p.csv")
+    assert (code, out) == (
+        2,
+        "",
+    ) and "bad.csv, line 3: column 'state' is 'lo w', which is no class; did you mean" in err
+    assert not (folder / "p.csv").exists()
+    (folder / "nameless.toml").write_text('name = "m"\n[input]\ncolumns = ["a"]\n[learning]\nrule = "nlms"\n[label]\noutputs = 2\n')
+    code, out, err = command(capsys, "nameless.toml", "data.csv")
+    assert code == 2 and 'nameless.toml: [label] names no columns; add columns = ["…", "…"]' in err
 
 
 def test_a_forecast_never_sees_the_future():
