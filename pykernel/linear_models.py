@@ -106,24 +106,28 @@ class LinearModels:
                 f"is {spec.input.limit:g}, too many times sigma, {spec.scale:g}; lower it, or standardise",
             )
         # the sum of squares, or phi'P phi, whose inverse must be a normal number
-        largest = (self._features(spec) * self._largest(spec)) ** 2
+        largest = 2 * (
+            math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if basis is Basis.PRODUCTS else 1)
+        )
         if gain is Gain.RLS:
-            largest *= WINDUP * learning.covariance / learning.forgetting
-        if largest > (1e36 if narrow else 1e300):
-            which = "[input] clip" if spec.input.standardise else "[input] limit"
-            value = spec.input.clip if spec.input.standardise else spec.input.limit
-            other = f" and covariance {learning.covariance:g} together" if gain is Gain.RLS else ""
-            refuse(which, f"is {value:g}, with which{other} {rule} overflows {spec.precision}; it must be lower")
+            largest += math.log10(WINDUP * learning.covariance / learning.forgetting)
+        if largest > (36 if narrow else 300) and basis is not Basis.FOURIER:
+            key = "clip" if spec.input.standardise else "limit"
+            other = f" with covariance {learning.covariance:g}" if gain is Gain.RLS else ""
+            refuse(
+                f"[input] {key}",
+                f"is {getattr(spec.input, key):g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
+            )
 
     def _complain_of_size(self, spec: Spec, refuse: Refuse) -> None:
         from pykernel.spec import STATE_LIMIT
 
-        if spec.learning.rule in RANDOM and spec.state_bytes_bound > STATE_LIMIT:
-            refuse(
-                "[learning] features",
-                f"is {spec.learning.features}, which takes {spec.state_bytes_bound:,} bytes; they must be at most "
-                f"{STATE_LIMIT:,}",
-            )
+        if spec.state_bytes_bound > STATE_LIMIT:
+            which, value = "[input] dim", spec.dim
+            if spec.learning.rule in RANDOM and spec.learning.features > spec.dim:
+                which, value = "[learning] features", spec.learning.features
+            takes = f"{spec.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
+            refuse(which, f"is {value}, which takes {takes}")
 
     def _features(self, spec: Spec) -> int:
         """How many features there are, the constant included."""
