@@ -52,7 +52,7 @@ def target_costs(
     search for the most expensive update, see ``worst_call``.
 
     Returns update and predict (mean, max and worst instructions), flash_bytes (all that is linked), ram_bytes (the struct),
-    stack_bytes, samples, equal; or refused: why the target cannot have the model.  Raises UserError if a tool is missing.
+    stack_bytes, samples, updates_refused, equal; or refused: why the target cannot have the model.  Raises UserError if a tool is missing.
     """
     from pykernel.gen.project import build
     from pykernel.targets.build import model_image
@@ -73,11 +73,11 @@ def target_costs(
     device.memory.bytes[:] = host.memory.bytes
     device.paint_stack()
     end = device.machine.instructions + INSTRUCTIONS
-    done = half
+    done, refused = half, 0
     try:
         while done < min(half + samples, len(x)) and device.machine.instructions < end:
-            device.run(x[done : done + 1], y[done : done + 1])
-            done += 1
+            _, statuses = device.run(x[done : done + 1], y[done : done + 1])
+            done, refused = done + 1, refused + int(statuses[0] < 0)
     except CheckFailed as error:
         return {"refused": str(error)}
     host.run(x[half:done], y[half:done])
@@ -94,6 +94,7 @@ def target_costs(
         "ram_bytes": project.figures["ram_bytes"],
         "stack_bytes": stack,
         "samples": done - half,
+        "updates_refused": refused,
         "equal": equal,
     }
 

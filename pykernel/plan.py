@@ -45,6 +45,9 @@ CLOSE = 1.15
 """Sizes are told apart up to this factor."""
 HEADROOM = 0.96
 """Part of the instructions that a measured size may use: the longer search for the worst case finds a little more."""
+EAGER, CALM = 0.9, 0.2
+"""Learning rates that costs are measured with: most samples are then stored, which is what takes most instructions; the
+second where a model diverges with the first."""
 CALLS = ("predict", "update", "classify")
 """What the limit of instructions is for."""
 TRIES = 200
@@ -229,7 +232,7 @@ class Fit:
 
     combination: Combination
     limits: Limits
-    values: Mapping[str, float]  # tried with
+    values: dict[str, float]  # measured with
     most: int  # by RAM alone
     fits: int | None = None
     fails: int | None = None
@@ -264,6 +267,9 @@ class Fit:
 
     def take(self, size: int, costs: Mapping[str, Any]) -> None:
         """What was measured at a size."""
+        if costs.get("updates_refused") and self.values.get("learning.eta") == EAGER:
+            self.values = {**self.values, "learning.eta": CALM}
+            return
         if costs.get("refused") or not costs.get("update"):
             reason = costs.get("refused") or "refuses every update"
             self._fail(size, {"reason": reason, "uses": {}})
@@ -319,7 +325,7 @@ def _largest(combination: Combination, values: Mapping[str, float], ram: int) ->
 
 def _typical(combination: Combination, every: Sequence[Knob]) -> dict[str, float]:
     """Values to measure costs with: usual ones, with everything that takes memory."""
-    usual = {"learning.eta": 0.2, "learning.forgetting": 0.999}
+    usual = {"learning.eta": EAGER, "learning.forgetting": 0.999}
     values = {}
     for knob in every:
         if combination.means(knob.section, knob.key):
