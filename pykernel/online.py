@@ -160,7 +160,7 @@ def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig) -> Bool:
 
 
 @entry
-def absorb(s: Expansion, w: Work, c: OnlineConfig, near: Bool) -> Index:
+def absorb(s: Expansion, w: Work, c: OnlineConfig, close: Bool) -> Index:
     """Learn a sample that is not stored: the vectors nearest to it, or all, take it up.  O(N), with matrices O(N^2)."""
     fits = True
     if c.rule == Rule.ALD_KRLS:
@@ -170,7 +170,7 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, near: Bool) -> Index:
     else:
         propose(s, w, c)
         fits = largest_step(s, w, c) <= c.alpha_limit
-        if near and c.rule != Rule.KRLS_T:
+        if close and c.rule != Rule.KRLS_T:
             shared = give_to_nearest(s, w, c)
             fits = fits and shared
         elif c.keeps_factor:
@@ -186,7 +186,7 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, near: Bool) -> Index:
     if c.rule == Rule.ALD_KRLS:
         learn_dictionary(s, w)
     grow_older(s, c)
-    if c.keeps_ages and near:
+    if c.keeps_ages and close:
         s.age[w.nearest[0]] = 0
     if w.nearest_distance[0] > real(0):
         return Status.ABSORBED
@@ -336,31 +336,31 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
         w.step[o] = settle(limited(c, c.eta * w.error[o]))
         if not (absolute(w.step[o]) <= c.alpha_limit):
             return Status.REFUSED_MULTIPLIER
-    near = n > 1 and w.nearest_distance[0] <= c.gate_distance
+    close = n > 1 and w.nearest_distance[0] <= c.gate_distance
     spanned = False
     if c.keeps_factor:
         # the sample by the vectors that stay
         express(s, w, c, n, n)
         share = w.u[r] * (real(1) / w.p[r])
         spanned = w.kappa[0] + w.u[r] * share <= c.gate
-        if spanned and not near:
+        if spanned and not close:
             for i in range(n):
                 if i != r:
                     for o in range(len(w.error)):
                         w.beta[i, o] += (w.u[i] - w.p[i] * share) * w.step[o]
     for o in range(len(w.error)):
         w.beta[n, o] = w.step[o]
-    if near:
+    if close:
         shared = give_to_nearest(s, w, c)
         fits = shared
     if not fits or not acceptable(s, w, c, r):
         return Status.REFUSED_MULTIPLIER
     commit(s, w, c)
     grow_older(s, c)
-    if c.keeps_ages and near:
+    if c.keeps_ages and close:
         s.age[w.nearest[0]] = 0
     take_out(s, w, c, r)
-    if near or spanned:
+    if close or spanned:
         close_gap(s, c, w, r)
         if w.nearest_distance[0] > real(0):
             return Status.ABSORBED
@@ -381,7 +381,7 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
         if c.rule == Rule.KRLS_T and c.forgets:
             value = c.root_forgetting * value
         w.error[o] = miss(c, w.y[o], value)
-    near = s.n[0] > 0 and w.nearest_distance[0] <= c.gate_distance
+    close = s.n[0] > 0 and w.nearest_distance[0] <= c.gate_distance
     spanned = False
     if c.keeps_factor:
         express(s, w, c, s.n[0], s.n[0])
@@ -395,8 +395,8 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     if c.rounds:
         w.newest[0] = 1
     status = 0
-    if near or spanned:
-        status = absorb(s, w, c, near)
+    if close or spanned:
+        status = absorb(s, w, c, close)
     else:
         status = insert(s, w, c, x)
     if c.truncates_old or c.truncates_small or (c.thresholds and not c.newest_only):

@@ -107,7 +107,8 @@ def survey(s: Expansion, w: Work, c: OnlineConfig) -> None:
     if c.metric == Metric.LSRIDGE or c.projection == Projection.LSRIDGE:
         shrink(s, w, c, candidates(s, w, c))
     if c.metric == Metric.FMKLMS:
-        for i in range(candidates(s, w, c)):
+        count = candidates(s, w, c)
+        for i in range(count):
             w.score[i] = weighted_isolation(s, w, c, i)
 
 
@@ -313,8 +314,8 @@ def project_ls(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
     """
     n = s.n[0]
     # p = P_:r, and with it q = P p
+    share = -w.inverse_kappa[0]
     if r == n:
-        share = -w.inverse_kappa[0]
         for i in range(n):
             w.p[i] = real(0)
     else:
@@ -371,7 +372,8 @@ def project(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
 def acceptable(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
     """Whether every multiplier but r's may be stored."""
     if c.stages:
-        for i in range(candidates(s, w, c)):
+        count = candidates(s, w, c)
+        for i in range(count):
             if i != r:
                 for o in range(len(s.alpha[0])):
                     if not (absolute(w.beta[i, o]) <= c.alpha_limit):
@@ -527,9 +529,9 @@ def grow_older(s: Expansion, c: OnlineConfig) -> None:
             if s.age[i] < AGE_MOST:
                 s.age[i] += 1
     if c.keeps_overlap:
-        i = s.probe[0]
-        if i < 0 or i >= s.n[0]:
-            i = 0
-        s.probe[0] = i + 1
+        turn = s.probe[0]
+        if turn < 0 or turn >= s.n[0]:
+            turn = 0
+        s.probe[0] = turn + 1
         if s.n[0] > 0:
-            renew_overlap(s, c, i)
+            renew_overlap(s, c, turn)
