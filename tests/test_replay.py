@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from pykernel.cli import main
 from pykernel.errors import UserError
 from pykernel.gen import build, generate, mixed_stream
+from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.host import HostModel
-from pykernel.replay import Replay, _digits, _number, callable_entries, read_log
-from pykernel.spec import load_spec, make_spec
+from pykernel.replay import Replay, _digits, _number, answer_columns, callable_entries, read_log
+from pykernel.spec import Input, load_spec, make_spec
+from tests.toys import TOYS, toy_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
 DOCS = Path(__file__).parents[1] / "docs"
@@ -191,6 +193,120 @@ def test_dense_hashes_name_the_very_row(technique, precision):
             assert (found.kind, found.row, found.line) == (kind, at, at + 2)
             if kind == "state_hash":
                 assert found.after == at - 1 and "one of" not in str(found)
+
+
+def labelled(kind, **sections):
+    """A spec for several labels or for classes, with names."""
+    label = {"columns": ["p", "q", "r"]} if kind == "reals" else {"column": "state", "classes": ["low", "mid", "high"]}
+    return toy_spec(kind, input={"columns": ["a", "b"], "limit": 10.0}, label=label | {"limit": 10.0}, **sections)
+
+
+def recorded_by_c(spec, x, y, questions=("predict",)):
+    """A log of the generated C: inputs, labels, answers, status, hash; labels as the device has them."""
+    device = CModel(build(spec), find_compilers()[0])
+    columns = [c for c, (q, _) in answer_columns(spec).items() if q in questions]
+    labels = list(spec.label.columns or ("state",))
+    lines = [",".join([*spec.input.columns, *labels, *columns, "status", "state_hash"])]
+    for t in range(len(x)):
+        row = slice(t, t + 1)
+        answers = {q: device.ask(q, x[row])[0][0] for q in questions}
+        cells = [answers[q][i] for q, i in (answer_columns(spec)[c] for c in columns)]
+        (status,) = device.run(x[row], y[row], predict=False)[1]
+        numbers = [*x[t], *np.atleast_1d(y[t]), *cells]
+        text = [str(int(v)) if v.dtype.kind == "i" else f"{v:.9g}" for v in numbers]
+        lines.append(",".join([*text, str(status), f"{device.call('hash'):08x}"]))
+    return "\n".join(lines) + "\n", device
+
+
+@pytest.mark.parametrize("kind", ["reals", "class"])
+@pytest.mark.parametrize("every", [False, True])
+def test_logs_of_several_labels_and_of_classes_replay(kind, every):
+    """What the C recorded, with one question or with all of them; then each kind of damage in its own row."""
+    spec = labelled(kind)
+    classes = ["classify"] if kind == "class" else []
+    questions = ["predict", *classes, "novelty"] if every else [*classes, "predict"][:1]
+    log, device = recorded_by_c(spec, *mixed_stream(spec, 150, seed=2), questions)
+    replay = run(log, spec)
+    assert replay.difference is None and replay.hash == device.call("hash") and replay.exact
+    answered = [c for c, (q, _) in answer_columns(spec).items() if q in questions]
+    assert replay.compared == {c: 0 for c in replay.compared} | dict.fromkeys([*answered, "status", "state_hash"], 150)
+    lines = lines_of(log)
+    at = next(t for t in range(90, 150) if lines[t + 1][-2] == "1")
+    for column in answered:
+        broken = [list(line) for line in lines]
+        i = lines[0].index(column)
+        broken[at + 1][i] = "7" if column == "predicted_class" else "0.125"
+        found = run(text_of(broken), spec).difference
+        assert (found.kind, found.row, found.line) == (column, at, at + 2)
+        assert column != "predicted_class" or (
+            found.device == "7" and re.fullmatch(r"[012] \((low|mid|high)\)", found.host)
+        )
+    # a label that differs shows in the state
+    broken = [list(line) for line in lines]
+    i = lines[0].index("q" if kind == "reals" else "state")
+    broken[at + 1][i] = str((int(lines[at + 1][i]) + 1) % 3) if kind == "class" else "9.5"
+    found = run(text_of(broken), spec).difference
+    assert (found.kind, found.row, found.after) == ("state_hash", at, at - 1)
+
+
+def test_a_class_is_logged_by_its_position_or_by_name():
+    spec = labelled("class")
+    log, _ = recorded_by_c(spec, *mixed_stream(spec, 60), ["classify"])
+    names = {"0": "low", "1": "mid", "2": "high"}
+    lines = [[*line[:2], *(names.get(cell, cell) for cell in line[2:4]), *line[4:]] for line in lines_of(log)]
+    assert run(text_of(lines), spec).difference is None and lines[1][2] in names.values()
+    # where names are numbers, numbers are positions
+    spec = labelled("class")
+    spec = type(spec).model_validate(spec.model_dump(exclude_unset=True) | {"label": {"classes": ["2", "1", "0"]}})
+    assert run(log.replace("state,", "label,", 1), spec).difference is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "log", "says"),
+    [
+        ("reals", "a,b,p,q,r,status\n1,2,3,,5,1\n", "line 2: has some labels and not others; write nan"),
+        ("reals", "a,b,p,r,status\n1,2,3,5,1\n", "names no column 'q'"),
+        ("reals", "x0,x1,label0,label1,status\n1,2,3,5,1\n", "names no column 'label2'"),
+        (
+            "class",
+            "a,b,state,status\n1,2,mod,1\n",
+            "line 2: column 'state' is 'mod'; it must be a class, by its position",
+        ),
+        ("class", "a,b,state,status\n1,2,99999999999,1\n", "it must be a class"),
+        ("class", "a,b,state,predicted_class\n1,2,1,1.5\n", "column 'predicted_class' is '1.5'; it must be a class"),
+        ("class", "a,b,predicted_class,call\n,,1,reset\n", "line 2: has no inputs, but a label or a prediction"),
+    ],
+)
+def test_bad_logs_of_other_labels_are_one_sentence(kind, log, says):
+    with pytest.raises(UserError, match=re.escape(says)) as error:
+        run(log, labelled(kind))
+    assert "\n" not in str(error.value)
+
+
+def test_a_column_of_the_specs_own_is_not_an_answer():
+    spec = toy_spec("real", input={"columns": ["a", "novelty"]}, label={"column": "y"})
+    assert set(answer_columns(spec)) == {"prediction"}
+    with pytest.raises(UserError, match="column prediction1 has a meaning of its own"):
+        run("a\n", labelled("reals", name="m").model_copy(update={"input": Input(columns=("a", "prediction1"))}))
+
+
+def test_replay_of_classes_by_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pykernel.spec.FAMILIES", (TOYS,))
+    spec = labelled("class")
+    Path("toy.toml").write_text(spec.to_toml())
+    log, _ = recorded_by_c(spec, *mixed_stream(spec, 50), ["classify"])
+    Path("log.csv").write_text(log)
+    for text, code in ((log, 0), (log.replace(",0,", ",1,"), 1)):
+        Path("log.csv").write_text(text)
+        with pytest.raises(SystemExit) as stopped:
+            main(["replay", "toy.toml", "log.csv", "--json"])
+        out, err = capsys.readouterr()
+        report = json.loads(out)
+        assert (
+            stopped.value.code == code and report["ok"] is (code == 0) and report["compared"]["predicted_class"] == 50
+        )
+        assert code == 0 or "predicted_class is 1 (mid) on the device, 0 (low) on the host" in err
 
 
 def test_a_lost_and_a_doubled_row_are_found(log):
