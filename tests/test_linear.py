@@ -300,7 +300,7 @@ def test_emulated_targets_compute_the_hosts_bytes(rule, precision, target):
     label = KINDS[kinds[(list(RULES).index(rule) + (target == "cortex-m4f")) % 3]]
     learning = {} if rule == "nlms" else {"forgetting": 0.99}
     spec = spec_of(rule, precision, 3, learning, label=label, input={"standardise": rule == "rff-rls"})
-    report = check_targets(spec, [target], samples=1200, tries=0, toolchain="zig", emulator="unicorn")
+    report = check_targets(spec, [target], samples=1200, tries=0, chain="zig", emulator="unicorn")
     assert report.ok, [(row["target"], row["first_difference"]) for row in report.rows]
     assert report.statuses["done"] >= 1000
 
