@@ -244,8 +244,8 @@ class BudgetedKernelRegressor(RegressorMixin, _BudgetedKernelModel):
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` Gaussian kernels. Each sample is
     predicted, and its error corrected as ``rule`` says; when that exceeds the budget, the vector that matters least
     goes. Several labels share the vectors, with multipliers of their own. Rules of linear models, on the inputs, their
-    products or random features, are there to compare with, or because they are enough. There is no intercept: labels
-    far from zero are better centred.
+    products or random features, are there to compare with, or because they are enough. Kernel rules have no intercept:
+    labels far from zero are better centred.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that
     starts from a fitted estimator continues with the same bytes.
@@ -265,7 +265,8 @@ default="klms"
         only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and knows its
         variance. "fb-krls": least squares on the samples that are stored. "ald-krls": recursive least squares; vectors
         are added while there is room, and never removed. Linear in fixed features: "nlms" and "rls" in the inputs,
-        "quadratic-rls" in their products too, "rff-rls" in random Fourier features, which stand for a kernel.
+        "quadratic-rls" in their products too, "rff-rls" in random Fourier features, which stand for the kernel; all
+        with an intercept.
     n_max : int, default=32
         The budget: most expansion vectors.
     sigma : float or "scale", default="scale"
@@ -274,6 +275,7 @@ default="klms"
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
     eta : float, default=0.5
         "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one presentation corrects.
+        "fb-krls": the part that a sample too near to be stored corrects.
     rho : float, default=0.0
         "klms", "qklms": decay: each presentation leaves ``1 - eta * rho`` of every multiplier. Above zero, the model
         forgets.
@@ -299,25 +301,28 @@ default="klms"
         A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
         None: ``2 * ridge``.
     projection : {"none", "klms", "fklms", "ls", "lsridge"}, default=None
-        How the other vectors make up for the one that goes. None: the technique's own.
-    penalty : float, default=1e-3
+        How the other vectors make up for the one that goes. None: the technique's own. "krls-t" and "fb-krls" keep the
+        values at the vectors that stay, which is "klms".
+    penalty : float, default=1e-4
         "lsreg", "lsridge": weight of the squared multipliers.
     when : {"after", "before"}, default="after"
-        Whether the newest sample competes with the stored vectors, or a full model makes room before it is predicted.
+        "klms", "qklms": whether the newest sample competes with the stored vectors, or a full model makes room before it
+        is predicted.
     candidates : {"all", "newest"}, default="all"
         Which vectors may go; "newest": only the sample itself, once the budget is full.
     lambda_max : float, default=None
         Vectors go as soon as losing them costs at most this, whether the budget is full or not. None: only when full.
     removals : int, default=1
-        Most vectors that one update removes, beyond the one that a new sample displaces.
+        With ``lambda_max`` or truncation: most vectors that one update removes, beyond the one that a new sample
+        displaces.
     truncate_below : float, default=None
-        Vectors with multipliers smaller than this are dropped. None: none.
+        "klms", "qklms": vectors with multipliers smaller than this are dropped. None: none.
     truncate_age : int, default=None
-        Vectors that many samples old are dropped. None: none.
+        "klms", "qklms": vectors that many samples old are dropped. None: none.
     tie : {"smaller", "newest", "oldest"}, default="smaller"
         Which of equally dispensable vectors goes: that of the smaller multiplier, the newest or the oldest.
     force : bool, default=False
-        Take a combination of technique and projection that is known to diverge.
+        Take a combination of technique, projection and tie that is known to diverge.
     precision : {"float32", "float64"}, default="float32"
         Number format of the model, on the host and on the device.
     n_epochs : int, default=None
@@ -408,7 +413,7 @@ default="klms"
     array([[ 1., -1.],
            [ 0.,  0.]])
     >>> deviations[:, 0].round(1)
-    array([0.1, 1. ])
+    array([0.1, 0.9])
     """
 
     def __init__(
@@ -548,8 +553,8 @@ default="klms"
             The numbers that the device computes, in float64; NaN, with a warning, where it would refuse the input as
             beyond ``input_limit``.
         std : ndarray of the same shape
-            With ``return_std``: the standard deviation of a label, its noise included, if the function's is 1 before
-            the first sample. It depends on the inputs, and is one for all outputs.
+            With ``return_std``: standard deviations of the labels, in their unit, noise included. Their scale is
+            estimated from the errors so far; it is one for all outputs.
 
         Raises
         ------
@@ -620,7 +625,8 @@ default="klms"
         only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and knows its
         variance. "fb-krls": least squares on the samples that are stored. "ald-krls": recursive least squares; vectors
         are added while there is room, and never removed. Linear in fixed features: "nlms" and "rls" in the inputs,
-        "quadratic-rls" in their products too, "rff-rls" in random Fourier features, which stand for a kernel.
+        "quadratic-rls" in their products too, "rff-rls" in random Fourier features, which stand for the kernel; all
+        with an intercept.
     n_max : int, default=32
         The budget: most expansion vectors.
     sigma : float or "scale", default="scale"
@@ -629,6 +635,7 @@ default="klms"
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
     eta : float, default=0.5
         "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one presentation corrects.
+        "fb-krls": the part that a sample too near to be stored corrects.
     rho : float, default=0.0
         "klms", "qklms": decay: each presentation leaves ``1 - eta * rho`` of every multiplier. Above zero, the model
         forgets.
@@ -654,25 +661,28 @@ default="klms"
         A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
         None: ``2 * ridge``.
     projection : {"none", "klms", "fklms", "ls", "lsridge"}, default=None
-        How the other vectors make up for the one that goes. None: the technique's own.
-    penalty : float, default=1e-3
+        How the other vectors make up for the one that goes. None: the technique's own. "krls-t" and "fb-krls" keep the
+        values at the vectors that stay, which is "klms".
+    penalty : float, default=1e-4
         "lsreg", "lsridge": weight of the squared multipliers.
     when : {"after", "before"}, default="after"
-        Whether the newest sample competes with the stored vectors, or a full model makes room before it is predicted.
+        "klms", "qklms": whether the newest sample competes with the stored vectors, or a full model makes room before it
+        is predicted.
     candidates : {"all", "newest"}, default="all"
         Which vectors may go; "newest": only the sample itself, once the budget is full.
     lambda_max : float, default=None
         Vectors go as soon as losing them costs at most this, whether the budget is full or not. None: only when full.
     removals : int, default=1
-        Most vectors that one update removes, beyond the one that a new sample displaces.
+        With ``lambda_max`` or truncation: most vectors that one update removes, beyond the one that a new sample
+        displaces.
     truncate_below : float, default=None
-        Vectors with multipliers smaller than this are dropped. None: none.
+        "klms", "qklms": vectors with multipliers smaller than this are dropped. None: none.
     truncate_age : int, default=None
-        Vectors that many samples old are dropped. None: none.
+        "klms", "qklms": vectors that many samples old are dropped. None: none.
     tie : {"smaller", "newest", "oldest"}, default="smaller"
         Which of equally dispensable vectors goes: that of the smaller multiplier, the newest or the oldest.
     force : bool, default=False
-        Take a combination of technique and projection that is known to diverge.
+        Take a combination of technique, projection and tie that is known to diverge.
     precision : {"float32", "float64"}, default="float32"
         Number format of the model, on the host and on the device.
     n_epochs : int, default=None

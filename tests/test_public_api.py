@@ -7,13 +7,13 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 import pykernel
-from pykernel import BudgetedKernelRegressor, gen
+from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, gen
 from pykernel.errors import MissingExtra, UserError
-from pykernel.expansion import Expansion
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -63,16 +63,18 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "import pykernel\n"
         "from pykernel import HostModel, Spec, check, generate, load_spec\n"
         "from pykernel.errors import MissingExtra\n"
-        "for attempt in (lambda: pykernel.BudgetedKernelRegressor(), lambda: __import__('pykernel.estimators')):\n"
+        "for attempt in (\n"
+        "    lambda: pykernel.BudgetedKernelRegressor(),\n"
+        "    lambda: pykernel.BudgetedKernelClassifier(),\n"
+        "    lambda: __import__('pykernel.estimators'),\n"
+        "):\n"
         "    try:\n"
         "        attempt()\n"
         "    except MissingExtra as error:\n"
         "        print(error)\n"
     )
-    sentence = (
-        "BudgetedKernelRegressor needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
-    )
-    assert done.stdout == 2 * sentence, done.stderr
+    sentence = "pykernel.estimators needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
+    assert done.stdout == 3 * sentence, done.stderr
     assert issubclass(MissingExtra, ImportError) and issubclass(MissingExtra, UserError)
 
 
@@ -111,52 +113,78 @@ def test_a_wrong_name_is_refused_before_anything_is_written(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-LEARNERS = [
-    {"technique": "mklms", "n_max": 8},
-    {"technique": "mklms", "n_max": 8, "rho": 0.01, "precision": "float64"},
-    {"technique": "fklms", "n_max": 8, "sigma": 0.5},
-    {"technique": "nt", "n_max": 8, "precision": "float64"},
-]
+LEARNERS = {
+    "mklms": BudgetedKernelRegressor(n_max=8),
+    "mklms, rho": BudgetedKernelRegressor(n_max=8, rho=0.01, precision="float64"),
+    "fklms": BudgetedKernelRegressor("fklms", n_max=8, sigma=0.5),
+    "nt": BudgetedKernelRegressor("nt", n_max=8, precision="float64"),
+    "two outputs": BudgetedKernelRegressor(n_max=8),
+    "two outputs, rls": BudgetedKernelRegressor(rule="rls", precision="float64"),
+    "two classes": BudgetedKernelClassifier(n_max=8),
+    "three classes": BudgetedKernelClassifier("at", n_max=8, rule="qklms", precision="float64"),
+    "three classes, rls": BudgetedKernelClassifier(rule="quadratic-rls"),
+}
 
 
-def samples(count, seed):
+def samples(count, seed, case="one number"):
     x = np.random.default_rng(seed).normal(size=(count, 2))
-    return x, np.sin(2 * x[:, 0]) + x[:, 1]
+    y = np.sin(2 * x[:, 0]) + x[:, 1]
+    if "two outputs" in case:
+        return x, np.column_stack([y, -2 * x[:, 0]])
+    if "two classes" in case:
+        return x, np.where(y > 0, "wet", "dry")
+    return x, np.digitize(y, [-0.5, 0.5]) + 7 if "three classes" in case else y
 
 
-@pytest.mark.parametrize("parameters", LEARNERS)
-def test_the_device_goes_on_from_what_the_estimator_learned(parameters, tmp_path):
-    model = BudgetedKernelRegressor(**parameters).fit(*samples(200, seed=0))
+def pointer(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+@pytest.mark.parametrize("case", LEARNERS)
+def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
+    model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))
     generated = pykernel.generate(model, tmp_path / "flow", name="flow")
     assert generated.figures["learned"]
     library = tmp_path / "flow.so"
     sources = sorted((generated.folder / "src").glob("*.c"))
     gen.compilers.compile_c(gen.compilers.find_compilers()[0], sources, library, ["-O2"])
     device, spec = ctypes.CDLL(str(library)), model.to_spec("flow")
+    kind = spec.real.dtype
     memory, real = spec.memory(gen.build(spec).drop), ctypes.c_float if spec.precision == "float32" else ctypes.c_double
-    state = ctypes.c_void_p(memory.buffer.ctypes.data)
-    device.flow_update.argtypes = [ctypes.c_void_p, ctypes.c_void_p, real]
+    label = {"real": real, "reals": ctypes.c_void_p, "class": ctypes.c_int32}[spec.label_kind]
+    device.flow_update.argtypes = [ctypes.c_void_p, ctypes.c_void_p, label]
 
-    def predict(x):
-        y = np.zeros((len(x), 1), spec.real.dtype)
-        for row, out in zip(x.astype(spec.real.dtype), y, strict=True):
-            assert device.flow_predict(state, ctypes.c_void_p(row.ctypes.data), ctypes.c_void_p(out.ctypes.data)) == 0
-        return y
+    def ask(function, x, room):
+        """What the device writes for each row."""
+        for row, out in zip(x.astype(kind), room, strict=True):
+            assert function(pointer(memory.buffer), pointer(row), pointer(out)) == 0
+        return room
 
-    device.flow_init(state)
-    x, y = samples(300, seed=1)
-    assert predict(x).tobytes() == model.predict(x).tobytes()
+    def agree(x):
+        values = ask(device.flow_predict, x, np.zeros((len(x), spec.outputs), kind))
+        if spec.label_kind == "class":
+            positions = ask(device.flow_classify, x, np.zeros((len(x), 1), np.int32))[:, 0]
+            assert (model.classes_[positions] == model.predict(x)).all() and len(set(positions)) > 1
+            return (values == model.decision_function(x).reshape(values.shape)).all()
+        return (values == model.predict(x).reshape(values.shape)).all()
+
+    device.flow_init(pointer(memory.buffer))
+    x, y = samples(300, seed=1, case=case)
+    assert agree(x)
     model.partial_fit(x, y)
-    for row, label in zip(x.astype(spec.real.dtype), y, strict=True):
-        assert device.flow_update(state, row.ctypes.data, label) > 0
-    assert predict(x).tobytes() == model.predict(x).tobytes()
-    for name in Expansion.fields:
-        assert memory.field(name).tobytes() == model.model_.memory.field(name).tobytes(), name
+    taken = np.searchsorted(model.classes_, y) if spec.label_kind == "class" else y.astype(kind)
+    for row, target in zip(x.astype(kind), taken, strict=True):
+        given = pointer(target) if spec.label_kind == "reals" else target.item()
+        assert device.flow_update(pointer(memory.buffer), pointer(row), given) >= 0
+    assert agree(x)
+    for struct in spec.program.persistent:
+        for name in struct.fields:
+            assert memory.field(name).tobytes() == model.model_.memory.field(name).tobytes(), name
 
 
-@pytest.mark.parametrize("parameters", LEARNERS)
-def test_a_fitted_estimator_is_checked_from_what_it_learned(parameters):
-    model = BudgetedKernelRegressor(**parameters).fit(*samples(200, seed=0))
+@pytest.mark.parametrize("case", LEARNERS)
+def test_a_fitted_estimator_is_checked_from_what_it_learned(case):
+    model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))
     quick = {"samples": 3000, "levels": ["-O1"], "compilers": [gen.compilers.find_compilers()[0].name]}
     report = pykernel.check(model, **quick)
     assert report.ok and report.figures["learned"]
