@@ -27,6 +27,7 @@ from pykernel.gen.project import SNAPSHOT_STATUSES, state_hash
 from pykernel.host import HostModel
 from pykernel.snapshot import HEADER
 from pykernel.spec import make_spec
+from tests.toys import LABELS, toy_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -144,7 +145,26 @@ def refused(spec, data, jit=True):
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_host_and_device_write_the_same_bytes_and_go_on_as_if_never_interrupted(technique, precision, standardise):
     """Learn on one side, load on the other, learn on both: states and statuses are those of the run without a stop."""
-    spec = spec_of(technique, precision, 3, 16, standardise, learning={"eta": 0.4, "rho": 0.01})
+    assert_goes_on(spec_of(technique, precision, 3, 16, standardise, learning={"eta": 0.4, "rho": 0.01}))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label_is_saved(kind, precision):
+    """Room for labels is working memory: zero after a load, and no part of a snapshot."""
+    spec = toy_spec(kind, precision)
+    assert_goes_on(spec)
+    model = taught(spec)
+    assert model.memory.field("target").any()
+    found = snapshot.read(spec, snapshot.save(model))
+    assert set(found.fields) == {"weight", "power", "count"} and not found.memory.field("target").any()
+    assert found.memory.field("weight").tobytes() == model.memory.field("weight").tobytes()
+    model.memory.field("count")[0] = 1001
+    assert "learning does not lead to" in refused(spec, sealed(spec, model.memory))
+    assert Device(spec).load(sealed(spec, model.memory)) == INVALID
+
+
+def assert_goes_on(spec):
     x, y = mixed_stream(spec, 3000, seed=4)
     whole = HostModel(spec, build(spec).drop)
     _, statuses = whole.run(x, y)
