@@ -69,12 +69,11 @@ def release_complex(s: Expansion, w: Work, r: Index) -> None:
 
 @entry
 def shrink(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> None:
-    """shrunk = alpha - mu W alpha and score_i = W_ii over the candidates.  O(N^2).
+    """shrunk = alpha - mu W alpha over the candidates.  O(N^2).
 
     shrunk minimises the squared change at the vectors plus mu |shrunk|^2; taking out i costs shrunk_i^2 / W_ii more.
     """
     n = s.n[0]
-    inverse = real(1) / c.root_mu
     for o in range(len(s.alpha[0])):
         total_re = real(0)
         total_im = real(0)
@@ -96,6 +95,13 @@ def shrink(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> None:
             w.shrunk[i, o] = w.beta[i, o] + c.root_mu * im
         if count > n:
             w.shrunk[n, o] = w.beta[n, o] - c.root_mu * share_im
+
+
+@kernel
+def ridge_diagonal(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> None:
+    """score_i = W_ii over the candidates.  O(N)."""
+    n = s.n[0]
+    inverse = real(1) / c.root_mu
     for i in range(n):
         im = s.z_im[i, i]
         if count > n:
@@ -130,7 +136,7 @@ def project_lsridge(s: Expansion, w: Work, c: OnlineConfig, r: Index, count: Ind
             im += w.t_re[i] * share_im + w.t_im[i] * share_re
         w.q[i] = -(im * inverse)
     w.q[n] = share_im * inverse
-    scale = real(1) / w.score[r]
+    scale = real(1) / w.q[r]
     for o in range(len(s.alpha[0])):
         g = w.shrunk[r, o] * scale
         for i in range(count):

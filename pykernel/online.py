@@ -1,14 +1,13 @@
 """Online kernel models (Mitchinson et al. 2003): what can be asked of a model."""
 
-from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, entry, kernel, real
 from pykernel.complex_inverse import border_complex, express_complex
+from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, entry, kernel, real
 from pykernel.expansion import (
     Expansion,
     OnlineConfig,
     Rule,
     Status,
     Work,
-    clipped,
     expand,
     kept,
     miss,
@@ -315,7 +314,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     w.inverse_kappa[0] = real(0)
     for i in range(n):
         for o in range(len(w.error)):
-            w.beta[i, o] = kept(c, s.alpha[i, o])
+            w.beta[i, o] = s.alpha[i, o]
     r = choose(s, w, c)
     fits = project(s, w, c, r)
     if not fits:
@@ -332,6 +331,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
         for i in range(n):
             if i != r:
                 value += w.beta[i, o] * w.k[i]
+                w.beta[i, o] = kept(c, w.beta[i, o])
         w.error[o] = miss(c, w.y[o], value)
         w.step[o] = settle(limited(c, c.eta * w.error[o]))
         if not (absolute(w.step[o]) <= c.alpha_limit):

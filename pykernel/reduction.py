@@ -5,7 +5,14 @@ stay.  Their multipliers are those after the presentation.  All scores are had i
 matrix, or in O(N D) without one.
 """
 
-from pykernel.complex_inverse import border_complex, express_complex, project_lsridge, release_complex, shrink
+from pykernel.complex_inverse import (
+    border_complex,
+    express_complex,
+    project_lsridge,
+    release_complex,
+    ridge_diagonal,
+    shrink,
+)
 from pykernel.dialect import DIM, Bool, Index, Real, absolute, entry, kernel, real
 from pykernel.expansion import Expansion, Metric, OnlineConfig, Projection, Rule, Tie, Work, kept, place, settle
 from pykernel.factor import (
@@ -106,6 +113,8 @@ def survey(s: Expansion, w: Work, c: OnlineConfig) -> None:
         penalised_losses(s, w, c)
     if c.metric == Metric.LSRIDGE or c.projection == Projection.LSRIDGE:
         shrink(s, w, c, candidates(s, w, c))
+    if c.metric == Metric.LSRIDGE:
+        ridge_diagonal(s, w, c, candidates(s, w, c))
     if c.metric == Metric.FMKLMS:
         count = candidates(s, w, c)
         for i in range(count):
@@ -251,6 +260,8 @@ def survey_newest(s: Expansion, w: Work, c: OnlineConfig) -> None:
         penalised_losses(s, w, c)
     if c.metric == Metric.LSRIDGE or c.projection == Projection.LSRIDGE:
         shrink(s, w, c, n + 1)
+    if c.metric == Metric.LSRIDGE:
+        ridge_diagonal(s, w, c, n + 1)
     if c.metric == Metric.FMKLMS:
         w.score[n] = weighted_isolation(s, w, c, n)
 
@@ -529,9 +540,9 @@ def grow_older(s: Expansion, c: OnlineConfig) -> None:
             if s.age[i] < AGE_MOST:
                 s.age[i] += 1
     if c.keeps_overlap:
-        turn = s.probe[0]
-        if turn < 0 or turn >= s.n[0]:
-            turn = 0
-        s.probe[0] = turn + 1
         if s.n[0] > 0:
+            turn = s.probe[0]
+            if turn < 0 or turn >= s.n[0]:
+                turn = 0
+            s.probe[0] = turn + 1
             renew_overlap(s, c, turn)

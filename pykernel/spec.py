@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 import tomllib
 import unicodedata
@@ -143,9 +142,7 @@ class KernelSection(Section):
 class Learning(Section):
     """How a sample changes the model; which keys there are depends on the rule."""
 
-    rule: Literal[
-        "klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"
-    ] = Field(
+    rule: Literal["klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"] = Field(
         "klms",
         description="klms: stochastic gradient; qklms: the same, near samples go to the nearest vector; krls-t: recursive least squares that forgets and knows its variance; fb-krls: least squares on the stored samples; ald-krls: recursive least squares on a growing dictionary; nlms, rls: linear; quadratic-rls: linear in products of inputs; rff-rls: linear in random Fourier features",
     )
@@ -194,7 +191,7 @@ class Reduction(Section):
         lt=1,
         description="a sample is absorbed, not stored, if at most this of it is new; 2 ridge if not given",
     )
-    penalty: float = Field(1e-3, gt=0, le=1, description="lsreg, lsridge: weight C of the squared multipliers, eq. 20")
+    penalty: float = Field(1e-4, gt=0, le=1, description="lsreg, lsridge: weight C of the squared multipliers, eq. 20")
     when: Literal["after", "before"] = Field(
         "after", description="whether the newest sample competes (after), or a full model makes room first (before)"
     )
