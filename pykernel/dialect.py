@@ -241,7 +241,7 @@ class Config:
             elif kind not in (Real, Index) and not is_choice(kind):
                 raise TypeError(f"{cls.__name__}.{name}: a parameter is Real, Index, bool, an IntEnum or a table")
         _intern(cls, cls.fields)
-        cls.views.__reduce__ = lambda views: (_fixed, (type(views), *views))  # type: ignore[method-assign,assignment]
+        cls.views.__reduce__ = _as_fixed  # type: ignore[method-assign,assignment]
 
     @classmethod
     def of(cls, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int] | None = None) -> Any:
@@ -267,6 +267,10 @@ class Config:
             return table if kind.scalar is Real else table.astype(np.int32)
 
         return _fixed(cls.views, *(taken(name, kind) for name, kind in cls.fields.items()))
+
+
+def _as_fixed(views: Any) -> tuple[Any, ...]:
+    return _fixed, (type(views), *views)
 
 
 def _fixed(views: type, *values: Any) -> Any:
