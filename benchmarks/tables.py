@@ -1,0 +1,65 @@
+"""What benchmarks leave behind: a CSV file, and the table made from it in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from pykernel.streams import whole_file
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "benchmarks.md"
+
+Rows = list[dict[str, str]]
+
+
+def save(path: Path, rows: Sequence[Mapping[str, Any]]) -> Rows:
+    """Write rows of the same keys as CSV; what load() will read."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    with whole_file(path) as file:
+        file.write(text.getvalue().encode())
+    return load(path)
+
+
+def load(path: Path) -> Rows:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def place(page: str, name: str, table: str) -> str:
+    """The page with the table between ``<!-- name -->`` and ``<!-- end -->``."""
+    pattern = rf"(?<=<!-- {re.escape(name)} -->\n).*?(?=<!-- end -->)"
+    if not re.search(pattern, page, re.DOTALL):
+        raise ValueError(f"the page has no place for {name!r}")
+    return re.sub(pattern, lambda _: f"\n{table}\n", page, count=1, flags=re.DOTALL)
+
+
+def publish(tables: Mapping[str, str], page: Path = PAGE) -> None:
+    """Put tables into the page."""
+    text = page.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        text = place(text, name, table)
+    page.write_text(text, encoding="utf-8")
+
+
+def progress_bar() -> Progress:
+    """On standard error, if someone is watching."""
+    console = Console(stderr=True)
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()]
+    columns += [TimeElapsedColumn(), TimeRemainingColumn()]
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
