@@ -331,8 +331,15 @@ def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
 def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
     """Bring f(x) nearer to w.y: DONE, or REFUSED_WEIGHT with nothing changed."""
     express(w, c, x)
+    wrong = False
     for o in range(len(w.y)):
         w.step[o] = miss(c, w.y[o], value(s, w, o))
+        if w.step[o] != real(0):
+            wrong = True
+    if c.separates:
+        # P may not shrink where nothing is learned, or later errors would move the weights too little
+        if not wrong:
+            return LinearStatus.DONE
     taken = False
     if c.gain == Gain.NLMS:
         taken = learn_by_gradient(s, w, c)
@@ -395,8 +402,9 @@ def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: 
     """Learn that x is of the class at position label.
 
     Each class has a function that should be 1 there and -1 elsewhere, or beyond (two classes share one: 1 is the
-    second).  For F features O(F), with recursive least squares O(F^2); O(F D) for random ones.  0: learned.  Above 0:
-    why not.  Below 0: why the sample was refused; the model is then unchanged.
+    second).  Where all are, the sample changes nothing.  For F features O(F), with recursive least squares O(F^2); O(F
+    D) for random ones.  0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then
+    unchanged.
     """
     if not bounded(c.input_limit, x):
         return LinearStatus.REFUSED_INPUT

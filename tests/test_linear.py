@@ -108,7 +108,7 @@ class Twin:
             error = np.where(target * found >= 1, 0, target - found)
         if learning.rule == "nlms":
             self.weights = self.weights + learning.eta * np.outer(error, phi) / (phi @ phi)
-        else:
+        elif error.any() or not self.spec.label.classes:
             gain = self.p @ phi / (learning.forgetting + phi @ self.p @ phi)
             self.weights = self.weights + np.outer(error, gain)
             self.p = (self.p - np.outer(gain, phi @ self.p)) / learning.forgetting
