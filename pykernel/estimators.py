@@ -837,7 +837,8 @@ default="klms"
             the first of equal ones. The numbers that the device computes, in float64; NaN, with a warning, where it
             would refuse the input as beyond ``input_limit``.
         """
-        return self._finite(self.model_.predict(self._inputs(X)))
+        X = self._inputs(X)
+        return self._finite(self.model_.predict(X))
 
     def _begin(self, X: np.ndarray, classes: np.ndarray, names: list[str]) -> None:
         if len(classes) < 2:
