@@ -78,7 +78,12 @@ static bool known(int32_t status)
 
 static void check_state(const m_t *s)
 {
+#ifdef M_N_MAX
+    const size_t used = (size_t)s->n;
     PROMISE(s->n >= 0 && s->n <= M_N_MAX);
+#else
+    const size_t used = 0;
+#endif
     PROMISE(s->frozen == 0 || s->frozen == 1);
     for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
         const unsigned char *bytes = (const unsigned char *)s + fields[f].offset;
@@ -87,7 +92,7 @@ static void check_state(const m_t *s)
                 REAL value;
                 memcpy(&value, bytes + i * sizeof value, sizeof value);
                 PROMISE(finite_real(value));
-                PROMISE(fields[f].row == 0 || i < (size_t)s->n * fields[f].row || value == (REAL)0);
+                PROMISE(fields[f].row == 0 || i < used * fields[f].row || value == (REAL)0);
             }
         }
     }
