@@ -191,7 +191,7 @@ def specs(
     if rule in ("krls-t", "fb-krls"):
         keys["projection"] = "klms"
     elif rule in GRADIENT and mixed and draw(st.booleans()):
-        keys["projection"] = draw(st.sampled_from(PROJECTIONS if technique == "lsridge" else PROJECTIONS[:4]))
+        keys["projection"] = draw(st.sampled_from(PROJECTIONS))
     keys["ridge"] = draw(st.sampled_from([1e-3, 1e-2]))
     keys["gate"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
     if kind == "real":

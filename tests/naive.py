@@ -528,7 +528,7 @@ class Twin:
         """Whom the technique removes (first), and others that only rounding tells from it."""
         score, fuzz = self._scores(model, candidates)
         if self.metric == "fklms":  # distances are exact, so ties are, and each closest pair is one
-            score = (distances(model.v, model.v) + np.diag(np.full(len(model), np.inf))).min(axis=1)[candidates]
+            score = (distances(model.v, model.v) + np.diag(np.full(len(model), 1e300))).min(axis=1)[candidates]
         size, age = np.abs(model.alpha[candidates]).max(axis=1), model.age[candidates]
         least = int(np.argmin(score))
         rounding = fuzz + fuzz[least] + CLOSE * abs(score[least])

@@ -23,9 +23,7 @@ def test_every_strategy_does_what_the_definitions_say(problem: tuple[Spec, np.nd
 # --------------------------------------------------------------------------------------------- before and after
 
 
-@pytest.mark.parametrize("rho", [0.0, pytest.param(0.3, marks=pytest.mark.xfail(strict=True, reason=(
-    "pykernel/online.py, renew(): f(x) of eq. 2 is computed from beta, which kept() has decayed already; by eq. 2-5 and "
-    "in update with when = after, e = y - f(x) comes before the decay")))])  # fmt: skip
+@pytest.mark.parametrize("rho", [0.0, 0.3])
 @pytest.mark.parametrize("technique", ["klms", "mklms", "sup", "ls", "lsridge"])
 def test_before_with_one_vector_more_is_after(technique: str, rho: float) -> None:
     """The same algorithm with a shifted count: equal errors e = y - f(x) of eq. 2 (note, section 6)."""
@@ -51,9 +49,6 @@ def test_before_with_one_vector_more_is_after(technique: str, rho: float) -> Non
     np.testing.assert_allclose(before[stored], after[stored], rtol=0, atol=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason=(
-    "pykernel/reduction.py, grow_older(): probe becomes 1 while n = 0, which valid() refuses (probe > n); then a model "
-    "that discarded its first sample cannot be saved: advance the probe only if n > 0"))  # fmt: skip
 def test_a_model_may_discard_its_first_sample() -> None:
     for technique in TECHNIQUES:
         model = HostModel(spec_of(technique, truncate_below=0.1, eta=0.5, force=True))
