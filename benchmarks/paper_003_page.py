@@ -161,9 +161,216 @@ def fill(text: str, rows: Rows, costs: Rows) -> str:
     return re.sub(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", written, text, flags=re.DOTALL)
 
 
-def ratios(rows: Rows, over: str, under: str, **wanted: str) -> dict[int, float]:
-    """By budget, a method's mean error in parts of another's."""
-    n, a = figures.curve(rows, over, experiment="budget", **wanted)
-    m, b = figures.curve(rows, under, experiment="budget", **wanted)
-    assert np.array_equal(n, m)
+# ------------------------------------------------------------------------------------------------ numbers of the text
+
+
+def ratios(rows: Rows, over: str, under: str, settings: str = "report", when: str = "before") -> dict[int, float]:
+    """By budget, a method's mean error in parts of another's; NaN where one diverges."""
+    n, a = figures.curve(rows, over, experiment="budget", settings=settings, when=when)
+    m, b = figures.curve(rows, under, experiment="budget", settings=settings, when=when)
+    if not np.array_equal(n, m):
+        raise ValueError(f"{over} and {under} are not there for the same budgets")
     return {int(k): float(r) for k, r in zip(n, a / b, strict=True)}
+
+
+def to_reference(rows: Rows, method: str, least: int = 4) -> list[float]:
+    n, mse = figures.curve(rows, method, experiment="budget", settings="report", when="before")
+    return [float(r) for r in mse[n >= least] / figures.reference(rows)]
+
+
+def span(values: Sequence[float]) -> str:
+    return f"{min(values):.1f} to {max(values):.1f}"
+
+
+def one(rows: Rows, **wanted: str) -> Mapping[str, str]:
+    (row,) = figures.select(rows, **wanted)
+    return row
+
+
+def claim(holds: bool, text: str) -> str:
+    """The text, if what it says is so."""
+    if not holds:
+        raise ValueError(f"the results do not say: {text}")
+    return text
+
+
+def fact_reference(rows: Rows, costs: Rows) -> str:
+    row = one(rows, experiment="reference", method="none removed", parameter="sigma 0.5")
+    mean, error = float(row["mse_mean"]), float(row["mse_std"]) / np.sqrt(int(row["realisations"]))
+    return claim(abs(mean - 4.76e-5) < 2 * error, f"{mean * 1e5:.2f}e-5, standard error {error * 1e5:.2f}e-5")
+
+
+def fact_enough(rows: Rows, costs: Rows) -> str:
+    klms, mklms = to_reference(rows, "klms", 14), to_reference(rows, "mklms", 14)
+    return claim(
+        max(klms) < 1.05 and mklms[0] < 1.25 and max(mklms[2:]) < 1.05,
+        f"KLMS {span(klms)} and MKLMS {span(mklms)} times the reference",
+    )
+
+
+def fact_fast(rows: Rows, costs: Rows) -> str:
+    values = [[r for n, r in ratios(rows, fast, "klms").items() if n >= 14] for fast in ("fklms", "fmklms")]
+    return claim(
+        min(map(min, values)) > 1.5,
+        f"FKLMS {span(values[0])} times, FMKLMS {span(values[1])} times the error of KLMS",
+    )
+
+
+def winning(parts: Mapping[int, float]) -> list[int]:
+    return [n for n, r in parts.items() if r < 1]
+
+
+def fact_starved(rows: Rows, costs: Rows) -> str:
+    parts = ratios(rows, "klms", "mklms")
+    worse = [n for n, r in parts.items() if r > 1.05 and n <= 12]
+    better = [n for n, r in parts.items() if r < 0.95]
+    return claim(
+        worse == list(range(worse[0], worse[-1] + 1)) and better == list(range(better[0], better[-1] + 1)),
+        f"MKLMS is better from N = {worse[0]} to {worse[-1]} (at 8: {parts[8]:.1f} times), "
+        f"KLMS from {better[0]} to {better[-1]} (at 12: {1 / parts[12]:.1f} times)",
+    )
+
+
+def fact_starved_fast(rows: Rows, costs: Rows) -> str:
+    parts = ratios(rows, "fklms", "fmklms")
+    few, many = [r for n, r in parts.items() if n <= 7], [r for n, r in parts.items() if n >= 11]
+    return claim(
+        min(few) > 1 and max(many) < 1.2,
+        f"FKLMS has {span(few)} times the error of FMKLMS up to N = 7, and {span(many)} times from 11 on",
+    )
+
+
+def fact_ls(rows: Rows, costs: Rows) -> str:
+    parts = list(ratios(rows, "ls", "mklms").values())
+    return claim(max(parts) < 1.5, f"LS has {span(parts)} times the error of MKLMS")
+
+
+def fact_hump(rows: Rows, costs: Rows) -> str:
+    parts = [r for n, r in ratios(rows, "ls", "mklms").items() if 12 <= n <= 20]
+    rowset = figures.select(rows, experiment="budget", method="ls", settings="report", when="before")
+    largest = max(float(row["multiplier_max"]) for row in rowset)
+    return claim(
+        max(parts) < 1.05 and largest < 100,
+        f"at most {max(parts):.2f} times MKLMS's from N = 12 to 20, and no multiplier above {largest:.0f}",
+    )
+
+
+def fact_lsreg(rows: Rows, costs: Rows) -> str:
+    literal, consistent = (list(ratios(rows, name, "mklms").values()) for name in ("lsreg", "lsridge"))
+    return claim(
+        max(literal) < 1.5 and max(consistent) < 1.5,
+        f"as printed {span(literal)} times, minimised by the projection too {span(consistent)} times",
+    )
+
+
+def fact_edge(rows: Rows, costs: Rows) -> str:
+    found = figures.edge_removal()
+    largest = {name: result["largest"] for name, result in found.items()}
+    return claim(
+        largest["ls"] > 10 * largest["lsridge"],
+        f"LS leaves multipliers up to {largest['ls']:.0f}, LSridge up to {largest['lsridge']:.1f}, "
+        f"KLMS up to {largest['klms']:.1f}",
+    )
+
+
+def fact_even(rows: Rows, costs: Rows) -> str:
+    row = one(rows, experiment="budget", method="fklms", settings="report", when="before", n_max="10")
+    return f"{float(row['gap_min']):.2f}, {float(row['gap_median']):.2f} and {float(row['gap_max']):.2f}"
+
+
+def fact_truncation(rows: Rows, costs: Rows) -> str:
+    held = figures.truncation_example()
+    old, small = held["all age"] > 35, held["all size"] < 0.1
+    both = int((old & small).sum())
+    return claim(
+        both > 0.8 * old.sum(),
+        f"{both} of the {old.sum()} vectors older than 35 are among the {small.sum()} smaller than 0.1",
+    )
+
+
+def fact_cost(rows: Rows, costs: Rows) -> str:
+    at = {
+        name: float(one(costs, technique=name, task="sinc", n_max="24")["microseconds"])
+        for name in ("fklms", "klms", "ls")
+    }
+    return claim(
+        at["fklms"] < at["klms"] < at["ls"],
+        f"KLMS takes {at['klms'] / at['fklms']:.1f} times as long as FKLMS, LS {at['ls'] / at['fklms']:.1f} times",
+    )
+
+
+def fact_exponents(rows: Rows, costs: Rows) -> str:
+    slopes = {
+        name: figures.exponent(costs, name, "noise", 64)
+        for name in ("fklms", "fmklms", "klms", "mklms", "ls", "lsridge")
+    }
+    return claim(
+        max(slopes.values()) < 2.5 and slopes["fklms"] < 1.3,
+        ", ".join(f"{figures.label(name)} {slope:.1f}" for name, slope in slopes.items()),
+    )
+
+
+def fact_ties(rows: Rows, costs: Rows) -> str:
+    chosen = figures.select(rows, experiment="budget", method="fklms, oldest goes", settings="report", when="before")
+    lost = {int(row["n_max"]): int(row["diverged"]) for row in chosen}
+    from_8 = [count for n, count in lost.items() if n >= 8]
+    return claim(min(from_8) > 50, f"{min(from_8)} to {max(from_8)} of 100 realisations diverge at each N from 8 on")
+
+
+def fact_afmklms(rows: Rows, costs: Rows) -> str:
+    chosen = figures.select(rows, experiment="budget", method="afmklms", settings="report", when="before")
+    lost = [int(row["diverged"]) for row in chosen]
+    return claim(min(lost) > 90, f"{min(lost)} to {max(lost)} of 100 realisations diverge at every N")
+
+
+def fact_afklms(rows: Rows, costs: Rows) -> str:
+    parts = [r for n, r in ratios(rows, "afklms", "klms").items() if n >= 12]
+    return claim(min(parts) > 3, f"{span(parts)} times the error of KLMS from N = 12 on")
+
+
+def fact_newest(rows: Rows, costs: Rows) -> str:
+    found = {
+        name: float(
+            one(rows, experiment="budget", method=name, settings="report", when="after", n_max="14")["newest_goes"]
+        )
+        for name in ("klms", "mklms", "fklms")
+    }
+    return claim(
+        min(found.values()) > 0.8,
+        ", ".join(f"{figures.label(name)} {100 * part:.0f} %" for name, part in found.items()),
+    )
+
+
+def fact_lambda(rows: Rows, costs: Rows) -> str:
+    chosen = figures.select(rows, experiment="lambda_max")
+    held = {(row["method"], *row["parameter"].split(", ")): float(row["vectors"]) for row in chosen}
+    more = [held[m, t, "newest"] / held[m, t, "all"] - 1 for m, t, c in held if c == "all" and m != "fklms"]
+    return claim(min(more) > -0.02, f"{100 * min(more):.0f} to {100 * max(more):.0f} % more vectors")
+
+
+def fact_defaults(rows: Rows, costs: Rows) -> str:
+    parts = []
+    for name in ("klms", "mklms", "sup", "ls", "lsridge", "fklms", "fmklms"):
+        _, ours = figures.curve(rows, name, experiment="budget", settings="defaults", when="after")
+        _, exact = figures.curve(rows, name, experiment="budget", settings="report", when="after")
+        parts += list(ours / exact)
+    return claim(max(parts) < 3, f"{span(parts)} times the error of float64 without ridge and gate")
+
+
+def fact_baselines(rows: Rows, costs: Rows) -> str:
+    at = {
+        name: float(one(rows, experiment="baselines", method=name, n_max="14")["mse_mean"])
+        for name in ("krls-t", "fb-krls")
+    }
+    mklms = float(
+        one(rows, experiment="budget", method="mklms", settings="report", when="after", n_max="14")["mse_mean"]
+    )
+    return claim(
+        max(at.values()) < mklms / 10,
+        f"KRLS-T {short(at['krls-t'])} and FB-KRLS {short(at['fb-krls'])} where MKLMS has {short(mklms)}",
+    )
+
+
+FACTS: dict[str, Callable[[Rows, Rows], str]] = {
+    name.removeprefix("fact_"): value for name, value in list(globals().items()) if name.startswith("fact_")
+}

@@ -62,22 +62,27 @@ def content_of(
 
 
 def accepted(content: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """The content as the spec takes it, and why it had to be forced.
+    """The content as the spec takes it, forced, and why it would be refused otherwise ("" if it would not).
 
-    Where it is refused as diverging it is forced; where a key has no meaning for a technique it is left out.
-    None, with the reason, where the spec refuses it all the same.
+    Where a key has no meaning for a technique it is left out.  None, with the reason, where the spec refuses it all the
+    same.
     """
-    reasons: list[str] = []
-    for leave in ((), ("ridge",), ("gate",), ("ridge", "gate"), ("penalty",), ("penalty", "ridge")):
-        for force in ({}, {"force": True}):
-            kept = {key: value for key, value in content["reduction"].items() if key not in leave}
-            tried = {**content, "reduction": {**kept, **force}}
-            try:
-                make_spec(tried)
-            except UserError as error:
-                reasons.append(str(error))
-            else:
-                return tried, reasons[-1] if force else ""
+
+    def refusal(tried: dict[str, Any]) -> str:
+        try:
+            make_spec(tried)
+        except UserError as error:
+            return str(error)
+        return ""
+
+    given = content["reduction"]
+    reasons = []
+    for leave in ((), ("ridge",), ("gate",), ("ridge", "gate"), ("penalty",), ("penalty", "ridge"), ("force",)):
+        kept = {key: value for key, value in given.items() if key not in leave}
+        forced = {**content, "reduction": kept if leave == ("force",) else {**kept, "force": True}}
+        reasons.append(refusal(forced))
+        if not reasons[-1]:
+            return forced, refusal({**content, "reduction": kept})
     return None, reasons[0]
 
 
