@@ -410,12 +410,12 @@ def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: 
         return LinearStatus.REFUSED_INPUT
     if label < 0 or label >= c.classes:
         return LinearStatus.REFUSED_LABEL
-    positive = 1
     for o in range(len(w.y)):
-        if not c.single:
-            positive = o
         w.y[o] = real(-1)
-        if label == positive:
+        if c.single:
+            if label == 1:
+                w.y[o] = real(1)
+        elif label == o:
             w.y[o] = real(1)
     return take(s, z, w, c, x)
 
@@ -479,11 +479,12 @@ def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
             return False
         if s.started[0] == 0 and not blank:
             return False
-        if s.started[0] == 1:
-            blank = False
     if c.standardises:
         if z.seen[0] < c.warmup and not blank:
             return False
+        if c.gain == Gain.RLS:
+            if z.seen[0] < c.warmup and s.started[0] == 1:
+                return False
         if not valid_standardiser(z, c.input_limit, c.horizon):
             return False
     return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -326,6 +328,24 @@ def test_other_random_features_are_another_model():
     figures = [build(spec).figures for spec in specs]
     assert len({f["config_hash"] for f in figures}) == 3
     assert len({f["const_bytes"] for f in figures}) == 1
+
+
+@pytest.mark.parametrize("full", [False, True])
+@BOTH
+@EACH
+def test_random_calls_keep_every_promise(rule, precision, full, tmp_path):
+    """Under sanitizers that also see conversions out of range; the harness of tests/test_quality.py."""
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    from tests.test_quality import SANITIZERS, build_fuzzer
+
+    learning = {} if rule == "nlms" else {"forgetting": 0.9 if full else 1.0}
+    sections = {"input": {"standardise": True, "warmup": 4}, "label": {"low": -1.0, "high": 1.0}} if full else {}
+    spec = spec_of(rule, precision, 2, learning, name="m", **sections)
+    program, made = build_fuzzer(build(spec), tmp_path, "gcc", *SANITIZERS, "-DALONE")
+    assert made.returncode == 0, made.stderr
+    run = subprocess.run([program, "400"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-3000:]
 
 
 # ------------------------------------------------------------------------------------------- long runs, and limits
