@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 
 import pykernel.dialect
 from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real
-from pykernel.gen import build
+from pykernel.gen import build, check
+from pykernel.gen.binding import CModel
+from pykernel.gen.compilers import find_compilers
 from pykernel.gen.print_c import Printer, comment, comment_block
 from pykernel.spec import make_spec
 from tests.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, load, plain_bytes, run_host
+from tests.table_toy import frozen_spec
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 
@@ -889,3 +892,45 @@ def f(s: Box, c: Settings, y: Real) -> Real:
         "float m_f(const m_t *s, float y) { (void)s; y += 1.0f * y; y += 0.5f * y; y += 0.25f * y; return y; }".split()
     )
     assert "m_scale" not in text and "m_nothing" not in text and drop == tuple(sorted(Box.fields))
+
+
+# ------------------------------------------------------------------------------------------ a model with tables
+
+
+@BOTH
+def test_tables_of_a_configuration_reach_the_device(precision: Precision) -> None:
+    """The same bytes; in flash, once in each file that reads them; part of the hash; and none where no code does."""
+    size = precision.dtype.itemsize
+    project = build(frozen_spec(precision.name))
+    code, saving = project.files["src/ice.c"], project.files["src/ice_snapshot.c"]
+    assert "/* the vectors */\nstatic const " in code
+    assert re.search(
+        r"static const \w+ ice_basis\[ICE_N_MAX\]\[ICE_DIM\] ICE_CONST = \{\n    \{0\.1f?, -2\.0f?\},\n", code
+    )
+    assert re.search(r"static const int32_t ice_order\[ICE_N_MAX\] ICE_CONST = \{\n    2, 0, 1\n\};", code)
+    assert "ice_bounds" not in code and "ice_spare" not in code
+    assert re.search(
+        r"static const \w+ ice_snapshot_bounds\[ICE_N_MAX\] ICE_CONST = \{\n    1\.0f?, 1\.0f?, 1\.5f?\n\};", saving
+    )
+    assert "basis" not in saving and "\n\n\n" not in code + saving
+    assert project.figures["const_bytes"] == 6 * size + 3 * 4
+    assert project.figures["state_bytes"] == 3 * size + (4 if size == 4 else 8)
+    other = build(frozen_spec(precision.name, spare=True))
+    assert "ice_spare[ICE_DIM]" in other.files["src/ice.c"]
+    assert other.figures["const_bytes"] == 8 * size + 3 * 4
+    one_number = build(frozen_spec(precision.name, rho=0.1000001))
+    assert len({p.figures["config_hash"] for p in (project, other, one_number)}) == 3
+    report = check(frozen_spec(precision.name, spare=True), samples=3000)
+    assert report.ok, report.rows
+
+
+def test_a_table_that_only_valid_reads_is_read() -> None:
+    spec = frozen_spec()
+    device = CModel(build(spec), find_compilers()[0])
+    taken = np.zeros(device.memory.layout.nbytes + 64, np.uint8)
+    buffer = device.pointer(taken, "uint8_t *")
+    for value, status in ((1.0, 0), (1.5, 0), (1.5000001, -104)):
+        device.memory.field("alpha")[2] = value
+        assert device.call("save", buffer) == status
+    device.memory.field("alpha")[:] = [0, 1.25, 0]
+    assert device.call("save", buffer) == -104

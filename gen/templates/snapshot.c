@@ -38,7 +38,9 @@
 {{ t.declaration }} {{ macro }}_CONST = {
     {{ t.text }}
 };
-{% endfor -%}
+{%- if not loop.last %}
+{% endif %}
+{%- endfor %}
 {%- endif %}
 {% for code in snapshot.primitives %}
 {{ code }}
