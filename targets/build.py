@@ -207,9 +207,12 @@ def refuse_large_ram(project: Project, target: Target) -> None:
     """Raises UserError if the model and a little stack do not fit the part's RAM."""
     part, model = target.part, project.figures["ram_bytes"]
     if model + STACK_ALLOWANCE > part.ram.bytes:
+        remedy = "lower n_max, or take a technique without a matrix"
+        if "n_max" not in project.figures:
+            remedy = "take fewer inputs or features, or a rule without a matrix"
         raise UserError(
             f"{target.name}: {project.spec.name} takes {model:,} bytes of RAM and about {STACK_ALLOWANCE:,} of stack, "
-            f"{part.name} has {part.ram.bytes:,}; lower n_max, or take a technique without a matrix"
+            f"{part.name} has {part.ram.bytes:,}; {remedy}"
         )
 
 
@@ -219,7 +222,7 @@ def refuse_large_flash(project: Project, image: Image) -> None:
     if image.flash_bytes > part.flash.bytes:
         raise UserError(
             f"{image.target.name}: {project.spec.name} takes {image.flash_bytes:,} bytes of flash, "
-            f"{part.name} has {part.flash.bytes:,}; lower n_max, or take a larger part"
+            f"{part.name} has {part.flash.bytes:,}; take a simpler rule or technique, or a larger part"
         )
 
 

@@ -21,8 +21,24 @@ from tests.toys import LABELS, toy_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
-TECHNIQUES = ("nt", "fklms", "mklms")
+PRESETS = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
+TECHNIQUES = ("nt", "fklms", "mklms")  # where one with each kind of memory is enough
 PRECISIONS = ("float32", "float64")
+# rules and strategies: keys of [learning], keys of [reduction], what must become of samples besides being added
+CHOICES = {
+    "qklms": ({"rule": "qklms", "quantisation": 0.5}, {"technique": "mklms"}, "replaced absorbed"),
+    "krls-t": ({"rule": "krls-t", "forgetting": 0.998}, {"technique": "mklms"}, "replaced absorbed merged"),
+    "krls-t, sup": ({"rule": "krls-t"}, {"technique": "sup"}, "replaced discarded"),
+    "fb-krls": ({"rule": "fb-krls"}, {"technique": "at", "projection": "klms"}, "replaced"),
+    "ald-krls": ({"rule": "ald-krls"}, {"gate": 0.05}, "absorbed"),
+    "before": ({}, {"technique": "mklms", "when": "before"}, "added"),
+    "newest only": ({}, {"technique": "mklms", "candidates": "newest"}, "discarded"),
+    "threshold": ({"rho": 0.01}, {"technique": "mklms", "lambda_max": 1e-4, "removals": 3}, "replaced discarded"),
+    "truncation": ({"rho": 0.02}, {"technique": "fklms", "truncate_below": 0.01, "truncate_age": 300}, "replaced"),
+    "oldest": ({}, {"technique": "klms", "tie": "oldest"}, "replaced"),
+    "newest": ({}, {"technique": "afklms", "tie": "newest"}, "replaced"),
+    "another projection": ({}, {"technique": "nt", "projection": "lsridge"}, "replaced"),
+}
 
 
 def spec_of(technique="mklms", precision="float32", dim=3, n_max=16, **sections):
@@ -42,17 +58,64 @@ def assert_equal(report):
     assert report.ok, [(row["compiler"], row["flags"], row["first_difference"]) for row in report.rows]
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("technique", TECHNIQUES)
+def in_turn(names):
+    """Every name with one of the two precisions by default, and with the other if everything is asked for."""
+    return [
+        pytest.param(
+            name, precision, marks=() if (i + j) % 2 == 0 else pytest.mark.exhaustive, id=f"{name}-{precision}"
+        )
+        for i, name in enumerate(names)
+        for j, precision in enumerate(PRECISIONS)
+    ]
+
+
+@pytest.mark.parametrize(("technique", "precision"), [*in_turn(PRESETS), ("mklms", "float32")])
 def test_state_is_equal_after_100000_updates(technique, precision):
     """All paths are taken: what is stored, replaced, absorbed, merged, discarded and refused."""
-    spec = spec_of(technique, precision, learning={"eta": 0.4, "rho": 0.002})
+    reduction = {"technique": technique, "n_max": 16, "force": True}
+    spec = spec_of(precision=precision, learning={"eta": 0.4, "rho": 0.002}, reduction=reduction)
     report = check(spec, samples=100_000, compilers=[find_compilers()[0].name])
     assert_equal(report)
     assert {row["flags"] for row in report.rows} == {"-O0", "-O3"}
-    wanted = {"added", "replaced", "discarded", "absorbed", "merged", "refused_input", "refused_label"}
+    wanted = {"added", "replaced", "absorbed", "merged", "refused_input", "refused_label"}
     assert wanted <= set(report.statuses)
     assert report.statuses["replaced"] > 1000
+
+
+@pytest.mark.parametrize(("choice", "precision"), in_turn(CHOICES))
+def test_every_rule_and_strategy_is_equal(choice, precision):
+    learning, reduction, wanted = CHOICES[choice]
+    spec = spec_of(precision=precision, learning=learning, reduction={"n_max": 16} | reduction)
+    report = check(spec, samples=30_000, compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert {"added", "refused_input", "refused_label", *wanted.split()} <= set(report.statuses)
+
+
+LABEL_SECTIONS = {
+    "several": {"outputs": 3, "limit": 10.0},
+    "two classes": {"classes": ["a", "b"]},
+    "three classes": {"classes": ["a", "b", "c"]},
+}
+LABELLED = {
+    f"{rule}, {technique}, {kind}": (rule, technique, kind)
+    for rule, technique in (("klms", "nt"), ("klms", "lsridge"), ("krls-t", "mklms"), ("ald-krls", None), ("rls", None))
+    for kind in LABEL_SECTIONS
+}
+
+
+@pytest.mark.parametrize(("case", "precision"), in_turn(LABELLED))
+def test_every_kind_of_label_with_the_real_models(case, precision):
+    rule, technique, kind = LABELLED[case]
+    sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {"n_max": 8}}
+    sections["reduction"] |= {"technique": technique} if technique else {}
+    if rule == "rls":
+        sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {}, "kernel": None}
+    spec = spec_of(precision=precision, **sections)
+    report = check(spec, samples=10_000, levels=("-O2",), compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    questions = Reference(build(spec), None, *mixed_stream(spec, 10)).questions
+    assert ("classify" in questions) == ("classes" in kind)
+    assert ("variance" in questions) == (rule == "krls-t") and ("novelty" in questions) == (rule != "rls")
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
