@@ -176,7 +176,7 @@ class Views:
     """A struct's arrays or a configuration's numbers, as kernels take them: a named tuple that Numba takes by address."""
 
     @functools.cached_property
-    def table(self) -> np.ndarray:
+    def _table(self) -> np.ndarray:
         """For each array its address and shape, for each number itself, eight bytes each."""
         words: list[Any] = []
         for value in self:  # type: ignore[attr-defined]
@@ -191,11 +191,11 @@ class Views:
         return np.array(words, np.uint64)
 
     @functools.cached_property
-    def address(self) -> int:
-        return self.table.ctypes.data  # type: ignore[no-any-return]
+    def _address(self) -> int:
+        return self._table.ctypes.data  # type: ignore[no-any-return]
 
     @functools.cached_property
-    def numba_type(self) -> Any:
+    def _struct_type(self) -> Any:
         from pykernel.structs import struct_type
 
         return struct_type(type(self).__name__, self._asdict())  # type: ignore[attr-defined]

@@ -212,6 +212,15 @@ class Reduction(Section):
     force: bool = Field(False, description="take a combination that is known to diverge")
 
 
+SECTIONS: dict[str, type[Section]] = {
+    "input": Input,
+    "label": Label,
+    "kernel": KernelSection,
+    "learning": Learning,
+    "reduction": Reduction,
+}
+
+
 class Spec(Section):
     """A model, completely.  Read one with ``load_spec``; the fields are those of the TOML file."""
 
@@ -255,7 +264,10 @@ class Spec(Section):
                 f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
             )
         for section in ("learning", "reduction"):
-            for key in sorted(getattr(self, section).model_fields_set):
+            given = getattr(self, section)
+            for key in sorted(given.model_fields_set):
+                if getattr(given, key) == type(given).model_fields[key].default:
+                    continue  # written out, it changes nothing
                 if (reason := self.family.unused(self, section, key)) is not None:
                     refuse(f"[{section}] {key}", reason)
         self.family.complain(self, refuse)
@@ -412,7 +424,7 @@ def _sentence(error: ValidationError) -> str:
     section = f"[{location[0]}] " if len(location) > 1 else ""
     key = location[1 if len(location) > 1 else 0] if location else ""
     if first["type"] == "extra_forbidden":
-        model: Any = Spec.model_fields[location[0]].annotation if len(location) > 1 else Spec
+        model: Any = SECTIONS[location[0]] if len(location) > 1 else Spec
         near = difflib.get_close_matches(key, list(model.model_fields), 1)
         remedy = f"did you mean {near[0]!r}?" if near else f"the keys are: {', '.join(model.model_fields)}"
         return f"{section}{_shown(key)} is not a key of a spec; {remedy}"

@@ -57,12 +57,12 @@ class StructModel(models.PrimitiveModel):
 
 @typeof_impl.register(Views)
 def typeof_views(views: Views, context: Any) -> StructType:
-    return views.numba_type
+    return views._struct_type
 
 
 @unbox(StructType)
 def unbox_struct(kind: StructType, views: Any, c: Any) -> NativeValue:
-    number = c.pyapi.object_getattr_string(views, "address")
+    number = c.pyapi.object_getattr_string(views, "_address")
     address = c.pyapi.long_as_ulonglong(number)
     c.pyapi.decref(number)
     return NativeValue(c.builder.inttoptr(address, ir.IntType(8).as_pointer()))
@@ -129,9 +129,7 @@ def by_address(name: str, dispatcher: Any, signature: Any, version: str) -> Any:
     """
     compiled = dispatcher.overloads[signature.args]
     symbol = f"pykernel_{name}_{version}"
-    llvmlite.binding.add_symbol(
-        symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-    )
+    llvmlite.binding.add_symbol(symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         convention = context.call_conv

@@ -39,6 +39,7 @@ from pykernel.dialect import (
     sources_digest,
 )
 from pykernel.online import ONLINE, update
+from pykernel.spec import make_spec
 
 # mypy: ignore-errors
 
@@ -182,20 +183,24 @@ def test_structs_with_equal_fields_are_two_types(precision: Precision) -> None:
 @pytest.mark.usefixtures("compiled")
 @BOTH
 def test_one_compilation_serves_all_sizes(precision: Precision) -> None:
-    learn, up = bind(ONLINE.learn_stream, precision), bind(update, precision)
+    program = ONLINE["real"]
+    learn, up = bind(program.learn_stream, precision), bind(update, precision)
     compiled = None
-    for technique in range(3):
+    for technique in ("nt", "fklms", "mklms"):
         for n_max, dim in ((1, 1), (4, 1), (1, 5), (7, 3)):
-            memory = ONLINE.memory(precision, {"N_MAX": n_max, "DIM": dim}, ("m",) if technique < 2 else ())
-            values = dict.fromkeys(ONLINE.config.fields, 1.0) | {
-                "metric": technique,
-                "projection": technique,
-                "decays": 0,
-            }
-            config = ONLINE.config.of(precision, values)
+            spec = make_spec(
+                {
+                    "name": "m",
+                    "precision": str(precision),
+                    "input": {"dim": dim},
+                    "kernel": {"sigma": 1.0},
+                    "reduction": {"technique": technique, "n_max": n_max},
+                }
+            )
+            memory = spec.memory(("m",) if technique != "mklms" else ())
             x = np.zeros((5, dim), precision.dtype)
             statuses = np.full(5, -99, np.int32)
-            learn(ONLINE.arguments(update, memory, config), x, x[:, 0].copy(), statuses)
+            learn(program.arguments(update, memory, spec.config), x, x[:, 0].copy(), statuses)
             assert (statuses >= 0).all()
             assert len(learn.signatures) == len(up.signatures) == 1
             state = (learn.signatures, up.signatures, sum(learn.stats.cache_misses.values()))

@@ -69,7 +69,7 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     *each("learning", "eta", 0, -1, 2, NAN, INF, 1e-60, "0.5"),
     *each("learning", "rho", -1e-9, NAN, INF, "0"),
     *each("learning", "rho", 2.0, eta=0.5),
-    *each("reduction", "technique", "klms", "", "MKLMS", None, 3, "m*/"),
+    *each("reduction", "technique", "lms", "", "MKLMS", None, 3, "m*/"),
     *each("reduction", "n_max", 0, -1, 10**9, 10**30, 4097, 1.5, "8", True, None, NAN),
     *each("reduction", "ridge", -1, 1.1, 1e-5, NAN, "0"),
     *each("reduction", "gate", -1, 1, 1.0, 1e-3, NAN, "0"),
