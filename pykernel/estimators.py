@@ -10,6 +10,9 @@ import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
 from pykernel.host import HostModel
+from pykernel.kernel_models import projection_of
+from pykernel.linear_models import RANDOM
+from pykernel.linear_models import RULES as LINEAR_RULES
 from pykernel.spec import Learning, Reduction, Spec, make_spec
 from pykernel.spec import _plain as _visible
 
@@ -26,7 +29,7 @@ LINEAR_LIMIT = 1e3
 """The derived limit of inputs that no sigma measures, in largest |x|: what linear rules square must not overflow."""
 PATIENCE = 32
 """So many refusals in a row are worth a warning."""
-NO_KERNEL = ("nlms", "rls", "quadratic-rls")
+NO_KERNEL = tuple(rule for rule in LINEAR_RULES if rule not in RANDOM)
 """Rules without a sigma."""
 GRADIENT = ("klms", "qklms", "nlms")
 """Rules that correct part of an error; the others are least squares, where a second pass counts every sample twice."""
@@ -207,9 +210,13 @@ class _BudgetedKernelModel(BaseEstimator):
 
     def _remedy(self) -> str:
         """What to do about divergence."""
-        if self.spec_.learning.rule in GRADIENT:
-            return 'lower eta, or for "fklms" sigma' if self.spec_.kernel else "lower eta"
-        return "raise ridge" if self.spec_.learning.rule not in (*NO_KERNEL, "rff-rls") else "lower covariance"
+        rule = self.spec_.learning.rule
+        if rule in LINEAR_RULES:
+            return f"scale the inputs to magnitudes near 1, or lower {'eta' if rule in GRADIENT else 'covariance'}"
+        if rule not in GRADIENT:
+            return "raise ridge"
+        # which takes kernel functions as orthogonal
+        return "lower sigma or eta" if projection_of(self.spec_) == "fklms" else "lower eta"
 
     def _refusal(self) -> str | None:
         """What to do about it, if nothing is learned any more."""
@@ -876,7 +883,7 @@ def _width(sigma: Any, X: np.ndarray, where: str) -> float:
 
 def _column_names(y: Any) -> list[str]:
     """What a data frame or series calls the labels; nothing where a spec could not."""
-    names = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
+    names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
     try:
         return [_visible(name) for name in names] if len(set(names)) == len(names) else []
     except (TypeError, ValueError, AttributeError):  # not text, or not visible

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_every_key_of_a_spec_is_documented_with_its_default():
     for names, default in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| *([^|]*?) *\|", text, re.MULTILINE):
         rows |= dict.fromkeys(re.findall(r"\w+", names), default)
     for key, field in Spec.model_fields.items():
-        section = field.annotation
+        section = next((kind for kind in get_args(field.annotation) if kind is not type(None)), field.annotation)
         if hasattr(section, "model_fields"):
             assert f"`[{key}]`" in text
             for inner, option in section.model_fields.items():

@@ -5,7 +5,10 @@ import doctest
 import inspect
 import pickle
 import re
+import runpy
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel, estimators, load_spec
 from pykernel.errors import UserError
@@ -23,6 +26,7 @@ from pykernel.spec import Learning, Reduction
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
 BOTH = (BudgetedKernelRegressor, BudgetedKernelClassifier)
 MODELS = {
     "mklms": BudgetedKernelRegressor(),
@@ -93,6 +97,31 @@ def state(model):
 )
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        *({"technique": technique} for technique in ("nt", "klms", "sup", "ls", "lsreg", "lsridge", "fklms", "afklms")),
+        {"technique": "at", "n_max": 96},  # with 32 it forgets too much of what scikit-learn asks for
+        {"technique": "fmklms", "sigma": 0.5, "n_max": 16},  # "scale" is too wide for it
+        {"technique": "afmklms", "force": True},
+        *({"rule": rule} for rule in ("qklms", "krls-t", "fb-krls", "ald-krls", *estimators.LINEAR_RULES)),
+        {"when": "before"},
+        {"candidates": "newest"},
+        {"technique": "klms", "lambda_max": 0.1, "removals": 3},
+        {"truncate_age": 200, "truncate_below": 1e-3, "rho": 0.01},
+    ],
+    ids=lambda parameters: (
+        ", ".join(f"{key}={value}" for key, value in parameters.items()) if isinstance(parameters, dict) else None
+    ),
+)
+def test_scikit_learn_conventions_of_everything(kind, parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(kind(**parameters), on_skip=None)
 
 
 def test_the_docstrings_tell_the_truth():
@@ -471,7 +500,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     model = BudgetedKernelRegressor("fklms", sigma=3.0)  # far from orthogonal
     with pytest.warns(
         UserWarning,
-        match="^learning diverges: lower eta, or for .fklms. sigma; to start afresh call fit",
+        match="^learning diverges: lower sigma or eta; to start afresh call fit",
     ):
         model.partial_fit(x, y)
     assert model.status_counts_["REFUSED_MULTIPLIER"] > 0
@@ -481,6 +510,9 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
         model.set_params(technique="mklms").fit(x, y)
     assert model.status_counts_["REFUSED_MULTIPLIER"] == 0
     assert np.abs(model.predict(x) - 1).max() < 0.1
+    with pytest.warns(UserWarning, match="^learning diverges: scale the inputs to magnitudes near 1, or lower cov"):
+        model = BudgetedKernelRegressor(rule="rls", covariance=1e18, label_limit=10.0).fit(1e-9 * x, x[:, 0])
+    assert model.status_counts_["REFUSED_WEIGHT"] > 0
 
 
 @pytest.mark.parametrize(
@@ -562,3 +594,27 @@ def test_column_names_reach_the_spec(stream):
     assert model.fit(frame, both).spec_.label.columns == ("flow", "level") and model.spec_.outputs == 2
     assert model.predict(frame).shape == (300, 2)
     assert model.fit(x, both).spec_.label_columns == ()
+
+
+def run_example(name, capsys, *arguments):
+    """What an example prints."""
+    sys.argv = [name, *arguments]
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return capsys.readouterr().out
+
+
+def test_the_example_of_classification(tmp_path, monkeypatch, capsys, one_compiler):
+    monkeypatch.setattr(sys, "argv", [])
+    printed = run_example("classification.py", capsys, str(tmp_path))
+    assert int(re.search(r"learned: (\d+)%", printed)[1]) >= 95
+    known, strange = map(float, re.search(r"known conditions (\S+), of a loose bearing (\S+)", printed).groups())
+    assert known < 0.1 and strange > 0.5
+    assert (tmp_path / "condition" / "src" / "condition.h").is_file()
+
+
+def test_the_example_of_several_outputs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [])
+    rows = re.findall(r"rms error (\S+) +([\d,]+) B", run_example("several_outputs.py", capsys))
+    (shared, size), (alone, three), (smaller, less), (still, _) = [(float(e), int(b.replace(",", ""))) for e, b in rows]
+    assert shared < 1.2 * alone < still / 20 and size < three / 2.5
+    assert shared < 0.6 * smaller and less < size < 1.5 * less
