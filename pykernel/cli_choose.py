@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -554,10 +555,11 @@ def _print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, M
                 f"{outside:,} rows are beyond [input] limit or [label] limit, and were refused; raise these, or scale the columns"
             )
     if found.refused:
-        table = cli._table("rule", "technique", "size", "why not")
-        table.columns[3].justify = "left"
-        for (name, kind, reason), sizes in _grouped(found.refused).items():
-            table.add_row(name, kind or "", sizes, reason)
+        table = cli._table("rule", "techniques", "sizes", "why not (the first)")
+        for column in table.columns[1:]:
+            column.justify = "left"
+        for line in _grouped(found.refused):
+            table.add_row(*line)
         cli._print("what could not be used", table)
     print(found.note)
     for name, path in report["specs"].items():
@@ -594,11 +596,16 @@ def _values(values: Mapping[str, float]) -> str:
     return " ".join(f"{name.partition('.')[2]} {value:g}" for name, value in values.items())
 
 
-def _grouped(refused: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str | None, str], str]:
-    """Sizes by rule, technique and reason, but for the counts in a reason."""
-    groups: dict[tuple[str, str | None, str], list[str]] = {}
+def _grouped(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """Rule, techniques, sizes and the first's reason of those refused for the same, names and counts apart."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in refused:
-        sizes = groups.setdefault((row["rule"], row["technique"], row["reason"]), [])
-        if row["size"] is not None:
-            sizes.append(str(row["size"]))
-    return {key: ", ".join(sizes) for key, sizes in groups.items()}
+        kind = re.sub(r"[\d,]+|\"[^\"]*\"", "", row["reason"])
+        if row["technique"]:
+            kind = re.sub(rf"\b{re.escape(row['technique'])}\b", "", kind)
+        groups.setdefault((row["rule"], kind), []).append(row)
+    found = []
+    for (rule, _), rows in groups.items():
+        parts = [dict.fromkeys(str(row[key]) for row in rows if row[key] is not None) for key in ("technique", "size")]
+        found.append((rule, ", ".join(parts[0]), ", ".join(parts[1]), rows[0]["reason"]))
+    return found

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.resources
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,29 @@ INSTRUCTIONS = 40_000_000
 _unread: dict[Any, tuple[str, ...]] = {}
 
 
+def choices(spec: Spec) -> tuple[Any, ...]:
+    """What decides which fields the generated C has: the sizes do not."""
+    config, fields = spec.config, spec.program.config.fields
+    values = tuple((name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind))
+    return (spec.program.name, spec.label_kind, spec.precision, values)
+
+
 def unread_fields(spec: Spec) -> tuple[str, ...]:
-    """Fields that the generated C does without: a matter of the choices, whatever the sizes."""
+    """Fields that the generated C does without."""
     from pykernel.gen.project import specialised
 
-    config, fields = spec.config, spec.program.config.fields
-    choices = tuple((name, getattr(config, name)) for name, kind in fields.items() if is_choice(kind))
-    key = (spec.program.name, spec.label_kind, spec.precision, choices)
+    key = choices(spec)
     if key not in _unread:
         _unread[key] = tuple(sorted(specialised(spec).unread))
     return _unread[key]
+
+
+def know_fields(specs: Iterable[Spec], find: Callable[[list[Spec]], list[list[str]]]) -> None:
+    """Let ``find`` tell the unread fields of each kind among the specs that is not known yet: it takes a while."""
+    missing = {key: spec for spec in specs if (key := choices(spec)) not in _unread}
+    if missing:
+        found = find(list(missing.values()))
+        _unread.update({key: tuple(names) for key, names in zip(missing, found, strict=True)})
 
 
 def memory_bytes(spec: Spec) -> dict[str, int]:

@@ -28,6 +28,7 @@ from pykernel.search import (
     compile_all,
     cost_task,
     knobs,
+    know_memory,
     results,
     search,
     typical_distance,
@@ -274,14 +275,13 @@ class Fit:
             reason = costs.get("refused") or "refuses every update"
             self._fail(size, {"reason": reason, "uses": {}})
             return
-        call = max(costs[call]["worst"] or costs[call]["max"] for call in CALLS if costs.get(call))
-        uses = self.limits.uses(costs["ram_bytes"] + costs["stack_bytes"], costs["flash_bytes"], call)
+        uses, amounts = _uses(costs, self.limits)
         if "instructions" in uses:
             self.known = (*self.known, (size, uses["instructions"]))
         if max(uses.values()) <= 1 and uses.get("instructions", 0) <= HEADROOM:
             self.fits = size
             return
-        self._fail(size, {"uses": uses} | _amounts(costs, call))
+        self._fail(size, {"uses": uses} | amounts)
         if uses["flash"] > 1 and size > LEAST:  # which hardly depends on the size: one more try
             self.fails = LEAST + 1
         if uses["ram"] > 1:  # the stack: it does not depend on the size
@@ -295,12 +295,14 @@ class Fit:
         self.misses = (*self.misses, name | {"size": size if self.combination.budget else None} | miss)
 
 
-def _amounts(costs: Mapping[str, Any], call: int) -> dict[str, int]:
-    return {
-        "ram": costs["ram_bytes"] + costs["stack_bytes"],
-        "flash": costs["flash_bytes"],
-        "instructions": call,
+def _uses(costs: Mapping[str, Any], limits: Limits) -> tuple[dict[str, float], dict[str, int]]:
+    """The part of each limit that a measured model uses, and the amounts."""
+    amounts = {
+        "ram": int(costs["ram_bytes"] + costs["stack_bytes"]),
+        "flash": int(costs["flash_bytes"]),
+        "instructions": int(max(costs[call]["worst"] or costs[call]["max"] for call in CALLS if costs.get(call))),
     }
+    return limits.uses(**amounts), amounts
 
 
 def _largest(combination: Combination, values: Mapping[str, float], ram: int) -> int:
@@ -336,11 +338,20 @@ def _typical(combination: Combination, every: Sequence[Knob]) -> dict[str, float
     return values
 
 
+def _possible(combination: Combination, every: Sequence[Knob]) -> bool:
+    try:
+        make_spec(combination.with_values(LEAST, _typical(combination, every)))
+    except UserError:
+        return False
+    return True
+
+
 def fit(combinations: Sequence[Combination], data: Data, base: Spec, limits: Limits, workers: Workers) -> list[Fit]:
     """The largest size of each combination that keeps the limits, by measuring some on the emulated target."""
     from pykernel.costs import memory_bytes
 
     every = knobs(typical_distance(base, data.x))
+    know_memory((c.with_values(LEAST, _typical(c, every)) for c in combinations if _possible(c, every)), workers)
     fits = []
     for combination in combinations:
         values = _typical(combination, every)
@@ -400,12 +411,12 @@ def make_plan(
     misses = [miss for found in fits for miss in found.misses]
     groups = [group for found in fits for group in _groups(found, base, data)]
     if not groups:
-        raise NothingFits(nearest_miss(misses, limits))
+        raise NothingFits(nearest_miss(_measured(fits, limits, workers), limits))
     bound = sum(group.bound(rounds) for group in groups)
     say(f"tuning what fits: at most {bound:,} runs over {len(data.x):,} rows, for {len(groups)} models")
     compile_all(groups, data)
     search(groups, workers, by, data.delay, rounds)
-    rows, hopeless = results(groups, by)
+    rows, hopeless = results(groups, workers, by)
     if not rows:
         raise NothingFits(
             f"every model that fits diverges on this data; the first of {len(hopeless)}: {hopeless[0]['reason']}"
@@ -463,35 +474,56 @@ def _verdict(
     row: Mapping[str, Any], measured: Mapping[str, Any], limits: Limits
 ) -> tuple[dict[str, float], dict[str, Any] | None]:
     """The part of each limit that a verified model uses; and the miss, if that is too much."""
-    calls = [measured[call] for call in CALLS if call in measured]
-    worst = max(max(call["worst"] or 0, call["max"]) for call in calls)
-    costs = {
-        "ram_bytes": measured["ram_bytes"],
-        "stack_bytes": measured["stack_bytes"],
-        "flash_bytes": measured["flash_bytes"],
-    }
-    amounts = _amounts(costs, int(worst))
-    uses = limits.uses(**amounts)
+    uses, amounts = _uses(measured, limits)
     name = {key: row[key] for key in ("rule", "technique", "size")}
     return uses, None if max(uses.values()) <= 1 else name | {"uses": uses} | amounts
 
 
-def nearest_miss(misses: Sequence[Mapping[str, Any]], limits: Limits) -> str:
+def _measured(fits: Sequence[Fit], limits: Limits, workers: Workers) -> list[dict[str, Any]]:
+    """All misses, the nearest of them measured: those of RAM were only sized."""
+    misses = [miss for found in fits for miss in found.misses]
+    while (near := _nearest(misses)) is not None and "flash" not in near["uses"]:
+        name = near["rule"], near["technique"]
+        found = next(f for f in fits if (f.combination.rule, f.combination.technique) == name)
+        task = cost_task(found.combination.with_values(LEAST, found.values), limits.target, TRIES)
+        costs = workers.run([task])[0]
+        misses.remove(near)
+        if costs.get("update"):
+            uses, amounts = _uses(costs, limits)
+            misses.append(near | {"uses": uses} | amounts)
+        else:
+            misses.append(near | {"uses": {}, "reason": costs.get("refused") or "refuses every update"})
+    return misses
+
+
+def _nearest(misses: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The miss whose worst excess is least."""
+    return min((miss for miss in misses if miss["uses"]), key=lambda miss: max(miss["uses"].values()), default=None)
+
+
+def nearest_miss(misses: Sequence[dict[str, Any]], limits: Limits) -> str:
     """A sentence on the model that came nearest to the limits."""
-    near = [miss for miss in misses if miss["uses"]]
     allowed = [f"{limits.ram:,} bytes of RAM", f"{limits.flash:,} of flash"]
     if limits.instructions is not None:
         allowed.append(f"{limits.instructions:,} instructions")
     head = f"nothing fits {', '.join(allowed)} on {limits.target}"
-    if not near:
-        reason = f": {misses[0]['reason']}" if misses else ""
-        return head + reason
-    # several limits may be missed: the worst of them counts; what was measured whole goes first
-    best = min(near, key=lambda miss: (max(miss["uses"].values()), -len(miss["uses"])))
+    best = _nearest(misses)
+    if best is None:
+        return f"{head}: {misses[0]['reason']}" if misses else head
     name = " ".join(str(best[key]) for key in ("rule", "technique", "size") if best[key] is not None)
-    words = {"ram": "--ram", "flash": "--flash", "instructions": "--instructions"}
-    over = [key for key, part in best["uses"].items() if part > 1]
-    taken = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions"}
-    takes = ", ".join(f"{best[key]:,} {taken[key]}" for key in best["uses"])
-    raise_ = " and ".join(f"{words[key]} {best[key]}" for key in over)
-    return f"{head}; the nearest is {name}, which takes {takes}: give {raise_} or more"
+    units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions"}
+    takes = ", ".join(f"{best[key]:,} {units[key]}" for key in units if key in best)
+    # what a plan with that limit would find to fit
+    enough = dict(best) | {"instructions": _round_up(best["instructions"] / HEADROOM)}
+    over = [
+        f"--{key} {enough[key]}"
+        for key, part in best["uses"].items()
+        if part > (HEADROOM if key == "instructions" else 1)
+    ]
+    return f"{head}; the nearest is {name}, which takes {takes}: give {' and '.join(over)} or more"
+
+
+def _round_up(value: float) -> int:
+    """To two digits."""
+    step = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
+    return math.ceil(value / step) * step

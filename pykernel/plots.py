@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,13 +131,28 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
     every[0].set_title(title, loc="left", fontsize=12, fontweight="bold")
     every[0].set_ylabel(ylabel)
     errors = [point[1] for panel in panels for point in panel.points]
-    if errors and max(errors) > 0:
+    if errors and min(errors) > 0:
         # what is far above the rest would press the rest together
-        every[0].set_ylim(0, min(1.05 * max(errors), 3 * float(np.median(errors))))
+        every[0].set_ylim(0.75 * min(errors), min(1.05 * max(errors), 2.2 * float(np.median(errors))))
     handles = [every[0].plot([], [], "o", color=colours[group], label=group)[0] for group in groups]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(groups), 9), frameon=False)
     with whole_file(path) as file:
         figure.savefig(file, format="png")
+
+
+def _label_front(axes: Any, front: Sequence[tuple[float, float, str]]) -> None:
+    """Names along the front, above it and slanted; where there is no room, none.  The ends are named first."""
+    span = math.log(front[-1][0] / front[0][0]) or 1.0
+    taken: list[float] = []
+    order = [0, len(front) - 1, *range(1, len(front) - 1)]
+    for i in dict.fromkeys(order):
+        cost, error, label = front[i]
+        at = math.log(cost / front[0][0]) / span
+        if all(abs(at - other) > 0.045 for other in taken):
+            taken.append(at)
+            axes.annotate(
+                label, (cost, error), xytext=(2, 5), textcoords="offset points", fontsize=7, color=TRUTH, rotation=40
+            )
 
 
 def _front(axes: Any, panel: Panel, colours: Mapping[str, str]) -> None:
@@ -154,8 +170,7 @@ def _front(axes: Any, panel: Panel, colours: Mapping[str, str]) -> None:
     if front:
         costs, errors, _ = zip(*front, strict=True)
         axes.step(costs, errors, where="post", color=TRUTH, linewidth=1.0, zorder=1)
-        for cost, error, label in front:
-            axes.annotate(label, (cost, error), xytext=(5, 4), textcoords="offset points", fontsize=7.5, color=TRUTH)
+        _label_front(axes, front)
     names: dict[int, list[str]] = {}
     for name, i in panel.chosen.items():
         names.setdefault(i, []).append(name)

@@ -245,7 +245,7 @@ def means(spec: Spec, section: str, key: str) -> bool:
 
 def combine(base: Spec, chosen_rules: Sequence[str], chosen: Sequence[str]) -> tuple[list[Combination], list[Content]]:
     """Each rule with each technique, as far as they go together; and those that do not, with the reason."""
-    content = base.model_dump(mode="json", exclude_unset=True)
+    content = _content(base)
     found: list[Combination] = []
     refused: list[Content] = []
     for rule in chosen_rules:
@@ -384,7 +384,7 @@ def search(
     worth it."""
     for number in range(-1, rounds):
         batch: list[tuple[Group, dict[str, float]]] = []
-        for group in groups if number < 0 else worth_refining(groups, by):
+        for group in groups if number < 0 else worth_refining(groups, workers, by):
             for values in group.coarse() if number < 0 else group.finer(number, by):
                 try:
                     make_spec(group.combination.with_values(group.size, values))
@@ -397,13 +397,14 @@ def search(
             group.scores[tuple(values.values())] = score
 
 
-def worth_refining(groups: Sequence[Group], by: Score) -> list[Group]:
+def worth_refining(groups: Sequence[Group], workers: Workers, by: Score) -> list[Group]:
     """Groups that may end up on the front, and each combination at its best size.
 
     Those whose error is at most WORTH_REFINING times the best error in no more RAM.
     """
     from pykernel.costs import memory_bytes
 
+    know_memory((group.content(best) for group in groups if (best := group.best(by)) is not None), workers)
     found = []
     for group in groups:
         if (best := group.best(by)) is not None:
@@ -431,13 +432,33 @@ def cost_task(content: Content, target: str, tries: int = 0) -> dict[str, Any]:
     return {"do": "cost", "spec": content | {"name": "model"}} | how
 
 
+def know_memory(contents: Iterable[Content], workers: Workers) -> None:
+    """Find out, on the workers, what ``memory_bytes`` needs for such specs."""
+    from pykernel.costs import generator_digest, know_fields
+
+    def find(specs: list[Spec]) -> list[list[str]]:
+        tasks = [
+            {"do": "fields", "spec": _content(spec) | {"name": "model"}, "generator": generator_digest()}
+            for spec in specs
+        ]
+        return [found["unread"] for found in workers.run(tasks)]
+
+    know_fields(map(make_spec, contents), find)
+
+
+def _content(spec: Spec) -> Content:
+    return spec.model_dump(mode="json", exclude_unset=True)
+
+
 def work(task: Mapping[str, Any], shared: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
     """A task of a search, on whatever machine: a prequential run, or a measurement on an emulated target."""
-    from pykernel.costs import target_costs
+    from pykernel.costs import target_costs, unread_fields
 
     spec, (x, y) = make_spec(task["spec"]), shared
     if task["do"] == "score":
         return prequential(spec, Data(x, y, task["delay"]))
+    if task["do"] == "fields":
+        return {"unread": list(unread_fields(spec))}
     known = Data(x, y).known & (np.abs(x) <= spec.input.limit).all(axis=1)
     if y.dtype.kind == "f":
         known &= (np.abs(y.reshape(len(y), -1)) <= spec.label.limit).all(axis=1)
@@ -535,7 +556,7 @@ def sweep(
     """Search, then measure what is worth it on the target.  Arguments as from ``plan_groups``."""
     compile_all(groups, data)
     search(groups, workers, by, data.delay, rounds)
-    rows, hopeless = results(groups, by)
+    rows, hopeless = results(groups, workers, by)
     note = ""
     if target is None:
         note = "instructions were not measured"
@@ -554,8 +575,9 @@ def sweep(
     )
 
 
-def results(groups: Sequence[Group], by: Score) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def results(groups: Sequence[Group], workers: Workers, by: Score) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Each group at its best, best first, and the groups of which nothing worked."""
+    know_memory((group.content(best) for group in groups if (best := group.best(by)) is not None), workers)
     rows, hopeless = [], []
     for group in groups:
         best = group.best(by)
