@@ -170,14 +170,28 @@ def test_same_spec_same_bytes_in_another_process(tmp_path):
 
 
 def test_sizes_in_the_header_are_what_the_technique_needs():
-    """FKLMS: N (DIM + 1) reals, the count and a switch; MKLMS adds the N x N factor; NT works with two scalars."""
+    """N (DIM + 1) reals, the count and a switch; then what each technique keeps."""
     n, dim = 16, 5
-    sizes = {t: build(spec_of(t, n_max=n, dim=dim)).figures for t in TECHNIQUES}
-    assert sizes["fklms"]["state_bytes"] == sizes["nt"]["state_bytes"] == 4 * (n * (dim + 1) + 2)
-    assert sizes["mklms"]["state_bytes"] == 4 * (n * (dim + 1) + n * n + 4)
-    assert sizes["nt"]["work_bytes"] == 8
-    assert sizes["fklms"]["work_bytes"] <= 4 * (4 * n + 2)
-    assert sizes["mklms"]["work_bytes"] <= 4 * (4 * n + 3)
+    factor = n * n + 2  # its drift, and whose turn it is to be measured
+    kept = {"nt": 0, "at": n, "fklms": 0, "fmklms": 0, "afklms": n + 1, "afmklms": n + 1}
+    kept |= dict.fromkeys(("klms", "mklms", "sup"), factor) | dict.fromkeys(("ls", "lsreg"), factor + n * n)
+    kept["lsridge"] = 2 * n * n
+    arrays = {
+        "nt": 0,
+        "at": 0,
+        "fklms": 5,
+        "fmklms": 6,
+        "afklms": 3,
+        "afmklms": 3,
+    }  # of working memory, up to N + 1 long
+    arrays |= dict.fromkeys(("klms", "mklms", "sup"), 5) | dict.fromkeys(("ls", "lsreg"), 6) | {"lsridge": 7}
+    for technique, reals in kept.items():
+        reduction = {"technique": technique, "n_max": n, "force": True}
+        figures = build(spec_of(dim=dim, reduction=reduction)).figures
+        assert figures["state_bytes"] == 4 * (n * (dim + 1) + 2 + reals), technique
+        assert figures["work_bytes"] <= 4 * (arrays[technique] * (n + 1) + 8), technique
+        header = build(spec_of(dim=dim, reduction=reduction)).files["src/flow.h"]
+        assert f"#define FLOW_STATE_BYTES {figures['state_bytes']}u" in header
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
