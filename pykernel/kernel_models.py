@@ -149,9 +149,9 @@ class KernelModels:
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
             owners = LEARNING_KEYS[key]
             return (
-                f"is of {' and '.join(owners)}; {rule} does not have it"
+                f"is of {' and '.join(owners)}; {rule} does not have it: leave it out"
                 if owners
-                else (f"is of linear models; {rule} does not have it")
+                else (f"is of linear models; {rule} does not have it: leave it out")
             )
         if section == "reduction":
             if rule == "ald-krls" and key not in ("n_max", "ridge", "gate"):
@@ -159,7 +159,7 @@ class KernelModels:
             if key == "penalty" and not (
                 reduction.technique in ("lsreg", "lsridge") or reduction.projection == "lsridge"
             ):
-                return f"is of lsreg and lsridge; {reduction.technique} does not have it"
+                return f"is of lsreg and lsridge; {reduction.technique} does not have it: leave it out"
             truncates = reduction.truncate_below is not None or reduction.truncate_age is not None
             if key == "removals" and reduction.lambda_max is None and not truncates:
                 return "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out"
@@ -250,10 +250,10 @@ class KernelModels:
             )
         truncation = [key for key in ("truncate_below", "truncate_age") if getattr(reduction, key) is not None]
         if truncation and rule not in GRADIENT:
-            refuse(f"[reduction] {truncation[0]}", f"is of klms and qklms; {rule} does not have it")
+            refuse(f"[reduction] {truncation[0]}", f"is of klms and qklms; {rule} does not have it: leave it out")
         if choices.before:
             if rule not in GRADIENT:
-                refuse("[reduction] when", f'is "before", which is of klms and qklms; {rule} does not have it')
+                refuse("[reduction] when", f'is "before", which is of klms and qklms; {rule} does not have it: leave it out')
             others = [*truncation, *(["lambda_max"] if choices.thresholds else [])]
             if others:
                 refuse("[reduction] when", f'is "before", which does not go with {others[0]}; leave one of them out')

@@ -766,10 +766,11 @@ def f(s: Box, y: Real) -> Real:
     assert "before the first statement" in code and "at last * / int x;" in code
 
 
-EXPRESSIONS = st.recursive(
-    st.sampled_from(["a", "-b", "f(x, y)", "*p", "(int32_t)z"]),
-    lambda e: st.lists(e, min_size=2, max_size=9).map(" + ".join) | e.map("({0} ? {0} : !{0}) && c[i - {0}]".format),
-)
+def _composed(e: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.lists(e, min_size=2, max_size=9).map(" + ".join) | e.map("({0} ? {0} : !{0}) && c[i - {0}]".format)
+
+
+EXPRESSIONS = st.recursive(st.sampled_from(["a", "-b", "f(x, y)", "*p", "(int32_t)z"]), _composed)
 
 
 @given(EXPRESSIONS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 import re
 import tomllib
@@ -15,7 +17,9 @@ from hypothesis import strategies as st
 
 from pykernel.errors import UserError
 from pykernel.gen import build
-from pykernel.spec import DIM_LIMIT, Spec, load_spec, make_spec
+from pykernel.kernel_models import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
+from pykernel.linear_models import LINEAR_MODELS
+from pykernel.spec import DIM_LIMIT, SECTIONS, load_spec, make_spec
 
 BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
 
@@ -196,9 +200,18 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
         "input": draw(inputs) | some({"limit": number(1e-6, 1e9)}),
         "label": some({"limit": number(1e-6, 1e9), "column": st.sampled_from(["y", "a"])}),
         "kernel": {"sigma": draw(number(1e-6, 1e6))},
-        "learning": some({"eta": number(1e-6, 1.9), "rho": number(0, 0.5)}),
+        "learning": some({
+            "eta": number(1e-6, 1.9),
+            "rho": number(0, 0.5),
+            "rule": st.sampled_from([*KERNEL_MODELS.rules, *LINEAR_MODELS.rules]),
+        }),
         "reduction": some({
-            "technique": st.sampled_from(["nt", "fklms", "mklms"]),
+            "technique": st.sampled_from(list(TECHNIQUES)),
+            "projection": st.sampled_from([None, *PROJECTIONS]),
+            "penalty": number(1e-4, 1),
+            "lambda_max": number(1e-6, 1),
+            "truncate_age": st.integers(0, 100),
+            "when": st.sampled_from(["after", "before"]),
             "n_max": st.integers(0, 40),
             "ridge": number(1e-4, 0.1),
             "gate": st.none() | number(0.1, 0.9),
@@ -216,65 +229,102 @@ def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, An
     assert make_spec(tomllib.loads(made.to_toml())) == made
     assert make_spec(tomllib.loads(made.to_toml())).to_toml() == made.to_toml()
     for name, value in made.config._asdict().items():
-        assert np.isfinite(value), name
+        assert np.isfinite(value).all(), name
+    assert made.memory().layout.nbytes > 0
     config = made.config
+    if made.family is not KERNEL_MODELS:
+        return
     # none of these may have been rounded away
     assert config.gamma > 0 and config.eta > 0 and config.input_limit > 0 and config.label_limit > 0
     assert config.alpha_limit > config.label_limit * 16
     # a first sample is new enough to be stored
-    assert made.reduction.technique != "mklms" or config.kappa_least <= config.gate < config.ridge_diagonal
+    assert not config.keeps_factor or config.kappa_least <= config.gate < config.ridge_diagonal
     # the farthest pair within the limit still has a finite distance
     reach = made.real.real(2) * config.input_limit
     with np.errstate(over="raise"):
         assert reach * reach * made.real.real(made.dim) < np.finfo(made.real.dtype).max
-    assert made.memory().layout.nbytes > 0
 
 
 def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
-    full = merged(
-        precision="float64",
-        input={"columns": ["a", "b"], "standardise": True},
-        label={"column": "y", "low": -1.0, "high": 1.0},
-        learning={"step_limit": 1.0},
-        reduction={"gate": 0.01},
-    )
-    content = make_spec(full).model_dump()
-    changes: list[tuple[str | None, str, Any]] = [
-        (None, "precision", "float32"),
-        ("input", "columns", ["a", "b", "c"]),
-        ("input", "limit", 5.0),
-        ("input", "standardise", False),
-        ("input", "clip", 4.0),
-        ("input", "warmup", 17),
-        ("input", "horizon", 500),
-        ("label", "limit", 5.0),
-        ("label", "low", -0.5),
-        ("label", "high", 0.5),
-        ("kernel", "sigma", 1.0 + 2**-52),
-        ("learning", "eta", 0.25),
-        ("learning", "rho", 1e-9),
-        ("learning", "step_limit", 0.5),
-        ("reduction", "technique", "nt"),
-        ("reduction", "n_max", 33),
-        ("reduction", "ridge", 2e-3),
-        ("reduction", "gate", 0.02),
+    full: dict[str, Any] = {
+        "name": "flow",
+        "precision": "float64",
+        "input": {"columns": ["a", "b"], "standardise": True},
+        "label": {"column": "y", "low": -1.0, "high": 1.0},
+        "kernel": {"sigma": 1.0},
+        "learning": {"step_limit": 1.0},
+        "reduction": {"gate": 0.01},
+    }
+    plain: dict[str, Any] = full | {"label": {"column": "y"}, "learning": {}, "reduction": {}}
+
+    def with_rule(rule: str) -> dict[str, Any]:
+        linear = rule in LINEAR_MODELS.rules
+        made = {**plain, "learning": {"rule": rule}}
+        return {k: v for k, v in made.items() if not linear or k not in ("reduction", "kernel")}
+
+    def with_reduction(**reduction: Any) -> dict[str, Any]:
+        return {**plain, "reduction": reduction}
+
+    random = {**with_rule("rff-rls"), "kernel": {"sigma": 1.0}}
+    changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
+        (full, None, "precision", "float32"),
+        (full, "input", "columns", ["a", "b", "c"]),
+        (full, "input", "limit", 5.0),
+        (full, "input", "standardise", False),
+        (full, "input", "clip", 4.0),
+        (full, "input", "warmup", 17),
+        (full, "input", "horizon", 500),
+        (full, "label", "limit", 5.0),
+        (full, "label", "low", -0.5),
+        (full, "label", "high", 0.5),
+        (plain, "label", "classes", ["no", "yes"]),
+        ({**plain, "label": {}}, "label", "outputs", 2),
+        ({**plain, "label": {}}, "label", "columns", ["u", "v"]),
+        (full, "kernel", "sigma", 1.0 + 2**-52),
+        (plain, "learning", "rule", "fb-krls"),
+        (full, "learning", "eta", 0.25),
+        (full, "learning", "rho", 1e-9),
+        (full, "learning", "step_limit", 0.5),
+        (with_rule("qklms"), "learning", "quantisation", 0.5),
+        (with_rule("krls-t"), "learning", "forgetting", 0.999),
+        (with_rule("krls-t"), "learning", "noise", 0.1),
+        (with_rule("rls"), "learning", "covariance", 10.0),
+        (random, "learning", "features", 32),
+        (random, "learning", "seed", 1),
+        (full, "reduction", "technique", "sup"),
+        (full, "reduction", "projection", "ls"),
+        (full, "reduction", "n_max", 33),
+        (full, "reduction", "ridge", 2e-3),
+        (full, "reduction", "gate", 0.02),
+        (with_reduction(technique="lsridge"), "reduction", "penalty", 1e-2),
+        (full, "reduction", "when", "before"),
+        (full, "reduction", "candidates", "newest"),
+        (full, "reduction", "lambda_max", 1e-3),
+        (with_reduction(lambda_max=1e-3), "reduction", "removals", 2),
+        (full, "reduction", "truncate_below", 1e-3),
+        (full, "reduction", "truncate_age", 100),
+        (full, "reduction", "tie", "oldest"),
     ]
-    fields: set[tuple[str | None, str]] = {(None, name) for name in Spec.model_fields if name in ("name", "precision")}
-    fields |= {
-        (section, key) for section, f in Spec.model_fields.items() if section not in ("name", "precision")
-        for key in f.annotation.model_fields  # type: ignore[union-attr]
-    }  # fmt: skip
-    names = {(None, "name"), ("label", "column"), ("input", "dim")}
-    assert {(section, key) for section, key, _ in changes} == fields - names, "a parameter without a change here"
+    fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
+    fields |= {(section, key) for section, kind in SECTIONS.items() for key in kind.model_fields}
+    uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("reduction", "force")}
+    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted, "a parameter without a change here"
+
+    @functools.cache
+    def hash_of_text(text: str) -> str:
+        return str(build(make_spec(json.loads(text))).figures["config_hash"])
 
     def hash_of(content: Any) -> str:
-        return str(build(make_spec(content)).figures["config_hash"])
+        return hash_of_text(json.dumps(content))
 
-    hashes = {hash_of(content)}
-    for section, key, value in changes:
-        changed = {**content, key: value} if section is None else {**content, section: {**content[section], key: value}}
-        hashes.add(hash_of(changed))
-    assert len(hashes) == len(changes) + 1
+    hashes = set()
+    for base, section, key, value in changes:
+        section_of = base.get(section, {}) if section else {}
+        changed = {**base, key: value} if section is None else {**base, section: {**section_of, key: value}}
+        assert hash_of(changed) != hash_of(base), f"{section}.{key}"
+        hashes |= {hash_of(changed), hash_of(base)}
+    content = make_spec(full).model_dump(mode="json")
+    assert hash_of(content) == hash_of(full)
     # what the model or a column is called does not count, and a default may be written out or left out
     assert hash_of({**content, "name": "other"}) in hashes
     assert hash_of({**content, "label": {**content["label"], "column": "z"}}) in hashes

@@ -53,7 +53,7 @@
 #define FLOW_SMALLEST_DIAGONAL 9.094947e-13f
 
 /* |x|: the sign bit cleared. */
-static float flow_absolute(float x)
+static float flow_snapshot_absolute(float x)
 {
     union { float value; uint32_t bits; } both;
     both.value = x;
@@ -62,7 +62,7 @@ static float flow_absolute(float x)
 }
 
 /* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
-static uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
+static uint32_t flow_snapshot_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
     for (uint32_t i = 0u; i < count; i++) {
@@ -75,16 +75,16 @@ static uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t co
 }
 
 /* A multiplier as it is stored. */
-static inline float flow_settle(float a)
+static inline float flow_snapshot_settle(float a)
 {
-    if (flow_absolute(a) < FLOW_ALPHA_FLOOR) {
+    if (flow_snapshot_absolute(a) < FLOW_ALPHA_FLOOR) {
         return 0.0f;
     }
     return a;
 }
 
 /* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
-static bool flow_valid_vectors(const flow_t *s)
+static bool flow_snapshot_valid_vectors(const flow_t *s)
 {
     const int32_t n = s->n;
     const float limit = FLOW_INPUT_LIMIT;
@@ -94,15 +94,18 @@ static bool flow_valid_vectors(const flow_t *s)
                 return false;
             }
             /* not "> limit": NaN must fail */
-            if (!(flow_absolute(s->v[i][j]) <= limit)) {
+            if (!(flow_snapshot_absolute(s->v[i][j]) <= limit)) {
                 return false;
             }
         }
-        if ((i >= n) && (s->alpha[i] != 0.0f)) {
-            return false;
-        }
-        if (!(flow_absolute(s->alpha[i]) <= FLOW_ALPHA_LIMIT) || (flow_settle(s->alpha[i]) != s->alpha[i])) {
-            return false;
+        for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+            if ((i >= n) && (s->alpha[i][o] != 0.0f)) {
+                return false;
+            }
+            if (!(flow_snapshot_absolute(s->alpha[i][o]) <= FLOW_ALPHA_LIMIT)
+                    || (flow_snapshot_settle(s->alpha[i][o]) != s->alpha[i][o])) {
+                return false;
+            }
         }
     }
     return true;
@@ -111,12 +114,9 @@ static bool flow_valid_vectors(const flow_t *s)
 /* No element of m leads to an infinity or to a division by zero.  O(N^2).
  *
  * Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it. */
-static bool flow_valid_factor(const flow_t *s)
+static bool flow_snapshot_valid_factor(const flow_t *s)
 {
     const int32_t n = s->n;
-    if ((s->probe < 0) || (s->probe > n)) {
-        return false;
-    }
     if (!((s->drift >= 0.0f) && (s->drift <= FLOW_LARGEST_REAL))) {
         return false;
     }
@@ -126,7 +126,7 @@ static bool flow_valid_factor(const flow_t *s)
             if (((i >= n) || (j >= n)) && (s->m[i][j] != 0.0f)) {
                 return false;
             }
-            if (!(flow_absolute(s->m[i][j]) <= FLOW_LARGEST_FACTOR)) {
+            if (!(flow_snapshot_absolute(s->m[i][j]) <= FLOW_LARGEST_FACTOR)) {
                 return false;
             }
             p += s->m[i][j] * s->m[i][j];
@@ -141,7 +141,7 @@ static bool flow_valid_factor(const flow_t *s)
 /* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
  *
  * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
-static bool flow_valid(const flow_t *s)
+static bool flow_snapshot_valid(const flow_t *s)
 {
     if ((s->n < 0) || (s->n > FLOW_N_MAX)) {
         return false;
@@ -149,10 +149,13 @@ static bool flow_valid(const flow_t *s)
     if ((s->frozen != 0) && (s->frozen != 1)) {
         return false;
     }
-    if (!flow_valid_vectors(s)) {
+    if (!flow_snapshot_valid_vectors(s)) {
         return false;
     }
-    if (!flow_valid_factor(s)) {
+    if ((s->probe < 0) || (s->probe > s->n)) {
+        return false;
+    }
+    if (!flow_snapshot_valid_factor(s)) {
         return false;
     }
     return true;
@@ -161,7 +164,7 @@ static bool flow_valid(const flow_t *s)
 /* Whether the model is one that learning could have led to, as far as can be told from its numbers. */
 static bool flow_sound(const flow_t *s)
 {
-    return flow_valid(s);
+    return flow_snapshot_valid(s);
 }
 
 /* Number i of the header. */
@@ -196,7 +199,7 @@ static void flow_compose(const flow_t *s, uint32_t sequence, uint32_t *crc, uint
             } else {
                 bytes[i] = state[at - FLOW_SNAPSHOT_HEADER];
             }
-            *crc = flow_crc32(*crc, &bytes[i], 1u);
+            *crc = flow_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
 }
@@ -245,7 +248,7 @@ static int32_t flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t sl
             }
             *sequence = flow_number(&bytes[12]);
         }
-        crc = flow_crc32(crc, bytes, count);
+        crc = flow_snapshot_crc32(crc, bytes, count);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= FLOW_SNAPSHOT_HEADER) && (at < FLOW_SNAPSHOT_END)) {

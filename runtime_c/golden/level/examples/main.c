@@ -33,7 +33,7 @@ int main(void)
             continue; /* an input is out of range */
         }
         const int32_t status = level_update(&model, x, y);
-        if (t % 20 == 0) {
+        if (t % 19 == 0) {
             printf("%4d  forecast %9.4f  label %9.4f  status %d\n", (int)t, (double)forecast, (double)y, (int)status);
         }
     }

@@ -50,7 +50,7 @@
 #define LEVEL_ALPHA_FLOOR 7.888609e-31f
 
 /* |x|: the sign bit cleared. */
-static float level_absolute(float x)
+static float level_snapshot_absolute(float x)
 {
     union { float value; uint32_t bits; } both;
     both.value = x;
@@ -59,7 +59,7 @@ static float level_absolute(float x)
 }
 
 /* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
-static uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
+static uint32_t level_snapshot_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
     for (uint32_t i = 0u; i < count; i++) {
@@ -72,16 +72,16 @@ static uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t c
 }
 
 /* A multiplier as it is stored. */
-static inline float level_settle(float a)
+static inline float level_snapshot_settle(float a)
 {
-    if (level_absolute(a) < LEVEL_ALPHA_FLOOR) {
+    if (level_snapshot_absolute(a) < LEVEL_ALPHA_FLOOR) {
         return 0.0f;
     }
     return a;
 }
 
 /* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
-static bool level_valid_vectors(const level_t *s)
+static bool level_snapshot_valid_vectors(const level_t *s)
 {
     const int32_t n = s->n;
     const float limit = LEVEL_INPUT_LIMIT;
@@ -91,16 +91,18 @@ static bool level_valid_vectors(const level_t *s)
                 return false;
             }
             /* not "> limit": NaN must fail */
-            if (!(level_absolute(s->v[i][j]) <= limit)) {
+            if (!(level_snapshot_absolute(s->v[i][j]) <= limit)) {
                 return false;
             }
         }
-        if ((i >= n) && (s->alpha[i] != 0.0f)) {
-            return false;
-        }
-        if (!(level_absolute(s->alpha[i]) <= LEVEL_ALPHA_LIMIT)
-                || (level_settle(s->alpha[i]) != s->alpha[i])) {
-            return false;
+        for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+            if ((i >= n) && (s->alpha[i][o] != 0.0f)) {
+                return false;
+            }
+            if (!(level_snapshot_absolute(s->alpha[i][o]) <= LEVEL_ALPHA_LIMIT)
+                    || (level_snapshot_settle(s->alpha[i][o]) != s->alpha[i][o])) {
+                return false;
+            }
         }
     }
     return true;
@@ -109,7 +111,7 @@ static bool level_valid_vectors(const level_t *s)
 /* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
  *
  * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
-static bool level_valid(const level_t *s)
+static bool level_snapshot_valid(const level_t *s)
 {
     if ((s->n < 0) || (s->n > LEVEL_N_MAX)) {
         return false;
@@ -117,7 +119,7 @@ static bool level_valid(const level_t *s)
     if ((s->frozen != 0) && (s->frozen != 1)) {
         return false;
     }
-    if (!level_valid_vectors(s)) {
+    if (!level_snapshot_valid_vectors(s)) {
         return false;
     }
     return true;
@@ -126,7 +128,7 @@ static bool level_valid(const level_t *s)
 /* Whether the model is one that learning could have led to, as far as can be told from its numbers. */
 static bool level_sound(const level_t *s)
 {
-    return level_valid(s);
+    return level_snapshot_valid(s);
 }
 
 /* Number i of the header. */
@@ -161,7 +163,7 @@ static void level_compose(const level_t *s, uint32_t sequence, uint32_t *crc, ui
             } else {
                 bytes[i] = state[at - LEVEL_SNAPSHOT_HEADER];
             }
-            *crc = level_crc32(*crc, &bytes[i], 1u);
+            *crc = level_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
 }
@@ -210,7 +212,7 @@ static int32_t level_scan(level_t *s, level_read_fn read, void *context, int32_t
             }
             *sequence = level_number(&bytes[12]);
         }
-        crc = level_crc32(crc, bytes, count);
+        crc = level_snapshot_crc32(crc, bytes, count);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= LEVEL_SNAPSHOT_HEADER) && (at < LEVEL_SNAPSHOT_END)) {

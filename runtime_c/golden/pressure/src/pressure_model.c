@@ -14,7 +14,7 @@ static const double pressure_learned_v[PRESSURE_N_MAX * PRESSURE_DIM] PRESSURE_C
     0.7029101523746277
 };
 
-static const double pressure_learned_alpha[PRESSURE_N_MAX] PRESSURE_CONST = {
+static const double pressure_learned_alpha[PRESSURE_N_MAX * PRESSURE_OUTPUTS] PRESSURE_CONST = {
     0.7047299518975357, -0.7457377618247787, -3.2416995598485245, 1.3207166030787092, 1.1849453613808116,
     -0.9535318001655563
 };
@@ -36,7 +36,9 @@ void pressure_init(pressure_t *s)
         }
     }
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
-        s->alpha[i] = pressure_learned_alpha[i];
+        for (int32_t j = 0; j < PRESSURE_OUTPUTS; j++) {
+            s->alpha[i][j] = pressure_learned_alpha[(i * PRESSURE_OUTPUTS) + j];
+        }
     }
     s->n = pressure_learned_n[0];
     s->frozen = pressure_learned_frozen[0];

@@ -50,7 +50,7 @@
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
 
 /* |x|: the sign bit cleared. */
-static double pressure_absolute(double x)
+static double pressure_snapshot_absolute(double x)
 {
     union { double value; uint64_t bits; } both;
     both.value = x;
@@ -59,7 +59,7 @@ static double pressure_absolute(double x)
 }
 
 /* CRC-32 (IEEE 802.3, as zlib's) of some bytes, going on from that of the bytes before, or 0; slow and small. */
-static uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
+static uint32_t pressure_snapshot_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
     for (uint32_t i = 0u; i < count; i++) {
@@ -72,16 +72,16 @@ static uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_
 }
 
 /* A multiplier as it is stored. */
-static inline double pressure_settle(double a)
+static inline double pressure_snapshot_settle(double a)
 {
-    if (pressure_absolute(a) < PRESSURE_ALPHA_FLOOR) {
+    if (pressure_snapshot_absolute(a) < PRESSURE_ALPHA_FLOOR) {
         return 0.0;
     }
     return a;
 }
 
 /* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
-static bool pressure_valid_vectors(const pressure_t *s)
+static bool pressure_snapshot_valid_vectors(const pressure_t *s)
 {
     const int32_t n = s->n;
     const double limit = PRESSURE_INPUT_LIMIT;
@@ -91,16 +91,18 @@ static bool pressure_valid_vectors(const pressure_t *s)
                 return false;
             }
             /* not "> limit": NaN must fail */
-            if (!(pressure_absolute(s->v[i][j]) <= limit)) {
+            if (!(pressure_snapshot_absolute(s->v[i][j]) <= limit)) {
                 return false;
             }
         }
-        if ((i >= n) && (s->alpha[i] != 0.0)) {
-            return false;
-        }
-        if (!(pressure_absolute(s->alpha[i]) <= PRESSURE_ALPHA_LIMIT)
-                || (pressure_settle(s->alpha[i]) != s->alpha[i])) {
-            return false;
+        for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+            if ((i >= n) && (s->alpha[i][o] != 0.0)) {
+                return false;
+            }
+            if (!(pressure_snapshot_absolute(s->alpha[i][o]) <= PRESSURE_ALPHA_LIMIT)
+                    || (pressure_snapshot_settle(s->alpha[i][o]) != s->alpha[i][o])) {
+                return false;
+            }
         }
     }
     return true;
@@ -109,7 +111,7 @@ static bool pressure_valid_vectors(const pressure_t *s)
 /* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
  *
  * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
-static bool pressure_valid(const pressure_t *s)
+static bool pressure_snapshot_valid(const pressure_t *s)
 {
     if ((s->n < 0) || (s->n > PRESSURE_N_MAX)) {
         return false;
@@ -117,7 +119,7 @@ static bool pressure_valid(const pressure_t *s)
     if ((s->frozen != 0) && (s->frozen != 1)) {
         return false;
     }
-    if (!pressure_valid_vectors(s)) {
+    if (!pressure_snapshot_valid_vectors(s)) {
         return false;
     }
     return true;
@@ -126,7 +128,7 @@ static bool pressure_valid(const pressure_t *s)
 /* Whether the model is one that learning could have led to, as far as can be told from its numbers. */
 static bool pressure_sound(const pressure_t *s)
 {
-    return pressure_valid(s);
+    return pressure_snapshot_valid(s);
 }
 
 /* Number i of the header. */
@@ -161,7 +163,7 @@ static void pressure_compose(const pressure_t *s, uint32_t sequence, uint32_t *c
             } else {
                 bytes[i] = state[at - PRESSURE_SNAPSHOT_HEADER];
             }
-            *crc = pressure_crc32(*crc, &bytes[i], 1u);
+            *crc = pressure_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
 }
@@ -211,7 +213,7 @@ static int32_t pressure_scan(pressure_t *s, pressure_read_fn read, void *context
             }
             *sequence = pressure_number(&bytes[12]);
         }
-        crc = pressure_crc32(crc, bytes, count);
+        crc = pressure_snapshot_crc32(crc, bytes, count);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= PRESSURE_SNAPSHOT_HEADER) && (at < PRESSURE_SNAPSHOT_END)) {

@@ -29,8 +29,8 @@ void setup() {
 
 void loop() {
   float x[FLOW_DIM];
-  float forecast = 0.0f;
   const float y = sample(t, x);
+  float forecast = 0.0f;
   if (flow_predict(&model, x, &forecast) >= 0) {  // below 0: an input is out of range
     const int32_t status = flow_update(&model, x, y);
     Serial.print(F("forecast "));

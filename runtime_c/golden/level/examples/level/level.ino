@@ -29,8 +29,8 @@ void setup() {
 
 void loop() {
   float x[LEVEL_DIM];
-  float forecast = 0.0f;
   const float y = sample(t, x);
+  float forecast = 0.0f;
   if (level_predict(&model, x, &forecast) >= 0) {  // below 0: an input is out of range
     const int32_t status = level_update(&model, x, y);
     Serial.print(F("forecast "));

@@ -29,8 +29,8 @@ void setup() {
 
 void loop() {
   double x[PRESSURE_DIM];
-  double forecast = 0.0;
   const double y = sample(t, x);
+  double forecast = 0.0;
   if (pressure_predict(&model, x, &forecast) >= 0) {  // below 0: an input is out of range
     const int32_t status = pressure_update(&model, x, y);
     Serial.print(F("forecast "));
