@@ -30,7 +30,7 @@ def stream(rng, samples):
 
 def main(folder):
     rng = np.random.default_rng(0)
-    x, conditions = stream(rng, 1500)
+    x, conditions = stream(rng, 800)
     model = BudgetedKernelClassifier(n_max=16, sigma=0.5)
     model.partial_fit(x[:1], conditions[:1], classes=list(FREQUENCIES))
     right = 0

@@ -45,8 +45,8 @@ def main():
     learn, test = slice(0, 2000), slice(2000, None)
 
     together = BudgetedKernelRegressor(rule="krls-t", n_max=64, sigma=1.5, noise=1e-3).fit(x[learn], y[learn])
-    alone = [clone.fit(x[learn], y[learn, o]) for o, clone in enumerate(singles(64))]
-    smaller = [clone.fit(x[learn], y[learn, o]) for o, clone in enumerate(singles(32))]
+    alone = [model.fit(x[learn], y[learn, o]) for o, model in enumerate(singles(64))]
+    smaller = [model.fit(x[learn], y[learn, o]) for o, model in enumerate(singles(32))]
     rows = [
         ("one model of 64 vectors", error(y[test], together.predict(x[test])), state_bytes(together)),
         ("three models of 64", *of_three(alone, x[test], y[test])),
@@ -62,7 +62,7 @@ def singles(n_max):
 
 
 def of_three(models, x, y):
-    return error(y, np.column_stack([model.predict(x) for model in models])), sum(map(state_bytes, models))
+    return error(y, np.column_stack([model.predict(x) for model in models])), 3 * state_bytes(models[0])
 
 
 if __name__ == "__main__":
