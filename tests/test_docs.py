@@ -1,9 +1,11 @@
 """What the documentation says is what happens: its commands run, its numbers are those that the code gives."""
 
+import csv
 import json
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import get_args
 
@@ -11,9 +13,15 @@ import numpy as np
 import pytest
 
 from pykernel.cli import main
+from pykernel.expansion import Status
 from pykernel.gen import build
 from pykernel.gen.compilers import compile_c, find_compilers
-from pykernel.spec import Spec, load_spec
+from pykernel.gen.project import specialised
+from pykernel.host import HostModel
+from pykernel.kernel_models import DIVERGES, DRIFT_LIMIT, KERNEL_MODELS, PROJECTIONS, TECHNIQUES
+from pykernel.linear import LinearStatus
+from pykernel.linear_models import WINDUP
+from pykernel.spec import Learning, Spec, load_spec, make_spec
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -93,6 +101,140 @@ def test_every_key_of_a_spec_is_documented_with_its_default():
                     assert float(rows[inner].strip("`")) == option.default, inner
         else:
             assert key in rows, key
+
+
+# ------------------------------------------------------------------------------------------------ docs/online.md
+
+ONLINE = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
+
+
+def table(first: str) -> list[list[str]]:
+    """The cells below the table's head that begins so, without code marks."""
+    lines = ONLINE[ONLINE.index(f"\n| {first}") + 1 :].split("\n\n")[0].splitlines()
+    return [[cell.strip().replace("`", "") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+def measured(name: str) -> list[dict[str, str]]:
+    with (ROOT / "docs" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_status_is_explained():
+    assert {(name, int(value)) for name, value, _ in table("status |")} == {
+        (member.name, int(member)) for kind in (Status, LinearStatus) for member in kind
+    }
+
+
+def of(rule: str, technique: str, precision: str, budget: int, dim: int, outputs: int) -> Spec:
+    content = {"name": "m", "precision": precision, "input": {"dim": dim}, "label": {"outputs": outputs}}
+    content["learning"] = {"rule": rule}
+    if rule == "rff-rls":
+        content["learning"]["features"] = budget + 1
+    if rule in KERNEL_MODELS.rules:
+        content["reduction"] = {"n_max": budget, **({"technique": technique, "force": True} if technique else {})}
+    if rule in (*KERNEL_MODELS.rules, "rff-rls"):
+        content["kernel"] = {"sigma": 1.0}
+    return make_spec(content)
+
+
+MODELS = [
+    (rule, technique, row[1:])
+    for row in table("rule, technique |")
+    for first, *others in [re.findall(r"[\w-]+", row[0])]
+    for rule, technique in (
+        [(first, technique) for technique in others]
+        if first in KERNEL_MODELS.rules
+        else [(each, "") for each in (first, *others)]
+    )
+    or [(first, "")]
+]
+
+
+def test_the_table_of_memory_is_complete():
+    assert {rule for rule, _, _ in MODELS} | {"qklms"} == set(get_args(Learning.model_fields["rule"].annotation))
+    assert {technique for rule, technique, _ in MODELS if rule == "klms"} == set(TECHNIQUES)
+
+
+@pytest.mark.parametrize(("rule", "technique", "formulas"), MODELS, ids=lambda value: str(value)[:12])
+def test_memory_is_what_its_formula_says(rule, technique, formulas):
+    def value(formula: str, **letters: int) -> int:
+        product = re.sub(r"(?<=[\w²)]) (?=[\w(])", "*", formula.replace("²", " ** 2 ").strip().replace("  ", " "))
+        product = re.sub(r"2 \*([A-Z(])", r"2 * \1", product)
+        return eval(product, {"__builtins__": {}}, letters)
+
+    outputs, precision = (1, "float32") if len(rule + technique) % 2 else (3, "float64")
+    code = specialised(of(rule, technique, precision, 8, 3, outputs))
+    size = 4 if precision == "float32" else 8
+    for budget, dim in ((1, 1), (8, 3), (33, 7)):
+        spec = of(rule, technique, precision, budget, dim, outputs)
+        letters = {"N": budget, "D": dim, "M": outputs, "F": spec.capacities.get("FEATURES", 0)}
+        reals, counters, work_reals, work_counters = (value(formula, **letters) for formula in formulas)
+        layout = spec.memory(tuple(code.unread)).layout
+        state = -(-(reals * size + counters * 4) // size) * size
+        work = -(-(work_reals * size + work_counters * 4) // size) * size
+        assert (spec.program.state_bytes(layout), layout.nbytes) == (state, state + work)
+    # and what the header says is what was laid out
+    figures = build(spec).figures
+    assert (figures["state_bytes"], figures["ram_bytes"]) == (state, state + work)
+    if rule == "rff-rls":
+        assert figures["const_bytes"] >= (letters["F"] - 1) * (dim + 1) * size
+
+
+def test_pairs_are_as_measured():
+    rows = measured("pairs.csv")
+    diverging = {(r["technique"], r["projection"]) for r in rows if r["diverges"] == "True"}
+    assert diverging == set(DIVERGES)
+    listed = {tuple(re.match(r"(\w+) with (\w+)", row[0]).groups()): row[1] for row in table("refused |")}
+    assert set(listed) == diverging
+    for pair, error in listed.items():
+        mine = [
+            float(r["mse"]) for r in rows if (r["technique"], r["projection"]) == pair and r["precision"] == "float64"
+        ]
+        assert float(error) == max(mine) and error in DIVERGES[pair]
+    largest = defaultdict(float)
+    for r in rows:
+        key = r["technique"], r["projection"], r["precision"]
+        largest[key] = max(largest[key], float(r["largest_multiplier"]))
+    inflated = {(t, p) for (t, p, _), a in largest.items() if a >= 10} - diverging
+    shown = {tuple(row[0].split(" with ")): (float(row[1]), float(row[2])) for row in table("pair |")}
+    assert shown == {pair: (largest[*pair, "float64"], largest[*pair, "float32"]) for pair in inflated}
+    for technique, *errors in table("technique | 4 vectors"):
+        own = next(name for name, value in PROJECTIONS.items() if value is TECHNIQUES[technique][1])
+        key = {"technique": technique, "projection": own, "precision": "float32"}
+        assert errors == [r["mse"] for r in rows if r.items() >= key.items()]
+
+
+def test_limits_are_as_measured():
+    rows = measured("limits.csv")
+    kept = ["own column", "m", "P", "Q"]
+    for name, row in zip(kept, table("kept | for | ridge"), strict=True):
+        assert row[2:] == [r["error"] for r in rows if r["kept"] == name]
+    ((_, _, *errors),) = table("kept | for | penalty")
+    assert errors == [r["error"] for r in rows if r["kept"] == "Z"]
+    for technique, budget, *multipliers in table("technique | N |"):
+        mine = [r for r in rows if (r["kept"], r["n_max"]) == (technique, budget)]
+        assert [float(a) for a in multipliers] == [float(r["largest"]) for r in mine[: len(multipliers)]]
+    assert f"Above {DRIFT_LIMIT:g} the" in ONLINE and f"above {WINDUP:g} times" in ONLINE
+
+
+def test_a_deficit_stays_below_the_prior():
+    """Of KRLS-T, in float32, over samples that exchange vectors and samples that only sharpen what is known."""
+    for forgetting, budget in ((1.0, 16), (0.99, 16), (0.99, 40)):
+        spec = make_spec(
+            {
+                "name": "m",
+                "input": {"dim": 1},
+                "kernel": {"sigma": 0.5},
+                "learning": {"rule": "krls-t", "forgetting": forgetting},
+                "reduction": {"technique": "sup", "n_max": budget},
+            }
+        )
+        model, rng = HostModel(spec), np.random.default_rng(0)
+        assert (model.learn(rng.uniform(-3, 3, (20_000, 1)), rng.normal(size=20_000)) > 0).all()
+        assert np.abs(model.memory.field("deficit")).max() <= (1 + spec.reduction.ridge) * (1 + 1e-5)
+
+
+# ------------------------------------------------------------------------------------------------------------ all
 
 
 def test_links_lead_somewhere():
