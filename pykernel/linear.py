@@ -81,7 +81,7 @@ class LinearWork(Struct):
     g: Real[FEATURES]  # P phi
     y: Real[OUTPUTS]  # what the function should be there
     step: Real[OUTPUTS]  # y - f(x), and then its product with the gain
-    trace: Real  # of P
+    p: Real[FEATURES]  # the diagonal of P
 
 
 class LinearConfig(Config):
@@ -242,22 +242,24 @@ def miss(c: LinearConfig, y: Real, found: Real) -> Real:
 
 @kernel
 def correlate(s: Linear, w: LinearWork, c: LinearConfig) -> Real:
-    """f = root phi, g = P phi and the trace of P; returns phi'P phi = f'f.  O(F^2)."""
+    """f = root phi, g = P phi and the diagonal of P; returns phi'P phi = f'f.  O(F^2)."""
     total = real(0)
-    w.trace[0] = real(0)
     if s.started[0] == 0:
         for k in range(len(w.phi)):
             w.f[k] = c.start * w.phi[k]
             w.g[k] = c.start * w.f[k]
+            w.p[k] = c.start * c.start
             total += w.f[k] * w.f[k]
         return total
     for k in range(len(w.phi)):
         w.g[k] = real(0)
+        w.p[k] = real(0)
     for i in range(len(w.phi)):
         f = real(0)
         for k in range(len(w.phi)):
             f += s.root[i, k] * w.phi[k]
-            w.trace[0] += s.root[i, k] * s.root[i, k]
+            if c.forgets:
+                w.p[k] += s.root[i, k] * s.root[i, k]
         for k in range(len(w.phi)):
             w.g[k] += f * s.root[i, k]
         w.f[i] = f
@@ -311,19 +313,48 @@ def learn_by_gradient(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
 
 
 @kernel
+def bring_back(s: Linear, w: LinearWork, c: LinearConfig) -> None:
+    """Make the largest variance in P what it was at the start, as if that weight had been measured.  O(F^2).
+
+    P - g g' (p - start^2) / p^2, where g is column k of P and p = P_kk.
+    """
+    k = 0
+    for j in range(1, len(w.p)):
+        if w.p[j] > w.p[k]:
+            k = j
+    p = real(0)
+    for i in range(len(w.f)):
+        w.f[i] = s.root[i, k]
+        w.g[i] = real(0)
+        p += w.f[i] * w.f[i]
+    if p > c.start * c.start:
+        for i in range(len(w.f)):
+            for j in range(len(w.f)):
+                w.g[j] += w.f[i] * s.root[i, j]
+        downdate(s, w, c, (real(1) - c.start / sqrt(p)) * (real(1) / p), real(1))
+
+
+@kernel
 def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
     """w + e P phi / (lambda + phi'P phi), and P that of one sample more.  O(F^2)."""
     spread = correlate(s, w, c)
     remembered = real(1)
     growth = real(1)
-    # directions that no input takes are forgotten too: P would grow without end
-    if c.forgets and w.trace[0] <= c.trace_limit:
-        remembered = c.forgetting
-        growth = real(1) / sqrt(remembered)
+    trace = real(0)
+    if c.forgets:
+        for k in range(len(w.p)):
+            trace += w.p[k]
+        if trace <= c.trace_limit:
+            remembered = c.forgetting
+            growth = real(1) / sqrt(remembered)
     total = remembered + spread
     taken = shift(s, w, c, real(1) / total)
     if taken:
         downdate(s, w, c, real(1) / (total + sqrt(remembered * total)), growth)
+        if c.forgets:
+            # directions that no input takes are forgotten too: P would grow without end
+            if trace > c.trace_limit:
+                bring_back(s, w, c)
     return taken
 
 
