@@ -265,7 +265,7 @@ class BudgetedKernelRegressor(RegressorMixin, _BudgetedKernelModel):
         loss changes the function least, and projects it onto the others; it keeps an ``n_max`` x ``n_max`` factor of
         the inverse Gram matrix. "nt" drops the smallest multiplier, "at" the oldest vector and "fklms" one of the
         closest pair; none of them keeps a matrix. "fklms" takes stored vectors as orthogonal: where many lie within a
-        ``sigma`` of each other, it diverges. The others are described in docs/online.md.
+        ``sigma`` of each other, it diverges. The others are described in docs/online.md; "afmklms" needs ``force``.
     rule : {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
 default="klms"
         How a sample changes the model. "klms": stochastic gradient. "qklms": the same; a sample near a stored vector
@@ -625,7 +625,7 @@ class BudgetedKernelClassifier(ClassifierMixin, _BudgetedKernelModel):
         loss changes the function least, and projects it onto the others; it keeps an ``n_max`` x ``n_max`` factor of
         the inverse Gram matrix. "nt" drops the smallest multiplier, "at" the oldest vector and "fklms" one of the
         closest pair; none of them keeps a matrix. "fklms" takes stored vectors as orthogonal: where many lie within a
-        ``sigma`` of each other, it diverges. The others are described in docs/online.md.
+        ``sigma`` of each other, it diverges. The others are described in docs/online.md; "afmklms" needs ``force``.
     rule : {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
 default="klms"
         How a sample changes the model. "klms": stochastic gradient. "qklms": the same; a sample near a stored vector
