@@ -349,6 +349,7 @@ def test_random_calls_keep_every_promise(rule, precision, full, tmp_path):
     from tests.test_quality import SANITIZERS, build_fuzzer
 
     learning = {} if rule == "nlms" else {"forgetting": 0.9 if full else 1.0}
+    learning |= {"features": 4} if rule == "rff-rls" else {}
     sections = {"input": {"standardise": True, "warmup": 4}, "label": {"low": -1.0, "high": 1.0}} if full else {}
     spec = spec_of(rule, precision, 2, learning, name="m", **sections)
     program, made = build_fuzzer(build(spec), tmp_path, "gcc", *SANITIZERS, "-DALONE")
