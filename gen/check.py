@@ -193,11 +193,12 @@ class Reference:
         row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
         try:
             device = CModel(self.project, c, (level, *extra), **how)
+            # what a firmware that does not save links
+            core = [source for source in device.sources if source.name != f"{self.spec.name}_snapshot.c"]
+            sizes = section_bytes(core, c, extra)
         except CheckFailed as error:
             return row | {"equal": False, "first_difference": str(error)}
-        # what a firmware that does not save links
-        core = [source for source in device.sources if source.name != f"{self.spec.name}_snapshot.c"]
-        return row | section_bytes(core, c, extra) | self.verdict(device)
+        return row | sizes | self.verdict(device)
 
     def verdict(self, device: Device) -> dict[str, Any]:
         """Run the stream on a device of any kind: whether it ends with the host's bytes, and if not, what differs."""

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from hypothesis import Phase, example, given, settings
+from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
@@ -77,9 +77,10 @@ def test_state_is_equal_after_100000_updates(technique, precision):
     report = check(spec, samples=100_000, compilers=[find_compilers()[0].name])
     assert_equal(report)
     assert {row["flags"] for row in report.rows} == {"-O0", "-O3"}
-    wanted = {"added", "replaced", "absorbed", "merged", "refused_input", "refused_label"}
-    assert wanted <= set(report.statuses)
-    assert report.statuses["replaced"] > 1000
+    # lsridge has neither a Schur complement nor a near neighbour to absorb by
+    absorbed = set() if technique == "lsridge" else {"absorbed"}
+    assert {"added", "replaced", "merged", "refused_input", "refused_label"} | absorbed <= set(report.statuses)
+    assert report.statuses["replaced"] > 500
 
 
 @pytest.mark.parametrize(("choice", "precision"), in_turn(CHOICES))
@@ -189,11 +190,22 @@ def test_the_full_product(technique, precision, c):
             assert_equal(check(spec, levels=("-O0", "-O1", "-O2", "-O3", "-Os"), compilers=[c.name]))
 
 
+def a_spec(**content):
+    """A spec of what goes together, or an example that does not count."""
+    try:
+        return make_spec({"name": "m"} | content)
+    except UserError:
+        assume(False)
+
+
 # a failing configuration is small as it is, and each attempt to shrink it compiles
-@settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
-@example("mklms", "float64", 6, 1, 1.0, 0.5, 0.0, 0.03, 1.0, True, 0.1, 0.5, 0)
+@settings(max_examples=12, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.filter_too_much])
+@example("mklms", None, "klms", "one", "float64", 6, 1, 1.0, 0.5, 0.0, 0.03, 1.0, True, 0.1, 0.5, {}, 0)
 @given(
-    technique=st.sampled_from(TECHNIQUES),
+    technique=st.sampled_from(PRESETS),
+    projection=st.sampled_from([None, None, "klms", "ls", "lsridge"]),
+    rule=st.sampled_from(["klms", "klms", "qklms", "krls-t", "fb-krls"]),
+    label=st.sampled_from(["one", *LABEL_SECTIONS]),
     precision=st.sampled_from(PRECISIONS),
     dim=st.integers(1, 6),
     n_max=st.integers(1, 12),
@@ -205,21 +217,27 @@ def test_the_full_product(technique, precision, c):
     standardise=st.booleans(),
     step_limit=st.sampled_from([None, 0.1]),
     high=st.sampled_from([None, 0.5]),
+    strategy=st.sampled_from(
+        [{}, {"when": "before"}, {"candidates": "newest"}, {"lambda_max": 0.01}, {"truncate_age": 30, "removals": 4}]
+    ),
     seed=st.integers(0, 99),
 )
 def test_any_configuration_is_equal(
-    technique, precision, dim, n_max, sigma, eta, rho, ridge, limit, standardise, step_limit, high, seed
-):
-    spec = make_spec(
-        {
-            "name": "m",
-            "precision": precision,
-            "input": {"dim": dim, "limit": limit, "standardise": standardise},
-            "label": {"limit": limit, "high": high},
-            "kernel": {"sigma": sigma},
-            "learning": {"eta": eta, "rho": rho, "step_limit": step_limit},
-            "reduction": {"technique": technique, "n_max": n_max, "ridge": ridge},
-        }
+    technique, projection, rule, label, precision, dim, n_max, sigma, eta, rho, ridge, limit, standardise, step_limit,
+    high, strategy, seed,
+):  # fmt: skip
+    learning = {"rule": rule} | (
+        {"eta": eta, "rho": rho, "step_limit": step_limit} if rule in ("klms", "qklms") else {}
+    )
+    kind = LABEL_SECTIONS.get(label, {})
+    spec = a_spec(
+        precision=precision,
+        input={"dim": dim, "limit": limit, "standardise": standardise},
+        label=kind if "classes" in kind else kind | {"limit": min(limit, 1e12), "high": high},
+        kernel={"sigma": sigma},
+        learning=learning,
+        reduction={"technique": technique, "projection": projection, "n_max": n_max, "ridge": ridge, "force": True}
+        | strategy,
     )
     assert_equal(check(spec, samples=3000, seed=seed, levels=("-O2",), compilers=[find_compilers()[0].name]))
 

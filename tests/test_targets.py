@@ -25,6 +25,7 @@ from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import Region, all_targets, find_target, make_target
 from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel
 from pykernel.targets.worst import worst_call
+from tests.test_check import CHOICES, PRESETS
 from tests.toys import LABELS, toy_spec
 
 pytest.importorskip("unicorn")
@@ -130,6 +131,30 @@ def test_every_kind_of_label(kind, target, precision):
     assert set(row["calls"]) == {"predict", "update"} | asked
     for call in row["calls"]:
         assert 0 < row[call]["min"] <= row[call]["max"] and (row[call]["worst"] is None) == (call in asked)
+
+
+MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
+    name: (learning, reduction) for name, (learning, reduction, _) in CHOICES.items()
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        pytest.param(name, target, marks=() if (i + j) % 2 == 0 else pytest.mark.exhaustive, id=f"{name}-{target}")
+        for i, name in enumerate(MODELS)
+        for j, target in enumerate(("cortex-m0plus", "cortex-m4f"))
+    ],
+)
+def test_every_preset_rule_and_strategy(name, target):
+    """1000 updates with and without an FPU; the kinds of label in turn."""
+    learning, reduction = MODELS[name]
+    labels = ({"limit": 10.0}, {"outputs": 2, "limit": 10.0}, {"classes": ["a", "b", "c"]}, {"classes": ["a", "b"]})
+    reduction = {"n_max": 6} | reduction | ({"force": True} if name in ("afmklms", "lsreg") else {})
+    spec = spec_of(learning=learning, reduction=reduction, label=labels[list(MODELS).index(name) % 4])
+    report = check_targets(spec, [target], samples=1000, chain="zig", tries=0)
+    assert_equal(report)
+    assert report.rows[0]["selftest"] == "passed" and set(report.rows[0]["calls"]) >= {"predict", "update", "novelty"}
 
 
 @pytest.mark.parametrize("kind", LABELS)
