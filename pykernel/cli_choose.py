@@ -103,6 +103,7 @@ def sweep(
     from pykernel.search import sweep as run_sweep
     from pykernel.spec import load_spec
 
+    _need_rounds(rounds)
     base = load_spec(spec_file)
     recorded = _load(base, spec_file, data, delay, as_json)
     by = _measure(base, score)
@@ -204,6 +205,7 @@ def plan(
     from pykernel.spec import make_spec
     from pykernel.streams import whole_file
 
+    _need_rounds(rounds)
     place = _target(target)
     if place is None:
         raise UserError("--target none cannot be planned for; see pykernel targets")
@@ -331,6 +333,11 @@ def _techniques(given: Sequence[str] | None) -> list[str]:
     from pykernel.search import techniques
 
     return _known(_words(given), techniques(), "technique")
+
+
+def _need_rounds(rounds: int) -> None:
+    if not 0 <= rounds <= 20:
+        raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
 
 
 def _known(words: Sequence[str], known: Sequence[str], what: str) -> list[str]:
@@ -602,7 +609,7 @@ def _grouped(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, 
     for row in refused:
         kind = re.sub(r"[\d,]+|\"[^\"]*\"", "", row["reason"])
         if row["technique"]:
-            kind = re.sub(rf"\b{re.escape(row['technique'])}\b", "", kind)
+            kind = re.sub(rf"\b{re.escape(row['technique'])}\b", "", kind, count=1)
         groups.setdefault((row["rule"], kind), []).append(row)
     found = []
     for (rule, _), rows in groups.items():

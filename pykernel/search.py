@@ -329,24 +329,39 @@ class Group:
         self.scores: dict[tuple[float, ...], dict[str, Any] | None] = {}
         self.reason = ""  # of the last refusal
 
-    def coarse(self) -> list[dict[str, float]]:
-        """The spec's own values, then the product of the grids."""
+    def _grid(self) -> list[dict[str, float]]:
         axes = [[knob.value(p) for p in knob.grid] or [self.own[knob.name]] for knob in self.knobs]
         grid = [dict(zip(self.own, values, strict=True)) for values in itertools.product(*axes)]
-        return self._new([self.own, *grid])
+        return [self.own, *(values for values in grid if values != self.own)]
+
+    def coarse(self) -> list[dict[str, float]]:
+        """The spec's own values, then the product of the grids."""
+        return self._new(self._grid())
 
     def finer(self, number: int, by: Score) -> list[dict[str, float]]:
-        """Each value of the best a step up and down; the step halves from round to round (number: 0, 1, ...)."""
+        """The best's neighbours, a step up or down; the step halves from round to round (number: 0, 1, ...)."""
         best = self.best(by)
         if best is None:
             return []
-        values = dict(zip(self.own, best, strict=True))
+        middle = [knob.position(value) for knob, value in zip(self.knobs, best, strict=True)]
         around = []
-        for knob in self.knobs:
-            for sign in (-1, 1):
-                position = knob.position(values[knob.name]) + sign * knob.step / 2 ** (number + 1)
-                around.append(values | {knob.name: knob.value(position)})
+        for steps in self._steps():
+            positions = [p + s * k.step / 2 ** (number + 1) for p, s, k in zip(middle, steps, self.knobs, strict=True)]
+            values = [
+                knob.value(position) if step else value
+                for knob, position, step, value in zip(self.knobs, positions, steps, best, strict=True)
+            ]
+            around.append(dict(zip(self.own, values, strict=True)))
         return self._new(around)
+
+    def _steps(self) -> list[tuple[int, ...]]:
+        """Directions around a point: all of the first two parameters', which depend on each other, and each other's."""
+        both = list(itertools.product((0, -1, 1), repeat=min(2, len(self.knobs))))
+        rest = [0] * (len(self.knobs) - len(both[0]))
+        found = [(*step, *rest) for step in both]
+        for i in range(len(both[0]), len(self.knobs)):
+            found += [tuple(sign if j == i else 0 for j in range(len(self.knobs))) for sign in (-1, 1)]
+        return [step for step in found if any(step)]
 
     def _new(self, candidates: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
         fresh = {tuple(values.values()): dict(values) for values in candidates}
@@ -357,7 +372,7 @@ class Group:
 
     def bound(self, rounds: int) -> int:
         """Most tries."""
-        return len(self.coarse()) + rounds * 2 * len(self.knobs)
+        return len(self._grid()) + rounds * len(self._steps())
 
     def best(self, by: Score) -> tuple[float, ...] | None:
         """The values of the smallest error, the earliest of equals; None if nothing worked."""
@@ -492,7 +507,7 @@ def compile_all(groups: Sequence[Group], data: Data) -> None:
 
 def front(costs: Sequence[Sequence[float]]) -> list[int]:
     """Positions of those that no other is at least as good as in everything and better in something (Pareto)."""
-    points = np.asarray(costs, float).reshape(len(costs), -1)
+    points = np.asarray(costs, float).reshape(len(costs), -1) if len(costs) else np.zeros((0, 1))
     return [i for i, p in enumerate(points) if not ((points <= p).all(axis=1) & (points < p).any(axis=1)).any()]
 
 
