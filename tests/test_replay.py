@@ -354,7 +354,7 @@ def test_the_field_is_named_from_a_state_at_the_end(recorded, tmp_path, capsys, 
     with pytest.raises(SystemExit) as stopped:
         main(["replay", *paths])
     out, err = capsys.readouterr()
-    assert stopped.value.code == 1 and "alpha[2]" in out and "0.25" in out and "alpha[2] differs" in err
+    assert stopped.value.code == 1 and "alpha[2][0]" in out and "0.25" in out and "alpha[2][0] differs" in err
     assert f"{before:.9g}" in out
     # and together with a row, when the log differs too
     lines = lines_of(log)
@@ -363,7 +363,9 @@ def test_the_field_is_named_from_a_state_at_the_end(recorded, tmp_path, capsys, 
     with pytest.raises(SystemExit) as stopped:
         main(["replay", paths[0], str(tmp_path / "log.csv"), *paths[2:], "--json"])
     report = json.loads(capsys.readouterr().out)
-    assert stopped.value.code == 1 and report["difference"]["row"] == 299 and report["fields"][0]["field"] == "alpha[2]"
+    assert (
+        stopped.value.code == 1 and report["difference"]["row"] == 299 and report["fields"][0]["field"] == "alpha[2][0]"
+    )
     # a snapshot serves too, and refuses what is none
     from pykernel import snapshot
 
