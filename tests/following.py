@@ -201,7 +201,7 @@ def specs(
     if rule != "ald-krls":
         keys["force"] = True
         if technique in ("lsreg", "lsridge") or keys.get("projection") == "lsridge":
-            keys["penalty"] = draw(st.sampled_from([1e-4, 1e-2]))
+            keys["penalty"] = draw(st.sampled_from([1e-4, 1e-2, 1.0]))
         if technique not in ("at", "klms", "lsreg", "lsridge"):
             keys["tie"] = draw(st.sampled_from(["smaller", "smaller", "newest", "oldest"]))
         if strategies:

@@ -30,13 +30,13 @@ def lorenz(count: int) -> tuple[np.ndarray, np.ndarray]:
 def sliding(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """A window of width 2 slides over the plane while the function under it changes; x (count, 2), |x| below 20.
 
-    What was stored is soon far from the data, then near again after 3,000 samples, when the function is another.
+    What was stored is soon far from the data, then near again after 20,000 samples, when the function is another.
     """
     rng = np.random.default_rng(seed)
     t = np.arange(count)
-    centre = 15 * np.stack([np.sin(2 * np.pi * t / 3000), np.cos(2 * np.pi * t / 7000)], 1)
+    centre = 15 * np.stack([np.sin(2 * np.pi * t / 20_000), np.cos(2 * np.pi * t / 47_000)], 1)
     x = centre + rng.uniform(-1, 1, (count, 2))
-    return x, np.sin(2 * x[:, 0] + t / 1000) * np.cos(x[:, 1]) + 0.1 * rng.normal(size=count)
+    return x, np.sin(2 * x[:, 0] + t / 5000) * np.cos(x[:, 1]) + 0.1 * rng.normal(size=count)
 
 
 STREAMS = {"sinc": (sinc, 0.5), "lorenz": (lorenz, 1.0), "sliding": (sliding, 1.0)}
