@@ -230,7 +230,7 @@ def strategy_keys(draw: st.DrawFn, rule: str, technique: str) -> dict[str, Any]:
 
 
 @st.composite
-def problems(draw: st.DrawFn, **parameters: Any) -> tuple[Spec, np.ndarray, np.ndarray]:
+def problems(draw: st.DrawFn, /, **parameters: Any) -> tuple[Spec, np.ndarray, np.ndarray]:
     """A spec and samples for it: on a grid or not, with repeats, with labels that are zero."""
     spec = draw(specs(**parameters))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))

@@ -247,7 +247,7 @@ class Twin:
         """Eq. 2; a classifier's targets are +-1, and what is right by more than the margin is no error."""
         f = self.value(model, x)
         if not self.classes:
-            return np.atleast_1d(np.asarray(label, float)) - f
+            return np.asarray(np.atleast_1d(np.asarray(label, float)) - f)
         target = np.array([1.0 if label == o else -1.0 for o in range(self.outputs)])
         if self.classes == 2:
             target = np.array([1.0 if label == 1 else -1.0])

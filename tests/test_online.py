@@ -174,7 +174,7 @@ def test_the_newest_alone_leaves_more_vectors_at_equal_loss() -> None:
     counts: dict[str, float] = {}
     for candidates in ("all", "newest"):
         # it takes as many as it needs: a loop in the note
-        more = {"removals": 16} if candidates == "all" else {}
+        more: dict[str, Any] = {"removals": 16} if candidates == "all" else {}
         made = of_table("mklms", 60, candidates=candidates, lambda_max=1e-5, **more)
         results = [realisation(made, seed) for seed in range(20)]
         assert all(learned(statuses) for _, _, statuses in results)
@@ -186,10 +186,10 @@ def test_the_newest_alone_leaves_more_vectors_at_equal_loss() -> None:
 
 def test_least_squares_beats_the_gradient() -> None:
     """Note, section 11, at N = 8 and 14: KRLS-T and FB-KRLS are one to two orders better than MKLMS."""
-    keys = {"sigma": 0.5, "ridge": 1e-7, "gate": 2e-7}
+    keys: dict[str, Any] = {"sigma": 0.5, "ridge": 1e-7, "gate": 2e-7}
     expected = {"krls-t": (8.0e-5, 7.1e-7), "fb-krls": (8.9e-5, 1.4e-6)}
     for rule, (at_8, at_14) in expected.items():
-        more = {"noise": 1e-4} if rule == "krls-t" else {}
+        more: dict[str, Any] = {"noise": 1e-4} if rule == "krls-t" else {}
         for n_max, note in ((8, at_8), (14, at_14)):
             mean = mean_error(spec_of("sup", n_max, rule=rule, **keys, **more), 20)
             print(f"{rule} N={n_max}: {mean:.1e}, note {note:.1e}")
@@ -200,7 +200,7 @@ def test_least_squares_beats_the_gradient() -> None:
 def size_tuned(key: str, values: np.ndarray, n_max: int, seed: int, **keys: Any) -> float:
     """The error with the first of the thresholds that leaves no more than n_max vectors: hindsight, as in the note."""
     for value in values:
-        error, model, statuses = realisation(spec_of(n_max=60, **{key: float(value)}, **keys), seed)
+        error, model, statuses = realisation(spec_of(n_max=60, **{**keys, key: float(value)}), seed)
         assert learned(statuses)
         if model.memory.field("n")[0] <= n_max:
             return error
@@ -226,7 +226,7 @@ def test_thresholds_tuned_to_the_budget() -> None:
 @pytest.mark.parametrize("technique", ["klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms"])
 def test_float32_and_its_ridge_cost_little(technique: str) -> None:
     """5.4e-5 instead of 5.0e-5 at N = 14 (note, section 10)."""
-    keys = {"ridge": 1e-3, "gate": 2e-3} if technique not in ("fklms", "fmklms") else {"gate": 0.0}
+    keys: dict[str, Any] = {"ridge": 1e-3, "gate": 2e-3} if technique not in ("fklms", "fmklms") else {"gate": 0.0}
     if technique == "lsridge":
         keys = {"ridge": 1e-3, "penalty": 1e-4}
     narrow, wide = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,7 +31,7 @@ def test_several_labels_and_classes_do_what_the_definitions_say(problem: tuple[S
 def test_equal_labels_are_learned_as_one(rule: str) -> None:
     """Outputs share the dictionary: three times the same label is the model of one, to the bit but for sums' order."""
     x, y = sinc(300)
-    keys = {"rule": rule} if rule == "ald-krls" else {"rule": rule, "technique": "sup"}
+    keys: dict[str, Any] = {"rule": rule} if rule == "ald-krls" else {"rule": rule, "technique": "sup"}
     one, three = HostModel(spec_of(n_max=8, **keys)), HostModel(spec_of(n_max=8, outputs=3, **keys))
     np.testing.assert_array_equal(three.learn(x, np.tile(y[:, None], 3)), one.learn(x, y))
     np.testing.assert_array_equal(in_use(three, "v"), in_use(one, "v"))
