@@ -211,7 +211,9 @@ class _Columns:
             if wrong.any():
                 raise UserError(f"{self.name}, line {lines[int(np.argmax(wrong))]}: {what}")
 
-        sample, answered = has["sample"], np.any([has[c] for c in self.answers if c in has] or [[False]], axis=0)
+        sample, answered = has["sample"], np.zeros(len(lines), bool)
+        for column in set(self.answers) & set(has):
+            answered |= has[column]
         refuse(given.any(axis=0) & ~sample, "has some inputs and not others; write nan for one that was not a number")
         refuse(~sample & ~has[CALL], "has no inputs; give them, or a call, or remove the row")
         some = labelled.any(axis=0)

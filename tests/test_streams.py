@@ -470,7 +470,12 @@ def test_simulate_shows_errors_and_which_class_was_taken_for_which(folder, capsy
     assert float(rates["model"]) < 0.7 * float(rates["majority class"]) < float(rates["last label"])
     table = re.findall(r"^ +(low|mid \[x\]|1) +(\d+) +(\d+) +(\d+) *$", out, re.MULTILINE)
     assert [row[0] for row in table] == ["low", "mid [x]", "1"] and sum(int(c) for row in table for c in row[1:]) == 400
-    assert {row[1] for row in csv.reader((folder / "p.csv").read_text().splitlines())} == {"prediction", "low", "mid [x]", "1"}
+    assert {row[1] for row in csv.reader((folder / "p.csv").read_text().splitlines())} == {
+        "prediction",
+        "low",
+        "mid [x]",
+        "1",
+    }
     code, out, _ = command(capsys, "class.toml", "data.csv", "--json")
     report = json.loads(out)
     assert report["classes"] == ["low", "mid [x]", "1"]
@@ -490,7 +495,9 @@ def test_simulate_refuses_what_is_no_class_and_labels_without_names(folder, caps
         "",
     ) and "bad.csv, line 3: column 'state' is 'lo w', which is no class; did you mean" in err
     assert not (folder / "p.csv").exists()
-    (folder / "nameless.toml").write_text('name = "m"\n[input]\ncolumns = ["a"]\n[learning]\nrule = "nlms"\n[label]\noutputs = 2\n')
+    (folder / "nameless.toml").write_text(
+        'name = "m"\n[input]\ncolumns = ["a"]\n[learning]\nrule = "nlms"\n[label]\noutputs = 2\n'
+    )
     code, out, err = command(capsys, "nameless.toml", "data.csv")
     assert code == 2 and 'nameless.toml: [label] names no columns; add columns = ["…", "…"]' in err
 
