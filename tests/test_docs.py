@@ -214,6 +214,8 @@ def test_limits_are_as_measured():
     for technique, budget, *multipliers in table("technique | N |"):
         mine = [r for r in rows if (r["kept"], r["n_max"]) == (technique, budget)]
         assert [float(a) for a in multipliers] == [float(r["largest"]) for r in mine[: len(multipliers)]]
+    refused = {r["forgetting"]: int(r["refused"]) for r in rows if r["kept"] == "krls-t"}
+    assert f"{refused['1.0']:,} updates were refused" in ONLINE and refused["0.9999"] == 0
     assert f"Above {DRIFT_LIMIT:g} the" in ONLINE and f"above {WINDUP:g} times" in ONLINE
 
 
