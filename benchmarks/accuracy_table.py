@@ -1,6 +1,6 @@
 """Accuracy at equal bytes: every technique, rule and linear baseline on the demo's stream, within so much RAM.
 
-    python benchmarks/accuracy_table.py [-o docs] [--quick]
+    python benchmarks/accuracy_table.py [--only NAME …] [-o docs] [--quick]
 
 The bike rentals of the demo: each hour is predicted, then learned, so a label comes one hour late.  For each budget of
 bytes a predictor gets the largest N_max (or number of random features) with which its whole struct, working memory
@@ -25,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
+from tables import DOCS, Rows, load, markdown, merged, progress_bar, publish, save
 
 from pykernel.costs import memory_bytes
 from pykernel.demo import DAY, bikeshare, lagged, mean_error
@@ -262,6 +262,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, default=DOCS)
     parser.add_argument("--quick", action="store_true", help="three predictors, few settings, one month: does it work?")
+    parser.add_argument("--only", nargs="+", choices=tuple(PREDICTORS), metavar="NAME", help="keep the others' rows")
     parser.add_argument("--show", action="store_true", help="learn nothing: table and figure from the CSV file")
     chosen = parser.parse_args(words)
     path = chosen.out / "accuracy.csv"
@@ -269,13 +270,14 @@ def main(words: Sequence[str] | None = None) -> None:
         rows = load(path)
     else:
         x, y, _ = bikeshare()
-        names, budgets, thin = tuple(PREDICTORS), tuple(1024 * k for k in KILOBYTES), 1
+        names, budgets, thin = chosen.only or tuple(PREDICTORS), tuple(1024 * k for k in KILOBYTES), 1
         if chosen.quick:
             names, budgets, thin = ("nt", "mklms", "rls"), (512, 1024), 7
             x, y = x[: 30 * DAY], y[: 30 * DAY]
         with progress_bar() as bar:
             task = bar.add_task("learning", total=len(names) * len(budgets))
-            rows = save(path, measure(names, budgets, x, y, lambda: bar.advance(task), thin))
+            made = measure(names, budgets, x, y, lambda: bar.advance(task), thin)
+        rows = save(path, merged(path, made, "predictor", names, tuple(PREDICTORS)))
     draw(rows, path.with_suffix(".png"))
     made = tables(rows)
     if chosen.out == DOCS:

@@ -1,12 +1,12 @@
 """Instructions and bytes of every preset and rule on emulated microcontrollers: cortex-m0plus, cortex-m4f, rv32imac.
 
-    python benchmarks/preset_instructions.py [--toolchain gcc] [-o docs] [--quick]
+    python benchmarks/preset_instructions.py [--toolchain gcc] [--only NAME …] [-o docs] [--quick]
 
 4 inputs, float32, -O2.  The host learns the stream of update_cost.py, which keeps every technique busy, until the budget
-is full and has been exchanged; the device goes on from that state, and predicts and learns up to 100 samples: fewer, but
-at least 10, where they would take more than 30 million instructions.  Then its memory is compared with the host's, byte
-for byte.  Counted is each instruction from a call's first to its return, the float library included.  "replaced" is the
-part of these updates that exchanged a vector.
+is full and has been exchanged, and an update that exchanges a vector is near, if there is one; the device goes on from
+that state, and predicts and learns up to 100 samples: fewer, but at least 10, where they would take more than 30 million
+instructions.  Then its memory is compared with the host's, byte for byte.  Counted is each instruction from a call's
+first to its return, the float library included.  "replaced" is the part of these updates that exchanged a vector.
 
 Writes preset-instructions.csv to the output folder and the tables into docs/benchmarks.md.
 """
@@ -23,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
+from tables import DOCS, Rows, load, markdown, merged, progress_bar, publish, save
 from update_cost import DIM, PRESETS, filling, spec_of, stream
 
 from pykernel.errors import UserError
@@ -38,6 +38,8 @@ from pykernel.targets.unicorn_runner import UnicornModel
 
 TARGETS = ("cortex-m0plus", "cortex-m4f", "rv32imac")
 BUDGETS = (8, 16, 32, 64)
+AHEAD = 2000
+"""How far an update is looked for that exchanges a vector."""
 LEAST, MOST = 10, 100
 """Updates that are counted ..."""
 INSTRUCTIONS = 30_000_000
@@ -72,6 +74,16 @@ def sizes_of(preset: str, budgets: Sequence[int]) -> Sequence[int]:
     return budgets[:1] if preset in LINEAR and preset != "rff-rls" else budgets
 
 
+def window(spec: Spec, n: int) -> int:
+    """Where counting begins: the budget is full, and one of the next LEAST updates exchanges a vector, if any does."""
+    start = filling(n)
+    x, y = stream(n, start + AHEAD)
+    replaced = np.flatnonzero(HostModel(spec).learn(x, y)[start:] == Status.REPLACED)
+    if len(replaced) and replaced[0] >= LEAST:
+        start += int(replaced[0]) - LEAST // 2
+    return start
+
+
 def row(project: Project, preset: str, n: int, target: str, chain: Toolchain, most: int = MOST) -> dict[str, Any]:
     """What a model takes on a target; all blank but the bytes where it does not fit.
 
@@ -85,7 +97,7 @@ def row(project: Project, preset: str, n: int, target: str, chain: Toolchain, mo
     except UserError as large:
         print(large, file=sys.stderr)
         return made
-    start = filling(n)
+    start = window(spec, n)
     x, y = stream(n, start + most)
     host, device = HostModel(spec, project.drop), UnicornModel(project, image)
     host.learn(x[:start], y[:start])
@@ -162,20 +174,21 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--toolchain", choices=("gcc", "zig"), default="gcc")
     parser.add_argument("-o", "--out", type=Path, default=DOCS)
     parser.add_argument("--quick", action="store_true", help="one preset, budget and target: does it work?")
+    parser.add_argument("--only", nargs="+", choices=(*PRESETS, *LINEAR), metavar="NAME", help="keep the others' rows")
     parser.add_argument("--show", action="store_true", help="measure nothing: the table from the CSV file")
     chosen = parser.parse_args(words)
     path = chosen.out / "preset-instructions.csv"
     if chosen.show:
         rows = load(path)
     else:
-        presets, budgets, targets, most = (*PRESETS, *LINEAR), BUDGETS, TARGETS, MOST
+        names, budgets, targets, most = chosen.only or (*PRESETS, *LINEAR), BUDGETS, TARGETS, MOST
         if chosen.quick:
-            presets, budgets, targets, most = ("nt", "nlms"), (8,), ("cortex-m4f",), LEAST
+            names, budgets, targets, most = ("nt", "nlms"), (8,), ("cortex-m4f",), LEAST
         with progress_bar() as bar:
-            total = sum(len(sizes_of(preset, budgets)) for preset in presets) * len(targets)
+            total = sum(len(sizes_of(preset, budgets)) for preset in names) * len(targets)
             task = bar.add_task("counting", total=total)
-            made = measure(presets, budgets, targets, chosen.toolchain, most, lambda: bar.advance(task))
-        rows = save(path, made)
+            made = measure(names, budgets, targets, chosen.toolchain, most, lambda: bar.advance(task))
+        rows = save(path, merged(path, made, "preset", names, (*PRESETS, *LINEAR)))
     shown = tables(rows)
     if chosen.out == DOCS:
         publish(shown)

@@ -36,6 +36,12 @@ def load(path: Path) -> Rows:
         return list(csv.DictReader(file))
 
 
+def merged(path: Path, rows: Sequence[Mapping[str, Any]], key: str, names: Sequence[str], order: Sequence[str]) -> Any:
+    """The rows of the file, with those of ``names`` (in column ``key``) replaced by new ones."""
+    kept = [row for row in load(path) if row[key] not in names] if path.is_file() else []
+    return sorted([*kept, *rows], key=lambda row: order.index(row[key]))
+
+
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,6 +1,6 @@
 """Time of one update against the budget N, of every technique and kernel rule: Numba, the generated C, and peers.
 
-    python benchmarks/update_cost.py [--rounds 15] [--dlib INCLUDE] [--blas LIBRARY] [-o docs] [--quick]
+    python benchmarks/update_cost.py [--rounds 9] [--dlib INCLUDE] [--blas LIBRARY] [-o docs] [--quick]
 
 One thread, float32, 4 inputs.  All contenders of all budgets take turns in one process, a block of updates each; a cell
 is the median over the rounds.  CPU time of the thread is what counts, so that others on the machine disturb through
@@ -50,7 +50,7 @@ from pykernel.streams import whole_file
 DIM = 4
 BUDGETS = (8, 16, 32, 64, 128, 256)
 FITTED_FROM = 32
-ROUNDS = 15
+ROUNDS = 9
 BLOCK_SECONDS = 0.008
 STREAM = 20_000
 GATE, RIDGE, ETA, RHO = 2e-3, 1e-3, 0.5, 0.1
@@ -88,10 +88,10 @@ def spec_of(preset: str, n_max: int, precision: str = "float32") -> Spec:
 
 
 def stream(n_max: int, count: int = STREAM) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs two widths apart in the mean if there are N of them, and noise."""
-    rng = np.random.default_rng(n_max)
+    """Inputs two widths apart in the mean if there are N of them, and noise; a longer stream begins with a shorter."""
+    inputs, noise = np.random.default_rng(n_max), np.random.default_rng((n_max, 1))
     reach = float(n_max) ** (1 / DIM)
-    return rng.uniform(-reach, reach, (count, DIM)).astype(np.float32), rng.normal(size=count).astype(np.float32)
+    return inputs.uniform(-reach, reach, (count, DIM)).astype(np.float32), noise.normal(size=count).astype(np.float32)
 
 
 def filling(n_max: int) -> int:

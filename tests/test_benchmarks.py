@@ -1,0 +1,243 @@
+"""benchmarks/: what the scripts compute is right, and docs/benchmarks.md shows what they left."""
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel.errors import UserError
+from pykernel.gen import build
+from pykernel.gen.compilers import find_compilers
+from pykernel.host import HostModel
+from pykernel.spec import make_spec
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+pytest.importorskip("matplotlib")
+
+import accuracy_table  # noqa: E402
+import preset_instructions  # noqa: E402
+import tables  # noqa: E402
+import update_cost  # noqa: E402
+
+SCRIPTS = {"update-cost": update_cost, "accuracy": accuracy_table, "preset-instructions": preset_instructions}
+PAGE = tables.PAGE.read_text(encoding="utf-8")
+ROWS = {name: tables.load(tables.DOCS / f"{name}.csv") for name in SCRIPTS}
+
+
+# ---------------------------------------------------------------------------------------------- results
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_the_pages_tables_are_the_results(name):
+    for place, table in SCRIPTS[name].tables(ROWS[name]).items():
+        assert tables.place(PAGE, place, table) == PAGE, place
+
+
+def test_what_the_page_says_of_accuracy_is_so():
+    errors, sizes = {}, {}
+    for row in ROWS["accuracy"]:
+        if row["error"]:
+            errors.setdefault(row["predictor"], {})[int(row["budget"])] = float(row["error"])
+            sizes.setdefault(row["predictor"], {})[int(row["budget"])] = row
+    budgets = sorted(errors["mklms"])
+    best = {budget: min(there.get(budget, np.inf) for there in errors.values()) for budget in budgets}
+    assert all(errors["fmklms"][b] <= 1.02 * best[b] for b in budgets if b <= 8192)
+    assert all(int(sizes["fmklms"][b]["n"]) > 2 * int(sizes["mklms"][b]["n"]) for b in budgets if b >= 2048)
+    ahead = sorted(errors, key=lambda name: errors[name][16384])
+    assert set(ahead[:2]) == {"qklms, nt", "krls-t, sup"}
+    _, y, _ = accuracy_table.bikeshare()
+    yesterday = accuracy_table.mean_error(accuracy_table.lagged(y, accuracy_table.DAY), y)
+    for name in ("nlms", "rls"):
+        assert int(sizes[name][1024]["ram_bytes"]) <= 512 and errors[name][1024] > yesterday
+    assert 8192 not in errors["quadratic-rls"]
+    assert all(errors["rff-rls"][b] > errors["mklms"][b] for b in budgets)
+    assert all(errors["ald-krls"][b] > errors["krls-t, sup"][b] for b in budgets)
+    for name in ("fklms", "afklms"):
+        assert errors[name][4096] < errors[name][8192] < errors[name][16384]
+    assert errors["klms"][1024] < errors["klms"][2048]
+
+
+def test_what_the_page_says_of_times_is_so():
+    """No time is asserted: the sentences are about what was measured and committed."""
+    replaced = {row["preset"]: float(row["replaced"]) for row in ROWS["update-cost"] if row["runtime"] == "numba"}
+    assert {name for name, share in replaced.items() if share < 0.5} == {"klms", "afklms", "fb-krls, sup", "ald-krls"}
+    assert all(float(row["refused"] or 0) == 0 for row in ROWS["update-cost"])
+    times = update_cost.series(ROWS["update-cost"])
+    assert update_cost.exponent({n: t for n, t in times["krls", "dlib"].items() if n >= 64}) == pytest.approx(
+        3, abs=0.25
+    )
+
+
+def accepted(spec_of, name):
+    try:
+        spec_of(name)
+    except UserError:
+        return False
+    return True
+
+
+def test_the_results_are_complete():
+    """Nothing that a spec may ask for is missing, nothing is left of what has become refused."""
+    presets = [name for name in update_cost.PRESETS if accepted(lambda name: update_cost.spec_of(name, 8), name)]
+    cost = {(row["preset"], row["runtime"], int(row["n"])) for row in ROWS["update-cost"]}
+    ours = {(preset, runtime, n) for preset in presets for runtime in ("numba", "c") for n in update_cost.BUDGETS}
+    assert {case for case in cost if case[1] in ("numba", "c")} == ours
+    counted = {(row["preset"], int(row["n"]), row["target"]) for row in ROWS["preset-instructions"]}
+    assert counted == {
+        (preset, n, target)
+        for preset in (*presets, *preset_instructions.LINEAR)
+        for n in preset_instructions.sizes_of(preset, preset_instructions.BUDGETS)
+        for target in preset_instructions.TARGETS
+    }
+    predictors = accuracy_table.PREDICTORS
+
+    def spec_of(name):
+        size = predictors[name].size and 8
+        return accuracy_table.spec_of(next(accuracy_table.trials(predictors[name], size)))
+
+    learned = {(row["predictor"], int(row["budget"])) for row in ROWS["accuracy"]}
+    assert learned == {
+        (name, 1024 * k) for name in predictors if accepted(spec_of, name) for k in accuracy_table.KILOBYTES
+    }
+
+
+def test_bytes_are_those_of_the_models_now():
+    for row in ROWS["accuracy"]:
+        if row["ram_bytes"]:
+            assert int(row["ram_bytes"]) <= int(row["budget"]), row
+    for row in ROWS["preset-instructions"][::36]:
+        figures = build(preset_instructions.model_of(row["preset"], int(row["n"]))).figures
+        assert (int(row["state_bytes"]), int(row["ram_bytes"])) == (figures["state_bytes"], figures["ram_bytes"]), row
+
+
+def test_an_accuracy_is_what_the_model_computes_now(compiled):
+    x, y, _ = accuracy_table.bikeshare()
+    for row in ROWS["accuracy"]:
+        if (row["predictor"], row["budget"]) in (("fmklms", "2048"), ("mklms", "1024")):
+            predictor = accuracy_table.PREDICTORS[row["predictor"]]
+            settings = dict(part.split(" ") for part in row["settings"].split(", "))
+            trial = next(accuracy_table.trials(predictor, int(row["n"])))
+            for key in predictor.grid:
+                trial[key] = float(settings[key.split(".")[1]])
+            forecasts = HostModel(accuracy_table.spec_of(trial)).run(x, y)[0]
+            assert f"{accuracy_table.mean_error(forecasts, y):.2f}" == row["error"]
+
+
+# ---------------------------------------------------------------------------------------------- functions
+
+
+def test_the_reports_procedure_is_mklms(compiled):
+    """Inverting every candidate's Gram matrix afresh leads to the same model, in float64."""
+    n = 8
+    x, y = update_cost.stream(n, 60)
+    slow, fast = update_cost.FromScratch(n), HostModel(update_cost.spec_of("mklms", n, "float64"))
+    slow.learn(x, y)
+    statuses = fast.learn(x, y)
+    assert {1, 2} <= set(statuses.tolist())
+    assert np.allclose(fast.predict(x), slow.predict(x.astype(float)), rtol=0, atol=1e-9)
+
+
+def test_exponents():
+    exact = {n: 3e-3 * n**2.3 for n in update_cost.BUDGETS}
+    assert update_cost.exponent(exact) == pytest.approx(2.3)
+    # small budgets do not count
+    assert update_cost.exponent(exact | {8: 5.0}) == pytest.approx(2.3)
+    rows = [
+        {"preset": preset, "runtime": "c", "n": str(n), "microseconds": str(value)}
+        for preset in ("mklms", "nt")
+        for n, value in exact.items()
+    ]
+    assert [line.split(":")[0] for line in update_cost.too_steep(rows)] == ["mklms, c", "nt, c"]
+    linear = [row | {"microseconds": row["n"]} for row in rows]
+    assert update_cost.too_steep(linear) == []
+
+
+@pytest.mark.parametrize("name", ["nt", "mklms", "krls-t, sup", "rff-rls"])
+def test_the_largest_size_that_fits(name):
+    predictor = accuracy_table.PREDICTORS[name]
+    n = accuracy_table.largest(predictor, 2048)
+
+    def most(size):
+        points = list(accuracy_table.trials(predictor, size))
+        return max(build(accuracy_table.spec_of(settings)).figures["ram_bytes"] for settings in (points[0], points[-1]))
+
+    assert most(n) <= 2048 < most(n + 1)
+
+
+def test_settings_are_chosen_on_the_first_quarter_alone(compiled):
+    x, y, _ = accuracy_table.bikeshare()
+    x, y = x[:800], y[:800]
+    predictor = accuracy_table.PREDICTORS["nt"]
+    _, settings, error = accuracy_table.tuned(predictor, 8, x, y, thin=5)
+    later = y.copy()
+    later[200:] = 0
+    assert accuracy_table.tuned(predictor, 8, x, later, thin=5)[1:] == (settings, error)
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_the_commands_run(name, tmp_path, compiled, one_compiler, capsys):
+    words = ["--quick", "-o", str(tmp_path)]
+    if name == "preset-instructions":
+        if not importlib.util.find_spec("unicorn"):
+            pytest.skip("unicorn is not installed")
+        if not shutil.which("arm-none-eabi-gcc"):
+            words += ["--toolchain", "zig"]
+    if name == "update-cost" and not any(c.name == "gcc" for c in find_compilers()):
+        pytest.skip("gcc is not installed")
+    page = tables.PAGE.read_bytes()
+    SCRIPTS[name].main(words)
+    made = tables.load(tmp_path / f"{name}.csv")
+    assert list(made[0]) == list(ROWS[name][0])
+    shown = capsys.readouterr().out
+    assert all(table in shown for table in SCRIPTS[name].tables(made).values())
+    # shown again without measuring, and elsewhere than in the page
+    SCRIPTS[name].main([*words, "--show"])
+    assert tables.load(tmp_path / f"{name}.csv") == made
+    assert tables.PAGE.read_bytes() == page
+    assert (tmp_path / f"{name}.png").is_file() == (name != "preset-instructions")
+
+
+def test_some_rows_can_be_measured_again(tmp_path):
+    path = tmp_path / "rows.csv"
+    order = ("a", "b", "c")
+    tables.save(path, [{"name": name, "value": value} for name, value in (("a", 1), ("b", 2), ("c", 3))])
+    rows = tables.merged(path, [{"name": "b", "value": "4"}, {"name": "b", "value": "5"}], "name", ["b"], order)
+    assert [(row["name"], row["value"]) for row in rows] == [("a", "1"), ("b", "4"), ("b", "5"), ("c", "3")]
+    assert tables.merged(tmp_path / "none", rows[:1], "name", ["a"], order) == rows[:1]
+
+
+def test_counting_begins_near_an_exchange(compiled):
+    """KLMS discards nearly all of this stream; the most expensive update is among the few that are counted."""
+    n = 16
+    spec = update_cost.spec_of("klms", n)
+    start = preset_instructions.window(spec, n)
+    x, y = update_cost.stream(n, start + preset_instructions.LEAST)
+    statuses = HostModel(spec).learn(x, y)[start:].tolist()
+    assert 2 in statuses and 3 in statuses
+
+
+def test_a_table_needs_its_place():
+    with pytest.raises(ValueError, match="no place for 'b'"):
+        tables.place("<!-- a -->\n<!-- end -->\n", "b", "")
+
+
+def test_a_difference_from_the_host_is_noticed(monkeypatch, compiled):
+    """The count is of the right computation: a device that goes elsewhere stops the benchmark."""
+    pytest.importorskip("unicorn")
+    chain = "gcc" if shutil.which("arm-none-eabi-gcc") else "zig"
+    spec = update_cost.spec_of("nt", 4)
+    project = build(spec)
+    other = build(make_spec(spec.model_dump(exclude_unset=True) | {"learning": {"eta": 0.5, "rho": 0.2}}))
+    monkeypatch.setattr(preset_instructions, "model_image", lambda p, target, c: REAL_IMAGE(other, target, c))
+    with pytest.raises(RuntimeError, match="not the host's"):
+        preset_instructions.row(project, "nt", 4, "cortex-m4f", chain, 10)
+
+
+REAL_IMAGE = preset_instructions.model_image
