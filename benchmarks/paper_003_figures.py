@@ -266,6 +266,13 @@ def edge_removal() -> dict[str, dict[str, Any]]:
             "at": whole.predict(vectors[:, None]),
             "all": vectors,
         }
+        chooser = HostModel(tasks.spec_of({"technique": technique, "n_max": 16}, sigma=0.5, eta=0.5))
+        tasks.present(chooser, vectors, multipliers)
+        left, beta = tasks.expansion(chooser)
+        results[technique] |= {
+            "choice": float(*set(vectors) - set(left)),
+            "largest_if_chosen": float(np.abs(beta).max()),
+        }
     return results
 
 
@@ -276,7 +283,7 @@ def figure_7(rows: Rows, costs: Rows, output: Path) -> None:
         axis.plot(tasks.GRID, result["reduced"], color=STYLES[technique]["color"], linestyle="--", linewidth=1.8)
         axis.plot(result["all"][:-1], result["at"][:-1], "o", color=TRUTH, fillstyle="none", markersize=4, label="kept")
         axis.plot(result["all"][-1:], result["at"][-1:], "s", color=REMOVED, fillstyle="none", label="removed")
-        axis.set(xlabel="x", title=f"{label(technique)}: |multiplier| up to {result['largest']:.3g}")
+        axis.set(xlabel="x", title=f"{label(technique)}: |multiplier| up to {result['largest']:,.1f}")
         axis.set_ylim(1.5 * result["whole"].min() - 1, 1.5 * result["whole"].max() + 1)
     axes[0].set_ylabel("f(x)")
     axes[0].legend(frameon=False, fontsize=8)
@@ -286,7 +293,11 @@ def figure_7(rows: Rows, costs: Rows, output: Path) -> None:
 
 def figure_8(rows: Rows, costs: Rows, output: Path) -> None:
     budget_figure(
-        "Fig. 8: LS with a penalty on multipliers", rows, ("mklms", "ls", "lsreg", "lsridge"), output / "figure-8.png"
+        "Fig. 8: LS with a penalty on multipliers",
+        rows,
+        ("mklms", "ls", "lsreg", "lsridge"),
+        output / "figure-8.png",
+        **{"LSreg, nothing absorbed (rounding)": curve(rows, "lsreg", experiment="gate")},
     )
 
 
