@@ -68,10 +68,10 @@ def table(text: str) -> dict[tuple[str, int], tuple[float, float]]:
 
 
 def of_table(method: str, n_max: int, when: str = "after", **keys: Any) -> Spec:
-    """What a row's name means; the ridge is as good as none."""
+    """What a row's name means; no ridge, and the least gate that there is."""
     technique, _, projection = method.partition("+")
     technique, _, tie = technique.partition("-")
-    by_matrix = {"ridge": 1e-8, "gate": 2e-8} if technique not in ("nt", "at") or projection else {"gate": 0.0}
+    by_matrix = {"ridge": 0.0, "gate": 1e-12} if technique not in ("nt", "at") or projection else {"gate": 0.0}
     if technique in ("fklms", "fmklms", "afklms") and not projection:
         by_matrix = {"gate": 0.0}
     keys = by_matrix | ({"penalty": 1e-6} if technique in ("lsreg", "lsridge") else {}) | keys
@@ -193,7 +193,7 @@ def test_least_squares_beats_the_gradient() -> None:
         for n_max, note in ((8, at_8), (14, at_14)):
             mean = mean_error(spec_of("sup", n_max, rule=rule, **keys, **more), 20)
             print(f"{rule} N={n_max}: {mean:.1e}, note {note:.1e}")
-            assert note / 3 < mean < 3 * note
+            assert note / 10 < mean < 3 * note
             assert mean < mean_error(of_table("mklms", n_max), 20) / (3 if n_max == 8 else 20)
 
 
