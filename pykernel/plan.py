@@ -242,18 +242,17 @@ class Fit:
 
     def next(self) -> int | None:
         """The next size to be measured; None if there is no more to learn."""
-        if self.most < LEAST or len(self.known) + len(self.misses) >= 2 * PROBES:
-            return None
         if self.combination.budget is None:
             return None if self.fits or self.fails else self.most
-        if self.fails is None:
-            return None if self.fits == self.most else self.most
-        low = self.fits or LEAST - 1
-        if self.fails - low <= 1 or (self.fits and self.fails <= CLOSE * self.fits):
+        # the largest that is known to fit, and the smallest that is known not to
+        low, high = self.fits or LEAST - 1, min(self.fails or self.most + 1, self.most + 1)
+        if high - low <= 1 or (self.fits and high <= CLOSE * self.fits):
             return None
-        if self.fits is None and self.fails <= CLOSE * LEAST:
+        if not self.known and not self.misses:
+            return self.most
+        if self.fits is None and high <= CLOSE * LEAST:
             return LEAST
-        return min(max(self._guess(), low + 1), self.fails - 1)
+        return min(max(self._guess(), low + 1), high - 1)
 
     def _guess(self) -> int:
         """The size that would just fit, if instructions grow as a power of the size; else the middle."""
@@ -284,10 +283,9 @@ class Fit:
         self._fail(size, {"uses": uses} | amounts)
         if uses["flash"] > 1 and size > LEAST:  # which hardly depends on the size: one more try
             self.fails = LEAST + 1
-        if uses["ram"] > 1:  # the stack: it does not depend on the size
-            self.most = min(size - 1, _largest(self.combination, self.values, self.limits.ram - costs["stack_bytes"]))
-            if uses.get("instructions", 0) <= 1:
-                self.fails = None
+        if uses["ram"] > 1:  # the stack, which hardly depends on the size: the least is tried in any case
+            most = _largest(self.combination, self.values, self.limits.ram - costs["stack_bytes"])
+            self.most = min(size - 1, max(LEAST, most))
 
     def _fail(self, size: int, miss: dict[str, Any]) -> None:
         self.fails = min(self.fails or size, size)
@@ -338,9 +336,9 @@ def _typical(combination: Combination, every: Sequence[Knob]) -> dict[str, float
     return values
 
 
-def _possible(combination: Combination, every: Sequence[Knob]) -> bool:
+def _possible(combination: Combination, values: Mapping[str, float]) -> bool:
     try:
-        make_spec(combination.with_values(LEAST, _typical(combination, every)))
+        make_spec(combination.with_values(LEAST, values))
     except UserError:
         return False
     return True
@@ -351,10 +349,11 @@ def fit(combinations: Sequence[Combination], data: Data, base: Spec, limits: Lim
     from pykernel.costs import memory_bytes
 
     every = knobs(typical_distance(base, data.x))
-    know_memory((c.with_values(LEAST, _typical(c, every)) for c in combinations if _possible(c, every)), workers)
+    typical = [_typical(combination, every) for combination in combinations]
+    pairs = list(zip(combinations, typical, strict=True))
+    know_memory((c.with_values(LEAST, values) for c, values in pairs if _possible(c, values)), workers)
     fits = []
-    for combination in combinations:
-        values = _typical(combination, every)
+    for combination, values in pairs:
         found = Fit(combination, limits, values, _largest(combination, values, limits.ram))
         if found.most < LEAST:
             try:
@@ -480,19 +479,19 @@ def _verdict(
 
 
 def _measured(fits: Sequence[Fit], limits: Limits, workers: Workers) -> list[dict[str, Any]]:
-    """All misses, the nearest of them measured: those of RAM were only sized."""
-    misses = [miss for found in fits for miss in found.misses]
-    while (near := _nearest(misses)) is not None and "flash" not in near["uses"]:
-        name = near["rule"], near["technique"]
-        found = next(f for f in fits if (f.combination.rule, f.combination.technique) == name)
-        task = cost_task(found.combination.with_values(LEAST, found.values), limits.target, TRIES)
-        costs = workers.run([task])[0]
-        misses.remove(near)
+    """All misses, and each combination's smallest model, measured: what RAM ruled out was only sized."""
+    misses = [miss for found in fits for miss in found.misses if "flash" in miss["uses"] or not miss["uses"]]
+    known = {(miss["rule"], miss["technique"]) for miss in misses if (miss["size"] or LEAST) == LEAST}
+    small = [f for f in fits if (f.combination.rule, f.combination.technique) not in known]
+    small = [f for f in small if _possible(f.combination, f.values)]
+    tasks = [cost_task(f.combination.with_values(LEAST, f.values), limits.target, TRIES) for f in small]
+    for found, costs in zip(small, workers.run(tasks), strict=True):
         if costs.get("update"):
             uses, amounts = _uses(costs, limits)
-            misses.append(near | {"uses": uses} | amounts)
+            found._fail(LEAST, {"uses": uses} | amounts)
         else:
-            misses.append(near | {"uses": {}, "reason": costs.get("refused") or "refuses every update"})
+            found._fail(LEAST, {"uses": {}, "reason": costs.get("refused") or "refuses every update"})
+        misses.append(found.misses[-1])
     return misses
 
 
