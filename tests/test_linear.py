@@ -339,18 +339,24 @@ def test_other_random_features_are_another_model():
     assert len({f["const_bytes"] for f in figures}) == 1
 
 
-@pytest.mark.parametrize("full", [False, True])
-@BOTH
+@pytest.mark.parametrize(
+    ("precision", "sections"),
+    [
+        ("float32", {}),
+        ("float64", {"label": {"outputs": 2}}),
+        ("float32", {"input": {"standardise": True, "warmup": 4}, "label": {"low": -1.0, "high": 1.0}}),
+        ("float64", {"input": {"standardise": True, "warmup": 4}, "label": {"classes": ["a", "b", "c"]}}),
+    ],
+)
 @EACH
-def test_random_calls_keep_every_promise(rule, precision, full, tmp_path):
+def test_random_calls_keep_every_promise(rule, precision, sections, tmp_path):
     """Under sanitizers that also see conversions out of range; the harness of tests/test_quality.py."""
     if not shutil.which("gcc"):
         pytest.skip("needs gcc")
     from tests.test_quality import SANITIZERS, build_fuzzer
 
-    learning = {} if rule == "nlms" else {"forgetting": 0.9 if full else 1.0}
+    learning = {} if rule == "nlms" else {"forgetting": 0.9 if sections else 1.0}
     learning |= {"features": 4} if rule == "rff-rls" else {}
-    sections = {"input": {"standardise": True, "warmup": 4}, "label": {"low": -1.0, "high": 1.0}} if full else {}
     spec = spec_of(rule, precision, 2, learning, name="m", **sections)
     program, made = build_fuzzer(build(spec), tmp_path, "gcc", *SANITIZERS, "-DALONE")
     assert made.returncode == 0, made.stderr
