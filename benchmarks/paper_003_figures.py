@@ -221,7 +221,8 @@ def figure_5(rows: Rows, costs: Rows, output: Path) -> None:
     right.set_xticks([], minor=True)
     right.yaxis.set_major_formatter(ScalarFormatter())
     left.legend(frameon=False, fontsize=8, ncols=2)
-    right.legend(frameon=False, fontsize=8)
+    right.legend(frameon=False, fontsize=7, ncols=2, loc="upper left")
+    right.set_ylim(top=2e4)
     save(figure, output / "figure-5.png")
 
 
