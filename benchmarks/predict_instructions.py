@@ -103,10 +103,10 @@ def pykernel_row(chain: str, listing: bool) -> None:
     model.paint_stack()
     each = []
     for row in x[:CALLS]:
-        before = machine.instructions
-        assert model.predict(row) == 0
-        assert model.prediction() == host.predict(row)[0]
-        each.append(machine.instructions - before)
+        call, status = model.measure("predict", b"", row, None)
+        assert status == 0
+        assert model.answered("predict")[0] == host.predict(row)[0]
+        each.append(call.instructions)
     executed = machine.executed()
     parts = split(image, executed, CALLS)
     figures = " | ".join(f"{parts.get(part, 0):,.0f}" for part in ("distance", "exp", "sum and the rest"))

@@ -52,7 +52,7 @@ def test_what_the_page_says_of_accuracy_is_so():
     _, y, _ = accuracy_table.bikeshare()
     yesterday = accuracy_table.mean_error(accuracy_table.lagged(y, accuracy_table.DAY), y)
     for name in ("nlms", "rls"):
-        assert int(sizes[name][1024]["ram_bytes"]) <= 512 and errors[name][1024] > yesterday
+        assert int(sizes[name][1024]["ram_bytes"]) < 600 and errors[name][1024] > yesterday
     assert 8192 not in errors["quadratic-rls"]
     assert all(errors["rff-rls"][b] > errors["mklms"][b] for b in budgets)
     assert all(errors["ald-krls"][b] > errors["krls-t, sup"][b] for b in budgets)
