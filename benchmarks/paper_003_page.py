@@ -356,6 +356,15 @@ def fact_lambda(rows: Rows, costs: Rows) -> str:
     return claim(min(more) > -0.02, f"{100 * min(more):.0f} to {100 * max(more):.0f} % more vectors")
 
 
+def fact_unrefused(rows: Rows, costs: Rows) -> str:
+    found = [row for row in figures.select(rows, experiment="pairs") if int(row["diverged"])]
+    taken = [row for row in found if not row["refused_unless_forced"]]
+    return claim(
+        all(row["settings"] == "report" for row in taken) and len(taken) < len(found) / 2,
+        " and ".join(f"{row['method']} ({row['diverged']} of {row['realisations']})" for row in taken),
+    )
+
+
 def to_exact(rows: Rows, name: str) -> list[float]:
     """A method's errors at the defaults, in parts of those in float64 without ridge and gate, for all budgets."""
     _, ours = figures.curve(rows, name, experiment="budget", settings="defaults", when="after")

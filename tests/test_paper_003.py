@@ -113,9 +113,11 @@ def test_bad_arguments_are_one_sentence(tmp_path, capsys):
 
 
 def test_specs_of_the_report_absorb_nothing():
-    """float64, no ridge; what is refused without force is what the page says diverges."""
+    """float64, no ridge, and a gate only where the page says so."""
     for row in paper_003.plan_accuracy(1).rows:
-        if row.settings == "report" and row.experiment in ("budget", "pairs", "reference"):
+        if row.settings == "report" and row.experiment in ("budget", "pairs", "reference", "gate"):
             spec = make_spec(row.tasks[0]["content"])
             assert spec.precision == "float64"
-            assert spec.reduction.gate is not None and spec.reduction.gate <= 1e-12
+            gated = spec.reduction.technique == "lsreg" and row.experiment != "gate"
+            assert spec.reduction.gate == paper_003.LSREG_GATE if gated else spec.reduction.gate <= 1e-12
+            assert spec.reduction.ridge == 0 or "ridge" not in spec.reduction.model_fields_set
