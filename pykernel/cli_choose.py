@@ -540,7 +540,7 @@ def _report(base: Spec, data: Data, found: Sweep) -> dict[str, Any]:
     }
 
 
-def _print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, Mapping[str, float]]) -> None:
+def _print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, Mapping[str, float | None]]) -> None:
     from pykernel import cli
 
     rows, by = found.rows, found.by

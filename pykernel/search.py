@@ -274,7 +274,7 @@ def _works(content: Content, rule: str, technique: str) -> bool:
 
 def _probe(content: Content, rule: str, technique: str | None) -> Spec:
     """The plainest spec of a rule and a technique.  Raises UserError if there is none."""
-    plain = {key: content[key] for key in ("name", "precision", "input", "label") if key in content}
+    plain: Content = {key: content[key] for key in ("name", "precision", "input", "label") if key in content}
     plain["learning"] = {"rule": rule}
     if technique is not None:
         plain["reduction"] = {"technique": technique} | (
