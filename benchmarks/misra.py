@@ -18,7 +18,8 @@ from pathlib import Path
 
 from pykernel.gen import build, mixed_stream
 from pykernel.host import HostModel
-from pykernel.spec import TECHNIQUES, make_spec
+from pykernel.kernel_models import TECHNIQUES
+from pykernel.spec import make_spec
 
 DEVIATIONS = Path(__file__).parents[1] / "docs" / "misra.md"
 FLOAT = ("FLT_RADIX=2", "FLT_MANT_DIG=24", "DBL_MANT_DIG=53", "FLT_EVAL_METHOD=0")
@@ -44,7 +45,7 @@ def write_models(folder: Path) -> list[Path]:
                         "label": {"low": -1.0, "high": 1.0} if full else {},
                         "kernel": {"sigma": 1.0},
                         "learning": {"rho": 0.01, "step_limit": 0.5} if full else {},
-                        "reduction": {"technique": technique, "n_max": 8},
+                        "reduction": {"technique": technique, "n_max": 8, "force": True},
                     }
                 )
                 model = HostModel(spec)

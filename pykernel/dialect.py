@@ -437,11 +437,14 @@ class Kernel:
         return Path(self.function.__code__.co_filename)
 
     def globals_used(self) -> dict[str, Any]:
-        space, code = self.function.__globals__, dis.get_instructions(self.function.__code__)
+        space = {**self.function.__globals__, **self.names}
+        return {name: space[name] for name in self._global_names if name in space}
+
+    @functools.cached_property
+    def _global_names(self) -> dict[str, None]:
         # not co_names: a field may have the name of a kernel
-        names = dict.fromkeys(step.argval for step in code if step.opname == "LOAD_GLOBAL")
-        space = {**space, **self.names}
-        return {name: space[name] for name in names if name in space}
+        code = dis.get_instructions(self.function.__code__)
+        return dict.fromkeys(step.argval for step in code if step.opname == "LOAD_GLOBAL")
 
     def callees(self) -> list[Kernel]:
         return [value for value in self.globals_used().values() if isinstance(value, Kernel)]

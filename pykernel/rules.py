@@ -61,6 +61,8 @@ def foresee(s: Expansion, w: Work, c: OnlineConfig) -> None:
             h += s.deficit[i, j] * w.u[j]
         if c.forgets:
             h = c.forgetting * h
+        # a covariance with the sample; rounding must not grow
+        h = clipped(h, -c.ridge_diagonal, c.ridge_diagonal)
         w.h[i] = h
         reduction += w.u[i] * h
     variance = c.ridge_diagonal - reduction
@@ -116,7 +118,7 @@ def learn_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
             element = s.deficit[i, j]
             if c.forgets:
                 element = c.forgetting * element
-            s.deficit[i, j] = element + share * w.h[j]
+            s.deficit[i, j] = clipped(element + share * w.h[j], -c.ridge_diagonal, c.ridge_diagonal)
 
 
 @kernel
@@ -126,7 +128,7 @@ def border_deficit(s: Expansion, w: Work, c: OnlineConfig, r: Index, n: Index) -
     for j in range(n):
         if j != r:
             # k - p is what was known of the sample's value before
-            value = w.k[j] - w.h[j] + w.h[j] * share
+            value = clipped(w.k[j] - w.h[j] + w.h[j] * share, -c.ridge_diagonal, c.ridge_diagonal)
             s.deficit[r, j] = value
             s.deficit[j, r] = value
     s.deficit[r, r] = c.ridge_diagonal - w.spread[0] + w.spread[0] * share
@@ -166,7 +168,7 @@ def learn_dictionary(s: Expansion, w: Work) -> None:
     for i in range(n):
         share = w.h[i] * inverse
         for j in range(n):
-            s.covariance[i, j] -= share * w.h[j]
+            s.covariance[i, j] = clipped(s.covariance[i, j] - share * w.h[j], -real(1), real(1))
 
 
 @kernel

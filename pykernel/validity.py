@@ -6,10 +6,12 @@ from pykernel.reduction import AGE_MOST
 from pykernel.rules import WEIGHT_MOST
 from pykernel.standardiser import Standardiser, valid_standardiser
 
-LARGEST_FACTOR = Constant(2.0**40)
-"""Far above any element of a factor of (K + ridge I)^-1; sums of three times as many digits do not overflow."""
-LARGEST_ELEMENT = Constant(float32=2.0**60, float64=2.0**120)
-"""Far above any element of the other matrices."""
+LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
+"""Far above any element of a factor of (K + ridge I)^-1, which is 1 / sqrt(ridge) at most."""
+LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
+"""Far above any element of P and Z, which are 1 / ridge and 1 / sqrt(mu) at most; its square, of Q."""
+LARGEST_SHARE = Constant(2.0)
+"""Above any covariance: those are of numbers that vary by about 1."""
 SMALLEST_DIAGONAL = Constant(2.0**-40)
 """Far below any P_ii, which is 1 / (1 + ridge) or more but for rounding."""
 LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
@@ -68,9 +70,9 @@ def valid_factor(s: Expansion) -> Bool:
 
 
 @kernel
-def element_valid(element: Real, inside: Bool) -> Bool:
-    """Whether an element of a matrix is finite and far from overflow; zero outside of what is in use."""
-    return absolute(element) <= LARGEST_ELEMENT and (inside or element == real(0))
+def element_valid(element: Real, limit: Real, inside: Bool) -> Bool:
+    """Whether an element of a matrix is within its limit; zero outside of what is in use."""
+    return absolute(element) <= limit and (inside or element == real(0))
 
 
 @kernel
@@ -81,19 +83,21 @@ def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
         for j in range(len(s.v)):
             inside = i < n and j < n
             if c.keeps_inverse:
-                if not element_valid(s.inverse[i, j], inside):
+                if not element_valid(s.inverse[i, j], LARGEST_ELEMENT, inside):
                     return False
             if c.keeps_squared:
-                if not element_valid(s.squared[i, j], inside):
+                if not element_valid(s.squared[i, j], LARGEST_ELEMENT * LARGEST_ELEMENT, inside):
                     return False
             if c.keeps_complex:
-                if not element_valid(s.z_re[i, j], inside) or not element_valid(s.z_im[i, j], inside):
+                if not element_valid(s.z_re[i, j], LARGEST_ELEMENT, inside):
+                    return False
+                if not element_valid(s.z_im[i, j], LARGEST_ELEMENT, inside):
                     return False
             if c.rule == Rule.KRLS_T:
-                if not element_valid(s.deficit[i, j], inside):
+                if not element_valid(s.deficit[i, j], LARGEST_SHARE * c.ridge_diagonal, inside):
                     return False
             if c.rule == Rule.ALD_KRLS:
-                if not element_valid(s.covariance[i, j], inside):
+                if not element_valid(s.covariance[i, j], LARGEST_SHARE, inside):
                     return False
     if c.rule == Rule.KRLS_T:
         if not (s.power[0] >= real(0) and s.power[0] <= LARGEST_REAL):

@@ -14,7 +14,8 @@ from pykernel.gen import build, mixed_stream
 from pykernel.gen.compilers import STRICT
 from pykernel.gen.project import SNAPSHOT_STATUSES
 from pykernel.host import HostModel
-from pykernel.spec import TECHNIQUES, make_spec
+from pykernel.kernel_models import TECHNIQUES
+from pykernel.spec import make_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -25,18 +26,41 @@ MORE_WARNINGS = """-Wmissing-prototypes -Wstrict-prototypes -Wcast-qual -Wcast-a
 SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 
 
-def spec_of(technique="mklms", precision="float32", full=False, name="m", dim=2, n_max=6):
-    return make_spec(
-        {
-            "name": name,
-            "precision": precision,
-            "input": {"dim": dim, "standardise": full} | ({"warmup": 4} if full else {}),
-            "label": {"low": -1.0, "high": 1.0} if full else {},
-            "kernel": {"sigma": 1.0},
-            "learning": {"rho": 0.01, "step_limit": 0.5} if full else {},
-            "reduction": {"technique": technique, "n_max": n_max},
-        }
-    )
+# what differs in the C: techniques, rules, strategies, labels
+MODELS = {
+    **{technique: {"reduction": {"technique": technique, "force": True}} for technique in TECHNIQUES},
+    "qklms": {"learning": {"rule": "qklms"}, "reduction": {"technique": "fmklms"}},
+    "krls-t": {"learning": {"rule": "krls-t", "forgetting": 0.99}},
+    "fb-krls": {"learning": {"rule": "fb-krls"}, "reduction": {"technique": "sup"}},
+    "ald-krls": {"learning": {"rule": "ald-krls"}},
+    "before": {"reduction": {"when": "before", "technique": "ls", "projection": "lsridge"}},
+    "threshold": {"reduction": {"technique": "lsreg", "lambda_max": 1e-3, "removals": 2}},
+    "truncation": {"reduction": {"technique": "fklms", "truncate_below": 1e-3, "truncate_age": 50, "tie": "newest"}},
+    "outputs": {"label": {"outputs": 3}, "reduction": {"technique": "lsridge"}},
+    "classes": {"label": {"classes": ["a", "b", "c"]}},
+    "nlms": {"learning": {"rule": "nlms"}},
+    "rls": {"learning": {"rule": "rls", "forgetting": 0.99}, "label": {"classes": ["a", "b"]}},
+    "quadratic-rls": {"learning": {"rule": "quadratic-rls"}, "label": {"outputs": 2}},
+    "rff-rls": {"learning": {"rule": "rff-rls", "features": 8}, "kernel": {"sigma": 1.0}},
+}
+LINEAR = ("nlms", "rls", "quadratic-rls", "rff-rls")
+MAIN = ("nt", "fklms", "mklms", "krls-t", "rff-rls")
+EACH = [name if name in MAIN else pytest.param(name, marks=pytest.mark.exhaustive) for name in MODELS]
+
+
+def spec_of(model="mklms", precision="float32", full=False, name="m", dim=2, n_max=6):
+    """full: with everything around the algorithm that can be had."""
+    content = {section: dict(keys) for section, keys in MODELS[model].items()}
+    content |= {"name": name, "precision": precision, "input": {"dim": dim, "standardise": full}}
+    if full:
+        content["input"]["warmup"] = 4
+        if "classes" not in content.get("label", {}):
+            content["label"] = {"low": -1.0, "high": 1.0} | content.get("label", {})
+        if content.get("learning", {}).get("rule", "klms") in ("klms", "qklms"):
+            content["learning"] = {"rho": 0.01, "step_limit": 0.5} | content.get("learning", {})
+    if model not in LINEAR:
+        content |= {"kernel": {"sigma": 1.0}, "reduction": {"n_max": n_max} | content.get("reduction", {})}
+    return make_spec(content)
 
 
 def write_sources(project, folder):
@@ -79,15 +103,15 @@ def test_every_finding_of_cppcheck_is_documented(tmp_path):
         pytest.param("clang", True, marks=pytest.mark.exhaustive),
     ],
 )
-def test_more_warnings_find_nothing(compiler, full, tmp_path):
+def test_more_warnings_find_nothing(compiler, full, tmp_path, exhaustive):
     if not shutil.which(compiler):
         pytest.skip(f"needs {compiler}")
-    for technique in TECHNIQUES:
-        for precision in PRECISIONS:
-            spec = spec_of(technique, precision, full)
+    for i, model in enumerate(MODELS):
+        for precision in PRECISIONS if exhaustive else [PRECISIONS[i % 2]]:
+            spec = spec_of(model, precision, full)
             sources = write_sources(fitted(spec) if full else build(spec), tmp_path)
             words = [compiler, *STRICT, *MORE_WARNINGS, "-O2", "-c", *sources]
-            words += ["-fanalyzer"] if compiler == "gcc" else []
+            words += ["-fanalyzer"] if compiler == "gcc" and (exhaustive or model in MAIN) else []
             run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
             assert run.returncode == 0 and not run.stderr, run.stderr[:2000]
 
@@ -97,9 +121,9 @@ def test_more_warnings_find_nothing(compiler, full, tmp_path):
 
 @pytest.mark.parametrize("name", ["m", "a_model_with_the_longest_name_x"])
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("technique", TECHNIQUES)
-def test_text_is_tidy_and_every_function_has_a_comment(technique, full, name):
-    spec = spec_of(technique, "float64", full, name)
+@pytest.mark.parametrize("model", EACH)
+def test_text_is_tidy_and_every_function_has_a_comment(model, full, name):
+    spec = spec_of(model, "float64", full, name)
     files = (fitted(spec) if full else build(spec)).files
     header = files[f"src/{name}.h"]
     for path, text in files.items():
@@ -162,9 +186,14 @@ def layout_h(project):
             row = count // slot.shape[0] if per_vector else 0
             fields.append(f"{{{slot.offset}u, {count}u, {row}u, {'true' if slot.array.scalar is Real else 'false'}}}")
     statuses = [*map(int, spec.program.status), *(value for value, _ in SNAPSHOT_STATUSES.values())]
+    questions = "\n".join(
+        f"#define HAS_{name.upper()} {int(any(f'_{name}(' in d for d in project.declarations))}"
+        for name in ("refresh", "drift", "novelty", "variance")
+    )
     return f"""
         #define REAL {"float" if spec.precision == "float32" else "double"}
-        #define HAS_REFRESH {int(any("_refresh(" in d for d in project.declarations))}
+        #define LABEL_KIND {("real", "reals", "class").index(spec.label_kind)}
+        {questions}
         #define FIELDS {", ".join(fields)}
         #define STATUSES {", ".join(map(str, statuses))}
     """
@@ -181,9 +210,10 @@ def build_fuzzer(project, folder, compiler, *flags):
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize(("technique", "precision"), [("nt", "float32"), ("fklms", "float64"), ("mklms", "float32")])
-def test_random_calls_keep_every_promise(technique, precision, full, tmp_path):
-    program, made = build_fuzzer(build(spec_of(technique, precision, full)), tmp_path, "gcc", *SANITIZERS, "-DALONE")
+@pytest.mark.parametrize("model", EACH)
+def test_random_calls_keep_every_promise(model, full, tmp_path):
+    precision = PRECISIONS[list(MODELS).index(model) % 2]
+    program, made = build_fuzzer(build(spec_of(model, precision, full)), tmp_path, "gcc", *SANITIZERS, "-DALONE")
     assert made.returncode == 0, made.stderr
     run = subprocess.run([program, "400"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
@@ -213,10 +243,10 @@ def test_the_harness_sees_what_is_broken(old, new, tmp_path):
 @pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("technique", TECHNIQUES)
-def test_fuzzer_finds_nothing(technique, precision, full, tmp_path):
+@pytest.mark.parametrize("model", MODELS)
+def test_fuzzer_finds_nothing(model, precision, full, tmp_path):
     sanitizers = [flag.replace("=address", "=fuzzer,address") for flag in SANITIZERS]
-    program, made = build_fuzzer(build(spec_of(technique, precision, full)), tmp_path, "clang", *sanitizers)
+    program, made = build_fuzzer(build(spec_of(model, precision, full)), tmp_path, "clang", *sanitizers)
     if "libclang_rt.fuzzer" in made.stderr:
         pytest.skip("needs clang's libFuzzer")
     assert made.returncode == 0, made.stderr

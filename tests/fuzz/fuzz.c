@@ -1,6 +1,6 @@
 /* Calls of a generated model, called m, as the fuzzer's bytes say; after each one the promises of its header are checked.
  *
- * layout.h, written by tests/test_quality.py: REAL, HAS_REFRESH, FIELDS and STATUSES of the model.
+ * layout.h, written by tests/test_quality.py: REAL, LABEL_KIND, HAS_REFRESH and others, FIELDS and STATUSES of the model.
  * With libFuzzer: clang -fsanitize=fuzzer,address,undefined.  Elsewhere -DALONE: main feeds random bytes, always the same.
  */
 #include "m.h"
@@ -165,6 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     m_t s, before, blank;
     uint8_t snapshot[M_SNAPSHOT_BYTES];
     storage_t storage;
+    bool saved_forged = false; /* the same, of the snapshot */
     bool forged = false; /* whether the state is from bytes that were tampered with, and were taken */
     memset(&s, 0xA5, sizeof s);
     memset(&storage, 0xFF, sizeof storage);
@@ -174,7 +175,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (in.at < in.end) {
         const uint8_t what = byte(&in);
         int32_t status = M_DONE;
-        REAL x[M_DIM], y = (REAL)7;
+        REAL x[M_DIM], label[M_OUTPUTS], y = (REAL)7;
+        (void)label;
+        (void)y;
         before = s;
         call = what % 16;
         storage.failing = (what & 64) ? byte(&in) : -1;
@@ -184,15 +187,39 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             for (int j = 0; j < M_DIM; j++) {
                 x[j] = real(&in, wild && (what & 16));
             }
+#if LABEL_KIND == 2
+            status = m_update(&s, x, wild ? INT32_MIN + byte(&in) : (int32_t)(byte(&in) % 5) - 1);
+#elif LABEL_KIND == 1
+            for (int o = 0; o < M_OUTPUTS; o++) {
+                label[o] = real(&in, wild && (what & 32));
+            }
+            status = m_update(&s, x, label);
+#else
             status = m_update(&s, x, real(&in, wild && (what & 32)));
+#endif
             break;
         }
         case 7:
             for (int j = 0; j < M_DIM; j++) {
                 x[j] = real(&in, (what & 128) != 0);
             }
-            status = m_predict(&s, x, &y);
-            PROMISE((status == M_DONE) ? finite_real(y) : (y == (REAL)7));
+            for (int o = 0; o < M_OUTPUTS; o++) {
+                label[o] = (REAL)7;
+            }
+            status = m_predict(&s, x, label);
+            for (int o = 0; o < M_OUTPUTS; o++) {
+                PROMISE((status == M_DONE) ? finite_real(label[o]) : (label[o] == (REAL)7));
+            }
+#if HAS_NOVELTY
+            y = (REAL)7;
+            PROMISE(m_novelty(&s, x, &y) == status);
+            PROMISE((status == M_DONE) ? (finite_real(y) && y >= (REAL)0) : (y == (REAL)7));
+#endif
+#if HAS_VARIANCE
+            y = (REAL)7;
+            PROMISE(m_variance(&s, x, &y) == status);
+            PROMISE((status == M_DONE) ? (finite_real(y) && y >= (REAL)0) : (y == (REAL)7));
+#endif
             PROMISE(memcmp(&s, &before, M_STATE_BYTES) == 0);
             break;
         case 8:
@@ -202,11 +229,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 9:
 #if HAS_REFRESH
             status = m_refresh(&s);
+#if HAS_DRIFT
             PROMISE(m_drift(&s, &y) == M_DONE && y == (REAL)0);
+#endif
 #endif
             break;
         case 10:
             status = m_save(&s, snapshot);
+            saved_forged = (status == M_DONE) ? forged : saved_forged;
             PROMISE(memcmp(&s, &before, sizeof s) == 0);
             break;
         case 11: case 12: {
@@ -217,7 +247,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             }
             status = m_load(&s, changed);
             if (status == M_DONE) {
-                forged = memcmp(changed, snapshot, sizeof changed) != 0;
+                forged = saved_forged || memcmp(changed, snapshot, sizeof changed) != 0;
                 PROMISE(memcmp(&s, &changed[20], M_STATE_BYTES) == 0);
             }
             break;
