@@ -470,6 +470,9 @@ def put_in(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], r: Index) -> No
 def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
     """Move the last vector to place r, which was taken out.  O(N + D), O(N) for each matrix."""
     last = s.n[0] - 1
+    # never so, but GCC cannot know it and warns
+    if last >= len(s.v):
+        return
     for j in range(len(s.v[0])):
         s.v[r, j] = s.v[last, j]
         s.v[last, j] = real(0)

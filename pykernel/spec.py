@@ -9,7 +9,7 @@ import tomllib
 import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -248,7 +248,7 @@ class Spec(Section):
 
     @model_validator(mode="after")
     def _together(self) -> Spec:
-        def refuse(where: str, message: str) -> None:
+        def refuse(where: str, message: str) -> NoReturn:
             raise ValueError(f"{where} {message}")
 
         if self.input.columns is None and self.input.dim is None:

@@ -55,12 +55,12 @@ class StructModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.IntType(8).as_pointer())
 
 
-@typeof_impl.register(Views)
+@typeof_impl.register(Views)  # type: ignore[untyped-decorator]
 def typeof_views(views: Views, context: Any) -> StructType:
     return views._struct_type
 
 
-@unbox(StructType)
+@unbox(StructType)  # type: ignore[untyped-decorator]
 def unbox_struct(kind: StructType, views: Any, c: Any) -> NativeValue:
     number = c.pyapi.object_getattr_string(views, "_address")
     address = c.pyapi.long_as_ulonglong(number)
@@ -76,7 +76,7 @@ class StructAttributes(AttributeTemplate):
         return dict(kind.fields).get(attribute)
 
 
-@lower_getattr_generic(StructType)
+@lower_getattr_generic(StructType)  # type: ignore[untyped-decorator]
 def field_of(context: Any, builder: Any, kind: StructType, pointer: Any, name: str) -> Any:
     field, word = dict(kind.fields)[name], kind.slot(name)
 
@@ -92,7 +92,8 @@ def field_of(context: Any, builder: Any, kind: StructType, pointer: Any, name: s
     size = context.get_abi_sizeof(element)
     length = context.get_value_type(types.intp)
     shape = [load(word + 1 + axis, length) for axis in range(field.ndim)]
-    strides, step = [], length(size)
+    strides: list[Any] = []
+    step = length(size)
     for extent in reversed(shape):
         strides.insert(0, step)
         step = builder.mul(step, extent)
