@@ -253,7 +253,10 @@ class KernelModels:
             refuse(f"[reduction] {truncation[0]}", f"is of klms and qklms; {rule} does not have it: leave it out")
         if choices.before:
             if rule not in GRADIENT:
-                refuse("[reduction] when", f'is "before", which is of klms and qklms; {rule} does not have it: leave it out')
+                refuse(
+                    "[reduction] when",
+                    f'is "before", which is of klms and qklms; {rule} does not have it: leave it out',
+                )
             others = [*truncation, *(["lambda_max"] if choices.thresholds else [])]
             if others:
                 refuse("[reduction] when", f'is "before", which does not go with {others[0]}; leave one of them out')
