@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test exhaustive lint format types golden bench misra sizes figures demo clean
+.PHONY: help setup test exhaustive lint format types golden bench paper pairs misra sizes figures demo clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -42,6 +42,15 @@ golden: setup ## generate runtime_c/golden anew; then read the diff
 bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python benchmarks/host_speed.py
 	$(BIN)/python benchmarks/demo_table.py
+	$(BIN)/python benchmarks/update_cost.py
+	$(BIN)/python benchmarks/accuracy_table.py
+	$(BIN)/python benchmarks/preset_instructions.py
+
+paper: setup ## figures and tables of docs/paper-003.md, about half an hour
+	$(BIN)/python benchmarks/paper_003.py
+
+pairs: setup ## docs/pairs.csv: which metric and projection go together
+	$(BIN)/python benchmarks/pairs.py
 
 misra: setup ## cppcheck's MISRA findings, against docs/misra.md
 	$(BIN)/python benchmarks/misra.py
@@ -49,8 +58,9 @@ misra: setup ## cppcheck's MISRA findings, against docs/misra.md
 sizes: setup ## bytes of the golden models, and how they changed
 	$(BIN)/python benchmarks/size_report.py
 
-figures: setup ## the demo in the README
+figures: setup ## the demo in the README, sweep and plan in docs/choosing.md
 	$(BIN)/python benchmarks/readme_demo.py
+	$(BIN)/python benchmarks/choosing_figure.py
 
 demo: setup ## pykernel demo
 	$(BIN)/pykernel demo
