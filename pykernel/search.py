@@ -543,7 +543,8 @@ def plan_groups(
     every = knobs(typical_distance(base, data.x))
     groups = []
     for combination in combinations:
-        for size in dict.fromkeys(sizes) if combination.budget else [None]:
+        tried: list[int | None] = [*dict.fromkeys(sizes)] if combination.budget else [None]
+        for size in tried:
             try:
                 groups.append(Group(combination, size, every, base))
             except UserError as error:
