@@ -366,7 +366,7 @@ class Spec(Section):
 
     @property
     def config(self) -> Any:
-        return self.program.config.of(self.real, self.config_values)
+        return self.program.config.of(self.real, self.config_values, self.capacities)
 
     def memory(self, drop: tuple[str, ...] = ()) -> Memory:
         return self.program.memory(self.real, self.capacities, drop)
