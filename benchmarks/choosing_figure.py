@@ -29,6 +29,10 @@ COMMANDS = {
         "--target",
         "cortex-m0plus",
         "features.csv",
+        "--rule",
+        "klms",
+        "--technique",
+        "nt,fklms,mklms",
     ],
 }
 

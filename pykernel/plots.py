@@ -174,13 +174,13 @@ def _front(axes: Any, panel: Panel, colours: Mapping[str, str]) -> None:
     names: dict[int, list[str]] = {}
     for name, i in panel.chosen.items():
         names.setdefault(i, []).append(name)
-    for i, called in names.items():
+    for k, (i, called) in enumerate(names.items()):
         cost, error = panel.points[i][:2]
         axes.plot(cost, error, "o", markersize=14, markerfacecolor="none", markeredgecolor=TRUTH, markeredgewidth=1.4)
         axes.annotate(
             ", ".join(called),
             (cost, error),
-            xytext=(0, -18),
+            xytext=(0, -18 - 11 * k),
             textcoords="offset points",
             ha="center",
             fontsize=8.5,
