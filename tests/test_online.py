@@ -117,9 +117,9 @@ def test_sinc_errors_are_those_of_the_note(when: str, exhaustive: bool) -> None:
         if (not exhaustive and n_max not in (8, 14, 24)) or ("+" in method and n_max > 14):
             continue
         mean = mean_error(of_table(method, n_max, when), realisations)
-        # all hundred are those of the note
+        # all hundred are those of the note, whose choices rounding may change
         exact = exhaustive and "+" not in method
-        allowed = (0.0 if exact else 4 * spread * (1 / realisations + 1 / 100) ** 0.5) + 0.06 * expected
+        allowed = (0.0 if exact else 4 * spread * (1 / realisations + 1 / 100) ** 0.5) + 0.1 * expected
         print(f"{when} {method} N={n_max}: {mean:.2e}, note {expected:.1e} +- {allowed:.1e}")
         if not abs(mean - expected) < allowed:
             wrong.append(f"{method} N={n_max}: {mean:.2e}, not {expected:.1e} +- {allowed:.1e}")
