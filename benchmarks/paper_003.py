@@ -17,7 +17,7 @@ import io
 import itertools
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -342,6 +342,23 @@ NEEDS: dict[str, tuple[tuple[str, str, str], ...]] = {
 """Experiments that a figure draws; figure 5 draws the costs, and the others nothing of the results."""
 
 
+class ByValue:
+    """A function of paper_003_tasks that workers elsewhere get with its code: they cannot import this folder."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import cloudpickle
+
+        cloudpickle.register_pickle_by_value(tasks)
+        return cloudpickle.loads, (cloudpickle.dumps(self.function),)
+
+
 def compute(given: argparse.Namespace) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Run what has not been run of what the chosen figures need; the results and the costs."""
     plan = plan_accuracy(given.realisations)
@@ -350,13 +367,10 @@ def compute(given: argparse.Namespace) -> tuple[list[dict[str, str]], list[dict[
         plan.rows = [row for row in plan.rows if (row.experiment, row.settings, row.when) in wanted]
     costs = plan_cost(given.rounds) if "5" in given.chosen else []
     flat = [task for row in plan.rows for task in row.tasks]
-    if given.scheduler:
-        import cloudpickle
-
-        cloudpickle.register_pickle_by_value(tasks)
+    function = ByValue(tasks.run_task) if given.scheduler else tasks.run_task
     start = time.perf_counter()
     options: dict[str, Any] = {"results": given.results or given.output / "tasks.jsonl", "context": context()}
-    with Workers(tasks.run_task, jobs=given.jobs, scheduler=given.scheduler, title="paper 003", **options) as workers:
+    with Workers(function, jobs=given.jobs, scheduler=given.scheduler, title="paper 003", **options) as workers:
         found = workers.run(flat)
         computed = workers.computed
     # timings: on this machine, in one process, after the others have gone
