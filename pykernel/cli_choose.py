@@ -431,7 +431,9 @@ def _workers(
         cli._warn(
             f"{len(workers.results.found):,} finished runs are kept in {results}; the same command goes on from there"
         )
-        raise
+        cli._say("error", "interrupted")
+        # not KeyboardInterrupt, which typer turns into a bare exit
+        raise typer.Exit(cli.INTERRUPTED) from None
 
 
 # --------------------------------------------------------------------------------------------------------- results
