@@ -13,6 +13,7 @@ Results come in the order of the tasks and do not depend on where they were comp
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -226,7 +227,9 @@ class Workers:
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1 and self.scheduler is None:
             for key, task in missing.items():
-                self._take(key, task, *_timed(self.function, task, self.shared))
+                with _whole_task():
+                    result = _timed(self.function, task, self.shared)
+                self._take(key, task, *result)
         elif missing:
             self._run_elsewhere(missing)
         return [self.results[key] for key in keys]
@@ -337,6 +340,28 @@ def _end_with_parent() -> None:
 def _timed(function: Function, task: Task, shared: Any) -> tuple[Any, float]:
     start = time.perf_counter()
     return function(task, shared), time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def _whole_task() -> Iterator[None]:
+    """An interrupt waits for the task's end; a second one does not.  In compiled code it can crash the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def wait(number: int, frame: Any) -> None:
+        came.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, wait)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _call(function: Function, task: Task) -> tuple[Any, float, str, str]:
