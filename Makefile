@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test exhaustive lint format types golden bench paper pairs misra sizes figures demo clean
+.PHONY: help setup test exhaustive lint format types golden bench paper pairs misra sizes figures choosing demo clean
 
 help:
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 .venv/bin/pytest: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -58,8 +58,10 @@ misra: setup ## cppcheck's MISRA findings, against docs/misra.md
 sizes: setup ## bytes of the golden models, and how they changed
 	$(BIN)/python benchmarks/size_report.py
 
-figures: setup ## the demo in the README, sweep and plan in docs/choosing.md
+figures: setup ## the demo in the README
 	$(BIN)/python benchmarks/readme_demo.py
+
+choosing: setup ## sweep and plan in docs/choosing.md, some minutes
 	$(BIN)/python benchmarks/choosing_figure.py
 
 demo: setup ## pykernel demo

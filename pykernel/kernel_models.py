@@ -204,7 +204,14 @@ class KernelModels:
             if learning.step_limit is not None and learning.step_limit < 1e-20:
                 refuse("[learning] step_limit", f"is {learning.step_limit:g}; it must be 1e-20 or more")
         if learning.rule == "krls-t":
-            least, most = (1e-6, 1e15) if narrow else (1e-12, 1e80)
+            least, most = (1e-4, 1e15) if narrow else (1e-10, 1e80)
+            near = 0.9999 if narrow else 1 - 1e-9
+            if near < learning.forgetting < 1:
+                refuse(
+                    "[learning] forgetting",
+                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1 or at most {near}, or what is "
+                    "left of the variance is lost in rounding",
+                )
             if learning.noise < least:
                 refuse("[learning] noise", f"is {learning.noise:g}; it must be {least:g} or more for {spec.precision}")
             if limit > most:
@@ -248,6 +255,8 @@ class KernelModels:
                 f'is {reduction.technique} with the projection "{projection_of(spec)}"; {rule} keeps the values at the '
                 'vectors that stay: give projection = "klms"',
             )
+        if choices.thresholds and choices.metric is Metric.AGE:
+            refuse("[reduction] lambda_max", "is given, but at has no score to compare; give truncate_age")
         truncation = [key for key in ("truncate_below", "truncate_age") if getattr(reduction, key) is not None]
         if truncation and rule not in GRADIENT:
             refuse(f"[reduction] {truncation[0]}", f"is of klms and qklms; {rule} does not have it: leave it out")

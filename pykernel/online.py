@@ -376,11 +376,17 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
         if s.n[0] == len(s.v):
             return renew(s, w, c, x)
     present(s, w, c, x)
+    sure = True
     for o in range(len(w.error)):
         value = -w.error[o]
         if c.rule == Rule.KRLS_T and c.forgets:
             value = c.root_forgetting * value
         w.error[o] = miss(c, w.y[o], value)
+        sure = sure and w.error[o] == real(0)
+    # a class that is clear enough is no evidence: least squares would learn less and less from what is not
+    if c.separates and sure:
+        if c.rule == Rule.KRLS_T or c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
+            return Status.DISCARDED
     close = s.n[0] > 0 and w.nearest_distance[0] <= c.gate_distance
     spanned = False
     if c.keeps_factor:

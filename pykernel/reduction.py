@@ -143,7 +143,7 @@ def score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
     if c.metric == Metric.MAGNITUDE:
         return magnitude(s, w, c, i)
     if c.metric == Metric.AGE:
-        return real(-age_of(s, i))
+        return real(0)  # ages are compared as they are, see precedes()
     if c.metric == Metric.KLMS:
         return real(1) / w.score[i]
     if c.metric == Metric.MKLMS:
@@ -187,6 +187,9 @@ def overlap_score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
 @kernel
 def precedes(s: Expansion, w: Work, c: OnlineConfig, i: Index, r: Index) -> Bool:
     """Whether candidate i goes before r, which has the same score."""
+    if c.metric == Metric.AGE:
+        if age_of(s, i) != age_of(s, r):
+            return age_of(s, i) > age_of(s, r)
     if c.tie == Tie.NEWEST:
         return age_of(s, i) < age_of(s, r)
     if c.tie == Tie.OLDEST:

@@ -5,10 +5,15 @@ not to be stored is then projected onto the stored ones.  The matrices that a ru
 when nothing can be refused any more.
 """
 
-from pykernel.dialect import Constant, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import Constant, Index, Real, absolute, entry, kernel, real, sqrt
 from pykernel.expansion import Expansion, OnlineConfig, Rule, Work, clipped, kept, settle
 from pykernel.factor import inverse_column, inverse_times
+from pykernel.reduction import multiplier
 
+LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
+"""Smaller shares of a variance, of one sample, are lost in rounding."""
+LEAST_NARROWED = Constant(float32=2.0**-15, float64=2.0**-44)
+"""The same, in parts of a multiplier's variance."""
 WEIGHT_MOST = Constant(1_000_000.0)
 """The estimate of the function's variance reaches back so many samples at most."""
 
@@ -110,15 +115,22 @@ def learn_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
         squares += e * e
     squares = squares * (real(1) / real(len(w.error)))
     s.power[0] += (squares * inverse - s.power[0]) * (real(1) / s.weight[0])
+    largest = real(0)
     for i in range(n):
         w.h[i] = w.k[i] - w.h[i]
+        part = w.h[i] * w.h[i] * inverse
+        if part > largest:
+            largest = part
+    # less would change small elements and leave the large ones, until K - D is no covariance
+    if largest < LEAST_LEARNED:
+        inverse = real(0)
     for i in range(n):
         share = w.h[i] * inverse
         for j in range(n):
             element = s.deficit[i, j]
             if c.forgets:
                 element = c.forgetting * element
-            s.deficit[i, j] = clipped(element + share * w.h[j], -c.ridge_diagonal, c.ridge_diagonal)
+            s.deficit[i, j] = element + share * w.h[j]
 
 
 @kernel
@@ -142,10 +154,16 @@ def absorb_by_dictionary(s: Expansion, w: Work) -> None:
     """
     n = s.n[0]
     total = real(1)
+    length = real(0)
+    for i in range(n):
+        length += w.u[i] * w.u[i]
+    length = sqrt(length)
     for i in range(n):
         h = real(0)
         for j in range(n):
             h += s.covariance[i, j] * w.u[j]
+        # no variance is above 1; rounding must not grow
+        h = clipped(h, -length, length)
         w.h[i] = h
         total += h * w.u[i]
     # 1 + u'C u is at least 1, but for rounding
@@ -165,10 +183,17 @@ def learn_dictionary(s: Expansion, w: Work) -> None:
     """C - h h' / (1 + u'h).  O(N^2).  Engel et al. 2004, eq. 3.13."""
     n = s.n[0]
     inverse = real(1) / w.spread[0]
+    enough = False
+    for i in range(n):
+        if w.h[i] * w.h[i] * inverse > LEAST_NARROWED * s.covariance[i, i]:
+            enough = True
+    # as in learn_posterior
+    if not enough:
+        inverse = real(0)
     for i in range(n):
         share = w.h[i] * inverse
         for j in range(n):
-            s.covariance[i, j] = clipped(s.covariance[i, j] - share * w.h[j], -real(1), real(1))
+            s.covariance[i, j] -= share * w.h[j]
 
 
 @kernel
@@ -201,9 +226,7 @@ def largest_step(s: Expansion, w: Work, c: OnlineConfig) -> Real:
     """The largest multiplier that the sample would bring."""
     largest = real(0)
     for o in range(len(w.error)):
-        a = absolute(w.step[o])
-        if c.stages:
-            a = absolute(w.beta[s.n[0], o])
+        a = absolute(multiplier(s, w, c, s.n[0], o))
         # NaN is the largest of all
         if not (a <= largest):
             largest = a

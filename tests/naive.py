@@ -202,7 +202,7 @@ class Twin:
                 )
             # by different ways to the same vectors, where rounding decides
             chosen, model = min(same, key=lambda outcome: np.abs(outcome[1].alpha - held[1]).max(initial=0.0))
-        if self.rule == "krls-t" and chosen is not Status.REFUSED_MULTIPLIER:
+        if self.rule == "krls-t" and chosen is not Status.REFUSED_MULTIPLIER and not self._sure(x, label):
             self._learn_power(x, label)
         self.model = model
         return chosen
@@ -226,6 +226,9 @@ class Twin:
 
     def _presented(self, x: np.ndarray, label: object) -> Iterator[Outcome]:
         """Every (status, model) that rounding allows; mostly there is one.  The first is what exact numbers give."""
+        if self._sure(x, label):
+            yield Status.DISCARDED, self.model
+            return
         starts, full = [self.model], False
         if self.when == "before" and len(self.model) == self.n_max:
             everyone = list(range(self.n_max))
@@ -242,6 +245,11 @@ class Twin:
                     else:
                         for trimmed in self._trimmed(model, self.removals):
                             yield (Status.REPLACED if full and status is Status.ADDED else status), trimmed
+
+    def _sure(self, x: np.ndarray, label: object) -> bool:
+        """Least squares would take what a classifier is sure of as evidence that it need not learn: it is left out."""
+        recursive = self.rule in ("krls-t", "fb-krls", "ald-krls")
+        return bool(self.classes) and recursive and not self._error(self._forgetful(self.model), x, label).any()
 
     def _error(self, model: Model, x: np.ndarray, label: object) -> np.ndarray:
         """Eq. 2; a classifier's targets are +-1, and what is right by more than the margin is no error."""

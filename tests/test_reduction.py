@@ -184,11 +184,6 @@ def test_ties_go_as_they_were_asked_to(tie: str) -> None:
     assert (9.0 in in_use(model, "v")) == (tie == "newest")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="pykernel/reduction.py, score(): real(-age) of AT rounds ages above 2^24 in float32, so that others tie with "
-    "the oldest and the smaller |alpha| goes; by definition (section 2) the oldest goes",
-)
 def test_the_oldest_goes_however_old() -> None:
     """Ages are counted, not rounded: both are 2^24 in float32."""
     model = HostModel(spec_of("at", 2, precision="float32"))

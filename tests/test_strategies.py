@@ -61,11 +61,6 @@ def test_a_model_may_discard_its_first_sample() -> None:
         assert learned(model.learn([[0.0], [1.0]], [1.0, -1.0])) and len(in_use(model, "v")) == 2
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="pykernel/kernel_models.py: at with lambda_max is taken; its score is minus the age, at most any lambda_max, so "
-    "each update removes all it may and the model stays empty",
-)
 def test_ages_are_no_losses() -> None:
     with pytest.raises(UserError, match="lambda_max"):
         spec_of("at", lambda_max=0.1)
