@@ -215,8 +215,8 @@ def test_limits_are_as_measured():
         mine = [r for r in rows if (r["kept"], r["n_max"]) == (technique, budget)]
         assert [float(a) for a in multipliers] == [float(r["largest"]) for r in mine[: len(multipliers)]]
     text = " ".join(ONLINE.split())
-    refused = {r["forgetting"]: int(r["refused"]) for r in rows if r["kept"] == "krls-t"}
-    assert f"{refused['1.0']:,} updates were refused" in text and refused["0.9999"] == 0
+    assert "no update was refused" in text
+    assert {int(r["refused"]) for r in rows if r["kept"] in ("krls-t", "ald-krls", "fb-krls")} == {0}
     assert f"Above {DRIFT_LIMIT:g} the" in text and f"above {WINDUP:g} times" in text
 
 

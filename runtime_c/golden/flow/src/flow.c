@@ -50,12 +50,11 @@ FLOW_ASSERT(place_of_k, offsetof(flow_t, k) == 1304u);
 FLOW_ASSERT(place_of_u, offsetof(flow_t, u) == 1368u);
 FLOW_ASSERT(place_of_p, offsetof(flow_t, p) == 1436u);
 FLOW_ASSERT(place_of_score, offsetof(flow_t, score) == 1504u);
-FLOW_ASSERT(place_of_step, offsetof(flow_t, step) == 1572u);
-FLOW_ASSERT(place_of_beta, offsetof(flow_t, beta) == 1576u);
-FLOW_ASSERT(place_of_nearest_distance, offsetof(flow_t, nearest_distance) == 1644u);
-FLOW_ASSERT(place_of_kappa, offsetof(flow_t, kappa) == 1648u);
-FLOW_ASSERT(place_of_inverse_kappa, offsetof(flow_t, inverse_kappa) == 1652u);
-FLOW_ASSERT(place_of_nearest, offsetof(flow_t, nearest) == 1656u);
+FLOW_ASSERT(place_of_beta, offsetof(flow_t, beta) == 1572u);
+FLOW_ASSERT(place_of_nearest_distance, offsetof(flow_t, nearest_distance) == 1640u);
+FLOW_ASSERT(place_of_kappa, offsetof(flow_t, kappa) == 1644u);
+FLOW_ASSERT(place_of_inverse_kappa, offsetof(flow_t, inverse_kappa) == 1648u);
+FLOW_ASSERT(place_of_nearest, offsetof(flow_t, nearest) == 1652u);
 FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 
 /* Parameters, from the spec. */
@@ -637,8 +636,7 @@ static float flow_largest_step(const flow_t *s)
 {
     float largest = 0.0f;
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        float a = flow_absolute(s->step[o]);
-        a = flow_absolute(s->beta[s->n][o]);
+        const float a = flow_absolute(flow_multiplier(s, s->n, o));
         /* NaN is the largest of all */
         if (!(a <= largest)) {
             largest = a;
@@ -878,9 +876,6 @@ void flow_reset(flow_t *s)
     }
     for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
         s->score[i] = 0.0f;
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        s->step[i] = 0.0f;
     }
     for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
         for (int32_t j = 0; j < FLOW_OUTPUTS; j++) {

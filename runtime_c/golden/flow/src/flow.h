@@ -23,10 +23,10 @@ extern "C" {
 #define FLOW_OUTPUTS 1 /* values that a prediction writes */
 
 #define FLOW_STATE_BYTES 1296u /* the model itself: the leading bytes of flow_t */
-#define FLOW_RAM_BYTES 1660u /* sizeof(flow_t): the model and its working memory */
+#define FLOW_RAM_BYTES 1656u /* sizeof(flow_t): the model and its working memory */
 #define FLOW_CONST_BYTES 0u /* tables and learned values in flash, besides the code */
 #define FLOW_SNAPSHOT_BYTES 1320u /* a saved state */
-#define FLOW_CONFIG_HASH 0x097DA35Bu /* changes with the spec and with the algorithms */
+#define FLOW_CONFIG_HASH 0xD636EC18u /* changes with the spec and with the algorithms */
 #define FLOW_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -67,7 +67,6 @@ typedef struct {
     float u[(FLOW_N_MAX + 1)]; /* P k, the sample as a combination of expansion vectors, and -1 */
     float p[(FLOW_N_MAX + 1)]; /* one column of P */
     float score[(FLOW_N_MAX + 1)]; /* what the candidates' scores are made of */
-    float step[FLOW_OUTPUTS]; /* the sample's multipliers, where there is no beta */
     float beta[(FLOW_N_MAX + 1)][FLOW_OUTPUTS]; /* the multipliers after this update, until it is certain */
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     float kappa; /* Schur complement: how much of the sample the expansion vectors leave over */

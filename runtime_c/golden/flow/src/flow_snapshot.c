@@ -49,7 +49,7 @@
 #define FLOW_INPUT_LIMIT 10.0f /* largest |x_j| that is taken */
 #define FLOW_ALPHA_FLOOR 7.888609e-31f
 #define FLOW_LARGEST_REAL 3.4028235e+38f
-#define FLOW_LARGEST_FACTOR 1.0995116e+12f
+#define FLOW_LARGEST_FACTOR 4096.0f
 #define FLOW_SMALLEST_DIAGONAL 9.094947e-13f
 
 /* |x|: the sign bit cleared. */

@@ -46,11 +46,10 @@ LEVEL_ASSERT(place_of_error, offsetof(level_t, error) == 300u);
 LEVEL_ASSERT(place_of_distance, offsetof(level_t, distance) == 304u);
 LEVEL_ASSERT(place_of_k, offsetof(level_t, k) == 400u);
 LEVEL_ASSERT(place_of_row, offsetof(level_t, row) == 496u);
-LEVEL_ASSERT(place_of_step, offsetof(level_t, step) == 592u);
-LEVEL_ASSERT(place_of_beta, offsetof(level_t, beta) == 596u);
-LEVEL_ASSERT(place_of_neighbour, offsetof(level_t, neighbour) == 696u);
-LEVEL_ASSERT(place_of_nearest_distance, offsetof(level_t, nearest_distance) == 792u);
-LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 796u);
+LEVEL_ASSERT(place_of_beta, offsetof(level_t, beta) == 592u);
+LEVEL_ASSERT(place_of_neighbour, offsetof(level_t, neighbour) == 692u);
+LEVEL_ASSERT(place_of_nearest_distance, offsetof(level_t, nearest_distance) == 788u);
+LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 792u);
 LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 
 /* Parameters, from the spec. */
@@ -508,8 +507,7 @@ static float level_largest_step(const level_t *s)
 {
     float largest = 0.0f;
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        float a = level_absolute(s->step[o]);
-        a = level_absolute(s->beta[s->n][o]);
+        const float a = level_absolute(level_multiplier(s, s->n, o));
         /* NaN is the largest of all */
         if (!(a <= largest)) {
             largest = a;
@@ -709,9 +707,6 @@ void level_reset(level_t *s)
     }
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
         s->row[i] = 0.0f;
-    }
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        s->step[i] = 0.0f;
     }
     for (int32_t i = 0; i < (LEVEL_N_MAX + 1); i++) {
         for (int32_t j = 0; j < LEVEL_OUTPUTS; j++) {

@@ -335,7 +335,7 @@ static double pressure_largest_step(const pressure_t *s)
 {
     double largest = 0.0;
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        const double a = pressure_absolute(s->step[o]);
+        const double a = pressure_absolute(pressure_multiplier(s, s->n, o));
         /* NaN is the largest of all */
         if (!(a <= largest)) {
             largest = a;
