@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
@@ -204,10 +205,15 @@ Functions = dict[str, Function]
 # ----------------------------------------------------------------------------------------------------- walking
 
 
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
+
+
 def parts(node: Any) -> Iterator[Any]:
     """The expressions and statements right below a node."""
-    for f in fields(node):
-        value = getattr(node, f.name)
+    for name in _names(type(node)):
+        value = getattr(node, name)
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, (Expr, Statement)):
                 yield item
@@ -215,30 +221,36 @@ def parts(node: Any) -> Iterator[Any]:
 
 def walk(node: Any) -> Iterator[Any]:
     """The node and all below it; a tuple of nodes is walked in order."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from walk(item)
-        return
-    yield node
-    for item in parts(node):
-        yield from walk(item)
+    todo = list(reversed(node)) if isinstance(node, tuple) else [node]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, tuple):
+            todo.extend(reversed(item))
+        else:
+            yield item
+            todo.extend(reversed(list(parts(item))))
 
 
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
-    """Rebuild from the leaves up.  ``change`` maps a node to its replacement; for a statement, also to a tuple of them."""
+    """Rebuild from the leaves up.  ``change`` maps a node to its replacement; for a statement, also to a tuple of them.
+
+    What nothing changed in is the same object as before.
+    """
     if isinstance(node, tuple):
         result: list[Any] = []
+        same = True
         for item in node:
             new = rewrite(item, change) if isinstance(item, (Expr, Statement)) else item
+            same = same and new is item
             result.extend(new if isinstance(new, tuple) else (new,))
-        return tuple(result)
+        return node if same else tuple(result)
     updates = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
+    for name in _names(type(node)):
+        value = getattr(node, name)
         if isinstance(value, (Expr, Statement)) or (
             isinstance(value, tuple) and any(isinstance(i, (Expr, Statement)) for i in value)
         ):
             new = rewrite(value, change)
-            if new != value:
-                updates[f.name] = new
+            if new is not value:
+                updates[name] = new
     return change(replace(node, **updates) if updates else node)

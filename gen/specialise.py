@@ -55,6 +55,7 @@ def specialise(
     roots = list(roots)
     passes: list[Callable[[Functions], Functions]] = [
         lambda fs: {n: _fold(f, choices, precision) for n, f in fs.items()},
+        lambda fs: _drop_unreachable(fs, roots),
         lambda fs: _inline_trivial(fs, roots),
         lambda fs: _bind_constant_arguments(fs, roots),
         _drop_idle_calls,
