@@ -329,12 +329,12 @@ def project_ls(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
     n = s.n[0]
     # p = P_:r, and with it q = P p
     share = -w.inverse_kappa[0]
-    if r == n:
-        for i in range(n):
-            w.p[i] = real(0)
-    else:
+    if is_stored(s, c, r):
         share = w.u[r] * w.inverse_kappa[0]
         inverse_column(s, w, r)
+    else:
+        for i in range(n):
+            w.p[i] = real(0)
     for i in range(n):
         w.p[i] += w.u[i] * share
     w.p[n] = -share
@@ -352,6 +352,14 @@ def project_ls(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
         for i in range(n):
             w.beta[i, o] -= w.q[i] * g
         w.beta[n, o] -= w.q[n] * g
+
+
+@kernel
+def is_stored(s: Expansion, c: OnlineConfig, r: Index) -> Bool:
+    """Whether a candidate is a stored vector."""
+    if c.newest_only:
+        return False
+    return r < s.n[0]
 
 
 @kernel
@@ -373,7 +381,7 @@ def project(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
         project_lsridge(s, w, c, r, candidates(s, w, c))
     if c.projection == Projection.LS:
         project_ls(s, w, c, r)
-    if r < s.n[0]:
+    if is_stored(s, c, r):
         locate(s, w, c, r)
     if c.projection == Projection.KLMS:
         project_klms(s, w, c, r)

@@ -224,8 +224,8 @@ def test_random_calls_keep_every_promise(model, full, tmp_path):
     ("old", "new"),
     [
         ("if (!m_within(x)) {", "if (false) {"),
-        ("s->n = n + 1;", "s->n = n + 1; s->alpha[M_N_MAX - 1] += 1.0f;"),
-        ("return m_valid(s);", "return true;"),
+        ("s->n = count;", "s->n = count; s->alpha[M_N_MAX - 1][0] += 1.0f;"),
+        ("return m_snapshot_valid(s);", "return true;"),
     ],
 )
 def test_the_harness_sees_what_is_broken(old, new, tmp_path):

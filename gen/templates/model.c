@@ -11,6 +11,19 @@
 #include <stddef.h>
 
 {{ guard_code }}
+{%- if capacities.get("N_MAX", 99) <= 4 %}
+
+/* With so few places, GCC follows ways on which n would be above {{ macro }}_N_MAX, and warns of them; there are none. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Warray-bounds"
+#if __GNUC__ >= 11
+#pragma GCC diagnostic ignored "-Wstringop-overread"
+#endif
+#if __GNUC__ >= 7
+#pragma GCC diagnostic ignored "-Wstringop-overflow"
+#endif
+#endif
+{%- endif %}
 {%- if tables %}
 
 #ifndef {{ macro }}_CONST
