@@ -206,13 +206,13 @@ Functions = dict[str, Function]
 
 
 @functools.cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind))
 
 
 def parts(node: Any) -> Iterator[Any]:
     """The expressions and statements right below a node."""
-    for name in _names(type(node)):
+    for name in _names(type(node)):  # type: ignore[arg-type]
         value = getattr(node, name)
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, (Expr, Statement)):
@@ -245,7 +245,7 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
             result.extend(new if isinstance(new, tuple) else (new,))
         return node if same else tuple(result)
     updates = {}
-    for name in _names(type(node)):
+    for name in _names(type(node)):  # type: ignore[arg-type]
         value = getattr(node, name)
         if isinstance(value, (Expr, Statement)) or (
             isinstance(value, tuple) and any(isinstance(i, (Expr, Statement)) for i in value)

@@ -544,15 +544,15 @@ def plan_groups(
     groups = []
     for combination in combinations:
         tried: list[int | None] = [*dict.fromkeys(sizes)] if combination.budget else [None]
-        for size in tried:
+        for budget in tried:
             try:
-                groups.append(Group(combination, size, every, base))
+                groups.append(Group(combination, budget, every, base))
             except UserError as error:
                 refused.append(
                     {
                         "rule": combination.rule,
                         "technique": combination.technique,
-                        "size": size,
+                        "size": budget,
                         "reason": _reason(error),
                     }
                 )

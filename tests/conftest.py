@@ -9,7 +9,11 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("default", max_examples=150, deadline=None, derandomize=True, database=None)
+# a busy machine is slow to draw examples, too
+SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile(
+    "default", max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
+)
 hypothesis.settings.register_profile("exhaustive", max_examples=1500, deadline=None, print_blob=True)
 
 

@@ -357,6 +357,12 @@ static int32_t flow_choose(flow_t *s)
     return flow_cheapest(s);
 }
 
+/* Whether a candidate is a stored vector. */
+static bool flow_is_stored(const flow_t *s, int32_t r)
+{
+    return r < s->n;
+}
+
 /* p = P_:r.  O(N^2). */
 static void flow_inverse_column(flow_t *s, int32_t r)
 {
@@ -424,7 +430,7 @@ static bool flow_acceptable(const flow_t *s, int32_t r)
  * Leaves what take_out() needs. */
 static bool flow_project(flow_t *s, int32_t r)
 {
-    if (r < s->n) {
+    if (flow_is_stored(s, r)) {
         flow_locate(s, r);
     }
     flow_project_klms(s, r);

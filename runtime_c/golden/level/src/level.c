@@ -310,6 +310,12 @@ static int32_t level_choose(level_t *s)
     return level_cheapest(s);
 }
 
+/* Whether a candidate is a stored vector. */
+static bool level_is_stored(const level_t *s, int32_t r)
+{
+    return r < s->n;
+}
+
 /* row_j = |v_j - v_r|^2.  O(N D). */
 static void level_measure_row(level_t *s, int32_t r)
 {
@@ -367,7 +373,7 @@ static bool level_acceptable(const level_t *s, int32_t r)
  * Leaves what take_out() needs. */
 static bool level_project(level_t *s, int32_t r)
 {
-    if (r < s->n) {
+    if (level_is_stored(s, r)) {
         level_locate(s, r);
     }
     level_project_fklms(s, r);
