@@ -270,9 +270,7 @@ class KernelModels:
             if others:
                 refuse("[reduction] when", f'is "before", which does not go with {others[0]}; leave one of them out')
             if choices.newest_only:
-                refuse(
-                    "[reduction] when", 'is "before", where the newest sample is no candidate; set candidates = "all"'
-                )
+                refuse("[reduction] when", 'is "before", where the newest sample is no candidate; leave candidates out')
 
     def _complain_of_pairs(self, spec: Spec, refuse: Refuse) -> None:
         reduction = spec.reduction

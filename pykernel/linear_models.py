@@ -75,7 +75,7 @@ class LinearModels:
     def unused(self, spec: Spec, section: str, key: str) -> str | None:
         rule = spec.learning.rule
         if section == "reduction":
-            return f"is of kernel models; {rule} keeps no expansion vectors"
+            return f"is of kernel models; {rule} keeps no expansion vectors; leave it out"
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
             owners = LEARNING_KEYS[key]
             return f"is of {', '.join(owners) or 'kernel models'}; {rule} does not have it; leave it out"
@@ -103,7 +103,7 @@ class LinearModels:
         if basis is Basis.FOURIER and _reach(spec) / spec.scale * spec.dim > (1e36 if narrow else 1e300):
             refuse(
                 "[input] limit",
-                f"is {spec.input.limit:g}, too many times sigma, {spec.scale:g}; lower it, or standardise",
+                f"is {spec.input.limit:g}, too many times sigma, {spec.scale:g}; it must be lower, or the inputs standardised",
             )
         # the sum of squares, or phi'P phi, whose inverse must be a normal number
         largest = 2 * (

@@ -197,12 +197,14 @@ class Reduction(Section):
     )
     candidates: Literal["all", "newest"] = Field("all", description="which vectors may go; newest: only the sample")
     lambda_max: float | None = Field(
-        None, gt=0, description="vectors go as soon as their score is at most this, full or not"
+        None, ge=1e-30, le=1e30, description="vectors go as soon as their score is at most this, full or not"
     )
     removals: int = Field(
         1, ge=1, le=16, description="most vectors that one update removes beyond the one that a new sample displaces"
     )
-    truncate_below: float | None = Field(None, gt=0, description="multipliers smaller than this are dropped")
+    truncate_below: float | None = Field(
+        None, ge=1e-30, le=1e30, description="multipliers smaller than this are dropped"
+    )
     truncate_age: int | None = Field(
         None, ge=1, le=10**9, description="vectors that many samples old are dropped, unless repeated"
     )

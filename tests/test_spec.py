@@ -24,7 +24,7 @@ from pykernel.spec import DIM_LIMIT, SECTIONS, load_spec, make_spec
 BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
 
 REMEDY = re.compile(
-    r"must|should|choose|did you mean|the keys are|is missing|give|leave|at most|at least|save|see |needs"
+    r"must|should|choose|did you mean|the keys are|is missing|give|leave|at most|at least|save|see |needs|takes it"
 )
 
 
@@ -220,6 +220,10 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(contents())
+@example({**BASE, "learning": {"rule": "nlms"}, "reduction": {"technique": "nt"}})
+@example({**BASE, "reduction": {"technique": "at", "projection": "fklms"}})
+@example({**BASE, "reduction": {"when": "before", "candidates": "newest"}})
+@example({**BASE, "learning": {"rule": "krls-t", "forgetting": 0.99999}})
 def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, Any]) -> None:
     try:
         made = make_spec(content, "flow.toml")
