@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pykernel.dialect import N_MAX, Real
-from pykernel.gen import build, mixed_stream
+from pykernel.gen import build, check, mixed_stream
 from pykernel.gen.compilers import STRICT
 from pykernel.gen.project import SNAPSHOT_STATUSES
 from pykernel.host import HostModel
@@ -253,3 +253,14 @@ def test_fuzzer_finds_nothing(model, precision, full, tmp_path):
     words = [program, "-runs=200000", "-max_len=2048", "-len_control=20", "-seed=1", "-print_final_stats=1"]
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
+
+
+# ----------------------------------------------------------------------------------------------------- equality
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_is_equal_after_100000_updates(model, precision):
+    report = check(spec_of(model, precision, n_max=12), samples=100_000)
+    assert report.ok, report.rows
