@@ -178,8 +178,7 @@ class OnlineConfig(Config):
     gate: Real  # a sample is absorbed if no more than this of it (kappa) is new
     gate_distance: Real  # ... if its nearest expansion vector is within this squared distance
     penalty: Real  # weight C of the squared multipliers, eq. 20
-    mu: Real  # the same for the sum of squares
-    root_mu: Real  # its square root
+    root_mu: Real  # the square root of mu, its weight beside the sum of squares
     lambda_max: Real  # scores up to this go
     truncate_below: Real  # multipliers smaller than this are dropped
     truncate_age: Index  # vectors this old are dropped

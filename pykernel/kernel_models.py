@@ -189,7 +189,7 @@ class KernelModels:
             )
 
     def _complain_of_learning(self, spec: Spec, refuse: Refuse) -> None:
-        learning, limit, narrow = spec.learning, _label_limit(spec), spec.precision == "float32"
+        learning, limit, narrow = spec.learning, spec.label_limit, spec.precision == "float32"
         if learning.rule in GRADIENT:
             if learning.eta * learning.rho >= 1:
                 refuse(
@@ -301,7 +301,7 @@ class KernelModels:
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
-        sigma, limit, alpha_limit = spec.scale, _label_limit(spec), self._alpha_limit(spec)
+        sigma, limit, alpha_limit = spec.scale, spec.label_limit, self._alpha_limit(spec)
         gate, mu = _gate(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
         most = alpha_limit * reduction.n_max
@@ -350,7 +350,6 @@ class KernelModels:
             "gate": gate,
             "gate_distance": gate_distance,
             "penalty": reduction.penalty,
-            "mu": mu,
             "root_mu": math.sqrt(mu),
             "lambda_max": reduction.lambda_max or 0.0,
             "truncate_below": reduction.truncate_below or 0.0,
@@ -372,12 +371,7 @@ class KernelModels:
         }
 
     def _alpha_limit(self, spec: Spec) -> float:
-        return min(2.0**20 * _label_limit(spec), 2.0**100)
-
-
-def _label_limit(spec: Spec) -> float:
-    """Labels of classes are -1 and 1."""
-    return 1.0 if spec.label_kind == "class" else spec.label.limit
+        return min(2.0**20 * spec.label_limit, 2.0**100)
 
 
 def _gate(spec: Spec) -> float:

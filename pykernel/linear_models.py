@@ -146,7 +146,7 @@ class LinearModels:
     def _weight_limit(self, spec: Spec) -> float:
         """No prediction that the weights within it give overflows."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
-        return min(2.0**20 * _label_limit(spec), 2.0**100, most)
+        return min(2.0**20 * spec.label_limit, 2.0**100, most)
 
     def capacities(self, spec: Spec) -> dict[str, int]:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
@@ -160,7 +160,7 @@ class LinearModels:
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
         gain, basis = RULES[spec.learning.rule]
-        learning, limit, features = spec.learning, _label_limit(spec), self._features(spec)
+        learning, limit, features = spec.learning, spec.label_limit, self._features(spec)
         frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
         if basis is Basis.FOURIER:
             frequencies, phases = random_features(learning.seed, features - 1, spec.dim)
@@ -202,11 +202,6 @@ class LinearModels:
 def _reach(spec: Spec) -> float:
     """The largest |x| that features are made of, or 1."""
     return max(spec.input.clip if spec.input.standardise else spec.input.limit, 1.0)
-
-
-def _label_limit(spec: Spec) -> float:
-    """Labels of classes are -1 and 1."""
-    return 1.0 if spec.label_kind == "class" else spec.label.limit
 
 
 LINEAR_MODELS: Family = LinearModels()

@@ -540,13 +540,6 @@ def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
 
 
 @kernel
-def remove(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
-    """Take out vector r, given P_:r in p and distances in row, and close the gap."""
-    take_out(s, w, c, r)
-    close_gap(s, c, w, r)
-
-
-@kernel
 def grow_older(s: Expansion, c: OnlineConfig) -> None:
     """One more sample was learned."""
     if c.keeps_ages:

@@ -345,6 +345,11 @@ class Spec(Section):
         return len(self.label.columns) if self.label.columns is not None else self.label.outputs or 1
 
     @property
+    def label_limit(self) -> float:
+        """The largest magnitude that a function is taught; classes are -1 and 1."""
+        return 1.0 if self.label_kind == "class" else self.label.limit
+
+    @property
     def scale(self) -> float:
         """The length by which inputs differ."""
         return self.kernel.sigma if self.kernel is not None else min(1.0, self.input.limit)
