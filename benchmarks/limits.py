@@ -55,7 +55,7 @@ def model_of(technique: str, n_max: int = VECTORS, **options: Any) -> HostModel:
         changed["gate"] = 2 * ridge
     if technique == "lsreg":
         changed["penalty"] = options["penalty"]
-    model.config = model.config._replace(**{name: np.float32(value) for name, value in changed.items()})
+    model.config = model.config.replace(**{name: np.float32(value) for name, value in changed.items()})
     return model
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import Index, Kernel, Layout, Memory, Real, bind, is_choice, reachable
+from pykernel.dialect import Index, Kernel, Layout, Memory, Real, bind, extent_docs, is_choice, reachable
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
 from pykernel.gen.ir import DialectError, Field, For, Function, Functions, Parameter, walk
@@ -38,12 +38,6 @@ SNAPSHOT_STATUSES = {
     "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written to its end"),
     "SNAPSHOT_INVALID": (-104, "a number is not one that learning leads to; after a load the model is reset"),
     "STORAGE_FAILED": (-105, "a callback reported an error, or what was read back is not what was written"),
-}
-CAPACITY_DOCS = {
-    "DIM": "inputs",
-    "N_MAX": "the budget: most expansion vectors",
-    "OUTPUTS": "values that a prediction writes",
-    "FEATURES": "what the inputs are made into; each has a weight",
 }
 
 
@@ -98,7 +92,7 @@ def specialised(spec: Spec) -> Specialised:
     """The functions that one model needs."""
     program, config = spec.program, spec.config
     roots = (*(entry.kernel for entry in program.entries_for(config)), program.rehearse)
-    choices = {name: getattr(config, name) for name, kind in program.config.fields.items() if is_choice(kind)}
+    choices = {name: getattr(config, name) for name, kind in program.parameters.items() if is_choice(kind)}
     fields = [name for struct in program.structs for name in struct.fields]
     return specialise(checked_functions(roots), [k.name for k in roots], choices, spec.real, fields)
 
@@ -127,7 +121,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "real": printer.real,
         "real_bytes": precision.dtype.itemsize,
         "capacities": spec.capacities,
-        "capacity_docs": CAPACITY_DOCS,
+        "capacity_docs": extent_docs(),
         "classes": len(spec.label.classes or ()),
         "label_kind": program.label_kind,
         "label_type": printer.type(Index if program.label_kind == "class" else Real),
@@ -334,17 +328,17 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
 
 
 def _parameters(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, str]]:
-    docs = member_comments(program.config)
+    docs = {name: text for config in program.configs for name, text in member_comments(config).items()}
     result = []
     for name in printer.parameters(functions):
         value = getattr(config, name)
-        text = number(value, printer.precision) if program.config.fields[name] is Real else str(int(value))
+        text = number(value, printer.precision) if program.parameters[name] is Real else str(int(value))
         result.append({"name": name.upper(), "value": _bracketed(text), "doc": comment(docs.get(name, ""))})
     return result
 
 
 def _tables(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, Any]]:
-    docs = member_comments(program.config)
+    docs = {name: text for config in program.configs for name, text in member_comments(config).items()}
     return [
         {
             "name": table.name,
@@ -361,7 +355,7 @@ def _tables(printer: Printer, functions: Functions, program: Program, config: An
 def _snapshot(spec: Spec, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
     """The file that saves and restores a model: a program of its own, around ``program.valid``."""
     program, config, root = spec.program, spec.config, spec.program.valid
-    choices = {name: getattr(config, name) for name, kind in program.config.fields.items() if is_choice(kind)}
+    choices = {name: getattr(config, name) for name, kind in program.parameters.items() if is_choice(kind)}
     functions = specialise(checked_functions((root,)), [root.name], choices, spec.real, ()).functions
     if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):
         raise DialectError(

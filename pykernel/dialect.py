@@ -45,9 +45,10 @@ SOURCE = Path(__file__).read_bytes().replace(b"\r\n", b"\n")
 
 @dataclass(frozen=True)
 class Extent:
-    """An array's size: an expression over capacities, such as ``N_MAX`` or ``N_MAX + 1``."""
+    """An array's size: an expression over capacities, such as ``N_MAX`` or ``N_MAX + 1``; doc: what it counts."""
 
     text: str
+    doc: str = field(default="", compare=False)
 
     def __add__(self, other: int) -> Extent:
         return Extent(f"({self.text} + {int(other)})")
@@ -102,14 +103,28 @@ Index = Scalar("Index")
 Bool = Scalar("Bool")
 """A truth value; a local or a result, never a field."""
 
-DIM = Extent("DIM")
-"""Length of an input."""
-N_MAX = Extent("N_MAX")
-"""The budget: most expansion vectors a model holds."""
-OUTPUTS = Extent("OUTPUTS")
-"""How many functions a model learns."""
-FEATURES = Extent("FEATURES")
-"""How many numbers a linear model makes of an input, the constant 1 among them."""
+_extents: dict[str, Extent] = {}
+
+
+def extent(name: str, doc: str) -> Extent:
+    """A capacity; ``doc`` stands beside its macro in C."""
+    return _extents.setdefault(name, Extent(name, doc))
+
+
+def extent_docs() -> dict[str, str]:
+    return {name: known.doc for name, known in _extents.items()}
+
+
+DIM = extent("DIM", "inputs")
+N_MAX = extent("N_MAX", "the budget: most expansion vectors")
+OUTPUTS = extent("OUTPUTS", "values that a prediction writes")
+FEATURES = extent("FEATURES", "what the inputs are made into; each has a weight")
+L_MAX = extent("L_MAX", "most samples that a training takes")
+P_MAX = extent("P_MAX", "vectors of the basis")
+PACKED = extent("PACKED", "numbers of a packed symmetric matrix")
+CLASSES = extent("CLASSES", "what a label can be")
+FUNCTIONS = extent("FUNCTIONS", "sums of kernel values that predictions are made of")
+WEIGHTS = extent("WEIGHTS", "weights of an expansion vector")
 
 
 @dataclass(frozen=True)

@@ -526,7 +526,7 @@ def _program(*learning: Entry) -> Program:
         name="linear",
         structs=(Linear, Standardiser, LinearWork),
         persistent=(Linear, Standardiser),
-        config=LinearConfig,
+        configs=(LinearConfig,),
         status=LinearStatus,
         entries=(Entry("predict", predict), *learning, Entry("freeze", freeze)),
         rehearse=rehearse,

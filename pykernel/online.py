@@ -570,7 +570,7 @@ def _program(*learning: Entry) -> Program:
         name="online",
         structs=(Expansion, Standardiser, Work),
         persistent=(Expansion, Standardiser),
-        config=OnlineConfig,
+        configs=(OnlineConfig,),
         status=Status,
         entries=(
             Entry("predict", predict),

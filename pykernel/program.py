@@ -32,6 +32,28 @@ class LabelArray:
     shape: tuple[int, ...]
 
 
+class Settings:
+    """A model's parameters: every field of its configs as an attribute, and each config's ``views`` for its kernels."""
+
+    def __init__(self, views: Mapping[type[Config], Any]) -> None:
+        self.views = dict(views)
+        for config, values in self.views.items():
+            for name in config.fields:
+                if hasattr(self, name):
+                    raise TypeError(f"two configs of one program have a field called {name}; rename one")
+                setattr(self, name, getattr(values, name))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no config of this program has a field called {name}")
+
+    def replace(self, **values: Any) -> Settings:
+        """The same with other values of some fields."""
+        views = {}
+        for config, own in self.views.items():
+            views[config] = own._replace(**{name: value for name, value in values.items() if name in config.fields})
+        return Settings(views)
+
+
 @dataclass(frozen=True)
 class Program:
     """A family of models.
@@ -48,7 +70,7 @@ class Program:
     name: str
     structs: tuple[type[Struct], ...]
     persistent: tuple[type[Struct], ...]
-    config: type[Config]
+    configs: tuple[type[Config], ...]
     status: type[IntEnum]
     entries: tuple[Entry, ...]
     rehearse: Kernel
@@ -109,14 +131,23 @@ class Program:
     def entry(self, name: str) -> Kernel:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
-    def arguments(self, kernel: Kernel, memory: Memory, config: Any) -> tuple[Any, ...]:
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The fields of all configs, with their kinds."""
+        return {name: kind for config in self.configs for name, kind in config.fields.items()}
+
+    def settings(self, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int]) -> Settings:
+        """The parameters as kernels take them, see ``Config.of``."""
+        return Settings({config: config.of(precision, values, capacities) for config in self.configs})
+
+    def arguments(self, kernel: Kernel, memory: Memory, config: Settings) -> tuple[Any, ...]:
         """The struct and config arguments that lead a kernel's signature."""
         lead: list[Any] = []
         for kind in kernel.params.values():
             if isinstance(kind, type) and issubclass(kind, Struct):
                 lead.append(memory.view(kind))
             elif isinstance(kind, type) and issubclass(kind, Config):
-                lead.append(config)
+                lead.append(config.views[kind])
         return tuple(lead)
 
 

@@ -18,7 +18,7 @@ from pykernel.errors import UserError
 from pykernel.families import Family, Refuse
 from pykernel.kernel_models import KERNEL_MODELS
 from pykernel.linear_models import LINEAR_MODELS
-from pykernel.program import LabelKind, Program
+from pykernel.program import LabelKind, Program, Settings
 
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
@@ -372,8 +372,8 @@ class Spec(Section):
         return self.family.parameters(self)
 
     @property
-    def config(self) -> Any:
-        return self.program.config.of(self.real, self.config_values, self.capacities)
+    def config(self) -> Settings:
+        return self.program.settings(self.real, self.config_values, self.capacities)
 
     def memory(self, drop: tuple[str, ...] = ()) -> Memory:
         return self.program.memory(self.real, self.capacities, drop)

@@ -228,7 +228,7 @@ def toy_program(name, update, rehearse, *others):
         name=name,
         structs=(Toy, ToyWork),
         persistent=(Toy,),
-        config=ToyConfig,
+        configs=(ToyConfig,),
         status=ToyStatus,
         entries=(
             Entry("predict", toy_predict),

@@ -22,7 +22,7 @@ extern "C" {
 {% for extent, value in capacities.items() -%}
 #define {{ macro }}_{{ extent }} {{ value }}{% if extent in capacity_docs %} /* {{ capacity_docs[extent] }} */{% endif %}
 {% endfor -%}
-{% if classes -%}
+{% if classes and "CLASSES" not in capacities -%}
 #define {{ macro }}_CLASSES {{ classes }} /* what a label can be: 0 to {{ classes - 1 }} */
 {% endif %}
 #define {{ macro }}_STATE_BYTES {{ state_bytes }}u /* the model itself: the leading bytes of {{ name }}_t */
