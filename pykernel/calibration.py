@@ -1,0 +1,143 @@
+"""Probabilities from decision values: Platt's sigmoid, p = 1 / (1 + exp(a f + b)).
+
+Platt (1999), *Probabilistic outputs for support vector machines*, in: Advances in Large Margin Classifiers; the
+minimisation by Newton's method with backtracking after Lin, Lin and Weng (2007), *A note on Platt's probabilistic
+outputs for support vector machines*, Machine Learning 68.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax  # type: ignore[import-untyped]
+
+STEPS = 100
+"""Most Newton steps; about ten are needed."""
+SUFFICIENT = 1e-4
+"""A step counts if it takes this part of what the gradient promises (Armijo's rule)."""
+SAME = 64 * np.finfo(np.float64).eps
+"""Decision values that differ by less, in parts of the largest, differ by rounding."""
+
+
+def platt_targets(positive: Any) -> np.ndarray:
+    """What the sigmoid is fitted to: (N+ + 1) / (N+ + 2) for positive samples, 1 / (N- + 2) for the others.
+
+    positive: (l,) bool.  Result: (l,), inside (0, 1), so that separated classes have a finite sigmoid.  Platt (1999),
+    section 2.1.
+    """
+    positive = np.asarray(positive, bool)
+    n = int(positive.sum())
+    return np.where(positive, (n + 1) / (n + 2), 1 / (len(positive) - n + 2))
+
+
+def cross_entropy(values: Any, positive: Any, a: float, b: float) -> float:
+    """What is minimised: -sum t log p + (1 - t) log(1 - p), with Platt's targets t.  O(l).
+
+    values: (l,) decision values; positive: (l,) bool.  Lin et al. (2007), eq. 3.
+    """
+    z = a * np.asarray(values, np.float64) + b
+    t = platt_targets(positive)
+    return float(-(t * log_expit(-z) + (1 - t) * log_expit(z)).sum())
+
+
+def fit_sigmoid(values: Any, positive: Any) -> tuple[float, float]:
+    """(a, b) of the sigmoid that fits best among those that do not fall with f: a <= 0.  O(l) for each of a few steps.
+
+    values: (l,) finite decision values of samples that the function was not trained with; positive: (l,) bool.
+
+    The minimiser is unique.  Where a falling sigmoid would fit better, as it does if the function says less than
+    nothing of unseen samples, or where all values are one, a is 0 and the probability is the class's share.  The
+    result follows the unit of the values: those of ``c f + d``, c > 0, are (a / c, b - a d / c).
+
+    Raises ValueError if the shapes differ, there are no samples, or a value is not finite.
+    """
+    f, positive = np.asarray(values, np.float64), np.asarray(positive, bool)
+    if f.ndim != 1 or f.shape != positive.shape or not len(f):
+        raise ValueError(
+            f"decision values of shape {f.shape} and classes of shape {positive.shape}; both must be (samples,)"
+        )
+    if not np.isfinite(f).all():
+        raise ValueError("a decision value is not finite; probabilities are fitted to finite ones")
+    t = platt_targets(positive)
+    share = float(t.mean())
+    constant = 0.0, math.log((1 - share) / share)
+    centre, reach = f.min() / 2 + f.max() / 2, f.max() / 2 - f.min() / 2
+    if reach <= max(SAME * np.abs(f).max(), 1e-280):
+        return constant
+    a, b = _newton((f - centre) / reach, t, constant[1])
+    if a >= 0:  # convex: the best of a <= 0 is on its boundary
+        return constant
+    return a / reach, b - a * centre / reach
+
+
+def _newton(z: np.ndarray, t: np.ndarray, b: float) -> tuple[float, float]:
+    """The minimiser for values within [-1, 1], from a = 0.  Lin et al. (2007), appendix C."""
+
+    def loss(a: float, b: float) -> float:
+        s = a * z + b
+        return float(-(t * log_expit(-s) + (1 - t) * log_expit(s)).sum())
+
+    a, now = 0.0, loss(0.0, b)
+    for _ in range(STEPS):
+        p = expit(-(a * z + b))
+        w, d = p * (1 - p), t - p  # the second derivative in s, and the first
+        # the Hessian about the weighted mean is diagonal
+        mean = (w @ z) / w.sum()
+        away = z - mean
+        step_a = -(d @ away) / ((w * away) @ away + 1e-12)
+        step_b = -d.sum() / w.sum() - step_a * mean
+        slope = (d @ z) * step_a + d.sum() * step_b
+        if not slope < -1e-9 * (1 + now):  # near enough for the last step to square the error
+            return a + step_a, b + step_b
+        part = 1.0
+        while not (then := loss(a + part * step_a, b + part * step_b)) < now + SUFFICIENT * part * slope:
+            part /= 2
+            if part < 1e-10:
+                return a, b
+        a, b, now = a + part * step_a, b + part * step_b, then
+    return a, b
+
+
+def fit_calibration(values: Any, positions: Any, count: int) -> np.ndarray:
+    """The sigmoid of each function, (o, 2): rows of (a, b).
+
+    values: (l, o) decision values of samples that the functions were not trained with, o = 1 for two classes, which
+    share the function of the second, else one function for each class; positions: (l,) classes from 0 to count - 1.
+    """
+    values, positions = np.asarray(values, np.float64), np.asarray(positions)
+    functions = 1 if count == 2 else count
+    if values.shape != (len(positions), functions):
+        raise ValueError(
+            f"decision values of shape {values.shape}; {count} classes and {len(positions)} samples have "
+            f"{(len(positions), functions)}"
+        )
+    owners = [1] if count == 2 else range(count)
+    return np.array([fit_sigmoid(values[:, o], positions == owner) for o, owner in enumerate(owners)])
+
+
+def probabilities(values: Any, calibration: Any) -> np.ndarray:
+    """The probability of each class, (n, k).  Rows sum to 1.  O(n k).
+
+    values: (n, o) decision values; calibration: (o, 2).  One function: [1 - p, p]; more: p_o / sum of p, computed
+    through logarithms, so that classes which are all improbable are still told apart.
+    """
+    z = _arguments(values, calibration)
+    if z.shape[1] == 1:
+        return np.hstack([expit(z), expit(-z)])
+    return softmax(log_expit(-z), axis=1)
+
+
+def log_probabilities(values: Any, calibration: Any) -> np.ndarray:
+    """Logarithms of ``probabilities``, (n, k), finite where those round to 0."""
+    z = _arguments(values, calibration)
+    if z.shape[1] == 1:
+        return np.hstack([log_expit(z), log_expit(-z)])
+    return log_softmax(log_expit(-z), axis=1)
+
+
+def _arguments(values: Any, calibration: Any) -> np.ndarray:
+    """a f + b, (n, o)."""
+    values, calibration = np.asarray(values, np.float64), np.asarray(calibration, np.float64)
+    return values * calibration[:, 0] + calibration[:, 1]
