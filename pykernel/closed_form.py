@@ -1,0 +1,558 @@
+"""Batch kernel machines whose cross-validation costs no retraining: kernel Fisher discriminant, LS-SVM, kernel ridge.
+
+    targets = Targets.of_classes(positions, count=2, coding="counts")
+    fisher = problem("kfd", gram, targets)            # the one decomposition, O(l^3)
+    for ridge in (1e-3, 1e-2, 1e-1):                  # then O(l^2) each
+        print(ridge, error_rate(targets, fisher.leave_one_out(ridge)))
+
+l samples, p basis vectors, o outputs.  All is float64 on the host.  docs/closed-form.md derives every formula, and says
+how many digits are left when the ridge is small.
+
+Each model is a projection of the targets that the ridge attenuates.  What it leaves of them, the residuals, is A y with
+A = I - H; H is the hat matrix.  Removing samples and columns takes blocks of A, of the inverse P of the normal
+equations, and of what couples them.  All of them are written as sums of squares and products in an orthonormal basis of
+the vectors that sum to zero (with a bias) or of all (without): nothing is the difference of nearly equal numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from pykernel.errors import UserError
+
+Coding = Literal["counts", "signs"]
+Column = Literal["deleted", "kept"]
+Model = Literal["kfd", "ls-svm", "krr"]
+MODELS: tuple[Model, ...] = get_args(Model)
+
+ASYMMETRY = 1e-6
+"""Gram matrices may differ from their transpose by this part of their largest element (they may come from float32)."""
+LEAST_RIDGE = 1e-60
+"""Least ridge, relative to the largest eigenvalue it is added to: squares of what is smaller would underflow."""
+
+# ------------------------------------------------------------------------------------------------------- the targets
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What the functions of a model are taught; made by of_values() or of_classes(), and immutable.
+
+    values: (l, o), as coded with all samples.
+    positions: (l,), the class of each sample; None in regression.
+    count: number of classes, 0 in regression.  Two classes share one function, positive for class 1; more have one each.
+    """
+
+    values: np.ndarray
+    positions: np.ndarray | None = None
+    count: int = 0
+    coding: Coding = "signs"
+
+    @classmethod
+    def of_values(cls, y: Any) -> Self:
+        """Regression.  y: (l,) or (l, o) finite numbers.  Raises UserError."""
+        values = _numbers(y, "targets")
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or not values.size:
+            raise UserError(f"targets have the shape {np.shape(y)}; it must be (samples,) or (samples, outputs)")
+        return cls(_constant(values))
+
+    @classmethod
+    def of_classes(cls, positions: Any, count: int, coding: Coding) -> Self:
+        """Classes.  positions: (l,) whole numbers from 0 to count - 1.  Raises UserError.
+
+        With "counts" a class of N_c among N samples is taught +N / N_c, the rest -N / (N - N_c): least squares is then
+        Fisher's discriminant (paper 004, below equation 4, with the sign that it lacks).  With "signs" it is +1 and -1.
+        A class without samples is taught nothing: its function learns the rest's targets alone.
+        """
+        if coding not in get_args(Coding):
+            raise UserError(f"coding is {coding!r}; it must be 'counts' or 'signs'")
+        if not _whole(count) or count < 2:
+            raise UserError(f"the number of classes is {count!r}; it must be a whole number from 2")
+        places = np.asarray(positions)
+        if places.ndim != 1 or not places.size or places.dtype.kind not in "iu":
+            raise UserError("positions of classes must be whole numbers, one for each sample")
+        if places.min() < 0 or places.max() >= count:
+            wrong = places[(places < 0) | (places >= count)][0]
+            raise UserError(f"a class has the position {wrong}; of {count} classes they are 0 to {count - 1}")
+        places = places.astype(np.int64)
+        member = _indicators(places, int(count))
+        if coding == "signs":
+            values = 2 * member - 1
+        else:
+            up, down = _coded(member.sum(axis=0), float(len(places)))
+            values = member * up - (1 - member) * down
+        return cls(_constant(values), _constant(places), int(count), coding)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def classify(self, predictions: np.ndarray) -> np.ndarray:
+        """(n, o) values of the functions -> (n,) positions of classes: the sign of one, the first largest of several.
+
+        Raises UserError in regression, or if there is not one column for each function.
+        """
+        self._classes()
+        values = self._predictions(predictions)
+        if self.count == 2:
+            return (values[:, 0] > 0).astype(np.int64)
+        return values.argmax(axis=1)
+
+    def mistakes(self, predictions: np.ndarray) -> np.ndarray:
+        """(l, o) values of the functions -> (l,) whether each sample is classified wrongly.  Raises as classify()."""
+        return self.classify(predictions) != self._classes()
+
+    def _classes(self) -> np.ndarray:
+        if self.positions is None:
+            raise UserError("these targets are numbers, not classes; Targets.of_classes() makes targets of classes")
+        return self.positions
+
+    def _predictions(self, predictions: np.ndarray) -> np.ndarray:
+        values = np.asarray(predictions, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] != self.values.shape[1]:
+            outputs = self.values.shape[1]
+            raise UserError(f"predictions have the shape {values.shape}; it must be (samples, {outputs})")
+        return values
+
+    @property
+    def _member(self) -> np.ndarray:
+        return _indicators(self._classes(), self.count)
+
+    def _recoded(self, member: np.ndarray, one: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
+        """Predictions of models that learn targets coded with the counts that their fold leaves.  O(l o).
+
+        member: (l, o), what models predict that learn 1 for the class and 0 for the rest; one: (l, 1), those that learn
+        1 for all.  parts: (l,), the fold of each sample from 0; None: each is alone.  Models are linear in the targets.
+        """
+        of_class = self._member
+        if parts is None:
+            left, left_of_class = len(self) - 1.0, of_class.sum(axis=0) - of_class
+        else:
+            gone = np.zeros((int(parts.max()) + 1, of_class.shape[1]))
+            np.add.at(gone, parts, of_class)
+            left = (len(self) - np.bincount(parts)[parts]).astype(float)[:, None]
+            left_of_class = of_class.sum(axis=0) - gone[parts]
+        up, down = _coded(left_of_class, left)
+        # what an emptied class leaves is known exactly
+        member = np.where(left_of_class == 0, 0.0, np.where(left_of_class == left, one, member))
+        return up * member - down * (one - member)
+
+
+def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
+    """What a class and its rest are taught: N / N_c and N / (N - N_c); 0 in place of what nobody is taught."""
+    of_rest = samples - of_class
+    up = np.where(of_class > 0, samples / np.maximum(of_class, 1), 0.0)
+    return up, np.where(of_rest > 0, samples / np.maximum(of_rest, 1), 0.0)
+
+
+def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
+    """(l, o): 1 where the function is the sample's class's.  The function of two classes is class 1's."""
+    owners = np.arange(count) if count > 2 else np.array([1])
+    return (positions[:, None] == owners).astype(np.float64)
+
+
+def press(targets: Targets, predictions: np.ndarray) -> float:
+    """Mean over samples and outputs of (targets.values - predictions)^2: PRESS per sample.  Raises UserError."""
+    values = targets._predictions(predictions)
+    if len(values) != len(targets):
+        raise UserError(f"there are predictions of {len(values)} samples, and targets of {len(targets)}")
+    return float(np.mean((targets.values - values) ** 2))
+
+
+def error_rate(targets: Targets, predictions: np.ndarray) -> float:
+    """The part of the samples that is classified wrongly.  Raises UserError in regression."""
+    if len(predictions) != len(targets):
+        raise UserError(f"there are predictions of {len(predictions)} samples, and targets of {len(targets)}")
+    return float(np.mean(targets.mistakes(predictions)))
+
+
+# ------------------------------------------------------------------------------------------------------ the problems
+
+
+@dataclass(frozen=True)
+class Solution:
+    """f(x) = k(x, basis) alpha + bias.  alpha: (p, o); bias: (o,), zero for krr."""
+
+    alpha: np.ndarray
+    bias: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """What a ridge makes of each direction: ``kept`` stays in the residuals; ``cos``, ``sin`` of its angle (KFD)."""
+
+    kept: np.ndarray
+    cos: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    sin: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+class _Problem(ABC):
+    """What the models share: residuals in an orthonormal basis, and blocks of A = I - H.
+
+    directions: (l, m), orthonormal columns; with a bias each sums to zero.
+    complete: whether they span all vectors (that sum to zero, with a bias); the targets' rest is residual as it is.
+    """
+
+    def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
+        gram = _numbers(gram, "the Gram matrix")
+        if gram.ndim != 2 or not gram.size:
+            raise UserError(f"the Gram matrix has the shape {gram.shape}; it must be (samples, basis vectors)")
+        if len(gram) != len(targets):
+            raise UserError(f"the Gram matrix has {len(gram)} rows, but there are targets of {len(targets)} samples")
+        if len(gram) < 2:
+            raise UserError("there is one sample; leaving one out takes two or more")
+        self.targets = targets
+        self.bias = bias
+        self.samples, self.vectors = gram.shape
+        self.scale, self.directions, self.complete = self._decompose(gram)
+
+    @abstractmethod
+    def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """(m,) scale of each direction, the directions, and whether they are complete."""
+
+    @abstractmethod
+    def _weights(self, ridge: float) -> _Weights:
+        """What the ridge makes of the directions.  Raises UserError."""
+
+    @abstractmethod
+    def solve(self, ridge: float) -> Solution:
+        """The model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
+
+    def leave_one_out(self, ridge: float, column: Column = "deleted", recode: bool = True) -> np.ndarray:
+        """(l, o): what each sample is predicted by the model trained without it.  O(l p) for each output.
+
+        column: "deleted": its basis vector goes, too, as in retraining; "kept": only its row goes (paper 004, section
+        2.1).  With ls-svm and krr both are the same.
+        recode: with coding "counts", the other samples' targets are coded with their own counts, as in retraining.
+        Raises UserError.
+        """
+        return self._cross_validated(ridge, None, column, recode)
+
+    def leave_fold_out(self, ridge: float, folds: Any, column: Column = "deleted", recode: bool = True) -> np.ndarray:
+        """(l, o): what each sample is predicted by the model trained without its fold.  O(l^2 p / S) for S equal folds.
+
+        folds: (l,) whole numbers from 0, the fold of each sample; of any sizes, but not all samples in one.  column,
+        recode: as of leave_one_out().  Raises UserError.
+        """
+        return self._cross_validated(ridge, self._folds(folds), column, recode)
+
+    def _cross_validated(self, ridge: float, parts: np.ndarray | None, column: Column, recode: bool) -> np.ndarray:
+        if column not in get_args(Column):
+            raise UserError(f"column is {column!r}; it must be 'deleted' or 'kept'")
+        weights = self._weights(_ridge(ridge))
+        recode = recode and self.targets.positions is not None and self.targets.coding == "counts"
+        taught = self._taught if recode else self._values
+        if parts is None:
+            left = self._left_one_out(weights, taught, column == "deleted")
+        else:
+            left = np.empty_like(taught.y)
+            order = np.argsort(parts, kind="stable")
+            for fold in np.split(order, np.cumsum(np.bincount(parts))[:-1]):
+                left[fold] = self._left_fold_out(weights, taught, fold, column == "deleted")
+        predictions = taught.y - left
+        if not recode:
+            return predictions
+        outputs = self.targets.values.shape[1]
+        one = np.ones((self.samples, 1)) if self.bias else predictions[:, outputs:]
+        return self.targets._recoded(predictions[:, :outputs], one, parts)
+
+    # ------------------------------------------------------------------------------------------------- residuals
+
+    @cached_property
+    def _values(self) -> _Taught:
+        return self._in_directions(self.targets.values)
+
+    @cached_property
+    def _taught(self) -> _Taught:
+        """Indicators of the classes.  Without a bias, what learns 1 for all predicts something else than 1."""
+        member = self.targets._member
+        return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))
+
+    def _in_directions(self, y: np.ndarray) -> _Taught:
+        centred = y - y.mean(axis=0) if self.bias else y
+        along = self.directions.T @ centred
+        return _Taught(y, along, None if self.complete else centred - self.directions @ along)
+
+    def _residuals(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
+        """A y of some rows: (rows, o)."""
+        left = self.directions[rows] @ (weights.kept[:, None] * taught.along)
+        return left if taught.rest is None else left + taught.rest[rows]
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        return self.directions**2
+
+    @cached_property
+    def _rest(self) -> np.ndarray:
+        """(l,): diagonal of what the directions do not span."""
+        full = 1 - 1 / self.samples if self.bias else 1.0
+        return np.maximum(full - self._squares.sum(axis=1), 0.0)
+
+    def _kept_share(self, weights: _Weights) -> np.ndarray:
+        """(l,): the diagonal of A, 1 - h."""
+        share = self._squares @ weights.kept
+        return share if self.complete else share + self._rest
+
+    def _kept_block(self, weights: _Weights, fold: np.ndarray) -> np.ndarray:
+        """(f, f): A's block of a fold."""
+        rows = self.directions[fold]
+        if self.complete:
+            return (rows * weights.kept) @ rows.T
+        block = np.eye(len(fold)) - (rows * (1 - weights.kept)) @ rows.T
+        return block - 1 / self.samples if self.bias else block
+
+    def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
+        """(l, o) residuals of the models without each sample: r / (1 - h)."""
+        return self._residuals(weights, taught) / self._kept_share(weights)[:, None]
+
+    def _left_fold_out(self, weights: _Weights, taught: _Taught, fold: np.ndarray, deleted: bool) -> np.ndarray:
+        """(f, o) residuals of the model without a fold: A_FF^-1 r_F."""
+        return _solved(self._kept_block(weights, fold), self._residuals(weights, taught, fold))
+
+    def _folds(self, folds: Any) -> np.ndarray:
+        """Folds as numbers from 0 without gaps."""
+        given = np.asarray(folds)
+        if given.shape != (self.samples,) or given.dtype.kind not in "iu" or given.min() < 0:
+            raise UserError(f"folds must be whole numbers from 0, one for each of the {self.samples} samples")
+        names, parts = np.unique(given, return_inverse=True)
+        if len(names) < 2:
+            raise UserError("all samples are in one fold; there must be two folds or more")
+        return parts.reshape(-1)
+
+
+@dataclass(frozen=True)
+class _Taught:
+    """Targets y (l, o), along the directions (m, o), and the rest that these do not span (l, o) or None."""
+
+    y: np.ndarray
+    along: np.ndarray
+    rest: np.ndarray | None
+
+
+class FisherProblem(_Problem):
+    """Kernel Fisher discriminant: min |y - K alpha - b|^2 + ridge |alpha|^2.  Paper 004, equation 4.
+
+    gram: (l, p), kernel values of samples and basis vectors.
+    columns: (p,), the sample that each basis vector is, -1 if it is none; None with p == l: vector i is sample i.  A
+    sample may be several vectors: all of them go with it.
+
+    Decomposes the centred Gram matrix in O(l p min(l, p)); keeps about 4 l p numbers.  Raises UserError.
+    """
+
+    def __init__(self, gram: Any, targets: Targets, columns: Any = None) -> None:
+        super().__init__(gram, targets, bias=True)
+        self.columns = self._columns(columns)
+        self.mean = np.asarray(gram, dtype=np.float64).mean(axis=0)
+
+    def _columns(self, columns: Any) -> np.ndarray:
+        if columns is None:
+            if self.vectors != self.samples:
+                raise UserError(
+                    f"the Gram matrix is {self.samples} by {self.vectors}; columns must then say for each basis vector "
+                    "which sample it is, -1 if none"
+                )
+            return np.arange(self.samples)
+        given = np.asarray(columns)
+        if given.shape != (self.vectors,) or (given.size and given.dtype.kind not in "iu"):
+            raise UserError(f"columns must be whole numbers, one for each of the {self.vectors} basis vectors")
+        if given.min() < -1 or given.max() >= self.samples:
+            raise UserError(f"columns must be positions of samples, 0 to {self.samples - 1}, or -1 for none")
+        return given.astype(np.int64)
+
+    def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        # a basis of what sums to zero, not J K itself: the direction 1 would come back as rounding errors
+        u, s, vt = np.linalg.svd(_centred(gram), full_matrices=self.vectors == self.samples)
+        u = _spread(u)
+        if self.vectors == self.samples:
+            # the one direction of coefficients that no centred target sees
+            u, s = np.hstack([u, np.zeros((self.samples, 1))]), np.append(s, 0.0)
+        self.coefficients = np.ascontiguousarray(vt.T)
+        """(p, m), orthonormal columns; complete if p <= l."""
+        return s, u, self.vectors >= self.samples - 1
+
+    def _weights(self, ridge: float) -> _Weights:
+        root = math.sqrt(ridge)
+        if ridge < LEAST_RIDGE * self.scale[0] ** 2:
+            raise UserError(
+                f"ridge is {ridge:g}; for this Gram matrix it must be at least {LEAST_RIDGE * self.scale[0] ** 2:.3g}"
+            )
+        length = np.hypot(self.scale, root)
+        cos, sin = root / length, self.scale / length
+        return _Weights(cos**2, cos, sin)
+
+    def solve(self, ridge: float) -> Solution:
+        """The model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
+        ridge = _ridge(ridge)
+        alpha = self._scaled(self._weights(ridge), self._values) / math.sqrt(ridge)
+        return Solution(alpha, self.targets.values.mean(axis=0) - self.mean @ alpha)
+
+    def _scaled(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
+        """sqrt(ridge) alpha of some basis vectors: (rows, o)."""
+        return self.coefficients[rows] @ ((weights.sin * weights.cos)[:, None] * taught.along)
+
+    @cached_property
+    def _alone(self) -> tuple[np.ndarray, np.ndarray]:
+        """Samples that are one basis vector, and which: (n,) and (n,)."""
+        uses = np.bincount(self.columns[self.columns >= 0], minlength=self.samples)
+        places = np.flatnonzero((self.columns >= 0) & (uses[self.columns] == 1))
+        return self.columns[places], places
+
+    @cached_property
+    def _several(self) -> np.ndarray:
+        """Samples that are several basis vectors."""
+        return np.flatnonzero(np.bincount(self.columns[self.columns >= 0], minlength=self.samples) > 1)
+
+    @cached_property
+    def _own_products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the samples that are one vector: products of directions and coefficients, squares of these, and the rest."""
+        rows, places = self._alone
+        own = self.coefficients[places]
+        squares = own**2
+        rest = np.maximum(1 - squares.sum(axis=1), 0.0) if self.vectors > self.samples else np.zeros(len(places))
+        return self.directions[rows] * own, squares, rest
+
+    def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
+        """(l, o) residuals: r / (1 - h), and (d r + g alpha) / (d (1 - h) + g^2) where a column goes, too."""
+        if not deleted:
+            return super()._left_one_out(weights, taught, deleted)
+        residuals, share = self._residuals(weights, taught), self._kept_share(weights)[:, None]
+        left = residuals / share
+        rows, places = self._alone
+        if len(rows):
+            products, squares, rest = self._own_products
+            g = (products @ (weights.sin * weights.cos))[:, None]
+            d = (squares @ weights.kept + rest)[:, None]
+            alpha = self._scaled(weights, taught, places)
+            left[rows] = (d * residuals[rows] + g * alpha) / (d * share[rows] + g**2)
+        for sample in self._several:
+            one = np.array([sample])
+            left[one] = self._left_fold_out(weights, taught, one, deleted)
+        return left
+
+    def _left_fold_out(self, weights: _Weights, taught: _Taught, fold: np.ndarray, deleted: bool) -> np.ndarray:
+        """(f, o) residuals: A_FF^-1 r_F, or of the block that the fold's columns border."""
+        kept, residuals = self._kept_block(weights, fold), self._residuals(weights, taught, fold)
+        gone = np.flatnonzero(np.isin(self.columns, fold)) if deleted else np.zeros(0, np.int64)
+        if not len(gone):
+            return _solved(kept, residuals)
+        own = self.coefficients[gone]
+        if self.vectors > self.samples:
+            p = np.eye(len(gone)) - (own * weights.sin**2) @ own.T
+        else:
+            p = (own * weights.kept) @ own.T
+        g = (self.directions[fold] * (weights.sin * weights.cos)) @ own.T
+        bordered = np.block([[kept, g], [g.T, -p]])
+        right = np.vstack([residuals, self._scaled(weights, taught, gone)])
+        return _solved(bordered, right)[: len(fold)]
+
+
+class RidgeProblem(_Problem):
+    """Kernel ridge regression, (K + ridge I) alpha = y, or with a free bias and sum alpha = 0: LS-SVM.
+
+    gram: (l, l), symmetric.  bias: True: LS-SVM (Suykens and Vandewalle 1999); False: kernel ridge regression.
+
+    Decomposes the (with a bias: centred) Gram matrix in O(l^3); keeps about 2 l^2 numbers.  Raises UserError, also in
+    solve() and the others where an indefinite Gram matrix is not made positive definite by the ridge.
+    """
+
+    def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
+        gram = _numbers(gram, "the Gram matrix")
+        if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+            raise UserError(f"the Gram matrix has the shape {gram.shape}; of ls-svm and krr it must be square")
+        if gram.size and np.abs(gram - gram.T).max() > ASYMMETRY * np.abs(gram).max():
+            raise UserError("the Gram matrix differs from its transpose; a kernel is symmetric")
+        super().__init__(gram, targets, bias)
+        self.mean = gram.mean(axis=0)
+
+    def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        inner = _centred(_centred(gram).T) if self.bias else gram
+        w, v = np.linalg.eigh((inner + inner.T) / 2)
+        # a kernel has no negative eigenvalues, rounding has
+        w[(w < 0) & (w >= -len(gram) * np.finfo(np.float64).eps * np.abs(w).max())] = 0.0
+        return w, _spread(v) if self.bias else v, True
+
+    def _weights(self, ridge: float) -> _Weights:
+        least = max(-self.scale[0], LEAST_RIDGE * self.scale[-1])
+        if ridge <= least:
+            raise UserError(f"ridge is {ridge:g}; for this Gram matrix it must be above {least:.3g}")
+        return _Weights(ridge / (self.scale + ridge))
+
+    def solve(self, ridge: float) -> Solution:
+        """The model of all samples.  O(l^2) for each output, after the decomposition.  Raises UserError."""
+        ridge = _ridge(ridge)
+        alpha = self._residuals(self._weights(ridge), self._values) / ridge
+        y = self.targets.values
+        bias = y.mean(axis=0) - self.mean @ alpha if self.bias else np.zeros(y.shape[1])
+        return Solution(alpha, bias)
+
+
+def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> FisherProblem | RidgeProblem:
+    """The problem of a model: "kfd", "ls-svm" or "krr".  columns: of kfd only.  Raises UserError."""
+    if model not in MODELS:
+        raise UserError(f"model is {model!r}; it must be one of {', '.join(map(repr, MODELS))}")
+    if model == "kfd":
+        return FisherProblem(gram, targets, columns)
+    if columns is not None:
+        raise UserError(f"columns are given for {model}; only kfd takes a basis")
+    return RidgeProblem(gram, targets, bias=model == "ls-svm")
+
+
+# -------------------------------------------------------------------------------------------------------- arithmetic
+
+
+def _centred(a: np.ndarray) -> np.ndarray:
+    """(l, n) -> (l - 1, n): coordinates in an orthonormal basis of what sums to zero.  O(l n).
+
+    The basis is the last l - 1 columns of the Householder reflection that takes 1 / sqrt(l) to the first axis.
+    """
+    root = math.sqrt(len(a))
+    pivot = (a.sum(axis=0) / root + a[0]) / (root + 1)
+    return a[1:] - pivot
+
+
+def _spread(a: np.ndarray) -> np.ndarray:
+    """(l - 1, n) coordinates -> (l, n): the inverse of _centred() on what sums to zero.  O(l n)."""
+    root = math.sqrt(len(a) + 1)
+    total = a.sum(axis=0)
+    return np.vstack([-total / root, a - total / (root * (root + 1))])
+
+
+def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a^-1 b; where elimination meets an exact zero, the least-squares solution."""
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(a, b, rcond=None)[0]
+
+
+def _constant(a: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written to."""
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def _whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+def _numbers(given: Any, what: str) -> np.ndarray:
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"{what} must be numbers") from None
+    if not np.isfinite(values).all():
+        raise UserError(f"{what} must be finite numbers; there is a NaN or an infinity among them")
+    return values
+
+
+def _ridge(ridge: Any) -> float:
+    if isinstance(ridge, bool) or not isinstance(ridge, int | float | np.number) or not 0 < float(ridge) < math.inf:
+        raise UserError(f"ridge is {ridge!r}; it must be a number above 0")
+    return float(ridge)
