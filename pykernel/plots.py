@@ -191,3 +191,81 @@ def _front(axes: Any, panel: Panel, colours: Mapping[str, str]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)
+
+
+def error_surface(
+    path: Path,
+    title: str,
+    widths: np.ndarray,
+    ridges: np.ndarray,
+    values: np.ndarray,
+    best: tuple[int, int],
+    measure: str,
+    width: str,
+) -> None:
+    """Cross-validated error over kernel widths (W,) and ridges (R,), both ascending, as PNG, with the best cell marked.
+
+    values: (W, R).  A heat map, darkest where least; a line if there is but one width or one ridge.  What is far above
+    the middle of the values has the lightest colour.  width: its name, sigma or gamma, or empty.  Raises MissingExtra without
+    matplotlib.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("a plot", "plot") from None
+
+    figure = Figure(figsize=(7.4, 4.8), layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    i, j = best
+    label = f"{measure} {values[i, j]:.4g}\n{f'{width} {widths[i]:.3g}, ' if width else ''}ridge {ridges[j]:.3g}"
+    if min(values.shape) > 1:
+        at = (ridges[j], widths[i])
+        _heat_map(figure, axes, widths, ridges, values, measure)
+        axes.set_yscale("log")
+        axes.set_xlabel("ridge")
+        axes.set_ylabel(width)
+    else:
+        across = ridges if len(ridges) > 1 else widths
+        at = (across[max(best)], values[i, j])
+        axes.plot(across, values.ravel(), "o-", color=COLOURS[0], markersize=4)
+        axes.set_xlabel("ridge" if len(ridges) > 1 else width)
+        axes.set_ylabel(measure)
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.7)
+        axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xscale("log")
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold")
+    axes.plot(*at, "o", markersize=13, markerfacecolor="none", markeredgecolor=COLOURS[1], markeredgewidth=2.4)
+    # beside the ring, on the side where there is more room; well above a line, which has its least there
+    right, above = axes.transAxes.inverted().transform(axes.transData.transform(at)) < 0.5
+    offset = (12 if above else -12) if min(values.shape) > 1 else 70
+    axes.annotate(
+        label,
+        at,
+        xytext=(12 if right else -12, offset),
+        textcoords="offset points",
+        ha="left" if right else "right",
+        va="bottom" if offset > 0 else "top",
+        fontsize=9,
+        bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": COLOURS[1], "alpha": 0.9},
+    )
+    with whole_file(path) as file:
+        figure.savefig(file, format="png")
+
+
+def _heat_map(figure: Any, axes: Any, widths: np.ndarray, ridges: np.ndarray, values: np.ndarray, measure: str) -> None:
+    least, most = float(values.min()), float(values.max())
+    # the colours are for what could be chosen, not for how bad the worst is
+    top = max(min(most, 2 * float(np.median(values)) - least), np.nextafter(least, np.inf))
+    mesh = axes.pcolormesh(_borders(ridges), _borders(widths), values, cmap="viridis", vmin=least, vmax=top)
+    bar = figure.colorbar(mesh, ax=axes, extend="max" if most > top else "neither")
+    bar.set_label(measure)
+
+
+def _borders(values: np.ndarray) -> np.ndarray:
+    """Of cells around positions on a logarithmic axis: one more than there are values."""
+    logs = np.log(values)
+    middles = (logs[1:] + logs[:-1]) / 2
+    return np.exp(np.concatenate([[2 * logs[0] - middles[0]], middles, [2 * logs[-1] - middles[-1]]]))
