@@ -1,0 +1,274 @@
+"""The figures, and the tables and phrases of docs/paper-004.md, from the results of ``paper_004.py``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paper_004_tasks as tasks
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from pykernel.streams import whole_file
+
+Rows = Sequence[Mapping[str, str]]
+Results = Mapping[str, Rows]
+
+FITTED_FROM = 100
+"""Slopes are fitted to sizes from here on."""
+SHOWN = (10, 30, 50, 100, 200, 500)
+DIRECT, DIRECT_GRAM, DIRECT_PRODUCTS, CORRECTIONS, HAT, KEPT, EXACT, PATH, TRAINING, ESTIMATE = tasks.METHODS[:10]
+FOLD_DIRECT, FOLD_CORRECTIONS, FOLD_CLOSED = tasks.METHODS[10:]
+
+# Okabe and Ito's palette
+LINES: dict[str, dict[str, Any]] = {
+    DIRECT: {"color": "#D55E00", "marker": "o"},
+    DIRECT_GRAM: {"color": "#D55E00", "marker": "s", "linestyle": "--"},
+    DIRECT_PRODUCTS: {"color": "#D55E00", "marker": "^", "linestyle": ":"},
+    CORRECTIONS: {"color": "#0072B2", "marker": "s", "linestyle": "--"},
+    HAT: {"color": "#0072B2", "marker": "o"},
+    EXACT: {"color": "#009E73", "marker": "o"},
+    PATH: {"color": "#009E73", "marker": "s", "linestyle": "--"},
+    TRAINING: {"color": "#777777", "marker": ".", "linestyle": ":"},
+}
+SETTINGS = {
+    ("0.5", "0.01"): "#D55E00",
+    ("0.5", "0.1"): "#E69F00",
+    ("0.5", "1"): "#009E73",
+    ("0.1", "1"): "#0072B2",
+    ("2", "1"): "#CC79A7",
+}
+
+
+# --------------------------------------------------------------------------------------------------------- selecting
+
+
+def select(rows: Rows, **wanted: str) -> list[Mapping[str, str]]:
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def one(rows: Rows, **wanted: str) -> Mapping[str, str]:
+    (row,) = select(rows, **wanted)
+    return row
+
+
+def curve(rows: Rows, key: str, **wanted: str) -> tuple[np.ndarray, np.ndarray]:
+    """Sizes, and a column's values, of the rows chosen."""
+    chosen = sorted(select(rows, **wanted), key=lambda row: int(row["l"]))
+    return np.array([int(row["l"]) for row in chosen]), np.array([float(row[key]) for row in chosen])
+
+
+def errors(results: Results, key: str, gamma: str, ridge: str, experiment: str = "leave-one-out") -> dict[int, float]:
+    l, values = curve(results["errors"], key, experiment=experiment, gamma=gamma, ridge=ridge)
+    return dict(zip(l.tolist(), values.tolist(), strict=True))
+
+
+def slope(results: Results, method: str) -> float:
+    """Of log time over log l, least squares."""
+    l, ms = curve(results["times"], "median_ms", method=method)
+    fitted = l >= min(FITTED_FROM, l[-2])
+    return float(np.polyfit(np.log(l[fitted]), np.log(ms[fitted]), 1)[0])
+
+
+def timed(results: Results, method: str, l: int, key: str = "median_ms") -> float:
+    return float(one(results["times"], method=method, l=f"{l}")[key])
+
+
+def erratum(results: Results, entry: str, what: str = "right") -> float:
+    return float(one(results["errata"], entry=entry, what=what)["value"])
+
+
+# ----------------------------------------------------------------------------------------------------------- figures
+
+
+def canvas(width: float, height: float, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=120)
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, columns, squeeze=False, **options)[0]
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(color="#dddddd", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.set_xscale("log")
+        axis.set_xlabel("training patterns l")
+    return figure, axes
+
+
+def finish(figure: Figure, axes: Sequence[Any], sizes: Iterable[int], path: Path) -> None:
+    for axis in axes:
+        axis.set_xticks([l for l in sizes if l in (*SHOWN, 20, 300)], minor=False)
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")
+        axis.xaxis.set_minor_formatter(lambda *_: "")
+    with whole_file(path) as file:
+        figure.savefig(file, format="png")
+
+
+def figure_1(results: Results, path: Path) -> None:
+    figure, (axis,) = canvas(7.5, 5)
+    for name, style in LINES.items():
+        l, ms = curve(results["times"], "median_ms", method=name)
+        low, high = (curve(results["times"], key, method=name)[1] for key in ("low_ms", "high_ms"))
+        text = f"{name} (slope {slope(results, name):.1f})"
+        axis.plot(l, ms, markersize=4, linewidth=1.4, label=text, **style)
+        axis.fill_between(l, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    axis.set_yscale("log")
+    axis.set(ylabel="CPU time (ms)", title="Figure 1: run time of leave-one-out cross-validation")
+    axis.legend(frameon=False, fontsize=8)
+    finish(figure, [axis], l.tolist(), path)
+
+
+def figure_2(results: Results, path: Path) -> None:
+    figure, (left, right) = canvas(10, 4.4, 2)
+    for (gamma, ridge), colour in SETTINGS.items():
+        wanted = {"experiment": "leave-one-out", "gamma": gamma, "ridge": ridge}
+        text = f"γ = {gamma}, μ = {ridge}"
+        l, mean = curve(results["errors"], "e_mean", **wanted)
+        low, high = (curve(results["errors"], key, **wanted)[1] for key in ("e_low", "e_high"))
+        left.plot(l, mean, "o-", color=colour, markersize=4, linewidth=1.6, label=text)
+        left.fill_between(l, low, high, color=colour, alpha=0.12, linewidth=0)
+        right.plot(*curve(results["errors"], "exact_max", **wanted), "o-", color=colour, markersize=4, label=text)
+    for axis in (left, right):
+        axis.set_yscale("log")
+    left.set(ylabel="relative error e", title="Figure 2: the paper's estimate\n(mean; band: middle half of the trials)")
+    right.set(title="The exact closed form\n(largest of the trials)")
+    left.legend(frameon=False, fontsize=8)
+    finish(figure, [left, right], l.tolist(), path)
+
+
+def figure_3(results: Results, path: Path) -> None:
+    figure, axes = canvas(12, 3.6, 3, sharey=True)
+    for axis, (gamma, ridge) in zip(axes, (("0.5", "0.01"), ("0.5", "1"), ("0.1", "1")), strict=True):
+        wanted = {"experiment": "leave-one-out", "gamma": gamma, "ridge": ridge}
+        for key, text, style in (
+            ("rate_recoded", "retraining, and the exact closed form", {"color": "#222222", "linewidth": 2.6}),
+            ("rate_kept", "the paper's estimate", {"color": "#D55E00", "linewidth": 1.4, "marker": "o"}),
+        ):
+            l, rate = curve(results["errors"], key, **wanted)
+            axis.plot(l, rate, label=text, markersize=4, **style)
+        axis.set_title(f"γ = {gamma}, μ = {ridge}")
+        axis.set_ylim(bottom=0)
+    axes[0].set_ylabel("leave-one-out error rate")
+    axes[0].legend(frameon=False, fontsize=8)
+    finish(figure, axes, l.tolist(), path)
+
+
+FIGURES: dict[str, Callable[[Results, Path], None]] = {"figure-1": figure_1, "figure-2": figure_2, "figure-3": figure_3}
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def short(value: str | float) -> str:
+    """Two digits: 4.9e-5."""
+    mantissa, exponent = f"{float(value):.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}" if float(value) else "0"
+
+
+def markdown(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in body)])
+
+
+def milliseconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def table_times(results: Results) -> str:
+    sizes = [l for l in sorted({int(row["l"]) for row in results["times"]}) if l in (10, 30, 100, 200, 500)]
+    body = []
+    for name in tasks.METHODS:
+        cells = [milliseconds(timed(results, name, l)) for l in sizes]
+        ratio = timed(results, name, sizes[-1], "direct_to_this")
+        fold = name in tasks.METHODS[10:]
+        body.append([name, *cells, f"{slope(results, name):.2f}", "" if fold else f"{ratio:,.3g}"])
+    return markdown(["ms", *(f"l = {l}" for l in sizes), "slope", f"direct takes … times, l = {sizes[-1]}"], body)
+
+
+def table_errors(results: Results) -> str:
+    body = []
+    for gamma, ridge in SETTINGS:
+        rows = select(results["errors"], experiment="leave-one-out", gamma=gamma, ridge=ridge)
+        found = {int(row["l"]): row for row in rows}
+        cells = [f"{short(found[l]['e_mean'])} ± {short(found[l]['e_std'])}" for l in SHOWN if l in found]
+        body.append([f"{gamma}, {ridge}", *cells, short(max(float(row["exact_max"]) for row in rows))])
+    sizes = [l for l in SHOWN if l in found]
+    return markdown(["γ, μ", *(f"l = {l}" for l in sizes), "exact form, worst"], body)
+
+
+def percent(value: str) -> str:
+    return f"{100 * float(value):.1f}"
+
+
+def table_rates(results: Results) -> str:
+    body = []
+    for gamma, ridge in SETTINGS:
+        for row in select(results["errors"], experiment="leave-one-out", gamma=gamma, ridge=ridge):
+            if int(row["l"]) in (10, 30, 100, 500):
+                numbers = [percent(row[f"rate_{key}"]) for key in ("kept", "retrained", "recoded")]
+                gaps = [percent(row["recoded_gap_mean"]), percent(row["recoded_gap_max"])]
+                body.append([f"{gamma}, {ridge}", row["l"], *numbers, *gaps])
+    header = ["γ, μ", "l", "the paper's estimate", "retrained, targets kept", "retrained, targets coded anew"]
+    return markdown([*header, "gap to the latter, mean", "largest"], body)
+
+
+def table_others(results: Results) -> str:
+    body = []
+    for row in results["errors"]:
+        if row["experiment"] != "leave-one-out" and row["l"] == "100":
+            name = {"folds": f"KFD, {row['case']} folds", "fixed basis": f"KFD, basis: {row['case']}"}.get(
+                row["experiment"], f"{row['experiment'].upper()}, {row['case']}"
+            )
+            rates = [percent(row["rate_kept"]), percent(row["rate_retrained"])]
+            cells = [f"{row['gamma']}, {row['ridge']}", short(row["e_mean"]), short(row["exact_max"]), *rates]
+            body.append([name, *cells])
+    return markdown(["", "γ, ridge", "e, column kept", "e, exact form", "error %, column kept", "retrained"], body)
+
+
+def table_selection(results: Results) -> str:
+    body = []
+    for row in results["selection"]:
+        by = {"rate": "error rate, then PRESS", "press": "PRESS"}[row["by"]]
+        name = {"kept": "the paper's", "exact": "exact"}[row["estimate"]]
+        test = f"{percent(row['test_mean'])} ± {percent(row['test_std'])}"
+        same = "" if row["estimate"] == "exact" else f"{row['as_exact']} of {row['trials']}"
+        cells = [percent(row["promised_mean"]), test, percent(row["best_mean"]), same, short(row["ridge_median"])]
+        body.append([row["l"], by, name, *cells])
+    header = ["l", "chosen by", "estimate", "leave-one-out %", "fresh samples %", "best of the grid %"]
+    return markdown([*header, "same choice as exact", "μ, median"], body)
+
+
+FORMULAS = {
+    "inverse": ("eq. 5 to 6", "C₍ᵢ₎⁻¹ = C + …", "C₍ᵢ₎⁻¹ = C⁻¹ + …"),
+    "lemma": ("lemma 1", "1 − vᵀA⁻¹u ≠ 0", "1 + vᵀA⁻¹u ≠ 0"),
+    "residual": ("2.1", "r = y − w·φ(x) + b", "r = y − (w·φ(x) + b)"),
+    "target": ("2.1", "r = sign(y) − … in r / (1 − h)", "r = y − …, y = ±l/lⱼ as trained"),
+    "count": ("2.1", "a mistake if sign(y) r ≤ −1", "sign(y) r ≥ 1, r = sign(y) − f"),
+    "bias": ("1", "b = −α (l₁M₁ + l₂M₂)/l", "b = −αᵀ(l₁m₁ + l₂m₂)/l"),
+    "coding": ("eq. 4", "yᵢ = l/lⱼ for both classes", "+l/l₁ and −l/l₂"),
+}
+
+
+def table_errata(results: Results) -> str:
+    body = []
+    for entry, (where, printed, right) in FORMULAS.items():
+        values = [erratum(results, entry, what) for what in ("printed", "right")]
+        shown = ["no number" if np.isnan(value) else f"{value:.2g}" for value in values]
+        body.append([where, printed, shown[0], right, shown[1]])
+    return markdown(["where", "printed", "off by", "should be", "off by"], body)
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    name.removeprefix("table_"): value for name, value in list(globals().items()) if name.startswith("table_")
+}
+
+
+def fill(text: str, results: Results) -> str:
+    """The page with its tables written anew: what is between ``<!-- table: NAME -->`` and ``<!-- end -->``."""
+
+    def written(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{TABLES[match[2]](results)}\n{match[3]}"
+
+    return re.sub(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", written, text, flags=re.DOTALL)
