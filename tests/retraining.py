@@ -1,0 +1,133 @@
+"""Training and cross-validation by their definitions, in float64: each fold is really left out, the rest trained anew.
+
+No fold shares anything with another, and nothing has a closed form: rows and columns are taken out of the Gram matrix,
+targets are coded with the counts that are left, and the system is solved as it is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+MODELS = ("kfd", "ls-svm", "krr")
+
+
+def coded(positions: np.ndarray, count: int, coding: str) -> np.ndarray:
+    """Targets (l, o) of classes by position: +N/N_o and -N/(N - N_o), or +1 and -1; of two classes the second's only."""
+    columns = []
+    for o in [1] if count == 2 else range(count):
+        of_class = positions == o
+        n, n_o = len(positions), int(of_class.sum())
+        if coding == "counts":
+            columns.append([n / n_o if mine else -n / (n - n_o) for mine in of_class])
+        else:
+            columns.append([1.0 if mine else -1.0 for mine in of_class])
+    return np.array(columns).reshape(len(columns), len(positions)).T
+
+
+def decided(predictions: np.ndarray) -> np.ndarray:
+    """Classes by position: of two the second if f > 0, of more the largest, of equal ones the first."""
+    if predictions.shape[1] == 1:
+        return np.array([1 if f[0] > 0 else 0 for f in predictions])
+    return np.array([list(f).index(max(f)) for f in predictions])
+
+
+def system(model: str, gram: np.ndarray, ridge: float) -> np.ndarray:
+    """The matrix of the linear system, or least-squares problem, whose solution is [alpha; b]."""
+    rows, columns = gram.shape
+    one = np.ones((rows, 1))
+    if model == "kfd":  # |y - K alpha - b 1|^2 + mu |alpha|^2
+        return np.block([[gram, one], [np.sqrt(ridge) * np.eye(columns), np.zeros((columns, 1))]])
+    if model == "ls-svm":
+        return np.block([[gram + ridge * np.eye(rows), one], [one.T, np.zeros((1, 1))]])
+    return gram + ridge * np.eye(rows)
+
+
+def trained(model: str, gram: np.ndarray, targets: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+    """alpha (p, o) and b (o,) for a Gram matrix (l, p) and targets (l, o)."""
+    matrix = system(model, gram, ridge)
+    right = np.vstack([targets, np.zeros((len(matrix) - len(targets), targets.shape[1]))])
+    if model == "kfd":
+        solution = np.linalg.lstsq(matrix, right, rcond=-1)[0]
+    else:
+        solution = np.linalg.solve(matrix, right)
+    if model == "krr":
+        return solution, np.zeros(targets.shape[1])
+    return solution[:-1], solution[-1]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model to be cross-validated: gram (l, p), the sample that each column is of (-1: none), and labels.
+
+    Labels are values (l, o), or positions of ``count`` classes and their coding.
+    """
+
+    model: str
+    gram: np.ndarray
+    columns: np.ndarray
+    ridge: float
+    values: np.ndarray | None = None
+    positions: np.ndarray | None = None
+    count: int = 0
+    coding: str = "counts"
+
+    def __len__(self) -> int:
+        return len(self.gram)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """As they are with all samples, (l, o)."""
+        if self.positions is None:
+            assert self.values is not None
+            return self.values
+        return coded(self.positions, self.count, self.coding)
+
+    def rest(self, fold: np.ndarray, column: str, recode: bool) -> Task:
+        """What is left to train on without the samples of a fold, (l,) bool."""
+        kept = ~np.isin(self.columns, np.flatnonzero(fold)) if column == "deleted" else np.ones(len(self.columns), bool)
+        left = replace(self, gram=self.gram[np.ix_(~fold, kept)], columns=self.columns[kept])
+        if self.positions is not None and recode:
+            return replace(left, positions=self.positions[~fold])
+        return replace(left, values=self.targets[~fold], positions=None)
+
+    def solution(self) -> tuple[np.ndarray, np.ndarray]:
+        return trained(self.model, self.gram, self.targets, self.ridge)
+
+    def condition(self) -> float:
+        """Condition number of what is solved; of least squares that of the normal equations."""
+        condition = float(np.linalg.cond(system(self.model, self.gram, self.ridge)))
+        return condition**2 if self.model == "kfd" else condition
+
+
+def left_out(task: Task, folds: np.ndarray, column: str = "deleted", recode: bool = True) -> np.ndarray:
+    """Predictions (l, o) of each sample by the model that is trained without its fold."""
+    assert task.model == "kfd" or column == "deleted", "a system with more unknowns than rows: left_out_of_objective"
+    predictions = np.full(task.targets.shape, np.nan)
+    for number in np.unique(folds):
+        fold = folds == number
+        rest = task.rest(fold, column, recode)
+        alpha, bias = rest.solution()
+        kept = ~np.isin(task.columns, np.flatnonzero(fold)) if column == "deleted" else slice(None)
+        predictions[fold] = task.gram[fold][:, kept] @ alpha + bias
+    return predictions
+
+
+def worst_condition(task: Task, folds: np.ndarray, column: str = "deleted") -> float:
+    """Of the whole problem and of all that are trained anew."""
+    column = column if task.model == "kfd" else "deleted"
+    rests = [task.rest(folds == number, column, False) for number in np.unique(folds)]
+    return max(problem.condition() for problem in [task, *rests])
+
+
+def objective_without(task: Task, fold: np.ndarray, recode: bool = True) -> np.ndarray:
+    """KRR and LS-SVM with the column kept: |y - K alpha - b|^2 over the rest + lambda alpha' K alpha over all columns."""
+    rest = task.rest(fold, "kept", recode)
+    eigenvalues, vectors = np.linalg.eigh(task.gram)
+    root = np.sqrt(task.ridge * np.clip(eigenvalues, 0, None))[:, None] * vectors.T
+    one = np.full((len(rest.gram), 1), 1.0 if task.model == "ls-svm" else 0.0)
+    matrix = np.block([[rest.gram, one], [root, np.zeros((len(root), 1))]])
+    right = np.vstack([rest.targets, np.zeros((len(root), rest.targets.shape[1]))])
+    solution = np.linalg.lstsq(matrix, right, rcond=1e-13)[0]
+    return task.gram[fold] @ solution[:-1] + (solution[-1] if task.model == "ls-svm" else 0.0)
