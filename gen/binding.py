@@ -13,7 +13,7 @@ from typing import Any
 import cffi
 import numpy as np
 
-from pykernel.dialect import Memory
+from pykernel.dialect import Memory, Real
 from pykernel.gen.compilers import Compiler, compile_c
 from pykernel.gen.project import Project
 
@@ -72,11 +72,15 @@ class CModel:
     def run(
         self, x: np.ndarray, y: np.ndarray, learn: bool = True, predict: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it: (predictions, statuses), as HostModel.run."""
+        """Predict each row, then learn it: (predictions, statuses), as HostModel.run.
+
+        A model that does not learn only predicts; the statuses are then those of the predictions.
+        """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
         predictions = program.answers("predict", len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
+        learn, predict = learn or not program.learns, predict or not program.learns
         out = self._numbers(predictions) if predict else self._ffi.NULL
         states = self._numbers(statuses) if learn else self._ffi.NULL
         self.call("replay", len(x), self._numbers(x), self._numbers(y), out, states)
@@ -86,10 +90,24 @@ class CModel:
         """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
         x = np.ascontiguousarray(x, self.spec.real.dtype)
         answers = self.spec.program.answers(question, len(x), self.memory)
+        statuses = np.zeros(len(x), np.int32)
+        self.call(f"replay_{question}", len(x), self._numbers(x), self._numbers(answers), self._numbers(statuses))
+        return answers, statuses
+
+    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Call NAME_<name> with each row and its label; the statuses, as HostModel.sweep."""
+        program, real = self.spec.program, self.spec.real
+        x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
         statuses = [
-            self.call(question, self._numbers(row), self._numbers(a)) for row, a in zip(x, answers, strict=True)
+            self.call(name, self._numbers(row), self._numbers(label) if y.ndim > 1 else label.item())
+            for row, label in zip(x, y, strict=True)
         ]
-        return answers, np.array(statuses, np.int32)
+        return np.array(statuses, np.int32)
+
+    def read(self, name: str) -> tuple[np.ndarray, int]:
+        """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
+        values = self.spec.program.reading(name, self.memory)
+        return values, int(self.call(name, self._numbers(values)))
 
 
 def _declarations(project: Project) -> str:
@@ -111,5 +129,10 @@ def _declarations(project: Project) -> str:
         f"void {name}_wipe({name}_t *s);",
         f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {label} *y, {real} *predictions, int32_t *statuses);",
     ]
+    for question, kind in project.spec.program.questions.items():
+        answer = real if kind.scalar is Real else "int32_t"
+        lines.append(
+            f"void {name}_replay_{question}({name}_t *s, int64_t count, const {real} *x, {answer} *answers, int32_t *statuses);"
+        )
     lines += [re.sub(r"\[[^]]*\]", "[]", declaration) + ";" for declaration in project.declarations]
     return "\n".join(lines)

@@ -30,6 +30,9 @@ class Report:
     rows: list[dict[str, Any]]
     figures: dict[str, Any]
     statuses: dict[str, int] = field(default_factory=dict)
+    """Of updates, or of predictions where there are none: name -> how often."""
+    calls: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The same of each action, sweep and reading."""
 
 
 def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -123,38 +126,60 @@ class Device(Protocol):
         """NAME_<name> on the model."""
 
     def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it: (predictions, statuses)."""
+        """Predict each row, then learn it: (predictions, statuses); statuses of the predictions if nothing is learned."""
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses."""
 
+    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NAME_<name> with each row and its label: the statuses."""
+
+    def read(self, name: str) -> tuple[np.ndarray, int]:
+        """What NAME_<name> writes, (values,), and its status."""
+
 
 class Reference:
-    """The host's results on a stream: what every build of the C is compared with."""
+    """The host's results on a stream: what every build of the C is compared with.
 
-    PARTS = 4  # with a refresh in between, where the model has one
-    ASKED = 16  # rows of each part, spread over it, on which questions such as novelty are asked at its end
+    The stream goes through in parts.  In each, every row is predicted and learned; then come the program's actions
+    ``between``, its sweeps over some of the part's rows, its questions on some (on all, if nothing is learned), and its
+    readings.  Half-way, all other actions follow, such as restart.
+    """
+
+    PARTS = 4
+    ASKED = 16  # rows of each part, spread over it, on which questions are asked
+    SWEPT = 64  # rows of each part that are swept over
 
     def __init__(self, project: Project, memory: Memory | None, x: np.ndarray, y: np.ndarray) -> None:
         self.project, self.spec, self.x, self.y = project, project.spec, x, y
         self.start = memory
-        self.has_refresh = any(e.name == "refresh" for e in self.spec.program.entries_for(self.spec.config))
+        program = self.spec.program
+        names = [entry.name for entry in program.entries_for(self.spec.config)]
+        self.between = [name for name in program.between if name in names]
+        self.others = [name for name in program.actions if name in names and name not in program.between]
+        self.sweeps = [name for name in program.sweeps if name in names]
+        self.readings = [name for name in program.readings if name in names]
+        self.questions = [name for name in program.questions if name != "predict" and name in names]
         self.model = self.fresh_host()
-        self.questions = [q for q in self.spec.program.questions if q != "predict" and self.model.has(q)]
         self.results = [self._advance(self.model, part) for part in self._parts()]
         self.hash = state_hash(self.spec, self.model.memory)
 
     def report(self, rows: list[dict[str, Any]]) -> Report:
         """The rows of all builds, with what they have in common."""
-        names = {int(m): m.name.lower() for m in self.spec.program.status}
-        learned = np.concatenate([part["update"] for part in self.results])
-        counts = zip(*np.unique(learned, return_counts=True), strict=True)
-        statuses = {names[int(status)]: int(count) for status, count in counts}
+        called = [*self.between, *self.others, *self.sweeps, *self.readings]
+        calls = {name: self._counts(f"{name}'s status") for name in called}
         hashes = {
             "state_hash": f"{self.hash:08x}",
             "stream_hash": f"{zlib.crc32(self.x.tobytes() + self.y.tobytes()):08x}",
         }
-        return Report(all(row["equal"] for row in rows), rows, self.project.figures | hashes, statuses)
+        ok, figures = all(row["equal"] for row in rows), self.project.figures | hashes
+        return Report(ok, rows, figures, self._counts("update"), calls)
+
+    def _counts(self, key: str) -> dict[str, int]:
+        """How often each status was returned."""
+        found = np.concatenate([part[key] for part in self.results if key in part] or [np.zeros(0, np.int32)])
+        names = {int(m): m.name.lower() for m in self.spec.program.status}
+        return {names[int(s)]: int(count) for s, count in zip(*np.unique(found, return_counts=True), strict=True)}
 
     def fresh_host(self) -> HostModel:
         model = HostModel(self.spec, self.project.drop)
@@ -169,24 +194,30 @@ class Reference:
         return [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
 
     def _advance(self, model: HostModel | Device, part: slice) -> dict[str, np.ndarray]:
-        """Predict and learn a part, refresh, ask; what the functions wrote and returned."""
+        """One part of the stream; what the functions wrote and returned."""
         predictions, statuses = model.run(self.x[part], self.y[part])
-        if self.has_refresh:
-            if isinstance(model, HostModel):
-                model.refresh()
-            else:
-                model.call("refresh")
-        return {"predict": predictions, "update": statuses} | self._ask(model, part)
-
-    def _ask(self, model: HostModel | Device, part: slice) -> dict[str, np.ndarray]:
-        found = {}
+        found = {"predict": predictions, "update": statuses}
+        for action in self.between:
+            found[f"{action}'s status"] = np.array([model.call(action)], np.int32)
+        for sweep in self.sweeps:
+            rows = _some(part, self.SWEPT)
+            found[f"{sweep}'s status"] = model.sweep(sweep, self.x[rows], self.y[rows])
         for question in self.questions:
             found[question], found[f"{question}'s status"] = model.ask(question, self.x[self._asked(part)])
+        for reading in self.readings:
+            found[reading], status = model.read(reading)
+            found[f"{reading}'s status"] = np.array([status], np.int32)
+        if self._is_half(part):
+            for action in self.others:
+                found[f"{action}'s status"] = np.array([model.call(action)], np.int32)
         return found
 
     def _asked(self, part: slice) -> slice:
-        step = max(1, (part.stop - part.start) // self.ASKED)
-        return slice(part.start, min(part.stop, part.start + step * self.ASKED), step)
+        return _some(part, self.ASKED) if self.spec.program.learns else part
+
+    def _is_half(self, part: slice) -> bool:
+        parts = self._parts()
+        return part == parts[(len(parts) - 1) // 2]
 
     def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
         """One build's row; ``how`` goes to CModel."""
@@ -216,35 +247,72 @@ class Reference:
         return row | {"equal": equal, "state_hash": hashed, "first_difference": difference}
 
     def first_difference(self, device: Device) -> str:
-        """The first update after which the runtimes differ, and where."""
-        host = self.fresh_host()
+        """The first call after which the runtimes differ, and where."""
+        host, learns = self.fresh_host(), self.spec.program.learns
         device.call("init")
         if (field_name := differing_field(host, device)) is not None:
-            return f"before the first update, in {field_name}"
+            return f"before the first {'update' if learns else 'prediction'}, in {field_name}"
         for part in self._parts():
             for t in range(part.start, part.stop):
                 row = slice(t, t + 1)
                 (p, s), (q, u) = host.run(self.x[row], self.y[row]), device.run(self.x[row], self.y[row])
-                if s[0] != u[0]:
-                    return f"update {t}: status {s[0]} on the host, {u[0]} in C"
-                if (field_name := differing_field(host, device)) is not None:
-                    return f"update {t}: {field_name}"
+                call = f"update {t}" if learns else f"prediction {t}"
+                if (found := _difference(call, s, u, host, device)) is not None:
+                    return found
                 if not same_numbers(p, q):
                     return f"prediction {t}: {shown(p[0])} on the host, {shown(q[0])} in C"
-            if self.has_refresh:
-                host.refresh()
-                device.call("refresh")
-                if (field_name := differing_field(host, device)) is not None:
-                    return f"refresh after update {part.stop - 1}: {field_name}"
-            mine, found = self._ask(host, part), self._ask(device, part)
-            for name in mine:
-                for i, (a, b) in enumerate(zip(mine[name], found[name], strict=True)):
-                    if not same_numbers(a, b):
-                        where = f"row {range(part.stop)[self._asked(part)][i]} after update {part.stop - 1}"
-                        return f"{name} of {where}: {shown(a)} on the host, {shown(b)} in C"
-            if (field_name := differing_field(host, device)) is not None:
-                return f"questions after update {part.stop - 1}: {field_name}"
+            if (found := self._difference_between(host, device, part)) is not None:
+                return found
         return "the self-test only"
+
+    def _difference_between(self, host: HostModel, device: Device, part: slice) -> str | None:
+        """What differs first in what follows a part's rows."""
+        after = f" after update {part.stop - 1}" if self.spec.program.learns else ""
+        for action in self.between:
+            a, b = host.call(action), device.call(action)
+            if (found := _difference(f"{action}{after}", [a], [b], host, device)) is not None:
+                return found
+        for sweep in self.sweeps:
+            for t in range(part.stop)[_some(part, self.SWEPT)]:
+                row = slice(t, t + 1)
+                s, u = host.sweep(sweep, self.x[row], self.y[row]), device.sweep(sweep, self.x[row], self.y[row])
+                if (found := _difference(f"{sweep} of row {t}{after}", s, u, host, device)) is not None:
+                    return found
+        asked = range(part.stop)[self._asked(part)]
+        for question in self.questions:
+            (p, s), (q, u) = (model.ask(question, self.x[self._asked(part)]) for model in (host, device))
+            for t, a, b, c, d in zip(asked, p, q, s, u, strict=True):
+                if not same_numbers(a, b):
+                    return f"{question} of row {t}{after}: {shown(a)} on the host, {shown(b)} in C"
+                if c != d:
+                    return f"{question} of row {t}{after}: status {c} on the host, {d} in C"
+        if (field_name := differing_field(host, device)) is not None:
+            return f"questions{after}: {field_name}"
+        for reading in self.readings:
+            (v, a), (w, b) = host.read(reading), device.read(reading)
+            if not same_numbers(v, w):
+                return f"{reading}{after}: {shown(v)} on the host, {shown(w)} in C"
+            if (found := _difference(f"{reading}{after}", [a], [b], host, device)) is not None:
+                return found
+        for action in self.others if self._is_half(part) else ():
+            a, b = host.call(action), device.call(action)
+            if (found := _difference(f"{action}{after}", [a], [b], host, device)) is not None:
+                return found
+        return None
+
+
+def _some(part: slice, count: int) -> slice:
+    """At most so many of a part's rows, spread over it."""
+    step = max(1, (part.stop - part.start) // count)
+    return slice(part.start, min(part.stop, part.start + step * count), step)
+
+
+def _difference(call: str, a: Sequence[Any], b: Sequence[Any], host: HostModel, device: Device) -> str | None:
+    """Whether a call's status, or then the memory, differs."""
+    if a[0] != b[0]:
+        return f"{call}: status {a[0]} on the host, {b[0]} in C"
+    field_name = differing_field(host, device)
+    return None if field_name is None else f"{call}: {field_name}"
 
 
 def same_numbers(a: np.ndarray, b: np.ndarray) -> bool:

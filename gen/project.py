@@ -32,6 +32,8 @@ from pykernel.snapshot import HEADER, MAGIC, TRAILER, VERSION
 from pykernel.spec import Spec
 
 BROKEN_BUILD = -100
+FEW = 4
+"""With at most so many places in an array, GCC follows ways beyond its end that there are not."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
     "SNAPSHOT_FOREIGN": (-102, "the snapshot is another model's, or of another version of this one"),
@@ -110,8 +112,16 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
     printed = printer.all(code.functions)
     learned = _learned(memory, layout, program, printer) if memory is not None else []
     tables = _tables(printer, code.functions, program, config)
-    state_bytes = layout.ends[program.persistent[-1].__name__]
-    context = {
+    if not layout.slots:
+        raise DialectError(
+            program.rehearse.file,
+            program.rehearse.function.__code__.co_firstlineno,
+            f"{program.rehearse.name} leaves nothing in the memory that the self-test could compare; keep what it "
+            "computes in a field of a struct, and read that",
+        )
+    names = {entry.name for entry in entries}
+    state_bytes = program.state_bytes(layout)
+    context: dict[str, Any] = {
         "name": spec.name,
         "macro": printer.macro,
         "guard": f"{printer.macro}_H",
@@ -125,7 +135,13 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "classes": len(spec.label.classes or ()),
         "label_kind": program.label_kind,
         "label_type": printer.type(Index if program.label_kind == "class" else Real),
-        "example": _example(spec, printer, {e.name for e in entries}),
+        "learns": program.learns,
+        "trains": "train" in names,
+        "persists": bool(program.persistent),
+        "clear": "reset" if program.persistent else "init",
+        "few": [name for name in ("N_MAX", "L_MAX", "P_MAX") if spec.capacities.get(name, FEW + 1) <= FEW],
+        "example": _example(spec, printer, names),
+        "questions": [_question(q, spec, printer) for q in program.questions if q in names],
         "state_bytes": state_bytes,
         "ram_bytes": layout.nbytes,
         "const_bytes": sum(t["bytes"] for t in (*tables, *learned)),
@@ -160,18 +176,20 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "label_scale": number(min(1.0, spec.label.limit), precision),
     }
     context["config_hash"] = _meaning_hash(context)
-    context["snapshot_bytes"] = HEADER.size + state_bytes + TRAILER.size
-    context["snapshot"] = _snapshot(spec, layout, code.unread)
+    if program.valid is not None:
+        context["snapshot_bytes"] = HEADER.size + state_bytes + TRAILER.size
+        context["snapshot"] = _snapshot(spec, program.valid, layout, code.unread)
     files = {
         f"src/{spec.name}.h": _render("model.h", context),
         f"src/{spec.name}.c": _render("model.c", context),
-        f"src/{spec.name}_snapshot.c": _render("snapshot.c", context),
+        **({f"src/{spec.name}_snapshot.c": _render("snapshot.c", context)} if "snapshot" in context else {}),
         **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
     files |= package_files(files, context, _render, checks)
-    figures = {key: context[key] for key in ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")} | {
+    shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
+    figures = {key: context[key] for key in shown if key in context} | {
         "work_bytes": layout.nbytes - state_bytes,
         "config_hash": f"{context['config_hash']:08x}",
         "precision": str(precision),
@@ -192,7 +210,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
 
 
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
-    """The known answer of NAME_selftest: the state's CRC after the rehearsal, computed by Numba."""
+    """The known answer of NAME_selftest: what NAME_hash returns after the rehearsal, computed by Numba."""
     model = HostModel(spec, drop)
     rehearse = spec.program.rehearse
     lead = spec.program.arguments(rehearse, model.memory, model.config)
@@ -202,7 +220,7 @@ def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
 
 def state_hash(spec: Spec, memory: Memory) -> int:
     """What NAME_hash returns."""
-    return zlib.crc32(memory.bytes[: memory.layout.ends[spec.program.persistent[-1].__name__]])
+    return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 
 
 def _meaning_hash(context: Mapping[str, Any]) -> int:
@@ -229,6 +247,11 @@ def _summary(spec: Spec) -> str:
     labels = len(spec.label.classes) if spec.label.classes else spec.outputs
     task = {"real": "regression", "reals": f"regression of {labels} labels", "class": f"classifier of {labels} classes"}
     what, rule, technique = task[spec.program.label_kind], spec.learning.rule, spec.reduction.technique
+    kind = "linear" if spec.kernel is None else "kernel"
+    if not spec.program.learns:
+        return f"a {kind} {what} that was learned elsewhere ({rule})"
+    if any(entry.name == "train" for entry in spec.program.entries_for(spec.config)):
+        return f"a {kind} {what} that is trained on the device ({rule})"
     if "N_MAX" not in spec.capacities:
         return f"a linear {what} that learns online ({rule})"
     reduces = spec.family.unused(spec, "reduction", "technique") is None
@@ -263,7 +286,8 @@ def _example(spec: Spec, printer: Printer, entries: set[str]) -> dict[str, Any]:
         printed = f"(double){value}"
         return {"value": value, "printed": printed, "format": "%.4f", "wide": "%9.4f", "digits": ", 4"}
 
-    classifies, several = "classify" in entries, spec.outputs > 1
+    (values,) = spec.program.questions["predict"].shape(spec.capacities)
+    classifies, several = "classify" in entries, values > 1
     if classifies:
         declared, ask = "int32_t forecast = 0;", f"{name}_classify(&model, x, &forecast)"
     elif several:
@@ -273,7 +297,9 @@ def _example(spec: Spec, printer: Printer, entries: set[str]) -> dict[str, Any]:
         declared, ask = f"{printer.real} forecast = {zero};", f"{name}_predict(&model, x, &forecast)"
     c_type = printer.type(Index if kind == "class" else Real)
     label = [f"const {c_type} y = sample(t, x);"]
-    if kind == "reals":
+    if not spec.program.learns:
+        label = ["sample(t, x);"]
+    elif kind == "reals":
         label = [f"{c_type} y[{macro}_OUTPUTS];", "sample(t, x, y);"]
     return {
         "take": label,
@@ -284,19 +310,25 @@ def _example(spec: Spec, printer: Printer, entries: set[str]) -> dict[str, Any]:
     }
 
 
+def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
+    """A question for the check's driver: what it writes for each sample."""
+    kind = spec.program.questions[name]
+    return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
+
+
 def _rehearsal(printer: Printer, rehearse: Function) -> str:
-    """How many samples the self-test learns: the turns of the first loop."""
+    """How many samples the self-test takes: the turns of the first loop."""
     loop = next((n for n in walk(rehearse.body) if isinstance(n, For)), None)
     return "some" if loop is None else printer.expression(loop.stop)
 
 
 def _statuses(program: Program) -> list[dict[str, Any]]:
-    docs = member_comments(program.status)
+    docs, snapshots = member_comments(program.status), SNAPSHOT_STATUSES if program.persistent else {}
     members = [{"name": m.name, "value": m.value, "doc": comment(docs.get(m.name, ""))} for m in program.status]
     return [
         *members,
         {"name": "BROKEN_BUILD", "value": BROKEN_BUILD, "doc": "the self-test found other bits than the host's"},
-        *({"name": name, "value": value, "doc": doc} for name, (value, doc) in SNAPSHOT_STATUSES.items()),
+        *({"name": name, "value": value, "doc": doc} for name, (value, doc) in snapshots.items()),
     ]
 
 
@@ -352,9 +384,9 @@ def _tables(printer: Printer, functions: Functions, program: Program, config: An
     ]
 
 
-def _snapshot(spec: Spec, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
-    """The file that saves and restores a model: a program of its own, around ``program.valid``."""
-    program, config, root = spec.program, spec.config, spec.program.valid
+def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
+    """The file that saves and restores a model: a program of its own, around ``root``, the program's ``valid``."""
+    program, config = spec.program, spec.config
     choices = {name: getattr(config, name) for name, kind in program.parameters.items() if is_choice(kind)}
     functions = specialise(checked_functions((root,)), [root.name], choices, spec.real, ()).functions
     if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):

@@ -73,8 +73,10 @@ class HostModel:
 
     def has(self, question: str) -> bool:
         """Whether firmware has NAME_<question>, a function of an input that leaves the model as it is."""
-        program = self.spec.program
-        return question in program.questions and any(e.name == question for e in program.entries_for(self.config))
+        return question in self.spec.program.questions and self._exists(question)
+
+    def _exists(self, name: str) -> bool:
+        return any(entry.name == name for entry in self.spec.program.entries_for(self.config))
 
     def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses, (samples,).
@@ -114,14 +116,28 @@ class HostModel:
         """The predictive variance of a label at each row, (samples,); NaN where the input is refused."""
         return self._shaped(self.ask("variance", x)[0])
 
+    def probability(self, x: Any) -> np.ndarray:
+        """The probability of each class at each row, (samples, classes); NaN where the input is refused."""
+        return self.ask("probability", x)[0]
+
     # ---- learning
 
     def learn(self, x: Any, y: Any) -> np.ndarray:
-        """Learn each row in turn; the statuses, (samples,) int32."""
+        """Learn each row in turn; the statuses, (samples,) int32.  Raises UserError if this model does not learn."""
+        return self.sweep("update", x, y)
+
+    def sweep(self, name: str, x: Any, y: Any) -> np.ndarray:
+        """Call NAME_<name>, which takes a sample and its label, with each row in turn; the statuses, (samples,) int32.
+
+        Raises UserError if this model has none.
+        """
+        program = self.spec.program
+        if name not in program.sweep_streams or not self._exists(name):
+            raise UserError(f"{self.spec.name} {_lacks(name)}")
         x = self._inputs(x)
         y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
-        program = self.spec.program
-        self._call(program.learn_stream, self._lead(program.entry("update")), x, y, statuses)
+        if len(x):
+            self._call(program.sweep_streams[name], self._lead(program.entry(name)), x, y, statuses)
         return statuses
 
     def run(
@@ -129,7 +145,8 @@ class HostModel:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predict each row from ``first`` on, then learn the row ``delay`` before it: (predictions, statuses).
 
-        question: what is asked in place of predict, such as "classify".
+        question: what is asked in place of predict, such as "classify".  A model that does not learn only predicts, and
+        the statuses are those of the predictions.
         """
         x = self._inputs(x)
         y = self._labels(y, len(x))
@@ -139,6 +156,9 @@ class HostModel:
             )
         self._require(question)
         program = self.spec.program
+        if not program.learns:
+            answers, statuses = self.ask(question, x[first:])
+            return self._shaped(answers), statuses
         answers = program.answers(question, len(x) - first, self.memory)
         statuses = np.zeros(len(answers), np.int32)
         if len(answers):
@@ -157,26 +177,47 @@ class HostModel:
         """What NAME_refresh does on the device."""
         self.call("refresh")
 
+    def train(self) -> int:
+        """What NAME_train does on the device; its status, below 0 with the model unchanged.
+
+        Raises UserError if this model has none.
+        """
+        if not self._exists("train"):
+            raise UserError(f"{self.spec.name} {_lacks('train')}")
+        return int(self.call("train"))
+
     def freeze(self, frozen: bool = True) -> None:
         """Switch learning off, or on again."""
         self.call("freeze", int(frozen))
 
     def drift(self) -> float:
         """How far the factor of the inverse Gram matrix has drifted since the last refresh; 0 where there is none."""
-        out = np.zeros(1, self.spec.real.dtype)
-        self.call("drift", out)
-        return float(out[0])
+        return float(self.read("drift")[0][0]) if self._exists("drift") else 0.0
+
+    def read(self, name: str) -> tuple[np.ndarray, int]:
+        """What NAME_<name>, which takes the model alone, writes, (values,), and its status.
+
+        Where it refuses, the values are NaN (-1 where they are positions).  Raises UserError if this model has none.
+        """
+        program = self.spec.program
+        if name not in program.readings or not self._exists(name):
+            raise UserError(f"{self.spec.name} {_lacks(name)}")
+        values = program.reading(name, self.memory)
+        return values, int(self.call(name, values))
 
     def reset(self) -> None:
         """Forget everything."""
         self.memory.clear()
 
 
-def _lacks(question: str) -> str:
+def _lacks(entry: str) -> str:
     """What a model does not have, and which one does."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
         "novelty": "does not know what is new to it; the kernel rules do",
+        "probability": "gives no probabilities; a classifier with [expansion] calibration does",
+        "update": "does not learn: its weights are fixed",
+        "train": "is not trained: it learns sample by sample, or not at all",
     }
-    return known.get(question, f"has no {question}")
+    return known.get(entry, f"has no {entry}")

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
 
 import numpy as np
 
-from pykernel.dialect import DIM, Array, Config, Index, Kernel, Layout, Memory, Precision, Real, Struct, driver
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Array,
+    Config,
+    Index,
+    Kernel,
+    Layout,
+    Memory,
+    Precision,
+    Real,
+    Struct,
+    driver,
+)
 
 LabelKind = Literal["real", "reals", "class"]
 """What update takes as its label: a number, OUTPUTS numbers, or the position of a class."""
+LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index}
 
 
 @dataclass(frozen=True)
@@ -59,12 +73,26 @@ class Program:
     """A family of models.
 
     structs: the memory, in order; those in ``persistent`` come first and are the model, the others are working memory.
-    entries: among them predict (…, x, y: Real[OUTPUTS]) and update (…, x, label), which return a status.  A label is a
-        Real, Real[OUTPUTS], or the Index of a class.  Entries that end with x: Real[DIM] and an array are questions:
-        they write an answer to it and leave the model as it is; below 0 they refuse, and write nothing.
-    rehearse: a kernel (…, x) that exercises update on a fixed sequence, for the self-test.
+        A model that learns nothing on the device has none that is persistent.
+    entries: all return a status; below 0 they refuse, and change nothing.  What they are is read off their last
+        parameters, behind the structs and configurations:
+
+        predict(x: Real[DIM], y: Real[OUTPUTS]): there is one in every program.
+        update(x, label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class.
+        questions (x, an array), predict among them: write an answer, and leave the model as it is.
+        sweeps (x, a Real or an Index), beside update: take a sample and its label for another purpose than learning,
+            such as a second pass over the samples.
+        actions (nothing): such as refresh, train, restart.
+        readings (an array): write what the model knows of itself.
+
+    rehearse: a kernel (…, x) that exercises update, and what makes predictions of it, on a fixed sequence, for the
+        self-test.  In a program without update, it chains predictions: what was predicted goes into the next input, and
+        ends in the memory, of which the known answer is the CRC.
     valid: a kernel (…) -> Bool, whether learning could have led to the memory's contents: a restored state is
-        untrusted.  It must take whatever update leaves, and refuse what update could not go on from.
+        untrusted.  It must take whatever update leaves, and refuse what update could not go on from.  Only where
+        something is persistent.
+    labels: the kind of label that predictions are of, where there is no update to tell it.
+    between: actions that a check calls between the parts of its stream, in this order.
     """
 
     name: str
@@ -74,31 +102,56 @@ class Program:
     status: type[IntEnum]
     entries: tuple[Entry, ...]
     rehearse: Kernel
-    valid: Kernel
+    valid: Kernel | None = None
+    labels: LabelKind | None = None
+    between: tuple[str, ...] = ("refresh", "train")
+    learns: bool = field(init=False)  # whether there is update
+    actions: tuple[str, ...] = field(init=False)
+    sweeps: tuple[str, ...] = field(init=False)
+    readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     run_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it, then learns
     ask_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it
-    learn_stream: Kernel = field(init=False)
+    sweep_streams: Mapping[str, Kernel] = field(init=False)  # sweep or update -> the loop over samples
 
     def __post_init__(self) -> None:
-        update, asked = self.entry("update"), {}
-        for entry in self.entries:
-            kinds = list(entry.kernel.params.values())[-2:]
-            if len(kinds) == 2 and kinds[0] == Real[DIM] and isinstance(kinds[1], Array) and entry.name != "update":
-                asked[entry.name] = entry.kernel
-        loops = {
-            "questions": {name: list(kernel.params.values())[-1] for name, kernel in asked.items()},
-            "run_streams": {name: replace(run_stream, names={"ask": k, "update": update}) for name, k in asked.items()},
+        kernels = {entry.name: entry.kernel for entry in self.entries}
+        update, taken = kernels.get("update"), {name: _taken(kernel) for name, kernel in kernels.items()}
+        asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
+        swept = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
+        found: dict[str, Any] = {
+            "learns": update is not None,
+            "actions": tuple(name for name, kinds in taken.items() if not kinds),
+            "sweeps": tuple(name for name in swept if name != "update"),
+            "readings": {n: k[0] for n, k in taken.items() if len(k) == 1 and isinstance(k[0], Array)},
+            "questions": {name: taken[name][1] for name in asked},
+            "run_streams": {n: replace(run_stream, names={"ask": k, "update": update}) for n, k in asked.items()}
+            if update is not None
+            else {},
             "ask_streams": {name: replace(ask_stream, names={"ask": kernel}) for name, kernel in asked.items()},
-            "learn_stream": replace(learn_stream, names={"update": update}),
+            "sweep_streams": {name: replace(learn_stream, names={"update": kernel}) for name, kernel in swept.items()},
         }
-        for name, value in loops.items():
+        for name, value in found.items():
             object.__setattr__(self, name, value)
+        if "predict" not in asked:
+            raise TypeError(f"{self.name} has no predict(…, x: Real[DIM], y: Real[OUTPUTS])")
+        if self.learns == (self.labels is not None):
+            raise TypeError(
+                f"{self.name}: update tells the kind of its labels; without update, and only then, labels does"
+            )
+        if bool(self.persistent) != (self.valid is not None):
+            raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
+        if self.persistent != self.structs[: len(self.persistent)]:
+            raise TypeError(f"{self.name}: what is persistent comes first among its structs")
+
+    @property
+    def learn_stream(self) -> Kernel:
+        return self.sweep_streams["update"]
 
     @property
     def label(self) -> Any:
-        """The type of update's last parameter."""
-        return list(self.entry("update").params.values())[-1]
+        """The type of update's last parameter, or what labels stands for."""
+        return LABELS[self.labels] if self.labels is not None else _taken(self.entry("update"))[-1]
 
     @property
     def label_kind(self) -> LabelKind:
@@ -114,9 +167,11 @@ class Program:
 
     def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
         """Room for a question's answers, (rows, values): NaN, or -1 for positions, where nothing is written."""
-        kind = self.questions[question]
-        shape = (rows, *kind.shape(memory.capacities))
-        return np.full(shape, np.nan, memory.precision.dtype) if kind.scalar is Real else np.full(shape, -1, "<i4")
+        return _room(self.questions[question], (rows,), memory)
+
+    def reading(self, name: str, memory: Memory) -> np.ndarray:
+        """Room for what a reading writes, (values,), filled like that for answers."""
+        return _room(self.readings[name], (), memory)
 
     def entries_for(self, config: Any) -> list[Entry]:
         return [entry for entry in self.entries if entry.when(config)]
@@ -125,8 +180,12 @@ class Program:
         return Memory(self.structs, precision, capacities, drop)
 
     def state_bytes(self, layout: Layout) -> int:
-        """Bytes of the model, which come first in its memory."""
-        return layout.ends[self.persistent[-1].__name__]
+        """Bytes of the model, which come first in its memory; 0 if nothing is learned."""
+        return layout.ends[self.persistent[-1].__name__] if self.persistent else 0
+
+    def hashed_bytes(self, layout: Layout) -> int:
+        """Bytes that NAME_hash covers: the model, or the working memory of one that learns nothing."""
+        return self.state_bytes(layout) or layout.nbytes
 
     def entry(self, name: str) -> Kernel:
         return next(entry.kernel for entry in self.entries if entry.name == name)
@@ -149,6 +208,23 @@ class Program:
             elif isinstance(kind, type) and issubclass(kind, Config):
                 lead.append(config.views[kind])
         return tuple(lead)
+
+
+def _taken(kernel: Kernel) -> list[Any]:
+    """The kinds of an entry's parameters behind the structs and configurations."""
+    return [
+        kind for kind in kernel.params.values() if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))
+    ]
+
+
+def _is_sample(taken: Sequence[Any], last: type) -> bool:
+    """Whether an entry takes an input, and then something of that kind."""
+    return len(taken) == 2 and taken[0] == Real[DIM] and isinstance(taken[1], last)
+
+
+def _room(kind: Array, rows: tuple[int, ...], memory: Memory) -> np.ndarray:
+    shape = (*rows, *kind.shape(memory.capacities))
+    return np.full(shape, np.nan, memory.precision.dtype) if kind.scalar is Real else np.full(shape, -1, "<i4")
 
 
 # ------------------------------------------------------------------------- loops over samples, for any program
@@ -182,6 +258,6 @@ def ask_stream(reads, x, answers, statuses):  # type: ignore[no-untyped-def]
 
 @driver
 def learn_stream(writes, x, y, statuses):  # type: ignore[no-untyped-def]
-    """Learn each row in turn."""
+    """Learn each row in turn, or sweep over it."""
     for t in range(len(x)):
         statuses[t] = update(*writes, x[t], y[t])

@@ -208,7 +208,11 @@ def refuse_large_ram(project: Project, target: Target) -> None:
     part, model = target.part, project.figures["ram_bytes"]
     if model + STACK_ALLOWANCE > part.ram.bytes:
         remedy = "lower n_max, or take a technique without a matrix"
-        if "n_max" not in project.figures:
+        if "l_max" in project.figures:
+            remedy = "lower [learning] samples"
+        elif "p_max" in project.figures:
+            remedy = "give fewer basis vectors"
+        elif "n_max" not in project.figures:
             remedy = "take fewer inputs or features, or a rule without a matrix"
         raise UserError(
             f"{target.name}: {project.spec.name} takes {model:,} bytes of RAM and about {STACK_ALLOWANCE:,} of stack, "
@@ -219,10 +223,11 @@ def refuse_large_ram(project: Project, target: Target) -> None:
 def refuse_large_flash(project: Project, image: Image) -> None:
     """Raises UserError if what was linked does not fit the part's flash."""
     part = image.target.part
+    simpler = "a simpler rule or technique" if project.figures["state_bytes"] else "fewer expansion vectors"
     if image.flash_bytes > part.flash.bytes:
         raise UserError(
             f"{image.target.name}: {project.spec.name} takes {image.flash_bytes:,} bytes of flash, "
-            f"{part.name} has {part.flash.bytes:,}; take a simpler rule or technique, or a larger part"
+            f"{part.name} has {part.flash.bytes:,}; take {simpler}, or a larger part"
         )
 
 

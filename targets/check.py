@@ -165,7 +165,7 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
     row = reference.verdict(model)
     for name, costs in model.costs.items():
         if costs:
-            searched = tries and name in model.hardest  # not for questions beside predict
+            searched = tries and name in model.hardest  # predict and update
             worst = worst_call(model, name, reference.x, reference.y, seed, tries).instructions if searched else None
             row[name] = instruction_figures(costs, worst)
     row["calls"] = [name for name, costs in model.costs.items() if costs]

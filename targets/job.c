@@ -2,8 +2,8 @@
  *
  * In: the model's bytes; which function to call; how many samples; the samples, each of its inputs and then its label
  * (inputs only, where the function is a question).
- * Out: for each sample the status of the question (predict, if no other) and what it wrote, and the status of update;
- * what the function returned; the model.
+ * Out: for each sample what the question (predict, if no other) wrote and its status, and the status of what took the
+ * label (update, if no sweep); what the function returned that takes no sample, and what it wrote; the model.
  */
 #include "device.h"
 #include "$name.h"
@@ -11,8 +11,8 @@
 static ${name}_t model;
 static $real x[${macro}_DIM];
 static $label_type label[$labels];
-static $real values[${macro}_OUTPUTS];
-static int32_t position[1];
+static $real values[$values];
+static int32_t position[$positions];
 
 static uint32_t call(uint32_t which)
 {
@@ -32,6 +32,15 @@ $questions
     }
 }
 
+static int32_t take(uint32_t which)
+{
+    switch (which) {
+$takes
+    default:
+        return 0; /* a question */
+    }
+}
+
 void device_job(void)
 {
     uint32_t order[2];
@@ -42,10 +51,12 @@ void device_job(void)
     for (uint32_t t = 0u; t < order[1]; t++) {
         int32_t statuses[2] = {0, 0};
         device_read(x, (uint32_t)sizeof x);
-        statuses[0] = ask(order[0]);
-        if (order[0] == ${nothing}u) {
+        if ((order[0] < ${sweeps}u) || (order[0] == ${run}u)) {
+            statuses[0] = ask(order[0]);
+        }
+        if ($labelled) {
             device_read(label, (uint32_t)sizeof label);
-            statuses[1] = ${name}_update(&model, x, $label);
+            statuses[1] = take(order[0]);
         }
         device_write(values, (uint32_t)sizeof values);
         device_write(position, (uint32_t)sizeof position);
@@ -53,6 +64,8 @@ void device_job(void)
     }
     result = call(order[0]);
     device_write(&result, (uint32_t)sizeof result);
+    device_write(values, (uint32_t)sizeof values);
+    device_write(position, (uint32_t)sizeof position);
     device_write(&model, (uint32_t)sizeof model);
     device_close();
 }

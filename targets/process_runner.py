@@ -11,18 +11,20 @@ import re
 import shutil
 import string
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import Memory, Real
+from pykernel.dialect import Array, Index, Memory, Real
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.project import Project
 from pykernel.targets.build import Image, data_file, model_image
 from pykernel.targets.target import Target, Toolchain
 
 TIMEOUT = 600  # seconds; a job takes below one in QEMU, a few in simavr
-NOTHING = 255  # no function to call: predict and learn the samples
+RUN = 255  # no function to call: predict and learn the samples
 JOB_BYTES = 32_768  # of samples in one job, where they take flash
 
 
@@ -34,10 +36,15 @@ class ProcessModel:
         self.memory: Memory = self.spec.memory(project.drop)
         self.functions = _functions_of_model_alone(project)
         program = self.spec.program
-        self.questions = [e.name for e in program.entries_for(self.spec.config) if e.name in program.questions]
+        self.orders = _Orders.of(project, self.functions)
         self.label_dtype = program.label_dtype(self.spec.real)
-        values = (self.spec.real.dtype, (self.spec.outputs,))
-        self.result = np.dtype([("values", *values), ("position", "<i4", (1,)), ("status", "<i4"), ("learned", "<i4")])
+        self.written = np.dtype(
+            [
+                ("values", self.spec.real.dtype, (self.orders.values,)),
+                ("position", "<i4", (self.orders.positions,)),
+            ]
+        )
+        self.result = np.dtype([*self.written.descr, ("status", "<i4"), ("learned", "<i4")])
         emulator = target.qemu or target.simavr
         if emulator is None:
             raise ValueError(f"no other program emulates {target.name}")
@@ -48,7 +55,7 @@ class ProcessModel:
                 f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
             )
         self.command = command
-        extra = {"job.c": _job(project, self.functions, self.questions), "device.h": data_file("device.h")}
+        extra = {"job.c": _job(project, self.orders), "device.h": data_file("device.h")}
         if target.qemu:
             extra["semihosting.c"] = data_file("semihosting.c")
             how |= {"flash": target.qemu.flash, "ram": target.qemu.ram}
@@ -59,52 +66,68 @@ class ProcessModel:
 
     def call(self, name: str) -> int:
         """Call NAME_<name>(s) on the model."""
-        _, result = self._job(self.functions.index(name), b"", 0)
+        result = self._job(self.orders.of_name[name], b"", 0)[1]
         return result if name == "hash" else result - (result >> 31 << 32)
 
     def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it: (predictions, statuses)."""
+        """Predict each row, then learn it: (predictions, statuses); statuses of the predictions if nothing is learned."""
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
-        results = self._samples(NOTHING, [x, y.reshape(len(y), -1)])
+        learns = self.spec.program.learns
+        results = self._samples(RUN, [x, y.reshape(len(y), -1)] if learns else [x])
         predictions = self._answers("predict", results)
-        learned = results["learned"].astype(np.int32)
-        return predictions[:, 0] if predictions.shape[1] == 1 else predictions, learned
+        statuses = results["learned" if learns else "status"].astype(np.int32)
+        return predictions[:, 0] if predictions.shape[1] == 1 else predictions, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
-        which = len(self.functions) + self.questions.index(question)
-        results = self._samples(which, [np.ascontiguousarray(x, self.spec.real.dtype)])
+        results = self._samples(self.orders.of_name[question], [np.ascontiguousarray(x, self.spec.real.dtype)])
         return self._answers(question, results), results["status"].astype(np.int32)
+
+    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Call NAME_<name> with each row and its label; the statuses, as HostModel.sweep."""
+        x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
+        results = self._samples(self.orders.of_name[name], [x, y.reshape(len(y), -1)])
+        return results["learned"].astype(np.int32)
+
+    def read(self, name: str) -> tuple[np.ndarray, int]:
+        """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
+        room = self.spec.program.reading(name, self.memory)
+        output, result = self._job(self.orders.of_name[name], b"", 0)
+        status = result - (result >> 31 << 32)
+        if status >= 0:
+            room[:] = np.frombuffer(output, self.written)[0][_kind(room)][: len(room)]
+        return room, status
 
     def _answers(self, question: str, results: np.ndarray) -> np.ndarray:
         answers = self.spec.program.answers(question, len(results), self.memory)
         taken = results["status"] >= 0
-        kind = "values" if answers.dtype.kind == "f" else "position"
-        answers[taken] = results[kind][taken][:, : answers.shape[1]]
+        answers[taken] = results[_kind(answers)][taken][:, : answers.shape[1]]
         return answers
 
     def _samples(self, which: int, columns: list[np.ndarray]) -> np.ndarray:
-        """Each row through a question, and through update where the columns have labels."""
+        """Each row through a question, a sweep, or predict and update, by what the columns hold."""
         rows = np.column_stack([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns])
         # simavr's jobs lie in flash
         block = max(1, JOB_BYTES // rows.shape[1]) if self.target.simavr else max(1, len(rows))
         parts = [rows[start : start + block] for start in range(0, len(rows), block)]
-        output = b"".join(self._job(which, part.tobytes(), len(part))[0] for part in parts)
-        return np.frombuffer(output, self.result)
+        outputs = [self._job(which, part.tobytes(), len(part))[0] for part in parts]
+        return np.frombuffer(b"".join(o[: -self.written.itemsize] for o in outputs), self.result)
 
     def _job(self, which: int, rows: bytes, count: int) -> tuple[bytes, int]:
-        """What the samples gave, and what the function returned; ``memory`` holds the model afterwards."""
+        """What was written, for each sample and at the end, and what the function returned that takes no sample;
+        ``memory`` holds the model afterwards."""
         folder = self.image.folder
         order = np.array([which, count], "<u4").tobytes()
         (folder / "in.bin").write_bytes(bytes(self.memory.bytes) + order + rows)
         (folder / "out.bin").unlink(missing_ok=True)
         output = self._qemu() if self.target.qemu else self._simavr()
-        size = self.memory.layout.nbytes
-        expected = count * self.result.itemsize + 4 + size
+        size, last = self.memory.layout.nbytes, self.written.itemsize
+        expected = count * self.result.itemsize + 4 + last + size
         if len(output) != expected:
             raise CheckFailed(f"{self.target.name}: the emulated device wrote {len(output)} bytes of {expected}")
         self.memory.bytes[:] = output[-size:]
-        return output[: -size - 4], int.from_bytes(output[-size - 4 : -size], "little")
+        samples, result = output[: -size - last - 4], output[-size - last - 4 : -size - last]
+        return samples + output[-size - last : -size], int.from_bytes(result, "little")
 
     def _qemu(self) -> bytes:
         assert self.target.qemu is not None
@@ -139,33 +162,84 @@ def _functions_of_model_alone(project: Project) -> list[str]:
 
 
 def _alone(name: str) -> str:
-    return rf"^(void|u?int32_t) {name}_(\w+)\((?:const )?{name}_t \*s\);"
+    return rf"^(void|u?int32_t) {name}_(\w+)\((?:const )?{name}_t \*\w+\);"
 
 
-def _job(project: Project, functions: list[str], questions: list[str]) -> str:
+def _kind(room: np.ndarray) -> str:
+    """Which of the device's two arrays values of this kind are written to."""
+    return "values" if room.dtype.kind == "f" else "position"
+
+
+@dataclass(frozen=True)
+class _Orders:
+    """What the device can be told to do: a number for each function; and how large its arrays must be."""
+
+    functions: list[str]
+    questions: list[str]
+    readings: list[str]
+    sweeps: list[str]
+    values: int
+    positions: int
+
+    @classmethod
+    def of(cls, project: Project, functions: list[str]) -> _Orders:
+        program, sizes = project.spec.program, {Real: [1], Index: [1]}
+        names = [entry.name for entry in program.entries_for(project.spec.config)]
+        for kind in (*program.questions.values(), *program.readings.values()):
+            sizes[kind.scalar].append(math.prod(kind.shape(project.spec.capacities)))
+        kinds = (program.questions, program.readings, program.sweeps)
+        return cls(functions, *([n for n in names if n in some] for some in kinds), max(sizes[Real]), max(sizes[Index]))
+
+    @property
+    def of_name(self) -> dict[str, int]:
+        names = [*self.functions, *self.questions, *self.readings, *self.sweeps]
+        return {name: i for i, name in enumerate(names)}
+
+    @property
+    def first_sweep(self) -> int:
+        return len(self.of_name) - len(self.sweeps)
+
+
+def _job(project: Project, orders: _Orders) -> str:
     name, program = project.spec.name, project.spec.program
     header = project.files[f"src/{name}.h"]
     returns = {match[2]: match[1] for match in re.finditer(_alone(name), header, re.MULTILINE)}
-    cases = []
-    for i, function in enumerate(functions):
-        call = f"{name}_{function}(&model)"
-        body = f"{call};\n        return 0u;" if returns[function] == "void" else f"return (uint32_t){call};"
-        cases.append(f"    case {i}u:\n        {body}")
     real = "float" if project.spec.real.dtype.itemsize == 4 else "double"
-    asked = []
-    for i, question in enumerate(questions, len(functions)):
-        room = "values" if program.questions[question].scalar is Real else "position"
-        asked.append(f"    case {i}u:\n        return {name}_{question}(&model, x, {room});")
     labels = program.label_array(project.spec.capacities)
+    label = "label" if labels.shape else "label[0]"
+
+    def room(kind: Array) -> str:
+        return "values" if kind.scalar is Real else "position"
+
+    def cases(calls: Mapping[int, str]) -> str:
+        return "\n".join(f"    case {i}u:\n        {call}" for i, call in calls.items())
+
+    which = orders.of_name
+    calls = {
+        which[f]: f"{name}_{f}(&model);\n        return 0u;"
+        if returns[f] == "void"
+        else f"return (uint32_t){name}_{f}(&model);"
+        for f in orders.functions
+    }
+    calls |= {which[r]: f"return (uint32_t){name}_{r}(&model, {room(program.readings[r])});" for r in orders.readings}
+    asked = {which[q]: f"return {name}_{q}(&model, x, {room(program.questions[q])});" for q in orders.questions}
+    takes = {which[s]: f"return {name}_{s}(&model, x, {label});" for s in orders.sweeps}
+    sweeps = f"order[0] >= {orders.first_sweep}u"
+    if program.learns:
+        takes[RUN] = f"return {name}_update(&model, x, {label});"
     values = {
         "name": name,
         "macro": name.upper(),
         "real": real,
-        "cases": "\n".join(cases),
-        "questions": "\n".join(asked),
-        "nothing": str(NOTHING),
+        "cases": cases(calls),
+        "questions": cases(asked),
+        "takes": cases(takes),
+        "run": str(RUN),
+        "sweeps": str(orders.first_sweep),
+        "labelled": sweeps if program.learns else f"({sweeps}) && (order[0] != {RUN}u)",
+        "values": str(orders.values),
+        "positions": str(orders.positions),
         "label_type": "int32_t" if labels.is_class else real,
         "labels": str(math.prod(labels.shape)),
-        "label": "label" if labels.shape else "label[0]",
     }
     return string.Template(data_file("job.c")).substitute(values)

@@ -17,7 +17,7 @@ from pykernel.targets.build import Image, has_module
 PAGE = 4096
 MAILBOX = 0x6000_0000
 """Where samples and results are handed over: outside of the part's memory, which is the model's alone."""
-RETURN = MAILBOX + 4 * PAGE
+RETURN = MAILBOX + 32 * PAGE
 PAINT = 0xA5
 FPU_ON = 1 << 13  # in RISC-V's mstatus
 
@@ -37,7 +37,7 @@ class Machine:
         self.uc, flash, ram = _cpu(image), image.flash, image.ram
         self.uc.mem_map(flash.start, _whole_pages(flash.bytes), unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
         self.uc.mem_map(ram.start, _whole_pages(ram.bytes), unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
-        self.uc.mem_map(MAILBOX, 5 * PAGE)
+        self.uc.mem_map(MAILBOX, RETURN + PAGE - MAILBOX)
         for address, load_address, data in image.segments:
             self.uc.mem_write(load_address, data)
             if address != load_address:  # what start-up code does
@@ -146,7 +146,8 @@ class Call:
 class UnicornModel:
     """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end.
 
-    costs: instructions of each predict and update in ``run``, and of each question in ``ask``, that was not refused.
+    costs: instructions of each predict and update in ``run``, of each question in ``ask``, of each sweep and of each
+    action, that was not refused.
     hardest: the call of predict and of update with most.
     other_calls: the most instructions that ``call`` took, by function.
     """
@@ -158,7 +159,7 @@ class UnicornModel:
         self.program = self.spec.program
         self.dtype, self.label_dtype = self.spec.real.dtype, self.program.label_dtype(self.spec.real)
         self.model = self.machine.free
-        self.costs: dict[str, list[int]] = {"predict": [], "update": []}
+        self.costs: dict[str, list[int]] = {"predict": [], **({"update": []} if self.program.learns else {})}
         self.hardest: dict[str, Call] = {}
         self.other_calls: dict[str, int] = {}
         self.x = MAILBOX
@@ -171,19 +172,24 @@ class UnicornModel:
         self.restore(bytes(self.memory.bytes))
         before = self.machine.instructions
         result = self._call(name)
-        self.other_calls[name] = max(self.other_calls.get(name, 0), self.machine.instructions - before)
+        taken = self.machine.instructions - before
+        self.other_calls[name] = max(self.other_calls.get(name, 0), taken)
+        if name in self.program.actions and _signed(result) >= 0:
+            self.costs.setdefault(name, []).append(taken)
         self.memory.bytes[:] = self.contents()
         return result if name == "hash" else _signed(result)
 
     def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it: (predictions, statuses)."""
+        """Predict each row, then learn it: (predictions, statuses); statuses of the predictions if nothing is learned."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         predictions, statuses = self.program.answers("predict", len(x), self.memory), np.zeros(len(x), np.int32)
         self.restore(bytes(self.memory.bytes))
         for t in range(len(x)):
-            if self._counted("predict", x[t], y[t]) >= 0:
+            statuses[t] = self._counted("predict", x[t], y[t])
+            if statuses[t] >= 0:
                 predictions[t] = self.answered("predict")
-            statuses[t] = self._counted("update", x[t], y[t])
+            if self.program.learns:
+                statuses[t] = self._counted("update", x[t], y[t])
         self.memory.bytes[:] = self.contents()
         return predictions[:, 0] if predictions.shape[1] == 1 else predictions, statuses
 
@@ -201,6 +207,30 @@ class UnicornModel:
         self.memory.bytes[:] = self.contents()
         return answers, statuses
 
+    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Call NAME_<name> with each row and its label; the statuses, as HostModel.sweep."""
+        x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
+        statuses = np.zeros(len(x), np.int32)
+        self.restore(bytes(self.memory.bytes))
+        for t in range(len(x)):
+            before = self.machine.instructions
+            statuses[t] = self.take(name, x[t], y[t])
+            if statuses[t] >= 0:
+                self.costs.setdefault(name, []).append(self.machine.instructions - before)
+        self.memory.bytes[:] = self.contents()
+        return statuses
+
+    def read(self, name: str) -> tuple[np.ndarray, int]:
+        """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
+        self.restore(bytes(self.memory.bytes))
+        before = self.machine.instructions
+        room = self.program.reading(name, self.memory)
+        self.machine.uc.mem_write(self.answer, room.tobytes())
+        status = _signed(self._call(name, self.answer))
+        self.other_calls[name] = max(self.other_calls.get(name, 0), self.machine.instructions - before)
+        self.memory.bytes[:] = self.contents()
+        return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype), status
+
     def _counted(self, name: str, x: np.ndarray, y: Any) -> int:
         call, status = self.measure(name, self.contents(), x, y)
         if status >= 0:
@@ -212,7 +242,7 @@ class UnicornModel:
     def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
         """Predict or update (by name) one sample on the device, which is in that state; the call and its status."""
         before = self.machine.instructions
-        status = self.update(x, y) if name == "update" else self._question(name, x)
+        status = self.take(name, x, y) if name == "update" else self._question(name, x)
         return Call(self.machine.instructions - before, state, x, y), status
 
     # ---- one call on the device's memory, without copying it
@@ -226,15 +256,16 @@ class UnicornModel:
         room = self.program.answers(question, 1, self.memory)
         return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype)
 
-    def update(self, x: np.ndarray, y: Any) -> int:
+    def take(self, name: str, x: np.ndarray, y: Any) -> int:
+        """The status of update, or of a sweep, for one sample and its label."""
         y = np.asarray(y, self.label_dtype)
         self.machine.uc.mem_write(self.x, x.tobytes())
         if y.ndim:
             self.machine.uc.mem_write(self.label, y.tobytes())
-            return _signed(self._call("update", self.x, self.label))
+            return _signed(self._call(name, self.x, self.label))
         if self.program.label_kind == "class":
-            return _signed(self._call("update", self.x, int(y) & 0xFFFF_FFFF))
-        return _signed(self._call("update", self.x, real=y))
+            return _signed(self._call(name, self.x, int(y) & 0xFFFF_FFFF))
+        return _signed(self._call(name, self.x, real=y))
 
     def contents(self) -> bytes:
         """The model's bytes on the device."""

@@ -39,8 +39,10 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
         if status >= 0 and call.instructions > best.instructions:
             best = call
         if rng.random() < 0.3:  # from here on, a state further
+            if not model.program.learns:
+                continue  # there is one state
             if name != "update":
-                status = model.update(sample, label)
+                status = model.take("update", sample, label)
             if status >= 0:
                 states = [*states[-POOL + 1 :], model.contents()]
     return best

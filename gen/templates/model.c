@@ -11,9 +11,10 @@
 #include <stddef.h>
 
 {{ guard_code }}
-{%- if capacities.get("N_MAX", 99) <= 4 %}
+{%- if few %}
 
-/* With so few places, GCC follows ways on which n would be above {{ macro }}_N_MAX, and warns of them; there are none. */
+{% set limits %}{% for extent in few %}{{ " or " if not loop.first }}{{ macro }}_{{ extent }}{% endfor %}{% endset -%}
+/* With so few places, GCC follows ways on which n would be above {{ limits }}, and warns of them; there are none. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #if __GNUC__ >= 11
@@ -63,10 +64,10 @@
 {% endfor %}
 uint32_t {{ name }}_hash(const {{ name }}_t *s)
 {
-    return {{ name }}_crc32(0u, (const unsigned char *)s, {{ macro }}_STATE_BYTES);
+    return {{ name }}_crc32(0u, (const unsigned char *)s, {{ macro }}_{{ "STATE" if persists else "RAM" }}_BYTES);
 }
 
-void {{ name }}_reset({{ name }}_t *s)
+void {{ name }}_{{ clear }}({{ name }}_t *s)
 {
 {%- for slot in slots %}
 {%- if slot.scalar %}
@@ -85,7 +86,7 @@ void {{ name }}_reset({{ name }}_t *s)
 {%- endfor %}
 }
 
-{% if not learned -%}
+{% if persists and not learned -%}
 void {{ name }}_init({{ name }}_t *s)
 {
     {{ name }}_reset(s);
@@ -95,9 +96,9 @@ void {{ name }}_init({{ name }}_t *s)
 int32_t {{ name }}_selftest({{ name }}_t *s)
 {
     {{ real }} x[{{ macro }}_DIM];
-    {{ name }}_reset(s);
+    {{ name }}_{{ clear }}(s);
     {{ rehearse_call }};
     const uint32_t found = {{ name }}_hash(s);
-    {{ name }}_reset(s);
+    {{ name }}_{{ clear }}(s);
     return (found == 0x{{ "%08X" % selftest_hash }}u) ? {{ macro }}_DONE : {{ macro }}_BROKEN_BUILD;
 }

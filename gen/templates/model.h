@@ -25,10 +25,17 @@ extern "C" {
 {% if classes and "CLASSES" not in capacities -%}
 #define {{ macro }}_CLASSES {{ classes }} /* what a label can be: 0 to {{ classes - 1 }} */
 {% endif %}
+{% if persists -%}
 #define {{ macro }}_STATE_BYTES {{ state_bytes }}u /* the model itself: the leading bytes of {{ name }}_t */
 #define {{ macro }}_RAM_BYTES {{ ram_bytes }}u /* sizeof({{ name }}_t): the model and its working memory */
+{% else -%}
+#define {{ macro }}_STATE_BYTES 0u /* nothing is learned on the device */
+#define {{ macro }}_RAM_BYTES {{ ram_bytes }}u /* sizeof({{ name }}_t): working memory */
+{% endif -%}
 #define {{ macro }}_CONST_BYTES {{ const_bytes }}u /* tables and learned values in flash, besides the code */
+{% if persists -%}
 #define {{ macro }}_SNAPSHOT_BYTES {{ snapshot_bytes }}u /* a saved state */
+{% endif -%}
 #define {{ macro }}_CONFIG_HASH 0x{{ "%08X" % config_hash }}u /* changes with the spec and with the algorithms */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
 
@@ -36,7 +43,11 @@ extern "C" {
 {% for member in statuses -%}
 #define {{ macro }}_{{ member.name }} {{ "(%d)" % member.value if member.value < 0 else member.value }}{% if member.doc %} /* {{ member.doc }} */{% endif %}
 {% endfor %}
+{% if persists -%}
 /* One model.  Slots beyond those in use are zero, so that the bytes are a function of what was learned. */
+{% else -%}
+/* What one model works in; the model itself is constant. */
+{% endif -%}
 typedef struct {
 {%- for slot in slots %}
 {%- if slot.heading %}
@@ -46,23 +57,29 @@ typedef struct {
 {%- endfor %}
 } {{ name }}_t;
 
+{% if persists -%}
 /* Put the model into its initial state{% if learned %}: what it had learned when it was generated{% endif %}.  Before first use. */
 void {{ name }}_init({{ name }}_t *s);
 
 /* Forget everything learned. */
 void {{ name }}_reset({{ name }}_t *s);
+{% else -%}
+/* Zero the memory.  Before first use. */
+void {{ name }}_init({{ name }}_t *s);
+{% endif -%}
 {% for entry in entries %}
 {{ entry.doc }}
 {{ entry.declaration }};
 {% endfor %}
-/* CRC-32 of the model's bytes: equal on every device and on the host after the same samples. */
+/* CRC-32 of the {{ "model's bytes" if persists else "memory" }}: equal on every device and on the host after the same samples. */
 uint32_t {{ name }}_hash(const {{ name }}_t *s);
 
 /* Whether this build, on this processor, computes the promised bits: {{ macro }}_DONE, or {{ macro }}_BROKEN_BUILD.
- * Learns {{ rehearsal }} made-up samples in the given memory and leaves the model reset: call it before {{ name }}_init. */
+ * {{ "Learns" if learns else "Predicts" }} {{ rehearsal }} made-up samples in the given memory and leaves {{ "the model reset" if persists else "it zero" }}: call it before {{ name }}_init. */
 int32_t {{ name }}_selftest({{ name }}_t *s);
-
+{% if persists %}
 {% include "snapshot.h" %}
+{%- endif %}
 #ifdef __cplusplus
 }
 #endif

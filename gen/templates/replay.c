@@ -2,15 +2,33 @@
 #include "{{ name }}.h"
 
 void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ label_type }} *y, {{ real }} *predictions, int32_t *statuses);
+{% for q in questions -%}
+void {{ name }}_replay_{{ q.name }}({{ name }}_t *s, int64_t count, const {{ real }} *x, {{ q.type }} *answers, int32_t *statuses);
+{% endfor %}
 void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ label_type }} *y, {{ real }} *predictions, int32_t *statuses)
 {
+{%- if not learns %}
+    (void)y;
+{%- endif %}
     for (int64_t t = 0; t < count; t++) {
         const {{ real }} *row = &x[t * {{ macro }}_DIM];
+{%- if learns %}
         if (predictions != (void *)0) {
             (void){{ name }}_predict(s, row, &predictions[t * {{ macro }}_OUTPUTS]);
         }
         if (statuses != (void *)0) {
             statuses[t] = {{ name }}_update(s, row, {{ "&y[t * " ~ macro ~ "_OUTPUTS]" if label_kind == "reals" else "y[t]" }});
         }
+{%- else %}
+        statuses[t] = {{ name }}_predict(s, row, &predictions[t * {{ macro }}_OUTPUTS]);
+{%- endif %}
     }
 }
+{% for q in questions %}
+void {{ name }}_replay_{{ q.name }}({{ name }}_t *s, int64_t count, const {{ real }} *x, {{ q.type }} *answers, int32_t *statuses)
+{
+    for (int64_t t = 0; t < count; t++) {
+        statuses[t] = {{ name }}_{{ q.name }}(s, &x[t * {{ macro }}_DIM], &answers[t * {{ q.count }}]);
+    }
+}
+{% endfor -%}

@@ -1,5 +1,8 @@
 {# Included by the examples: made-up samples. -#}
-{% if label_kind == "reals" -%}
+{% if not learns -%}
+/* Some inputs: put your sensors here. */
+static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
+{%- elif label_kind == "reals" -%}
 /* Some inputs and what the model should learn from them: put your sensors here. */
 static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM], {{ real }} y[{{ macro }}_OUTPUTS])
 {%- elif label_kind == "class" -%}
@@ -14,7 +17,8 @@ static {{ real }} sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
     for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
         x[j] = phase * {{ input_scale }};
     }
-{%- if label_kind == "reals" %}
+{%- if not learns %}
+{%- elif label_kind == "reals" %}
     for (int32_t o = 0; o < {{ macro }}_OUTPUTS; o++) {
         y[o] = (phase < {{ half }}) ? {{ label_scale }} : -{{ label_scale }};
     }

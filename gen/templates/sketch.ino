@@ -1,4 +1,4 @@
-// Predicts, then learns, ten times a second.
+// {{ "Predicts, then learns," if learns else "Predicts" }} ten times a second.
 //
 // SPDX-License-Identifier: 0BSD
 #include <{{ name }}.h>
@@ -22,17 +22,24 @@ void loop() {
   {{ real }} x[{{ macro }}_DIM];
   {{ example.take | join('\n  ') }}
   {{ example.declare }}
-  if ({{ example.ask }} >= 0) {  // below 0: an input is out of range
+  if ({{ example.ask }} >= 0) {  // below 0: an input is out of range{%- if learns %}
     const int32_t status = {{ name }}_update(&model, x, y);
+{%- endif %}
     Serial.print(F("forecast "));
-    Serial.print({{ example.forecast.value }}{{ example.forecast.digits }});
+    Serial.print({{ example.forecast.value }}{{ example.forecast.digits }});{%- if learns %}
     Serial.print(F(", label "));
     Serial.print({{ example.label.value }}{{ example.label.digits }});
     Serial.print(F(", status "));
     Serial.print(status);
+{%- endif %}
     Serial.print(F(", hash "));
     Serial.println({{ name }}_hash(&model), HEX);
   }
+{%- if trains %}
+  if (t == 19) {
+    {{ name }}_train(&model);  // below 0: refused, and the model as it was
+  }
+{%- endif %}
   t = (t + 1) % 20;
   delay(100);
 }
