@@ -20,6 +20,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -342,7 +343,7 @@ class FisherProblem(_Problem):
     columns: (p,), the sample that each basis vector is, -1 if it is none; None with p == l: vector i is sample i.  A
     sample may be several vectors: all of them go with it.
 
-    Decomposes the centred Gram matrix in O(l p min(l, p)); keeps about 4 l p numbers.  Raises UserError.
+    Decomposes the centred Gram matrix in O(l p min(l, p)); keeps up to 5 l p numbers.  Raises UserError.
     """
 
     def __init__(self, gram: Any, targets: Targets, columns: Any = None) -> None:
@@ -553,6 +554,6 @@ def _numbers(given: Any, what: str) -> np.ndarray:
 
 
 def _ridge(ridge: Any) -> float:
-    if isinstance(ridge, bool) or not isinstance(ridge, int | float | np.number) or not 0 < float(ridge) < math.inf:
+    if isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0 < ridge < math.inf:
         raise UserError(f"ridge is {ridge!r}; it must be a number above 0")
     return float(ridge)
