@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from pykernel import cli_choose
+from pykernel import cli_choose, cli_fit
 from pykernel.errors import CheckFailed, UserError
 
 if TYPE_CHECKING:
@@ -309,6 +309,7 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
 
 app.command()(cli_choose.sweep)
 app.command()(cli_choose.plan)
+app.command()(cli_fit.fit)
 
 # ---------------------------------------------------------------------------------------------------------- replay
 
