@@ -46,6 +46,49 @@ def exp_negative(x: Real) -> Real:
     return (real(1) + (high + (r * r * q - low))) * pow2(k)
 
 
+EXP2_LOWEST = Constant(-60.0)  # -FLOOR_EXPONENT
+# (2^f - 1) / f, highest power first; printed by benchmarks/exp_tables.py
+EXP2_POLYNOMIAL = Constant(
+    float32=(
+        0.0013167656725272536278,
+        0.0096717476844787597656,
+        0.055510777980089187622,
+        0.24022237956523895264,
+        0.69314670562744140625,
+    ),
+    float64=(
+        4.4549605981865183938e-10,
+        7.0725859492692236999e-9,
+        1.0178062445845773521e-7,
+        1.3215442587921689653e-6,
+        0.000015252733829836118394,
+        0.00015403530441736050155,
+        0.001333355814641693531,
+        0.0096181291076068885273,
+        0.055504108664821594339,
+        0.2402265069591009822,
+        0.69314718055994530942,
+    ),
+)
+
+
+@kernel
+def exp2_negative(t: Real) -> Real:
+    """2^t for t <= 0, and what rounding makes of it (t < 1/2), within 2 ulp; zero below 2^-60 and for NaN.
+
+    Cheaper than exp_negative: t splits exactly, so that only the polynomial rounds.
+    """
+    if not (t >= EXP2_LOWEST):
+        return real(0)
+    # t = k + f with |f| <= 1/2
+    k = truncate(t - real(0.5))
+    f = t - real(k)
+    q = EXP2_POLYNOMIAL[0]
+    for i in range(1, len(EXP2_POLYNOMIAL)):
+        q = q * f + EXP2_POLYNOMIAL[i]
+    return (real(1) + q * f) * pow2(k)
+
+
 WHOLE = Constant(float32=2.0**24, float64=2.0**53)
 """From here on every number is whole."""
 MANY = Constant(2.0**22)

@@ -17,11 +17,14 @@ import pytest
 from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, entry, pow2, sqrt, truncate
 from pykernel.numerics import (
     COSINE_POLYNOMIAL,
+    EXP2_LOWEST,
+    EXP2_POLYNOMIAL,
     EXP_LOWEST,
     EXP_POLYNOMIAL,
     FLOOR_EXPONENT,
     SINE_POLYNOMIAL,
     WHOLE,
+    exp2_negative,
     exp_negative,
 )
 from pykernel.numerics import cosine as cosine_kernel
@@ -187,6 +190,97 @@ def test_exp_float64_around_each_switch() -> None:
         assert not y[~inside].any()
 
 
+# --------------------------------------------------------------------------------------------------------- exp2
+
+
+@BOTH
+def test_exp2_special_values(precision: Precision) -> None:
+    exp2 = bind(exp2_negative, precision)
+    for k in range(FLOOR_EXPONENT + 1):  # whole powers are exact, so k(v, v) = 1
+        assert exp2(precision.real(-k)) == precision.real(2.0**-k)
+    lowest = precision.real(EXP2_LOWEST.value(precision))
+    assert lowest == -FLOOR_EXPONENT
+    for t in (np.nextafter(lowest, precision.real(-np.inf)), *precision.dtype.type([-1e4, -np.inf, np.nan])):
+        assert exp2(t) == 0
+    assert exp2(precision.real(-0.0)) == exp2(-np.finfo(precision.dtype).smallest_subnormal) == 1
+
+
+@BOTH
+def test_exp2_is_the_same_plain_and_jitted(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    t = np.concatenate([
+        special(precision),
+        neighbours(-np.arange(0.5, 61, 0.5).astype(precision.dtype), 2).ravel(),
+        -rng.uniform(-0.5, 62, 4000).astype(precision.dtype),
+        -np.exp(rng.uniform(-90, 5, 4000)).astype(precision.dtype),
+    ])  # fmt: skip
+    assert same_bits(over(bind(exp2_negative, precision), t), plainly(exp2_negative, precision, t))
+
+
+@numba.njit
+def _scan_exp2(exp2, first, last, stride):  # type: ignore[no-untyped-def]
+    """Over float32 bit patterns of one sign: (largest error in ulp, where, largest fall below an earlier result in ulp,
+    results that are neither zero nor from 2^-60 to sqrt 2).  Where t falls, results must."""
+    worst, where, disorder, astray = 0.0, first, 0.0, 0
+    previous = np.float64(exp2(np.uint32(first).view(np.float32)))
+    for bits in range(first, last + 1, stride):
+        t = np.uint32(bits).view(np.float32)
+        y = np.float64(exp2(t))
+        if t >= np.float32(-60):
+            exact = np.exp2(np.float64(t))  # its own error is 2^-29 of a float32 ulp
+            ulp = 2.0 ** (np.floor(np.log2(exact)) - 23)
+            error = abs(y - exact) / ulp
+            if error > worst:
+                worst, where = error, bits
+            wrong = (y - previous if t < 0 else previous - y) / ulp
+            if wrong > disorder:
+                disorder = wrong
+            if not (0.8e-18 < y <= 1.4142137):
+                astray += 1
+        elif y != 0:
+            astray += 1
+        previous = y
+    return worst, where, disorder, astray
+
+
+def test_exp2_float32_over_all_bit_patterns(exhaustive: bool) -> None:
+    """Every float32 up to 1/2 (exhaustive: each one; else about a million spread over all)."""
+    exp2 = bind(exp2_negative, FLOAT32)
+    stride = 1 if exhaustive else 2039
+    for first, last in ((NEGATIVE_ZERO, NEGATIVE_INFINITY), (0, int(np.float32(0.5).view(np.uint32)) - 1)):
+        worst, where, disorder, astray = _scan_exp2(exp2, first, last, stride)
+        print(
+            f"float32, every {stride}th: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}; {disorder}"
+        )
+        assert worst <= 2 and disorder <= 1 and not astray
+    # densely where k changes, and where results begin to differ from 1
+    for centre in [-k / 2 for k in range(1, 2 * FLOOR_EXPONENT + 1)] + [-(2.0**-25), -(2.0**-24), 2.0**-24]:
+        middle = int(np.float32(centre).view(np.uint32))
+        worst, _, disorder, astray = _scan_exp2(exp2, middle - 20_000, middle + 20_000, 1)
+        assert worst <= 2 and disorder <= 2 and not astray
+
+
+def test_exp2_float64_is_within_two_ulp(exhaustive: bool) -> None:
+    exp2 = bind(exp2_negative, FLOAT64)
+    rng = np.random.default_rng(0)
+    worst, block = 0.0, 500_000
+    for turn in range(200 if exhaustive else 3):
+        # evenly over the domain, over its magnitudes, around the places where k changes
+        t = -rng.uniform(-0.5, 60, block) if turn % 3 == 0 else -np.exp(rng.uniform(-40, np.log(60), block))
+        if turn % 3 == 2:
+            t = -rng.integers(1, 119, block) / 2 * (1 + np.exp(rng.uniform(-37, -3, block)))
+        t = t[t >= -FLOOR_EXPONENT]
+        exact = np.exp2(t.astype(np.longdouble))
+        size = np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - FLOAT64.bits)
+        worst = max(worst, float((np.abs(over(exp2, t) - exact) / size).max()))
+    print(f"float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    assert worst <= 2
+    with mpmath.workdps(40):  # and against a library that shares nothing with this one
+        for t in -rng.uniform(0, 60, 500):
+            exact, y = mpmath.power(2, mpmath.mpf(float(t))), exp2(t)
+            assert abs(mpmath.mpf(float(y)) - exact) <= 2 * np.spacing(y)
+
+
 # ------------------------------------------------------------------------------------------------------ cosine
 
 TWO_PI = 2 * np.longdouble("3.14159265358979323846264338327950288")
@@ -320,6 +414,7 @@ def test_the_tables_are_those_that_the_script_prints() -> None:
     printed = {name: [float(v) for v in text.split()] for name, text in zip(parts[::2], parts[1::2], strict=True)}
     tables = {
         "EXP_POLYNOMIAL": EXP_POLYNOMIAL,
+        "EXP2_POLYNOMIAL": EXP2_POLYNOMIAL,
         "SINE_POLYNOMIAL": SINE_POLYNOMIAL,
         "COSINE_POLYNOMIAL": COSINE_POLYNOMIAL,
     }
