@@ -19,6 +19,7 @@ class Family(Protocol):
 
     rules: tuple[str, ...]
     programs: Mapping[LabelKind, Program]
+    online: bool  # whether they learn sample by sample
 
     def unused(self, spec: Spec, section: str, key: str) -> str | None:
         """Why a key that was given means nothing for this model; None if it does mean something."""
@@ -34,3 +35,19 @@ class Family(Protocol):
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
         """Values of the config's fields, in float64."""
+
+
+AT_ONCE = {
+    "input": ("center", "factor"),
+    "kernel": ("function", "gamma", "coef0", "degree"),
+    "learning": ("ridge", "samples"),
+    "expansion": ("vectors", "weights", "bias", "decision", "owners", "break_ties", "calibration", "distance"),
+}
+"""Keys of models that are trained at once, on the device or elsewhere."""
+
+
+def unused_online(rule: str, section: str, key: str) -> str | None:
+    """Why a key means nothing for a rule that learns sample by sample."""
+    if key in AT_ONCE.get(section, ()):
+        return f"is of krr, ls-svm, kfd and frozen models; {rule} learns sample by sample: leave it out"
+    return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pykernel.expansion import Metric, Projection, Rule, Tie
-from pykernel.families import Family, Refuse
+from pykernel.families import Family, Refuse, unused_online
 from pykernel.online import ONLINE
 from pykernel.program import LabelKind, Program
 
@@ -143,9 +143,12 @@ class KernelModels:
 
     rules: tuple[str, ...] = tuple(RULES)
     programs: Mapping[LabelKind, Program] = ONLINE
+    online = True
 
     def unused(self, spec: Spec, section: str, key: str) -> str | None:
         rule, reduction = spec.learning.rule, spec.reduction
+        if (reason := unused_online(rule, section, key)) is not None:
+            return reason
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
             owners = LEARNING_KEYS[key]
             return (
@@ -176,6 +179,8 @@ class KernelModels:
         if spec.kernel is None:
             refuse("[kernel]", f"is missing; {spec.learning.rule} needs sigma, the kernel's width")
         sigma = spec.kernel.sigma
+        if sigma is None:
+            refuse("[kernel] sigma", f"is missing; {spec.learning.rule} must have it, the kernel's width")
         low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
         if not low <= sigma <= high:
             refuse("[kernel] sigma", f"is {sigma:g}; it must be from {low:g} to {high:g} for {spec.precision}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.families import Family, Refuse
+from pykernel.families import Family, Refuse, unused_online
 from pykernel.linear import LINEAR, Basis, Gain
 from pykernel.program import LabelKind, Program
 
@@ -71,9 +71,12 @@ class LinearModels:
 
     rules: tuple[str, ...] = tuple(RULES)
     programs: Mapping[LabelKind, Program] = LINEAR
+    online = True
 
     def unused(self, spec: Spec, section: str, key: str) -> str | None:
         rule = spec.learning.rule
+        if (reason := unused_online(rule, section, key)) is not None:
+            return reason
         if section == "reduction":
             return f"is of kernel models; {rule} keeps no expansion vectors; leave it out"
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
@@ -93,6 +96,10 @@ class LinearModels:
         if basis is Basis.FOURIER:
             if spec.kernel is None:
                 refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
+            if spec.kernel.sigma is None:
+                refuse(
+                    "[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates"
+                )
             within("[kernel] sigma", spec.kernel.sigma)
         elif spec.kernel is not None:
             refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")

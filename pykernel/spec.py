@@ -13,9 +13,12 @@ from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from pykernel import kernel_settings
+from pykernel.batch_models import BATCH_MODELS, FISHER_MODELS
 from pykernel.dialect import PRECISIONS, Memory, Precision
 from pykernel.errors import UserError
 from pykernel.families import Family, Refuse
+from pykernel.frozen_models import FROZEN_MODELS
 from pykernel.kernel_models import KERNEL_MODELS
 from pykernel.linear_models import LINEAR_MODELS
 from pykernel.program import LabelKind, Program, Settings
@@ -26,7 +29,7 @@ OUTPUTS_LIMIT = 64
 STATE_LIMIT = 64 * 2**20
 """Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
 
-FAMILIES: tuple[Family, ...] = (KERNEL_MODELS, LINEAR_MODELS)
+FAMILIES: tuple[Family, ...] = (KERNEL_MODELS, LINEAR_MODELS, BATCH_MODELS, FISHER_MODELS, FROZEN_MODELS)
 
 C_KEYWORDS = frozenset(
     """alignas alignof and and_eq asm atomic_cancel auto bitand bitor bool break case catch char char16_t char32_t
@@ -45,6 +48,9 @@ RESERVED_FILES = frozenset(
 )
 
 Positive = Annotated[float, Field(gt=0)]
+Numbers = Annotated[tuple[float, ...], Field(strict=False, min_length=1, max_length=65536)]
+Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_length=65536)]
+Pair = Annotated[tuple[float, float], Field(strict=False)]
 
 
 class Section(BaseModel):
@@ -66,6 +72,12 @@ class Input(Section):
     warmup: int = Field(16, ge=2, le=32, description="samples that the standardiser sees before the model learns")
     horizon: int = Field(
         1000, ge=10, le=1_000_000, description="samples that the running mean and deviation reach back"
+    )
+    center: Numbers | None = Field(
+        None, strict=False, description="frozen, krr, ls-svm, kfd: subtracted from the inputs"
+    )
+    factor: Numbers | None = Field(
+        None, strict=False, description="frozen, krr, ls-svm, kfd: what the inputs are multiplied by after that"
     )
 
     @field_validator("columns", mode="before")
@@ -134,17 +146,38 @@ class Label(Section):
 
 
 class KernelSection(Section):
-    """k(a, b) = exp(-|a - b|^2 / (2 sigma^2))."""
+    """How near two inputs are: k(a, b)."""
 
-    sigma: float = Field(description="width, in the inputs' unit")
+    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid"] = Field(
+        "gaussian",
+        description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0). Models that learn sample by sample: gaussian",
+    )
+    sigma: float | None = Field(None, description="gaussian: width, in the inputs' unit; gamma = 1 / (2 sigma^2)")
+    gamma: float | None = Field(None, description="the kernel's gamma; for gaussian in place of sigma")
+    coef0: float = Field(0.0, description="polynomial, sigmoid: what is added to gamma a'b")
+    degree: int = Field(3, ge=1, le=9, description="polynomial: the exponent")
 
 
 class Learning(Section):
     """How a sample changes the model; which keys there are depends on the rule."""
 
-    rule: Literal["klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"] = Field(
+    rule: Literal[
         "klms",
-        description="klms: stochastic gradient; qklms: the same, near samples go to the nearest vector; krls-t: recursive least squares that forgets and knows its variance; fb-krls: least squares on the stored samples; ald-krls: recursive least squares on a growing dictionary; nlms, rls: linear; quadratic-rls: linear in products of inputs; rff-rls: linear in random Fourier features",
+        "qklms",
+        "krls-t",
+        "fb-krls",
+        "ald-krls",
+        "nlms",
+        "rls",
+        "quadratic-rls",
+        "rff-rls",
+        "krr",
+        "ls-svm",
+        "kfd",
+        "frozen",
+    ] = Field(
+        "klms",
+        description="klms: stochastic gradient; qklms: the same, near samples go to the nearest vector; krls-t: recursive least squares that forgets and knows its variance; fb-krls: least squares on the stored samples; ald-krls: recursive least squares on a growing dictionary; nlms, rls: linear; quadratic-rls: linear in products of inputs; rff-rls: linear in random Fourier features; krr, ls-svm: kernel ridge regression and least squares support vector machine, trained at once on the samples gathered; kfd: kernel Fisher discriminant on a basis; frozen: trained elsewhere, see [expansion]",
     )
     eta: float = Field(
         0.5, gt=0, lt=2, description="klms, qklms, nlms: the part of an error that one presentation corrects"
@@ -169,6 +202,12 @@ class Learning(Section):
     )
     features: int = Field(64, ge=2, le=4096, description="rff-rls: how many random features")
     seed: int = Field(0, ge=0, le=2**31 - 1, description="rff-rls: which random features")
+    ridge: float = Field(
+        0.1, gt=0, description="krr, ls-svm: added to the Gram matrix's diagonal; kfd: weight of |alpha|^2"
+    )
+    samples: int = Field(
+        64, ge=2, le=4096, description="krr, ls-svm: how many samples are gathered; then the oldest go"
+    )
 
 
 class Reduction(Section):
@@ -214,12 +253,52 @@ class Reduction(Section):
     force: bool = Field(False, description="take a combination that is known to diverge")
 
 
+class Expansion(Section):
+    """Vectors that the device has in flash: a frozen model's, with all its values, or a discriminant's basis."""
+
+    vectors: Rows = Field(
+        strict=False, description="expansion vectors, or basis: a row for each, scaled as the inputs are"
+    )
+    weights: Rows | None = Field(
+        None,
+        strict=False,
+        description="a row for each vector, a number for each function; decision pairs and votes: in the functions of its class against each other one",
+    )
+    bias: Numbers | None = Field(None, strict=False, description="what each function is far from all vectors")
+    decision: Literal["functions", "pairs", "votes"] = Field(
+        "functions",
+        description="functions: one for each output, or class; pairs: one for each pair of classes; votes: the same, and predictions are votes",
+    )
+    owners: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = Field(
+        None, strict=False, description="pairs, votes: the position of the class that each vector is of"
+    )
+    break_ties: bool = Field(
+        False, description="pairs, votes: of classes with equal votes the clearer wins, not the first"
+    )
+    calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
+        None,
+        strict=False,
+        description="classes: a and b of each function f, for the probability 1 / (1 + exp(a f + b))",
+    )
+    distance: Literal["differences", "products"] = Field(
+        "differences", description="gaussian: how |x - v|^2 is computed; products: faster, and less exact"
+    )
+
+    @field_validator("vectors", "weights", "bias", "owners", "calibration", mode="before")
+    @classmethod
+    def _list(cls, values: Any) -> Any:
+        if values is not None and not isinstance(values, (list, tuple)):
+            raise ValueError(f"is {_shown(values)}; it must be a list, such as [1.0, 2.0]")
+        return values
+
+
 SECTIONS: dict[str, type[Section]] = {
     "input": Input,
     "label": Label,
     "kernel": KernelSection,
     "learning": Learning,
     "reduction": Reduction,
+    "expansion": Expansion,
 }
 
 
@@ -233,6 +312,7 @@ class Spec(Section):
     kernel: KernelSection | None = None
     learning: Learning = Learning()
     reduction: Reduction = Reduction()
+    expansion: Expansion | None = None
 
     @field_validator("name")
     @classmethod
@@ -265,9 +345,11 @@ class Spec(Section):
                 "[input] horizon",
                 f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
             )
-        for section in ("learning", "reduction"):
+        if self.label_kind not in self.family.programs:
+            refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
+        for section in ("input", "kernel", "learning", "reduction", "expansion"):
             given = getattr(self, section)
-            for key in sorted(given.model_fields_set):
+            for key in sorted(given.model_fields_set) if given is not None else ():
                 if getattr(given, key) == type(given).model_fields[key].default:
                     continue  # written out, it changes nothing
                 if (reason := self.family.unused(self, section, key)) is not None:
@@ -275,7 +357,9 @@ class Spec(Section):
         self.family.complain(self, refuse)
         if self.state_bytes_bound > STATE_LIMIT:
             refuse(
-                "[reduction] n_max" if self.family is KERNEL_MODELS else "[input] dim",
+                {KERNEL_MODELS: "[reduction] n_max", BATCH_MODELS: "[learning] samples"}.get(
+                    self.family, "[input] dim"
+                ),
                 f"makes a model of {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}",
             )
         return self
@@ -352,7 +436,7 @@ class Spec(Section):
     @property
     def scale(self) -> float:
         """The length by which inputs differ."""
-        return self.kernel.sigma if self.kernel is not None else min(1.0, self.input.limit)
+        return kernel_settings.scale(self)
 
     @property
     def real(self) -> Precision:
@@ -383,6 +467,8 @@ class Spec(Section):
 
         def shown(value: Any) -> str:
             if isinstance(value, (list, tuple)):
+                if value and isinstance(value[0], (list, tuple)):
+                    return "[\n" + "".join(f"    {shown(row)},\n" for row in value) + "]"
                 return "[" + ", ".join(map(shown, value)) + "]"
             return json.dumps(value, ensure_ascii=False)
 
