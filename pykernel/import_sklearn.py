@@ -1,0 +1,337 @@
+"""Fitted scikit-learn estimators as kernel machines: what they compute, or which part of them has no C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import MissingExtra, UserError
+from pykernel.machine import Machine, array_of, checked, from_spec, number_of, require_classes
+from pykernel.spec import DIM_LIMIT, OUTPUTS_LIMIT, _plain, _shown
+
+KERNELS = {
+    "linear": "linear",
+    "poly": "polynomial",
+    "polynomial": "polynomial",
+    "rbf": "gaussian",
+    "laplacian": "laplacian",
+    "sigmoid": "sigmoid",
+}
+"""What scikit-learn calls our kernel functions."""
+
+
+def read_estimator(estimator: Any) -> Machine:
+    """What a fitted estimator computes.  Raises UserError, one sentence."""
+    try:
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+    except ImportError as error:
+        raise MissingExtra("pykernel.importing", "sklearn") from error
+
+    where = type(estimator).__name__
+    *scalers, (_, model) = steps_of(estimator)
+    readers, center, factor = _readers(), None, None
+    if type(model) not in readers and not _is_own(model):
+        best = "; give its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise UserError(f"{_inside(where, model)} is not a model that can be imported{best or '; ' + _importable()}")
+    for part in (*(scaler for _, scaler in scalers), model):
+        try:
+            check_is_fitted(part)
+        except NotFittedError:
+            raise UserError(f"{_inside(where, part)} is not fitted; call fit first") from None
+        except TypeError:
+            raise UserError(f"{_inside(where, part)} is not an estimator; {_importable()}") from None
+    for step, scaler in scalers:
+        c, f = _affine(scaler, f"{where}, step {_shown(step)}")
+        # ((x - center) factor - c) f
+        if center is not None and len(center) != len(c):
+            raise UserError(
+                f"{where}, step {_shown(step)}: scales {len(c)} inputs, but the one before it {len(center)}"
+            )
+        center, factor = (c, f) if center is None or factor is None else (center + c / factor, factor * f)
+    if model is not estimator:
+        where = f"{where}, {type(model).__name__}"
+    try:
+        machine = readers[type(model)](model, where) if not _is_own(model) else _own(model)
+    except AttributeError as error:
+        raise UserError(f"{where}: {error}; it is not as scikit-learn fits it") from None
+    if center is not None and factor is not None:
+        if len(center) != machine.dim:
+            raise UserError(f"{where}: takes {machine.dim} inputs, but the scaler before it has {len(center)}")
+        if machine.center is not None:
+            center = center + machine.center / factor
+        factor = factor if machine.factor is None else factor * machine.factor
+        machine = replace(machine, center=center, factor=factor)
+    names = getattr(estimator, "feature_names_in_", None)
+    source = " of ".join(type(part).__name__ for part in (estimator, model)) if model is not estimator else where
+    return replace(checked(machine, where), source=source, columns=_columns(names))
+
+
+def _readers() -> dict[type, Callable[[Any, str], Machine]]:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+    return {
+        SVC: _svc,
+        NuSVC: _svc,
+        SVR: _svr,
+        NuSVR: _svr,
+        OneClassSVM: _svr,
+        KernelRidge: _kernel_ridge,
+        GaussianProcessRegressor: _gaussian_process,
+    }
+
+
+def _importable() -> str:
+    return (
+        "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor and pipelines that end in one of "
+        "them are"
+    )
+
+
+def _is_own(model: Any) -> bool:
+    return type(model).__module__ == "pykernel.kernel_machines"
+
+
+def _inside(where: str, part: Any) -> str:
+    own = type(part).__name__
+    return f"a {own}" if own == where else f"{where}: its {own}"
+
+
+def steps_of(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """The steps of nested pipelines, one after the other; the model is the last."""
+    from sklearn.pipeline import Pipeline
+
+    if type(estimator) is not Pipeline:
+        yield type(estimator).__name__, estimator
+        return
+    steps = [(name, step) for name, step in estimator.steps if step is not None and not _is_passthrough(step)]
+    if not steps:
+        raise UserError("Pipeline: has no steps; the last must be a model")
+    for name, step in steps:
+        if type(step) is Pipeline:
+            yield from steps_of(step)
+        else:
+            yield str(name), step
+
+
+def _is_passthrough(step: Any) -> bool:
+    return isinstance(step, str) and step == "passthrough"
+
+
+def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """(center, factor) of x -> (x - center) * factor."""
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+    kind = type(scaler)
+    if kind not in (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler):
+        raise UserError(
+            f"{where}: a {kind.__name__} is not x -> (x - center) * factor for each input; StandardScaler, "
+            "MinMaxScaler, MaxAbsScaler and RobustScaler are"
+        )
+    if getattr(scaler, "clip", False):
+        raise UserError(f"{where}: clip=True bends the inputs at the range's ends; fit with clip=False")
+    dim = int(scaler.n_features_in_)
+    if not 1 <= dim <= DIM_LIMIT:
+        raise UserError(f"{where}: scales {dim} inputs; a model takes from 1 to {DIM_LIMIT}")
+    zeros, ones = np.zeros(dim), np.ones(dim)
+    if kind is MinMaxScaler:
+        scale = array_of(scaler.scale_, (dim,), where, "scale_")
+        return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
+    center = None if kind is MaxAbsScaler else scaler.mean_ if kind is StandardScaler else scaler.center_
+    if kind is StandardScaler and not scaler.with_mean:  # it keeps the mean that it does not subtract
+        center = None
+    scale = scaler.scale_
+    return (
+        zeros if center is None else array_of(center, (dim,), where, "center"),
+        ones if scale is None else 1 / array_of(scale, (dim,), where, "scale_"),
+    )
+
+
+def _kernel(where: str, model: Any, gamma: Any) -> dict[str, Any]:
+    """Keys of a Machine for a kernel that scikit-learn has under a name."""
+    kernel = model.kernel
+    if callable(kernel):
+        raise UserError(
+            f"{where}: kernel is a function of your own, {_shown(getattr(kernel, '__name__', type(kernel).__name__))}; "
+            f"those with C are {', '.join(sorted(KERNELS))}"
+        )
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        why = " has no vectors to compare with" if kernel == "precomputed" else " has no C"
+        raise UserError(f"{where}: kernel {_shown(kernel)}{why}; those that have are {', '.join(sorted(KERNELS))}")
+    found: dict[str, Any] = {"function": KERNELS[kernel]}
+    if found["function"] == "linear":
+        return found
+    found["gamma"] = number_of(gamma, where, "gamma")
+    if not found["gamma"] > 0:
+        raise UserError(f"{where}: gamma is {gamma:g}, and the kernel knows nothing of its inputs; it must be above 0")
+    if found["function"] in ("polynomial", "sigmoid"):
+        found["coef0"] = number_of(model.coef0, where, "coef0")
+    if found["function"] == "polynomial":
+        degree = number_of(model.degree, where, "degree")
+        if degree not in range(1, 10):
+            raise UserError(f"{where}: degree is {degree:g}; it must be a whole number from 1 to 9")
+        found["degree"] = int(degree)
+    return found
+
+
+def _svc(model: Any, where: str) -> Machine:
+    """SVC and NuSVC: one function for each pair of classes, of which two classes have one, the other way round."""
+    count = len(model.classes_)
+    kernel = _kernel(where, model, model._gamma)
+    vectors = _vectors(model.support_vectors_, where)
+    n, functions = len(vectors), count * (count - 1) // 2
+    require_classes(count, where)
+    weights = array_of(model.dual_coef_, (count - 1, n), where, "dual_coef_").T
+    bias = array_of(model.intercept_, (functions,), where, "intercept_")
+    sizes = np.asarray(model._n_support)
+    if sizes.shape != (count,) or sizes.sum() != n or (sizes < 0).any():
+        raise UserError(f"{where}: n_support_ does not add up to its {n} support vectors; fit it again")
+    prob_a, prob_b = np.asarray(model._probA), np.asarray(model._probB)
+    classes = tuple(np.asarray(model.classes_).tolist())
+    found = Machine(where, vectors=vectors, weights=weights, bias=bias, classes=classes, **kernel)
+    if count == 2:
+        if prob_a.size:
+            # libsvm's function is ours with the other sign: P(second) = 1 - 1 / (1 + exp(-A f + B))
+            a, b = array_of(prob_a, (1,), where, "probA_"), array_of(prob_b, (1,), where, "probB_")
+            found = replace(found, calibration=np.column_stack([a, -b]))
+        return found
+    votes = model.decision_function_shape == "ovr"
+    if model.break_ties and not votes:
+        raise UserError(f"{where}: break_ties needs decision_function_shape='ovr', here as in scikit-learn's predict")
+    notes = (f"{where}: probability=True is left out, for {count} classes have no probabilities in C",)
+    return replace(
+        found,
+        decision="votes" if votes else "pairs",
+        owners=np.repeat(np.arange(count), sizes),
+        break_ties=bool(model.break_ties),
+        notes=notes if prob_a.size else (),
+    )
+
+
+def _svr(model: Any, where: str) -> Machine:
+    """SVR, NuSVR and OneClassSVM: one function."""
+    vectors = _vectors(model.support_vectors_, where)
+    return Machine(
+        where,
+        vectors=vectors,
+        weights=array_of(model.dual_coef_, (1, len(vectors)), where, "dual_coef_").T,
+        bias=array_of(model.intercept_, (1,), where, "intercept_"),
+        classes=(-1, 1) if type(model).__name__ == "OneClassSVM" else None,
+        **_kernel(where, model, model._gamma),
+    )
+
+
+def _kernel_ridge(model: Any, where: str) -> Machine:
+    vectors = _vectors(model.X_fit_, where)
+    gamma = 1 / vectors.shape[1] if model.gamma is None else model.gamma
+    weights = _several(model.dual_coef_, len(vectors), where, "dual_coef_")
+    bias = np.zeros(weights.shape[1])
+    return Machine(where, vectors=vectors, weights=weights, bias=bias, **_kernel(where, model, gamma))
+
+
+def _gaussian_process(model: Any, where: str) -> Machine:
+    """The mean: std * (K alpha) + mean, K = c + s exp(-|(x - v) / l|^2 / 2)."""
+    if not hasattr(model, "X_train_"):
+        raise UserError(f"{where}: is not fitted; call fit first")
+    terms = _terms(model.kernel_, where)  # refused before anything is made of the vectors
+    vectors = _vectors(model.X_train_, where)
+    dim = vectors.shape[1]
+    alpha = _several(model.alpha_, len(vectors), where, "alpha_")
+    mean, std = (
+        np.broadcast_to(array_of(values, None, where, name), (alpha.shape[1],))
+        for name, values in (("_y_train_mean", model._y_train_mean), ("_y_train_std", model._y_train_std))
+    )
+    constant = sum(size for size, inverse in terms if inverse is None)
+    widths = [(size, inverse) for size, inverse in terms if inverse is not None]
+    if not widths:
+        raise UserError(f"{where}: kernel_ has no RBF, so its mean is a constant; there is nothing to compute")
+    first = widths[0][1]
+    if first.size not in (1, dim):
+        raise UserError(f"{where}: kernel_ has {first.size} length scales for {dim} inputs")
+    if any(inverse.shape != first.shape or not np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:]):
+        raise UserError(f"{where}: kernel_ is a sum of RBFs of different length scales; one of them can be computed")
+    size = sum(size for size, _ in widths)
+    bias = mean + std * constant * alpha.sum(axis=0)
+    weights = size * alpha * std
+    if first.size == 1:
+        gamma = float(first.ravel()[0]) / 2
+        return Machine(where, "gaussian", vectors, weights, bias, gamma=gamma)
+    factor = np.sqrt(first)
+    return Machine(where, "gaussian", vectors * factor, weights, bias, gamma=0.5, factor=factor)
+
+
+def _terms(kernel: Any, where: str) -> list[tuple[float, np.ndarray | None]]:
+    """A kernel as a sum of size * exp(-sum_j inverse_j d_j^2 / 2); inverse is None where there is no RBF.
+
+    Between different samples WhiteKernel is zero.
+    """
+    from sklearn.gaussian_process import kernels
+
+    kind = type(kernel)
+    if kind is kernels.ConstantKernel:
+        return [(number_of(kernel.constant_value, where, "constant_value"), None)]
+    if kind is kernels.WhiteKernel:
+        return []
+    if kind is kernels.RBF:
+        length = np.atleast_1d(array_of(kernel.length_scale, None, where, "length_scale"))
+        if length.ndim != 1 or not (length > 0).all():
+            raise UserError(f"{where}: length_scale must be above 0")
+        return [(1.0, length**-2)]
+    if kind is kernels.Sum:
+        return _terms(kernel.k1, where) + _terms(kernel.k2, where)
+    if kind is kernels.Product:
+        return [
+            (a * b, p if q is None else q if p is None else p + q)
+            for a, p in _terms(kernel.k1, where)
+            for b, q in _terms(kernel.k2, where)
+        ]
+    raise UserError(
+        f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF, times and plus "
+        "ConstantKernel, plus WhiteKernel"
+    )
+
+
+def _own(model: Any) -> Machine:
+    """pykernel's kernel machines, of their own spec."""
+    return from_spec(
+        model.to_spec("model"), tuple(np.asarray(model.classes_).tolist()) if hasattr(model, "classes_") else None
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- their parts
+
+
+def _vectors(values: Any, where: str) -> np.ndarray:
+    """(n, DIM) in float64; sparse ones are written out, once it is known that they are not too large."""
+    shape = getattr(values, "shape", ())
+    if len(shape) != 2:
+        raise UserError(f"{where}: its vectors are not a table of numbers")
+    if not 1 <= shape[1] <= DIM_LIMIT:
+        raise UserError(f"{where}: takes {shape[1]:,} inputs; a model takes from 1 to {DIM_LIMIT:,}")
+    return array_of(values, shape, where, "vectors")
+
+
+def _several(values: Any, n: int, where: str, name: str) -> np.ndarray:
+    """(n, outputs) of (n,) or (n, outputs)."""
+    shape = np.shape(values)
+    array = array_of(values, shape if shape[:1] == (n,) and len(shape) <= 2 else (n,), where, name)
+    array = array.reshape(n, -1)
+    if not 1 <= array.shape[1] <= OUTPUTS_LIMIT:
+        raise UserError(f"{where}: has {array.shape[1]} targets; a model has from 1 to {OUTPUTS_LIMIT}")
+    return array
+
+
+def _columns(names: Any) -> tuple[str, ...] | None:
+    """Names of inputs, if a spec can write them."""
+    if names is None:
+        return None
+    try:
+        columns = tuple(_plain(name) for name in names if isinstance(name, str))
+    except ValueError:
+        return None
+    return columns if len(columns) == len(names) and len(set(columns)) == len(columns) else None
