@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from pykernel import cli_choose, cli_fit
+from pykernel import cli_choose, cli_fit, cli_import
 from pykernel.errors import CheckFailed, UserError
 
 if TYPE_CHECKING:
@@ -133,6 +133,10 @@ def simulate(
         int,
         typer.Option("--refresh-every", metavar="N", help="Call the model's refresh after each N rows; 0 is never."),
     ] = 0,
+    train_every: Annotated[
+        int,
+        typer.Option("--train-every", metavar="N", help="Call the model's train after every N labels; 0 is never."),
+    ] = 0,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="CSV", help="Write each row's prediction.", show_default=False),
@@ -159,6 +163,7 @@ def simulate(
 
         pykernel simulate spec.toml data.csv --delay 24
         pykernel simulate spec.toml data.csv -o predictions.csv --plot errors.png
+        pykernel simulate krr.toml data.csv --train-every 50
         zcat year.csv.gz | pykernel simulate spec.toml - --json
 
     **Columns**: *MAE* is the mean absolute error, *RMSE* the root mean square error, in the label's unit, over the
@@ -166,7 +171,9 @@ def simulate(
     have all. *last label* predicts the last label known, *running mean* the mean of all known, under the same delay.
     For classes, *errors* is the part of rows that were taken for another class, and *majority class* the most frequent
     one known; then a table of which class was taken for which. In the CSV written: row (from 0), prediction, label, and
-    the status of what was learned after that prediction (row - K).
+    the status of what was learned after that prediction (row - K). A model that learns nothing on the device is only
+    scored, and the status is the prediction's. One that is trained at once (krr, ls-svm, kfd) is trained after every N
+    labels and after the last; then its own leave-one-out error is told, for which kfd takes the data once more.
 
     **Exit codes**: 0 done, 2 bad input.
     """
@@ -190,7 +197,7 @@ def simulate(
     with contextlib.ExitStack() as stack:
         name, file, size = _open(data, stack)
         written = stack.enter_context(whole_file(output)) if output else None
-        simulation = Simulation(spec, delay, refresh_every)
+        simulation = Simulation(spec, delay, refresh_every, train_every)
         show = stack.enter_context(_progress(as_json, size))
         if written:
             written.write(prediction_header(spec).encode())
@@ -199,6 +206,11 @@ def simulate(
                 if written:
                     written.write(prediction_lines(spec, steps).encode())
             show(batch.position, f"running {spec.name}")
+        if simulation.sweeps and train_every and data != "-":
+            _, again, _ = _open(data, stack)
+            simulation.finish(samples_of(spec, again, name))
+        else:
+            simulation.finish()
     report = simulation.report() | {"output": str(output) if output else None, "plot": str(plot) if plot else None}
     if plot:
         _plot_simulation(plot, simulation)
@@ -298,6 +310,13 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
         if report[key]:
             what.add_row(text, f"{report[key]:,}")
     _print("what became of the samples", what)
+    if report.get("trainings"):
+        done = ", ".join(f"{text.replace('_', ' ')} {count:,}" for text, count in report["trainings"].items())
+        print(f"trainings       {done}")
+    if found := report.get("leave_one_out"):
+        rate = f", {_rate(found['error_rate'])} of the samples taken for another class" if classes else ""
+        told = f"mean squared error {_number(found['mse'])}{rate}" if found["mse"] is not None else "nothing to tell"
+        print(f"leave-one-out   {told} ({found['status'].replace('_', ' ')})\n")
     if report["warning"]:
         _warn(report["warning"])
     for key in ("output", "plot"):
@@ -310,6 +329,7 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
 app.command()(cli_choose.sweep)
 app.command()(cli_choose.plan)
 app.command()(cli_fit.fit)
+app.command("import")(cli_import.import_model)
 
 # ---------------------------------------------------------------------------------------------------------- replay
 
@@ -388,7 +408,8 @@ def _print_replay(report: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]
     for kind, count in report["compared"].items():
         table.add_row(kind, f"{count:,}")
     updates, end = report["updates"], report["state_hash"]
-    _print(f"{report['name']}: {report['rows']:,} rows, {updates:,} updates replayed; the state's hash is {end}", table)
+    done = f", {updates:,} updates replayed; the state's hash is {end}" if end else " replayed"
+    _print(f"{report['name']}: {report['rows']:,} rows{done}", table)
     if fields:
         differing = _table("field", "values that differ", "first on the device", "on the host")
         for row in fields:
@@ -630,8 +651,8 @@ def check(
     **Columns**: *equal* says whether the bytes are; *code* and *constants* are what the compiled C takes of flash. On
     targets, built with -O2: *flash* is all that is linked, with the library for floating point; *RAM* is the model;
     *stack* is the most that was used, and *bound* the most that GCC's figures allow, where they tell. Then instructions
-    of one call over the stream, and in the *worst* case that a search for expensive samples and states found; *ratio*
-    is the largest of these to the median.
+    of one call over the stream (of train, refresh and the like over the four times that they were called), and in the
+    *worst* case that a search for expensive samples and states found; *ratio* is the largest of these to the median.
 
     **Exit codes**: 0 equal, 1 not equal, 2 bad input (or no compiler, or a model too large for a target's part).
     """

@@ -63,10 +63,11 @@ def target_costs(
 
     The host learns the first half; the device goes on from that state, for ``samples`` samples or INSTRUCTIONS, and is
     compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.learn, neither with gaps.  tries: of a
-    search for the most expensive update, see ``worst_call``.
+    search for the most expensive update (predict, if nothing is learned), see ``worst_call``.
 
-    Returns update and predict (mean, max and worst instructions), flash_bytes (all that is linked), ram_bytes (the struct),
-    stack_bytes, samples, updates_refused, equal; or refused: why the target cannot have the model.  Raises UserError if a tool is missing.
+    Returns update (not if nothing is learned) and predict (mean, max and worst instructions), flash_bytes (all that is
+    linked), ram_bytes (the struct), stack_bytes, samples, updates_refused, equal; or refused: why the target cannot have
+    the model.  Raises UserError if a tool is missing.
     """
     from pykernel.gen.project import build
     from pykernel.targets.build import model_image
@@ -81,8 +82,10 @@ def target_costs(
     except UserError as error:
         return {"refused": str(error)}
     host = HostModel(spec, project.drop)
-    half = len(x) // 2
-    host.learn(x[:half], y[:half])
+    half, learns = len(x) // 2, spec.program.learns
+    if learns:
+        host.learn(x[:half], y[:half])
+        host.call("train")  # where there is that
     device = UnicornModel(project, image)
     device.memory.bytes[:] = host.memory.bytes
     device.paint_stack()
@@ -101,8 +104,9 @@ def target_costs(
         call: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None} if counts else None
         for call, counts in device.costs.items()
     }
-    if tries and costs["update"]:
-        costs["update"]["worst"] = worst_call(device, "update", x[half:done], y[half:done], tries=tries).instructions
+    call = "update" if learns else "predict"
+    if tries and costs[call]:
+        costs[call]["worst"] = worst_call(device, call, x[half:done], y[half:done], tries=tries).instructions
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],

@@ -133,7 +133,8 @@ class HostModel:
         """
         program = self.spec.program
         if name not in program.sweep_streams or not self._exists(name):
-            raise UserError(f"{self.spec.name} {_lacks(name)}")
+            what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
+            raise UserError(f"{self.spec.name} {what}")
         x = self._inputs(x)
         y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
         if len(x):
@@ -217,7 +218,6 @@ def _lacks(entry: str) -> str:
         "variance": "keeps no variance; rule krls-t does",
         "novelty": "does not know what is new to it; the kernel rules do",
         "probability": "gives no probabilities; a classifier with [expansion] calibration does",
-        "update": "does not learn: its weights are fixed",
         "train": "is not trained: it learns sample by sample, or not at all",
     }
     return known.get(entry, f"has no {entry}")

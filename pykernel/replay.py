@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.dialect import Config, Index, Memory, Struct, bind
+from pykernel.dialect import Config, Index, Memory, Struct
 from pykernel.errors import UserError
 from pykernel.host import HostModel
 from pykernel.spec import Spec
@@ -119,8 +119,13 @@ class _Columns:
             self.inputs = self.generic[:dim]
         if self.labels[0] not in header and self.generic[dim] in header:
             self.labels = self.generic[dim:]
+        if STATE_HASH in header and not self.spec.program.learns:
+            raise UserError(
+                f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash is of what the last "
+                "call left behind; record what it answers"
+            )
         # with none of the labels it is a log of predictions; with some, the others are missed
-        labels = self.labels if set(self.labels) & set(header) else []
+        labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
         self.chosen = [*self.inputs, *labels, *(c for c in (STATE_HASH, STATUS, *self.answers, CALL) if c in header)]
         return self.chosen
 
@@ -160,7 +165,7 @@ class _Columns:
             **{name: answer[1] for name, answer in answers.items()},
             CALL: np.array([bool(call) for call in calls]),
         }
-        self._refuse_gaps(cells.lines, given, labelled, has)
+        self._refuse_gaps(cells.lines, given, labelled, has, calls)
         with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, and refused as on the device
             x = np.array([values for values, _ in inputs]).reshape(dim, count).T.astype(real, order="C")
             y = np.array([values for values, _ in labels]).T.astype(dtype, order="C").reshape(-1, *self.labels_of.shape)
@@ -205,7 +210,12 @@ class _Columns:
         return words
 
     def _refuse_gaps(
-        self, lines: list[int], given: np.ndarray, labelled: np.ndarray, has: dict[str, np.ndarray]
+        self,
+        lines: list[int],
+        given: np.ndarray,
+        labelled: np.ndarray,
+        has: dict[str, np.ndarray],
+        calls: list[tuple[str, ...]],
     ) -> None:
         def refuse(wrong: np.ndarray, what: str) -> None:
             if wrong.any():
@@ -219,18 +229,27 @@ class _Columns:
         some = labelled.any(axis=0)
         refuse(some & ~has["label"], "has some labels and not others; write nan for one that was not a number")
         refuse(~sample & (some | answered), "has no inputs, but a label or a prediction; give the inputs")
+        called = np.array([call[0] if call else "" for call in calls])
+        sweeps = np.isin(called, self.spec.program.sweeps)
+        refuse(sweeps & ~has["label"], "has a call that takes a sample; give the inputs and the label")
+        returned = has["label"] | (has[CALL] & (called != "reset"))
+        if not self.spec.program.learns:
+            returned = sample
         refuse(
-            has[STATUS] & ~has["label"],
+            has[STATUS] & ~returned,
             "has a status but no label; the status is what update returned, and without a label there is none",
         )
 
 
 def callable_entries(spec: Spec) -> dict[str, int]:
-    """Functions that a log can name, for they change the model: how many integers each takes besides the model."""
-    calls = {"reset": 0}
+    """Functions that a log can name, for they change the model: how many integers each takes besides the model, and
+    besides the row's sample, where it takes that."""
+    calls = {"reset": 0} if spec.program.persistent else {}
     for entry in spec.program.entries_for(spec.config):
         extra = [k for k in entry.kernel.params.values() if not _is_lead(k)]
-        if all(kind is Index for kind in extra):
+        if entry.name in spec.program.sweeps:
+            calls[entry.name] = 0
+        elif all(kind is Index for kind in extra):
             calls[entry.name] = len(extra)
     return calls
 
@@ -271,11 +290,13 @@ class Replay:
         self.model = HostModel(spec, build(spec).drop)
         if start is not None:
             self.model.memory.copy_from(device_memory(spec, start, where))
+        self._sweeps = {(name,) for name in spec.program.sweeps}
         self.difference: Difference | None = None
         self.rows = self.updates = 0
         self.columns = answer_columns(spec)
         predictions = (column for column, (question, _) in self.columns.items() if question == "predict")
-        self.compared = dict.fromkeys((STATE_HASH, STATUS, *predictions), 0)
+        hashes = (STATE_HASH,) if spec.program.learns else ()
+        self.compared = dict.fromkeys((*hashes, STATUS, *predictions), 0)
         self.exact = False
         self._equal_until = -1  # the last row whose hash was equal
 
@@ -283,7 +304,7 @@ class Replay:
     def hash(self) -> int:
         """NAME_hash of the host's model."""
         memory = self.model.memory
-        return zlib.crc32(memory.bytes[: self.spec.program.state_bytes(memory.layout)])
+        return zlib.crc32(memory.bytes[: self.spec.program.hashed_bytes(memory.layout)])
 
     def run(self, rows: Rows) -> Difference | None:
         """Do the next rows; the first difference of all, once there is one."""
@@ -298,10 +319,12 @@ class Replay:
 
     def _segment(self, rows: Rows, part: slice) -> None:
         """Rows of which only the last has a call or a hash."""
-        answers, statuses = self._feed(rows, part)
         last = part.stop - 1
+        answers, statuses = self._feed(rows, part)
         if rows.call[last]:
-            self._call(rows.call[last])
+            status = self._call(rows, last)
+            if not rows.has["label"][last] or rows.call[last][:1] in self._sweeps:
+                statuses[-1] = status
         for column, recorded in rows.answers.items():
             question, i = self.columns[column]
             if question in answers:
@@ -320,12 +343,17 @@ class Replay:
     def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Ask (what the log has answers to) and learn: question -> (rows, values), and the statuses."""
         x, y = rows.x[part], rows.label[part]
-        sample, label = rows.has["sample"][part], rows.has["label"][part] & rows.has["sample"][part]
+        swept = [call[:1] in self._sweeps for call in rows.call[part]]  # these rows are not learned
+        sample = rows.has["sample"][part]
+        label = rows.has["label"][part] & sample & ~np.array(swept)
         statuses = np.zeros(len(x), np.int32)
         self.updates += int(label.sum())
         asked = sorted({self.columns[c][0] for c in rows.answers if rows.has[c][part].any()})
+        if not self.spec.program.learns:
+            return self._ask(x, sample, asked)
         if not asked:
-            statuses[label] = self.model.learn(x[label], y[label])
+            if label.any():
+                statuses[label] = self.model.learn(x[label], y[label])
             return {}, statuses
         model, *before, last = self.model, *asked
         answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
@@ -342,14 +370,26 @@ class Replay:
                 answers[last][chosen] = model.ask(last, x[chosen])[0]
         return answers, statuses
 
-    def _call(self, words: tuple[str, ...]) -> None:
-        name, *arguments = words
+    def _ask(self, x: np.ndarray, sample: np.ndarray, asked: list[str]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """As ``_feed``, of a model that does not learn; the statuses are those of predict."""
+        program, statuses = self.spec.program, np.zeros(len(x), np.int32)
+        answers = {q: program.answers(q, len(x), self.model.memory) for q in ("predict", *asked)}
+        for question, values in answers.items():
+            values[sample], returned = self.model.ask(question, x[sample])
+            if question == "predict":
+                statuses[sample] = returned
+        return answers, statuses
+
+    def _call(self, rows: Rows, row: int) -> int:
+        """Do what a row calls; its status."""
+        name, *arguments = rows.call[row]
         if name == "reset":
             self.model.reset()
-            return
-        kernel = self.spec.program.entry(name)
-        lead = self.spec.program.arguments(kernel, self.model.memory, self.model.config)
-        bind(kernel, self.spec.real)(*lead, *map(int, arguments))
+            return 0
+        if name in self.spec.program.sweeps:
+            at = slice(row, row + 1)
+            return int(self.model.sweep(name, rows.x[at], rows.label[at])[0])
+        return int(self.model.call(name, *map(int, arguments)))
 
     def _compare(
         self, rows: Rows, part: slice, kind: str, unequal: np.ndarray, device: np.ndarray, host: np.ndarray
@@ -381,7 +421,7 @@ class Replay:
             "rows": self.rows,
             "updates": self.updates,
             "compared": dict(self.compared),
-            "state_hash": f"{self.hash:08x}",
+            "state_hash": f"{self.hash:08x}" if self.spec.program.learns else None,
             "equal_until": self._equal_until if self._equal_until >= 0 else None,
             "difference": None if found is None else {**vars(found), "text": str(found)},
         }
@@ -399,6 +439,10 @@ def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
     from pykernel import snapshot
     from pykernel.gen import build
 
+    if not spec.program.persistent:
+        raise UserError(
+            f"{spec.name} learns nothing on the device, so that there is no state to compare; leave {where} out"
+        )
     memory = spec.memory(build(spec).drop)
     end = spec.program.state_bytes(memory.layout)
     if len(data) == end:

@@ -137,6 +137,7 @@ def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
 
 def _is_valid(spec: Spec, memory: Memory, jit: bool) -> bool:
     program = spec.program
+    assert program.valid is not None  # _identity() has refused otherwise
     padding = [memory.field(slot.name) for slot in memory.layout.slots if not slot.struct]
     valid = bind(program.valid, spec.real, jit)
     return not any(map(np.any, padding)) and bool(valid(*program.arguments(program.valid, memory, spec.config)))
@@ -144,8 +145,11 @@ def _is_valid(spec: Spec, memory: Memory, jit: bool) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _identity(spec: Spec) -> tuple[tuple[str, ...], int]:
-    """Fields that the C does without, and NAME_CONFIG_HASH."""
+    """Fields that the C does without, and NAME_CONFIG_HASH.  Raises UserError if there is nothing to save."""
     from pykernel.gen.project import build
+
+    if not spec.program.persistent:
+        raise UserError(f"{spec.name} learns nothing on the device, so that there are no snapshots of it")
 
     project = build(spec)
     return project.drop, int(project.figures["config_hash"], 16)

@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -405,7 +406,7 @@ class Steps:
     """What a few steps of the device's loop did: predict row t, then learn row t - delay.
 
     labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.  statuses: of the learning;
-    ``learnt`` says where there was any.
+    ``learnt`` says where there was any.  Of a model that does not learn, of the predictions, which ``learnt`` then has.
     """
 
     first_row: int
@@ -424,21 +425,31 @@ class Simulation:
     """A model fed from a stream, as the device will be.
 
     Row t is predicted (a classifier: classified), then row t - delay is learnt: what is not known yet is never used.
-    A row that lacks one of its labels is predicted only.  Every ``refresh_every`` rows (0: never) the model is refreshed.
+    A row that lacks one of its labels is predicted only.  Every ``refresh_every`` rows (0: never) the model is refreshed,
+    after every ``train_every`` labels (0: never) it is trained, where it can be.  A model that does not learn predicts.
     """
 
-    def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0) -> None:
+    def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0) -> None:
         if not 0 <= delay <= DELAY_LIMIT:
             raise UserError(f"delay is {delay}; it must be from 0 to {DELAY_LIMIT:,} rows")
         if refresh_every < 0:
             raise UserError(f"refresh-every is {refresh_every}; it must be a number of rows, or 0 for never")
+        if train_every < 0:
+            raise UserError(f"train-every is {train_every}; it must be a number of labels, or 0 for never")
         program = spec.program
+        self.trains = any(e.name == "train" for e in program.entries_for(spec.config))
+        if train_every and not self.trains:
+            raise UserError(f"rule {spec.learning.rule} is not trained at once; leave train-every out")
+        if delay and not program.learns:
+            raise UserError(
+                f"rule {spec.learning.rule} learns from no label, so that none can be late; leave delay out"
+            )
         if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
             what = f"rule {spec.learning.rule}"
             if spec.family.unused(spec, "reduction", "technique") is None:
                 what = spec.reduction.technique
             raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
-        self.spec, self.delay, self.refresh_every = spec, delay, refresh_every
+        self.spec, self.delay, self.refresh_every, self.train_every = spec, delay, refresh_every, train_every
         self.model = HostModel(spec)
         self.classes = spec.label.classes or ()
         self._shape = program.label_array(spec.capacities).shape
@@ -452,6 +463,9 @@ class Simulation:
         self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.statuses = {status: 0 for status in program.status}
+        self.trainings = {status: 0 for status in program.status}
+        self.labels_taken = self._labels_since = 0  # given to update; since it was trained
+        self.swept = 0  # samples that were swept over again
         self.streak = self.longest_streak = 0  # labelled samples refused in a row
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.real.dtype)
@@ -470,10 +484,58 @@ class Simulation:
             end = len(x)
             if self.refresh_every:
                 end = min(end, start + self.refresh_every - self.rows % self.refresh_every)
+            if self.train_every:
+                end = min(end, start + self._until_training(y[start:end]))
             yield self._step(x[start:end], y[start:end])
             if self.refresh_every and self.rows % self.refresh_every == 0:
                 self.model.refresh()
+            if self.train_every and self._labels_since == self.train_every:
+                self.train()
             start = end
+
+    def _until_training(self, y: np.ndarray) -> int:
+        """Rows up to the one whose step takes the last label before the next training; all, if none of them does."""
+        known = np.flatnonzero(~self._missing(self._released(y)))
+        last = self.train_every - self._labels_since - 1
+        return int(known[last]) + 1 if last < len(known) else len(y)
+
+    def _released(self, y: np.ndarray) -> np.ndarray:
+        """The labels that the next rows' steps learn from; none in the first ``delay`` of all."""
+        none = min(len(y), self.delay - len(self._waiting_y))
+        nothing = np.full((none, *self._shape), -1 if self.classes else np.nan, self._dtype)
+        return np.concatenate([nothing, self._waiting_y, y])[: len(y)]
+
+    def train(self) -> IntEnum:
+        """What NAME_train does; its status."""
+        status = self.spec.program.status(self.model.train())
+        self.trainings[status] += 1
+        self._labels_since = 0
+        return status
+
+    def finish(self, again: Iterable[Batch] = ()) -> None:
+        """After the last row: train with what came since the last training, then sweep over the samples once more.
+
+        again: the same rows, for a model that has sweeps; only those that were learnt are taken.  Does nothing unless the
+        model is trained in this run.
+        """
+        if not self.train_every:
+            return
+        if self._labels_since:
+            self.train()
+        sweeps, left = self.sweeps, self.rows - self.delay
+        for batch in again if sweeps else ():
+            with np.errstate(over="ignore"):
+                x, y = batch.x[: max(0, left)].astype(self.spec.real.dtype), batch.y[: max(0, left)].astype(self._dtype)
+            known = ~self._missing(y)
+            left -= len(batch.x)
+            for sweep in sweeps:
+                self.swept += int((self.model.sweep(sweep, x[known], y[known]) >= 0).sum())
+
+    @property
+    def sweeps(self) -> list[str]:
+        """Functions that take each sample once more, after a training."""
+        program = self.spec.program
+        return [e.name for e in program.entries_for(self.spec.config) if e.name in program.sweeps]
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
         """Rows without a label, or without one of several."""
@@ -492,16 +554,19 @@ class Simulation:
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
         question = "classify" if self.classes else "predict"
         predictions, statuses = self.model.run(all_x, all_y, waiting, self.delay, question)
-        # the label that is learnt in each step; none in the first ``delay`` of all
-        none = min(rows, self.delay - waiting)
-        nothing = np.full((none, *self._shape), -1 if self.classes else np.nan, y.dtype)
-        released = np.concatenate([nothing, all_y[: rows - none]])
+        released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
         self._score(predictions, released, y)
+        if not self.spec.program.learns:
+            learnt = np.ones(rows, bool)  # of predictions, all rows have a status
+        else:
+            self.labels_taken += int(learnt.sum())
+            self._labels_since += int(learnt.sum())
 
         for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
             self.statuses[self.spec.program.status(status)] += int(count)
-        self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
+        if self.spec.program.learns:
+            self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
         steps = Steps(self.rows, y, predictions, statuses, learnt)
         self.rows += rows
         self.unlabelled += int(self._missing(y).sum())
@@ -566,7 +631,17 @@ class Simulation:
 
     @property
     def warning(self) -> str | None:
-        """What to do about a model that keeps refusing; None if it does not."""
+        """What to do about a model that keeps refusing, or is never trained; None if there is nothing to say."""
+        if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
+            if not self.train_every:
+                return (
+                    f"nothing trained the model, and one that was never trained predicts 0; give --train-every N: on the "
+                    f"device, call {self.spec.name}_train() after every N labels"
+                )
+            why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)
+            return (
+                f"no training was done ({why or 'there were no labels'}), and a model that was never trained predicts 0"
+            )
         if self.streak <= PATIENCE:
             return None
         return (
@@ -581,14 +656,32 @@ class Simulation:
             found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
         return found
 
+    def _reads_leave_one_out(self) -> bool:
+        program = self.spec.program
+        exists = any(e.name == "leave_one_out" for e in program.entries_for(self.spec.config))
+        return exists and "leave_one_out" in program.readings and bool(self.train_every)
+
+    def leave_one_out(self) -> dict[str, Any]:
+        """What NAME_leave_one_out tells of the last training: its status, the mean squared error, and of classes the
+        error rate; None where it tells nothing.  samples: how many the sweeps took, where there are any."""
+        values, status = self.model.read("leave_one_out")
+        known = [float(v) if status >= 0 else None for v in values]
+        return {
+            "status": self.spec.program.status(status).name.lower(),
+            "mse": known[0],
+            **({"error_rate": known[1]} if self.classes else {}),
+            **({"samples": self.swept} if self.sweeps else {}),
+        }
+
     def report(self) -> dict[str, Any]:
         """The whole run, as plain values.
 
         all, second_half: see ``summary``; over several labels, means, and ``labels`` has each one's.  confusion: how
-        many rows of each class (a row of the table) were taken for each (a column).
+        many rows of each class (a row of the table) were taken for each (a column).  statuses: of updates, or of the
+        predictions of a model that does not learn.  trainings, leave_one_out: of a model that is trained.
         """
         parts = {"all": 0, "second_half": self.rows // 2}
-        vectors = any("n" in struct.fields for struct in self.spec.program.structs)
+        vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
         return {
             "name": self.spec.name,
             "rows": self.rows,
@@ -600,6 +693,12 @@ class Simulation:
             "refused": sum(count for status, count in self.statuses.items() if status < 0),
             "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
             "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
+            **(
+                {"trainings": {s.name.lower(): count for s, count in self.trainings.items() if count}}
+                if self.trains
+                else {}
+            ),
+            **({"leave_one_out": self.leave_one_out()} if self._reads_leave_one_out() else {}),
             **({"expansion_vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
             **{part: self.summary(self.errors, first) for part, first in parts.items()},
             **(

@@ -1,0 +1,506 @@
+"""Small programs without update, and with actions, sweeps and readings: nothing in gen or targets knows them."""
+
+# ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
+from enum import IntEnum
+
+from pykernel.dialect import (
+    CLASSES,
+    DIM,
+    L_MAX,
+    OUTPUTS,
+    Bool,
+    Config,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    entry,
+    kernel,
+    real,
+)
+from pykernel.program import Entry, Program
+from pykernel.spec import Spec
+
+
+class MadeStatus(IntEnum):
+    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+
+    DONE = 0
+    REPLACED = 1  # in place of the oldest sample
+    DRIFTED = 2  # from drift: refresh is due
+    REFUSED_INPUT = -1  # an input is not finite or too large
+    REFUSED_LABEL = -2  # a label is
+    TOO_FEW = -3  # samples
+    NOT_TRAINED = -4  # with all the samples
+
+
+@kernel
+def made_within(limit: Real, x: Real[DIM]) -> Bool:
+    """Whether every number is within the limit."""
+    for j in range(len(x)):
+        if not (absolute(x[j]) <= limit):
+            return False
+    return True
+
+
+# --------------------------------------------------------------------- a model that was learned elsewhere: it predicts
+
+
+class GlassWork(Struct):
+    """What a prediction needs besides."""
+
+    scaled: Real[DIM]
+    value: Real[OUTPUTS]
+
+
+class GlassConfig(Config):
+    limit: Real  # largest magnitude of an input
+    center: Real[DIM]  # subtracted from the inputs
+
+
+class GlassWeights(Config):
+    weight: Real[OUTPUTS, DIM]
+    sharpness: Real
+
+
+@kernel
+def glass_values(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = W s, s = d / (1 + |d|), d = x - center."""
+    for j in range(len(x)):
+        d = x[j] - c.center[j]
+        w.scaled[j] = d / (real(1) + absolute(d))
+    for o in range(len(y)):
+        total = real(0)
+        for j in range(len(x)):
+            total += q.weight[o, j] * w.scaled[j]
+        y[o] = total
+
+
+@entry
+def glass_predict(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write W s to y: DONE, or REFUSED_INPUT with y unchanged.  O(OUTPUTS DIM)."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    glass_values(w, c, q, x, y)
+    return MadeStatus.DONE
+
+
+@entry
+def glass_classify(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the likeliest class of x to label: DONE, or REFUSED_INPUT with label unchanged."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    glass_values(w, c, q, x, w.value)
+    best = 0
+    if len(w.value) == 1:
+        if w.value[0] > real(0):
+            best = 1
+    else:
+        for o in range(1, len(w.value)):
+            if w.value[o] > w.value[best]:
+                best = o
+    label[0] = best
+    return MadeStatus.DONE
+
+
+@entry
+def glass_probability(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], p: Real[CLASSES]) -> Index:
+    """Write each class's part of the whole to p: DONE, or REFUSED_INPUT with p unchanged."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    glass_values(w, c, q, x, w.value)
+    total = real(0)
+    for o in range(len(p)):
+        f = q.sharpness * w.value[0]
+        if len(w.value) == 1:
+            if o == 0:
+                f = -f
+        else:
+            f = q.sharpness * w.value[o]
+        p[o] = real(1) + f / (real(1) + absolute(f))
+        total += p[o]
+    for o in range(len(p)):
+        p[o] = p[o] / total
+    return MadeStatus.DONE
+
+
+@entry
+def glass_rehearse(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM]) -> None:
+    """Predict for pseudo-random inputs, each moved by the prediction before it."""
+    seed = 1
+    for t in range(24):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = real(seed) / real(65536) - real(0.5) + w.value[seed % len(w.value)] / real(8)
+        status = glass_predict(w, c, q, x, w.value)
+        if status < 0:
+            break
+
+
+def glass_program(labels, *others):
+    return Program(
+        name=f"glass {labels}",
+        structs=(GlassWork,),
+        persistent=(),
+        configs=(GlassConfig, GlassWeights),
+        status=MadeStatus,
+        entries=(Entry("predict", glass_predict), *others),
+        rehearse=glass_rehearse,
+        labels=labels,
+    )
+
+
+class GlassFamily:
+    """What a spec wants to know.  The weights are made up; rho is one of them."""
+
+    rules = ("nlms",)
+    online = False
+    programs = {  # noqa: RUF012
+        "real": glass_program("real"),
+        "reals": glass_program("reals"),
+        "class": glass_program("class", Entry("classify", glass_classify), Entry("probability", glass_probability)),
+    }
+
+    def unused(self, spec, section, key):
+        return None
+
+    def complain(self, spec, refuse):
+        pass
+
+    def capacities(self, spec):
+        classes = {"CLASSES": len(spec.label.classes)} if spec.label.classes else {}
+        return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | classes
+
+    def reals(self, spec):
+        return spec.dim + spec.outputs
+
+    def parameters(self, spec):
+        weight = [[0.3 * (o + 1) * (-1) ** (o + j) / (j + 1) for j in range(spec.dim)] for o in range(spec.outputs)]
+        weight[0][0] = spec.learning.rho
+        center = [0.125 * j for j in range(spec.dim)]
+        return {"limit": spec.input.limit, "center": center, "weight": weight, "sharpness": 3.0}
+
+
+# ------------------------------------------------------------- a model that is trained on the device, from what it keeps
+
+
+class Oven(Struct):
+    """Samples, and what was made of them when the model was trained."""
+
+    slope: Real[DIM]  # the model
+    power: Real  # sum of |x|^2 of what is kept, as updates have it
+    wrong: Real  # sum of squared errors of what was assessed
+    kept_x: Real[L_MAX, DIM]
+    kept_y: Real[L_MAX]
+    next: Index  # where the next sample goes
+    count: Index  # how many there are
+    fresh: Index  # 1 if the model is of all samples
+    assessed: Index  # since the model was trained
+
+
+class OvenWork(Struct):
+    """What a training needs besides."""
+
+    candidate: Real[DIM]
+
+
+class OvenConfig(Config):
+    limit: Real  # largest magnitude of an input
+    label_limit: Real  # and of a label
+    ridge: Real
+    classes: Index  # how many there are; 0 for numbers
+
+
+@kernel
+def oven_value(s: Oven, x: Real[DIM]) -> Real:
+    """f(x)."""
+    total = real(0)
+    for j in range(len(x)):
+        total += s.slope[j] * x[j]
+    return total
+
+
+@entry
+def oven_predict(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write f(x) to y: DONE, or REFUSED_INPUT with y unchanged."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    y[0] = oven_value(s, x)
+    return MadeStatus.DONE
+
+
+@entry
+def oven_classify(s: Oven, c: OvenConfig, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the class of x to label: DONE, or REFUSED_INPUT with label unchanged."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    label[0] = 0
+    if oven_value(s, x) > real(0):
+        label[0] = 1
+    return MadeStatus.DONE
+
+
+@kernel
+def oven_square(x: Real[DIM]) -> Real:
+    """|x|^2."""
+    total = real(0)
+    for j in range(len(x)):
+        total += x[j] * x[j]
+    return total
+
+
+@kernel
+def oven_keep(s: Oven, x: Real[DIM], y: Real) -> Index:
+    """Keep a sample, if need be in place of the oldest."""
+    i = s.next[0]
+    status = MadeStatus.DONE
+    if s.count[0] == len(s.kept_y):
+        status = MadeStatus.REPLACED
+    else:
+        s.count[0] += 1
+    s.power[0] -= oven_square(s.kept_x[i])
+    for j in range(len(x)):
+        s.kept_x[i, j] = x[j]
+    s.power[0] += oven_square(s.kept_x[i])
+    s.kept_y[i] = y
+    s.next[0] = i + 1 if i + 1 < len(s.kept_y) else 0
+    s.fresh[0] = 0
+    return status
+
+
+@entry
+def oven_update(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
+    """Keep a sample."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return MadeStatus.REFUSED_LABEL
+    return oven_keep(s, x, y)
+
+
+@entry
+def oven_update_class(s: Oven, c: OvenConfig, x: Real[DIM], label: Index) -> Index:
+    """Keep a sample of a class."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    if label < 0 or label >= c.classes:
+        return MadeStatus.REFUSED_LABEL
+    return oven_keep(s, x, real(2 * label - 1))
+
+
+@entry
+def oven_train(s: Oven, w: OvenWork, c: OvenConfig) -> Index:
+    """Make a model of what is kept: DONE, or TOO_FEW with the model unchanged.  O(L DIM)."""
+    if s.count[0] < 2:
+        return MadeStatus.TOO_FEW
+    for j in range(len(s.slope)):
+        square = c.ridge
+        product = real(0)
+        for i in range(s.count[0]):
+            square += s.kept_x[i, j] * s.kept_x[i, j]
+            product += s.kept_x[i, j] * s.kept_y[i]
+        w.candidate[j] = product / square
+    for j in range(len(s.slope)):
+        s.slope[j] = w.candidate[j]
+    s.fresh[0] = 1
+    s.assessed[0] = 0
+    s.wrong[0] = real(0)
+    return MadeStatus.DONE
+
+
+@entry
+def oven_refresh(s: Oven) -> Index:
+    """Compute the power afresh."""
+    s.power[0] = real(0)
+    for i in range(s.count[0]):
+        s.power[0] += oven_square(s.kept_x[i])
+    return MadeStatus.DONE
+
+
+@entry
+def oven_restart(s: Oven) -> Index:
+    """Forget the samples, not the model."""
+    for i in range(len(s.kept_y)):
+        for j in range(len(s.slope)):
+            s.kept_x[i, j] = real(0)
+        s.kept_y[i] = real(0)
+    s.power[0] = real(0)
+    s.next[0] = 0
+    s.count[0] = 0
+    s.fresh[0] = 0
+    return MadeStatus.DONE
+
+
+@kernel
+def oven_judge(s: Oven, x: Real[DIM], y: Real) -> Index:
+    """Add a sample's squared error to what leave_one_out tells."""
+    if s.fresh[0] == 0:
+        return MadeStatus.NOT_TRAINED
+    error = y - oven_value(s, x)
+    s.wrong[0] += error * error
+    if s.assessed[0] < 1000000:
+        s.assessed[0] += 1
+    return MadeStatus.DONE
+
+
+@entry
+def oven_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
+    """Add a sample's squared error to what leave_one_out tells: DONE, or below 0 with nothing added."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return MadeStatus.REFUSED_LABEL
+    return oven_judge(s, x, y)
+
+
+@entry
+def oven_assess_class(s: Oven, c: OvenConfig, x: Real[DIM], label: Index) -> Index:
+    """Add a sample's squared error to what leave_one_out tells: DONE, or below 0 with nothing added."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    if label < 0 or label >= c.classes:
+        return MadeStatus.REFUSED_LABEL
+    return oven_judge(s, x, real(2 * label - 1))
+
+
+@entry
+def oven_leave_one_out(s: Oven, out: Real[2]) -> Index:
+    """Write the mean squared error of what was assessed, and its root's bound, to out; TOO_FEW if that is nothing."""
+    if s.assessed[0] == 0:
+        return MadeStatus.TOO_FEW
+    out[0] = s.wrong[0] / real(s.assessed[0])
+    out[1] = out[0] / (real(1) + out[0])
+    return MadeStatus.DONE
+
+
+@entry
+def oven_drift(s: Oven, out: Real[1]) -> Index:
+    """Write how far the power is from what is kept: DRIFTED, or DONE."""
+    total = real(0)
+    for i in range(s.count[0]):
+        total += oven_square(s.kept_x[i])
+    out[0] = s.power[0] - total
+    if absolute(out[0]) > real(0.25) * total:
+        return MadeStatus.DRIFTED
+    return MadeStatus.DONE
+
+
+@entry
+def oven_rehearse(s: Oven, w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
+    """Keep pseudo-random samples, and train."""
+    seed = 1
+    for t in range(2 * len(s.kept_y) + 3):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = real(seed) / real(65536) - real(0.5)
+        status = oven_keep(s, x, x[0] - real(0.25))
+        if status < 0:
+            break
+    done = oven_train(s, w, c)
+    if done == 0:
+        done = oven_judge(s, x, x[0])
+
+
+@entry
+def oven_valid(s: Oven, c: OvenConfig) -> Bool:
+    """Whether updates and training could have led to this state."""
+    if s.count[0] < 0 or s.count[0] > len(s.kept_y) or s.next[0] < 0 or s.next[0] >= len(s.kept_y):
+        return False
+    if s.fresh[0] != 0 and s.fresh[0] != 1:
+        return False
+    if s.assessed[0] < 0 or s.assessed[0] > 1000000:
+        return False
+    for i in range(len(s.kept_y)):
+        if not made_within(c.limit, s.kept_x[i]):
+            return False
+    return True
+
+
+def oven_program(name, update, assess, *others):
+    return Program(
+        name=name,
+        structs=(Oven, OvenWork),
+        persistent=(Oven,),
+        configs=(OvenConfig,),
+        status=MadeStatus,
+        entries=(
+            Entry("predict", oven_predict),
+            *others,
+            Entry("update", update),
+            Entry("train", oven_train),
+            Entry("assess", assess),
+            Entry("leave_one_out", oven_leave_one_out),
+            Entry("drift", oven_drift),
+            Entry("refresh", oven_refresh),
+            Entry("restart", oven_restart),
+        ),
+        rehearse=oven_rehearse,
+        valid=oven_valid,
+    )
+
+
+class OvenFamily:
+    """What a spec wants to know."""
+
+    rules = ("nlms",)
+    online = False
+    programs = {  # noqa: RUF012
+        "real": oven_program("oven", oven_update, oven_assess),
+        "class": oven_program("oven classes", oven_update_class, oven_assess_class, Entry("classify", oven_classify)),
+    }
+
+    def unused(self, spec, section, key):
+        return None
+
+    def complain(self, spec, refuse):
+        pass
+
+    def capacities(self, spec):
+        return {"DIM": spec.dim, "OUTPUTS": 1, "L_MAX": spec.reduction.n_max}
+
+    def reals(self, spec):
+        return (spec.dim + 1) * (spec.reduction.n_max + 2)
+
+    def parameters(self, spec):
+        return {
+            "limit": spec.input.limit,
+            "label_limit": spec.label.limit,
+            "ridge": spec.reduction.ridge,
+            "classes": len(spec.label.classes or ()),
+        }
+
+
+GLASS, OVEN = GlassFamily(), OvenFamily()
+
+
+class GlassSpec(Spec):
+    @property
+    def family(self):
+        return GLASS
+
+
+class OvenSpec(Spec):
+    @property
+    def family(self):
+        return OVEN
+
+
+LABELS = {
+    "real": {"limit": 10.0},
+    "reals": {"outputs": 3, "limit": 10.0},
+    "two classes": {"classes": ["shut", "open"]},
+    "class": {"classes": ["low", "mid", "high"]},
+}
+
+
+def glass_spec(kind="real", precision="float32", dim=3, rho=0.7, **sections):
+    """A model that only predicts, for a kind of label."""
+    content = {"name": "glass", "precision": precision, "input": {"dim": dim, "limit": 100.0}, "label": LABELS[kind]}
+    return GlassSpec.model_validate(content | {"learning": {"rule": "nlms", "rho": rho}} | sections)
+
+
+def oven_spec(kind="real", precision="float32", dim=3, samples=12, **sections):
+    """A model that is trained on the device, for numbers or two classes."""
+    content = {"name": "oven", "precision": precision, "input": {"dim": dim, "limit": 100.0}, "label": LABELS[kind]}
+    more = {"learning": {"rule": "nlms"}, "reduction": {"n_max": samples}}
+    return OvenSpec.model_validate(content | more | sections)
