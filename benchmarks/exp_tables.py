@@ -1,4 +1,4 @@
-"""Print the polynomials of pykernel.numerics: of exp_negative, of exp2_negative and of cosine.
+"""Print the polynomials of pykernel.numerics: of exp_negative, exp2_negative, hyperbolic_tangent and cosine.
 
 Chebyshev interpolation in 60 digits (the minimax polynomial to within a few percent); where the truncation error is
 most of what may be lost, the minimax polynomial among those with float32 coefficients (nearly: each is rounded in turn,
@@ -8,7 +8,7 @@ Run: python benchmarks/exp_tables.py   (needs mpmath, which comes with the test 
 
 from collections.abc import Callable
 
-from mpmath import chebyfit, cos, exp, expm1, frexp, ln, lu_solve, matrix, mp, nint, pi, sin, sqrt
+from mpmath import chebyfit, cos, exp, expm1, frexp, ln, lu_solve, matrix, mp, nint, pi, sin, sqrt, tanh
 
 mp.dps = 60
 tiny = mp.mpf(10) ** -20
@@ -34,6 +34,12 @@ def cosine_rest(z):
 def exp2_rest(f):
     """(2^f - 1) / f"""
     return ln(2) + ln(2) ** 2 * f / 2 if abs(f) < tiny else expm1(f * ln(2)) / f
+
+
+def tanh_rest(z):
+    """(tanh x / x - 1) / z, z = x^2"""
+    x = sqrt(abs(z))
+    return -mp.mpf(1) / 3 + 2 * z / 15 if x < tiny else (tanh(x) / x - 1) / z
 
 
 def polynomial(coefficients, x):
@@ -115,3 +121,7 @@ def ulp_of_exp2(f):
 middle = mp.mpf(1) / 2
 show_rounded("EXP2_POLYNOMIAL float32", exp2_rest, [-middle, middle], 5, ulp_of_exp2, 24)
 show("EXP2_POLYNOMIAL float64", exp2_rest, [-middle, middle], 11, middle)
+
+edge = mp.mpf(5) / 8
+for precision, terms in (("float32", 5), ("float64", 11)):
+    show(f"TANH_POLYNOMIAL {precision}", tanh_rest, [0, edge**2], terms, edge**2)

@@ -89,6 +89,63 @@ def exp2_negative(t: Real) -> Real:
     return (real(1) + q * f) * pow2(k)
 
 
+TANH_EDGE = Constant(0.625)
+# (tanh x / x - 1) / x^2, highest power of x^2 first; printed by benchmarks/exp_tables.py
+TANH_POLYNOMIAL = Constant(
+    float32=(
+        -0.0060967141659081975745,
+        0.020997178999074750572,
+        -0.053850909578513580828,
+        0.13332769736976327858,
+        -0.33333328944134254565,
+    ),
+    float64=(
+        -0.000017244874494844330172,
+        0.000079599557352648080002,
+        -0.000230776162695198579,
+        0.00058743728600943818973,
+        -0.001455309297534642025,
+        0.0035920589774734553151,
+        -0.0088632298309257087457,
+        0.021869488260559114645,
+        -0.053968253961395570821,
+        0.13333333333326657736,
+        -0.33333333333333322565,
+    ),
+)
+
+
+@kernel
+def hyperbolic_tangent(x: Real) -> Real:
+    """tanh x, within 2 ulp; odd, and never beyond 1; 1 for NaN."""
+    size = absolute(x)
+    if size <= TANH_EDGE:
+        z = size * size
+        p = TANH_POLYNOMIAL[0]
+        for i in range(1, len(TANH_POLYNOMIAL)):
+            p = p * z + TANH_POLYNOMIAL[i]
+        return x + x * (z * p)
+    # from here on the fraction is below 1/2, so that its errors are halved
+    e = exp_negative(-(size + size))
+    value = real(1) - (e + e) / (real(1) + e)
+    if x < real(0):
+        return -value
+    return value
+
+
+@kernel
+def logistic(x: Real) -> Real:
+    """1 / (1 + e^-x), within 2 ulp, from 0 to 1; zero where e^x is below 2^-60; 1 for NaN."""
+    e = exp_negative(-absolute(x))
+    total = real(1) + e
+    if x < real(0):
+        # what the rounding of 1 + e took from the divisor, or gave to it
+        rest = e - (total - real(1))
+        value = e / total
+        return value - value * rest
+    return real(1) / total
+
+
 WHOLE = Constant(float32=2.0**24, float64=2.0**53)
 """From here on every number is whole."""
 MANY = Constant(2.0**22)

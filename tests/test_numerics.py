@@ -14,6 +14,7 @@ import numba
 import numpy as np
 import pytest
 
+from pykernel import numerics
 from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, entry, pow2, sqrt, truncate
 from pykernel.numerics import (
     COSINE_POLYNOMIAL,
@@ -23,6 +24,7 @@ from pykernel.numerics import (
     EXP_POLYNOMIAL,
     FLOOR_EXPONENT,
     SINE_POLYNOMIAL,
+    TANH_POLYNOMIAL,
     WHOLE,
     exp2_negative,
     exp_negative,
@@ -281,6 +283,121 @@ def test_exp2_float64_is_within_two_ulp(exhaustive: bool) -> None:
             assert abs(mpmath.mpf(float(y)) - exact) <= 2 * np.spacing(y)
 
 
+# ---------------------------------------------------------------------------------- hyperbolic tangent, logistic
+
+
+@numba.njit
+def _exact_tanh(x):  # type: ignore[no-untyped-def]
+    return np.tanh(x)
+
+
+@numba.njit
+def _exact_logistic(x):  # type: ignore[no-untyped-def]
+    return 1 / (1 + np.exp(-x))
+
+
+@numba.njit
+def _scan_rising(function, exact, least, first, last, stride):  # type: ignore[no-untyped-def]
+    """Over float32 bit patterns of one sign: (largest error in ulp where the result is not below ``least`` in size, where,
+    largest step against the order in ulp, results that are not from -1 to 1)."""
+    worst, where, disorder, beyond = 0.0, first, 0.0, 0
+    previous = np.float64(function(np.uint32(first).view(np.float32)))
+    for bits in range(first, last + 1, stride):
+        x = np.uint32(bits).view(np.float32)
+        y, known = np.float64(function(x)), exact(np.float64(x))
+        if abs(known) >= least:
+            ulp = 2.0 ** max(np.floor(np.log2(abs(known))) - 23, -149)
+            error = abs(y - known) / ulp
+            if error > worst:
+                worst, where = error, bits
+            wrong = (y - previous if x < 0 else previous - y) / ulp
+            if wrong > disorder:
+                disorder = wrong
+        if not (abs(y) <= 1):
+            beyond += 1
+        previous = y
+    return worst, where, disorder, beyond
+
+
+RISING = pytest.mark.parametrize(
+    ("name", "least"), [("hyperbolic_tangent", 1e-45), ("logistic", 2.0**-59)], ids=["tanh", "logistic"]
+)
+
+
+@RISING
+def test_rising_functions_float32_over_all_bit_patterns(name: str, least: float, exhaustive: bool) -> None:
+    """Every float32 and both infinities (exhaustive: each one; else about a million of each sign)."""
+    function = bind(getattr(numerics, name), FLOAT32)
+    exact = {"hyperbolic_tangent": _exact_tanh, "logistic": _exact_logistic}[name]
+    stride = 1 if exhaustive else 2039
+    for sign in (0, NEGATIVE_ZERO):
+        worst, where, disorder, beyond = _scan_rising(function, exact, least, sign, sign + 0x7F800000, stride)
+        at = np.uint32(where).view(np.float32)
+        print(f"{name}, every {stride}th bit pattern: at most {worst:.4f} ulp, at {at!r}; {disorder}")
+        assert worst <= 2 and disorder <= 1 and not beyond
+        # densely where branches meet, and where 1 is first reached
+        for centre in (0.625, 2.0**-12, 0.693147, 1.0, 8.5, 9.01, 17.0, 20.8, 41.58):
+            middle = int(np.float32(centre).view(np.uint32)) + sign
+            worst, _, disorder, beyond = _scan_rising(function, exact, least, middle - 20_000, middle + 20_000, 1)
+            assert worst <= 2 and disorder <= 1 and not beyond
+
+
+def rising_inputs(rng: np.random.Generator, count: int, turn: int) -> np.ndarray:
+    """Evenly, over the magnitudes, around where branches meet."""
+    signs = rng.choice([-1.0, 1.0], count)
+    if turn % 3 == 0:
+        return rng.uniform(-41, 41, count)
+    if turn % 3 == 1:
+        return np.exp(rng.uniform(-60, 3.7, count)) * signs
+    return rng.choice([0.625, 0.5, 1.0, 20.8], count) * (1 + np.exp(rng.uniform(-37, -1, count))) * signs
+
+
+@RISING
+def test_rising_functions_float64_are_within_two_ulp(name: str, least: float, exhaustive: bool) -> None:
+    function, rng = bind(getattr(numerics, name), FLOAT64), np.random.default_rng(0)
+    worst, block = 0.0, 200_000
+    for turn in range(300 if exhaustive else 6):
+        x = rising_inputs(rng, block, turn)
+        wide = x.astype(np.longdouble)
+        exact = np.tanh(wide) if name == "hyperbolic_tangent" else 1 / (1 + np.exp(-wide))
+        y = over(function, x)
+        assert (np.abs(y) <= 1).all()
+        size = np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - FLOAT64.bits)
+        worst = max(worst, float((np.abs(y - exact) / size).max()))
+    print(f"{name}, float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    assert worst <= 2
+    with mpmath.workdps(50):  # and against a library that shares nothing with this one
+        for x in rising_inputs(rng, 300, 0):
+            wide = mpmath.mpf(float(x))
+            exact = mpmath.tanh(wide) if name == "hyperbolic_tangent" else 1 / (1 + mpmath.exp(-wide))
+            y = function(x)
+            assert abs(mpmath.mpf(float(y)) - exact) <= 2 * np.spacing(abs(y))
+
+
+@BOTH
+@RISING
+def test_rising_functions_at_special_values_plain_and_jitted(name: str, least: float, precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        special(precision),
+        -special(precision),
+        neighbours(precision.dtype.type([-0.625, 0.625, -20.8, 20.8, 1.0, -1.0]), 3).ravel(),
+        rng.uniform(-43, 43, 3000),
+        np.exp(rng.uniform(-90, 5, 3000)) * rng.choice([-1, 1], 3000),
+    ]).astype(precision.dtype)  # fmt: skip
+    jitted = over(bind(getattr(numerics, name), precision), x)
+    assert same_bits(jitted, plainly(getattr(numerics, name), precision, x))
+    assert not np.isnan(jitted).any() and (jitted[np.isnan(x)] == 1).all()
+    function = bind(getattr(numerics, name), precision)
+    if name == "hyperbolic_tangent":
+        numbers = x[~np.isnan(x)]
+        assert (over(function, -numbers) == -over(function, numbers)).all()
+        assert [function(precision.real(v)) for v in (0, np.inf, -np.inf)] == [0, 1, -1]
+    else:
+        assert [function(precision.real(v)) for v in (0, np.inf, -np.inf)] == [0.5, 1, 0]
+        assert jitted[~np.isnan(x)].min() >= 0
+
+
 # ------------------------------------------------------------------------------------------------------ cosine
 
 TWO_PI = 2 * np.longdouble("3.14159265358979323846264338327950288")
@@ -416,6 +533,7 @@ def test_the_tables_are_those_that_the_script_prints() -> None:
         "EXP_POLYNOMIAL": EXP_POLYNOMIAL,
         "EXP2_POLYNOMIAL": EXP2_POLYNOMIAL,
         "SINE_POLYNOMIAL": SINE_POLYNOMIAL,
+        "TANH_POLYNOMIAL": TANH_POLYNOMIAL,
         "COSINE_POLYNOMIAL": COSINE_POLYNOMIAL,
     }
     assert printed == {
