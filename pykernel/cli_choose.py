@@ -380,9 +380,10 @@ def _load(spec: Spec, spec_file: Path | str, data: str, delay: int, as_json: boo
     import numpy as np
 
     from pykernel import cli
-    from pykernel.search import Data
+    from pykernel.search import Data, require_online
     from pykernel.streams import require_columns, samples_of
 
+    require_online(spec, str(spec_file))
     require_columns(spec, str(spec_file))
     with contextlib.ExitStack() as stack:
         name, file, size = cli._open(data, stack)

@@ -18,7 +18,7 @@ import numpy as np
 from pykernel.dialect import sources_digest
 from pykernel.errors import MissingExtra, UserError
 from pykernel.parallel import Workers
-from pykernel.spec import FAMILIES, N_MAX_LIMIT, Learning, Reduction, Spec, make_spec
+from pykernel.spec import FAMILIES, N_MAX_LIMIT, Reduction, Spec, make_spec
 from pykernel.streams import DELAY_LIMIT, Simulation
 
 SIZES = (8, 16, 32, 64)
@@ -198,7 +198,17 @@ def options(section: type, key: str) -> tuple[str, ...]:
 
 
 def rules() -> tuple[str, ...]:
-    return options(Learning, "rule")
+    """Those that learn sample by sample."""
+    return tuple(rule for family in FAMILIES if family.online for rule in family.rules)
+
+
+def require_online(spec: Spec, where: str = "the spec") -> None:
+    """Raises UserError, ``where`` first, for a model that does not learn sample by sample."""
+    if not spec.family.online:
+        raise UserError(
+            f"{where}: [learning] rule is {spec.learning.rule}, which does not learn sample by sample; what is chosen here "
+            f"does: give a spec with one of the rules {', '.join(rules())}"
+        )
 
 
 def techniques() -> tuple[str, ...]:
@@ -245,6 +255,7 @@ def means(spec: Spec, section: str, key: str) -> bool:
 
 def combine(base: Spec, chosen_rules: Sequence[str], chosen: Sequence[str]) -> tuple[list[Combination], list[Content]]:
     """Each rule with each technique, as far as they go together; and those that do not, with the reason."""
+    require_online(base)
     content = _content(base)
     found: list[Combination] = []
     refused: list[Content] = []
