@@ -6,9 +6,15 @@ targets are coded with the counts that are left, and the system is solved as it 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+
+from pykernel.dialect import bind
+from pykernel.host import HostModel
+from pykernel.spec import Spec
 
 MODELS = ("kfd", "ls-svm", "krr")
 
@@ -131,3 +137,128 @@ def objective_without(task: Task, fold: np.ndarray, recode: bool = True) -> np.n
     right = np.vstack([rest.targets, np.zeros((len(root), rest.targets.shape[1]))])
     solution = np.linalg.lstsq(matrix, right, rcond=1e-13)[0]
     return task.gram[fold] @ solution[:-1] + (solution[-1] if task.model == "ls-svm" else 0.0)
+
+
+# ------------------------------------------------------------------------------------------------ kernels, devices
+
+KERNELS = ("gaussian", "laplacian", "polynomial", "linear", "sigmoid")
+
+
+def kernel_values(a: np.ndarray, b: np.ndarray, function: str, gamma: float, coef0: float, degree: int) -> np.ndarray:
+    """k of the rows of a and those of b."""
+    values = np.empty((len(a), len(b)))
+    for i, u in enumerate(a):
+        for j, v in enumerate(b):
+            if function == "gaussian":
+                values[i, j] = np.exp(-gamma * np.sum((u - v) ** 2))
+            elif function == "laplacian":
+                values[i, j] = np.exp(-gamma * np.sum(np.abs(u - v)))
+            elif function == "polynomial":
+                values[i, j] = (gamma * np.sum(u * v) + coef0) ** degree
+            elif function == "sigmoid":
+                values[i, j] = np.tanh(gamma * np.sum(u * v) + coef0)
+            else:
+                values[i, j] = np.sum(u * v)
+    return values
+
+
+class Inputs:
+    """What a spec says of inputs, labels and the kernel; numbers as the device holds them."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec, real = spec, spec.real.dtype
+        assert spec.kernel is not None
+        gamma = spec.kernel.gamma if spec.kernel.sigma is None else 0.5 / spec.kernel.sigma**2
+        self.kernel = (spec.kernel.function, gamma or 0.0, spec.kernel.coef0, spec.kernel.degree)
+        self.center = (
+            np.zeros(spec.dim) if spec.input.center is None else np.array(spec.input.center, real).astype(float)
+        )
+        self.factor = (
+            np.ones(spec.dim) if spec.input.factor is None else np.array(spec.input.factor, real).astype(float)
+        )
+        self.classes = len(spec.label.classes or ())
+
+    def accepted(self, x: np.ndarray) -> bool:
+        """Every input is a number within the limit."""
+        limit = self.spec.real.dtype.type(self.spec.input.limit)
+        return all(np.isfinite(value) and abs(value) <= limit for value in x)
+
+    def known(self, label: Any) -> bool:
+        """A class, or numbers within the limit."""
+        if self.classes:
+            return 0 <= label < self.classes
+        limit = self.spec.real.dtype.type(self.spec.label.limit)
+        return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
+
+    def scaled(self, x: np.ndarray) -> np.ndarray:
+        return (np.asarray(x, float) - self.center) * self.factor
+
+    def gram(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Of scaled inputs."""
+        return kernel_values(np.asarray(a, float), np.asarray(b, float), *self.kernel)
+
+
+Call = tuple[Any, ...]
+"""The name of a function of the device, and what it is given."""
+
+
+def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
+    """Make one call of a host or C model: its status, and what it wrote."""
+    name, *given = call
+    nothing = np.zeros(0)
+    if name in ("update", "assess"):
+        x, label = given
+        labels = np.array([label], np.int64 if model.spec.label_kind == "class" else model.spec.real.dtype)
+        if isinstance(model, HostModel):
+            return int(model.sweep(name, x[None], labels)[0]), nothing
+        labels = np.clip(labels, -(2**31), 2**31 - 1).astype(model.spec.program.label_dtype(model.spec.real))
+        return int(model.sweep(name, x[None], labels)[0]), nothing
+    if name in ("predict", "classify"):
+        values, statuses = model.ask(name, given[0][None].astype(model.spec.real.dtype))
+        return int(statuses[0]), values[0]
+    if name == "leave_one_out":
+        values, status = model.read(name)
+        return status, values
+    return int(model.call(name)), nothing
+
+
+def persistent(model: Any) -> bytes:
+    """The model's own bytes, without working memory."""
+    return bytes(model.memory.bytes[: model.spec.program.state_bytes(model.memory.layout)])
+
+
+def assert_finite(model: Any) -> None:
+    """No NaN and no infinity anywhere in the state, and valid() takes it."""
+    program = model.spec.program
+    for struct in program.persistent:
+        for name in struct.fields:
+            assert np.isfinite(model.memory.field(name)).all(), name
+    if isinstance(model, HostModel):
+        arguments = program.arguments(program.valid, model.memory, model.config)
+        assert bind(program.valid, model.spec.real, model.jit)(*arguments)
+
+
+def follow(model: Any, twin: Any, calls: list[Call]) -> Counter[str]:
+    """Make calls of the product and of its twin, and compare what can be seen after each.
+
+    The twin's methods take a call's arguments and the product's status, and return the statuses that rounding allows;
+    then the model's own numbers are compared by its ``agrees``.  Refusals, and questions, leave the state's bytes alone.
+    """
+    seen: Counter[str] = Counter()
+    status_of = model.spec.program.status
+    for call in calls:
+        before = persistent(model)
+        status, values = made(model, call)
+        allowed = getattr(twin, call[0])(*call[1:], status)
+        assert status in allowed, f"{call[0]} gave {status_of(status).name}; allowed: {allowed}"
+        if status < 0 or call[0] in ("predict", "classify", "leave_one_out"):
+            assert persistent(model) == before, f"{call[0]}, {status_of(status).name}, changed the state"
+        if status < 0:
+            assert (values == -1).all() if call[0] == "classify" else np.isnan(values).all()
+        elif call[0] in ("predict", "classify", "leave_one_out"):
+            twin.answers(call, values)
+        else:
+            twin.agrees(model)
+            assert_finite(model)
+        seen[f"{call[0]}: {status_of(status).name}"] += 1
+    return seen
