@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test exhaustive lint format types golden bench paper pairs misra sizes figures choosing demo clean
+.PHONY: help setup test exhaustive lint format types golden bench paper paper-003 paper-004 pairs misra sizes figures choosing demo clean
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -46,8 +46,13 @@ bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python benchmarks/accuracy_table.py
 	$(BIN)/python benchmarks/preset_instructions.py
 
-paper: setup ## figures and tables of docs/paper-003.md, about half an hour
+paper: paper-003 paper-004 ## both papers
+
+paper-003: setup ## figures and tables of docs/paper-003.md, about half an hour
 	$(BIN)/python benchmarks/paper_003.py
+
+paper-004: setup ## figures and tables of docs/paper-004.md, about twenty minutes
+	$(BIN)/python benchmarks/paper_004.py
 
 pairs: setup ## docs/pairs.csv: which metric and projection go together
 	$(BIN)/python benchmarks/pairs.py

@@ -46,7 +46,7 @@ FOLD_SETTINGS = ((0.5, 0.01), (0.5, 1.0), (0.1, 1.0))
 BASIS, BASIS_SIZE = 20, 100
 RIDGE_SIZE, RIDGE_FOLDS = 100, (100, 10)
 RIDGE_SETTINGS = ((0.5, 0.01), (0.5, 1.0), (0.1, 1.0))
-SELECTION_SIZES = (30, 100, 300)
+SELECTION_SIZES, SELECTION_TRIALS = (30, 100, 300), 100
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ class Extent:
     timed: tuple[int, ...] = SIZES
     fold_sizes: tuple[int, ...] = FOLD_SIZES
     selection_sizes: tuple[int, ...] = SELECTION_SIZES
+    selection_trials: int = SELECTION_TRIALS
 
 
-QUICK = Extent(4, (10, 30, 50, 100), (10, 30), (50,), (30,))
+QUICK = Extent(4, (10, 30, 50, 100), (10, 30), (50,), (30,), 4)
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ def selection_lines(l: int, found: Sequence[Mapping[str, Any]]) -> Iterator[dict
             chosen = [run[f"{name}, {by}"] for run in found]
             exact = [run[f"exact, {by}"] for run in found]
             test, promised = (np.array([cell[key] for cell in chosen]) for key in ("test", "promised"))
+            more = test - np.array([cell["test"] for cell in exact])
             yield {
                 "l": f"{l}",
                 "by": by,
@@ -161,7 +163,8 @@ def selection_lines(l: int, found: Sequence[Mapping[str, Any]]) -> Iterator[dict
                 "trials": f"{len(found)}",
                 "test_mean": number(test.mean()),
                 "test_std": number(test.std(ddof=1)),
-                "test_max": number(test.max()),
+                "more_than_exact": number(more.mean()),
+                "more_error": number(more.std(ddof=1) / np.sqrt(len(more))),
                 "promised_mean": number(promised.mean()),
                 "best_mean": number(np.mean([run["best"] for run in found])),
                 "as_exact": f"{sum(a == b for a, b in zip(chosen, exact, strict=True))}",
@@ -225,10 +228,14 @@ def compute(given: argparse.Namespace) -> dict[str, list[dict[str, str]]]:
     extent: Extent = given.extent
     rows = list(plan_errors(extent))
     trials = range(extent.trials)
-    choices = [{"kind": "selection", "l": l, "trial": trial} for l in extent.selection_sizes for trial in trials]
-    timings = [{"kind": "times", "l": l, "trial": trial} for l in extent.timed for trial in trials]
+    choices = {
+        l: [{"kind": "selection", "l": l, "trial": trial} for trial in range(extent.selection_trials)]
+        for l in extent.selection_sizes
+    }
+    timings = {l: [{"kind": "times", "l": l, "trial": trial} for trial in trials] for l in extent.timed}
     # the longest first, so that no process waits long for the last one
-    flat = sorted((task for row in rows for task in row.tasks), key=lambda task: -task["l"]) + choices
+    flat = sorted((task for row in rows for task in row.tasks), key=lambda task: -task["l"])
+    flat += [task for of_size in choices.values() for task in of_size]
     start = time.perf_counter()
     options: dict[str, Any] = {"results": given.results or given.output / "tasks.jsonl", "context": context()}
     with Workers(tasks.run_task, jobs=given.jobs, title="paper 004", **options) as workers:
@@ -236,18 +243,18 @@ def compute(given: argparse.Namespace) -> dict[str, list[dict[str, str]]]:
         (formulas,) = workers.run([{"kind": "errata", "trial": 0}])
         computed = workers.computed
     with Workers(tasks.run_task, jobs=1, title="times", **options) as workers:
-        taken = workers.run(timings)
+        flat = [task for of_size in timings.values() for task in of_size]
+        results |= dict(zip(map(id, flat), workers.run(flat), strict=True))
         computed += workers.computed
     print(f"{computed} tasks computed in {time.perf_counter() - start:.0f} s")
 
-    def by_size(sizes: Sequence[int], found: Sequence[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
-        return ((l, found[k * extent.trials : (k + 1) * extent.trials]) for k, l in enumerate(sizes))
+    def of(planned: Sequence[Mapping[str, Any]]) -> list[Any]:
+        return [results[id(task)] for task in planned]
 
-    chosen = [results[id(task)] for task in choices]
     return {
-        "errors": [error_line(row, [results[id(task)][row.at] for task in row.tasks]) for row in rows],
-        "selection": [line for l, runs in by_size(extent.selection_sizes, chosen) for line in selection_lines(l, runs)],
-        "times": [line for l, runs in by_size(extent.timed, taken) for line in time_lines(l, runs)],
+        "errors": [error_line(row, [run[row.at] for run in of(row.tasks)]) for row in rows],
+        "selection": [line for l, planned in choices.items() for line in selection_lines(l, of(planned))],
+        "times": [line for l, planned in timings.items() for line in time_lines(l, of(planned))],
         "errata": list(errata_lines(formulas)),
     }
 
