@@ -434,15 +434,19 @@ def train(s: Samples, m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig)
     if not (c.ridge >= c.least * largest):
         return BatchStatus.ILL_CONDITIONED
     n = s.count[0]
-    if not factorise(w, c, n):
+    factorised = factorise(w, c, n)
+    if not factorised:
         return BatchStatus.ILL_CONDITIONED
     invert(w, n)
-    if not spread_out(w, c, n):
+    bounded = spread_out(w, c, n)
+    if not bounded:
         return BatchStatus.ILL_CONDITIONED
     for o in range(len(m.bias)):
-        if not solve(s, w, c, o):
+        solved = solve(s, w, c, o)
+        if not solved:
             return BatchStatus.ILL_CONDITIONED
-    if not leave_out(s, w, c):
+    settled = leave_out(s, w, c)
+    if not settled:
         return BatchStatus.ILL_CONDITIONED
     commit(s, m, w)
     return BatchStatus.DONE

@@ -308,7 +308,8 @@ def train(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig) -> Index:
     if not (c.ridge >= c.least * spread):
         return FisherStatus.ILL_CONDITIONED
     for o in range(len(w.y)):
-        if not solve(s, w, c, o, n):
+        solved = solve(s, w, c, o, n)
+        if not solved:
             return FisherStatus.ILL_CONDITIONED
     for o in range(len(w.y)):
         m.bias[o] = w.y[o]

@@ -6,7 +6,8 @@ from enum import IntEnum
 
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, real
 from pykernel.kernels import squared_distance
-from pykernel.pending import absolute_distance, exp2_negative, inner_product, polynomial, sigmoid
+from pykernel.numerics import exp2_negative
+from pykernel.pending import absolute_distance, inner_product, polynomial, sigmoid
 
 
 class KernelFunction(IntEnum):

@@ -271,6 +271,28 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         return {**plain, "reduction": reduction}
 
     random = {**with_rule("rff-rls"), "kernel": {"sigma": 1.0}}
+    three: dict[str, Any] = {"classes": ["p", "q", "r"]}
+    vectors = [[0.0, 1.0], [1.0, 0.5], [-1.0, 0.0]]
+    tables = {"vectors": vectors, "weights": [[1.0], [-2.0], [0.5]], "bias": [0.25]}
+    frozen: dict[str, Any] = {
+        "name": "flow",
+        "input": {"dim": 2},
+        "kernel": {"gamma": 0.5, "function": "polynomial"},
+        "learning": {"rule": "frozen"},
+        "expansion": tables,
+    }
+    paired = frozen | {
+        "label": three,
+        "kernel": {"gamma": 0.5},
+        "expansion": tables
+        | {
+            "weights": [[1.0, 2.0], [-1.0, 1.0], [0.5, -1.0]],
+            "bias": [0.1, 0.2, 0.3],
+            "decision": "votes",
+            "owners": [0, 1, 2],
+        },
+    }
+    batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
     changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
         (full, None, "precision", "float32"),
         (full, "input", "columns", ["a", "b", "c"]),
@@ -309,6 +331,22 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (full, "reduction", "truncate_below", 1e-3),
         (full, "reduction", "truncate_age", 100),
         (full, "reduction", "tie", "oldest"),
+        (frozen, "input", "center", [1.0, 0.0]),
+        (frozen, "input", "factor", [1.0, 2.0]),
+        (frozen, "kernel", "function", "sigmoid"),
+        (frozen, "kernel", "gamma", 0.25),
+        (frozen, "kernel", "coef0", 1.0),
+        (frozen, "kernel", "degree", 2),
+        (batch, "learning", "ridge", 0.2),
+        (batch, "learning", "samples", 65),
+        (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
+        (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),
+        (frozen, "expansion", "bias", [0.5]),
+        (paired, "expansion", "decision", "pairs"),
+        (paired, "expansion", "owners", [0, 0, 2]),
+        (paired, "expansion", "break_ties", True),
+        (frozen | {"label": {"classes": ["n", "y"]}}, "expansion", "calibration", [[-1.0, 0.5]]),
+        (frozen | {"kernel": {"gamma": 0.5}}, "expansion", "distance", "products"),
     ]
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
     fields |= {(section, key) for section, kind in SECTIONS.items() for key in kind.model_fields}
