@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,9 @@ MODELS = ("kfd", "ls-svm", "krr")
 MANY_ROWS = 1000
 """More rows than these, and all cores are worth starting."""
 COMPARED_ROWS = 1000
-"""On so many rows the written spec is compared with what was trained."""
-COARSE = 0.01
-"""Rounding that moves a prediction by more than this part of the error is worth a warning."""
+"""On at most so many rows the written spec is compared with what was trained."""
+COARSE = 0.05
+"""Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines, and nothing else.")]
 
@@ -167,17 +168,20 @@ def fit(
     called = out.stem if name is None else name
     for path in (out, plot):
         _need_free(path, data, force)
+    if plot and plot.absolute() == out.absolute():
+        raise UserError(f"{plot}: is to be the spec and the plot; give two names")
+    # before the work, not after it
+    make_spec({"name": called, "precision": precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}, "pykernel fit")
     if plot:
         cli._need_matplotlib()
     with contextlib.ExitStack() as stack:
         source, file, size = cli._open(data, stack)
         show = stack.enter_context(cli._progress(as_json, size))
         table = read_table(file, source, _words(inputs), label, _words(classes), model, show)
-    # before the work, not after it
-    content = {"name": called, "precision": precision, "input": {"columns": table.inputs}, "label": table.label()}
+    content = {"name": called, "input": {"columns": table.inputs}, "label": table.label()}
     make_spec(content | {"kernel": {"sigma": 1.0}}, source)
     train, test = held_out(table, hold_out, seed)
-    scaler = _scaler(table, train, standardise)
+    scales = _scales(table, train, standardise)
     machine = _machine(
         table, kernel, sigma=sigma, gamma=gamma, coef0=coef0, degree=degree, ridge=ridge, coding=coding, cv=cv, by=by,
         workers=_workers(workers, len(train)), precision=precision, seed=seed, show=not as_json,
@@ -187,11 +191,10 @@ def fit(
         raise UserError("--plot draws the error over a grid, but there is one width and one ridge; give several")
     if not as_json:
         print(f"assumed: {'; '.join(table.assumed)}\n")
-    x = table.x[train] if scaler is None else scaler.transform(table.x[train])
     with _plainly(machine):
-        machine.fit(x, table.y[train])
-    spec = frozen(machine, called, table, scaler)
-    report = _report(table, machine, train, test, spec)
+        trained = _pipeline(machine, scales).fit(table.x[train], table.y[train])
+    spec, rounding = _frozen(trained, called, precision, table, table.x[train])
+    report = _report(table, machine, train, test, spec, rounding)
     _write(report, spec, machine.selection_, out, plot)
     if as_json:
         cli._print_json(report)
@@ -258,7 +261,7 @@ def read_table(
     chosen = list(inputs) or [each for each in numeric if each != column and np.ptp(_known(numeric[each])) > 0]
     if not chosen:
         raise UserError(f"{name}: has no column of different numbers beside the label {column!r}; give --inputs")
-    assumed = [f"label {column}"] if label is None else []
+    assumed = [f"the label is {column}, the last column"] if label is None else []
     if not inputs:
         left = [each for each in header if each not in (*chosen, column)]
         assumed.append(f"{len(chosen)} inputs: {_listed(chosen)}" + (f", without {_listed(left)}" if left else ""))
@@ -380,20 +383,15 @@ def spread(y: np.ndarray | None, rows: int, count: int, seed: int) -> np.ndarray
     return np.sort(order[np.arange(count) * rows // count])
 
 
-def _scaler(table: Table, train: np.ndarray, wanted: bool | None) -> Any:
-    """A fitted StandardScaler, or None."""
+def _scales(table: Table, train: np.ndarray, wanted: bool | None) -> bool:
+    """Whether inputs are to be standardised."""
     from pykernel.plan import _uneven
 
     if wanted is None:
         wanted = _uneven(table.x[train])
         if wanted:
             table.assumed.append("inputs standardised: their scales differ, or are far from zero")
-    if not wanted:
-        return None
-    _need_sklearn()
-    from sklearn.preprocessing import StandardScaler
-
-    return StandardScaler().fit(table.x[train])
+    return wanted
 
 
 # -------------------------------------------------------------------------------------------------------- the model
@@ -513,22 +511,45 @@ def _plainly(machine: Any) -> Iterator[None]:
         raise typer.Exit(cli.INTERRUPTED) from None
 
 
-def frozen(machine: Any, name: str, table: Table, scaler: Any) -> Spec:
-    """The spec, with the names of the table's columns and classes."""
+def _pipeline(machine: Any, scales: bool) -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), machine) if scales else machine
+
+
+def _frozen(trained: Any, name: str, precision: str, table: Table, x: np.ndarray) -> tuple[Spec, dict[str, Any]]:
+    """The spec, with the names of the table's columns and classes; and how it compares on some rows of x."""
+    import numpy as np
+
+    from pykernel.import_sklearn import read_estimator
+    from pykernel.importing import compare
+    from pykernel.machine import content
     from pykernel.spec import make_spec
 
-    content = machine.to_spec(name, scaler=scaler).model_dump(mode="json", exclude_unset=True)
-    content["input"].pop("dim", None)
-    content["input"]["columns"] = table.inputs
-    content["label"] = content.get("label", {}) | table.label()
-    return make_spec(content, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of rounding: it is measured below
+        source = read_estimator(trained)
+    made = content(source, name, precision, None, table.inputs, table.classes)
+    spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
+    beyond = int((np.abs(table.x) > spec.input.limit).any(axis=1).sum())
+    if beyond:
+        raise UserError(
+            f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input.limit:.3g}, up to where this model cannot "
+            f"overflow in {precision}; scale the columns alike, or take a lower --degree, or --precision float64"
+        )
+    return spec, compare(spec, source, trained, x[:: -(-len(x) // COMPARED_ROWS)])
 
 
 # --------------------------------------------------------------------------------------------------------- estimates
 
 
-def _report(table: Table, machine: Any, train: np.ndarray, test: np.ndarray, spec: Spec) -> dict[str, Any]:
+def _report(
+    table: Table, machine: Any, train: np.ndarray, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any]
+) -> dict[str, Any]:
     import numpy as np
+
+    from pykernel.gen import build
 
     y, found = table.y[train], machine.selection_
     errors: dict[str, float | None] = {"cross_validated": float(machine.loo_error_)}
@@ -542,21 +563,17 @@ def _report(table: Table, machine: Any, train: np.ndarray, test: np.ndarray, spe
         errors["trivial"] = _root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
         errors["cross_validated"] = _root(float(machine.loo_error_) if found is None else found.value)
         errors["corrected"] = _root(found.corrected) if found is not None else None
-    warnings = [] if found is None or found.edge is None else [found.edge]
-    computed = _as_the_device(spec, table, machine, train, test)
-    if computed["rounding"] > COARSE * (errors["cross_validated"] or math.inf) and not table.classes:
-        warnings.append(
-            f"in {spec.precision}, predictions differ by up to {computed['rounding']:.3g}; try larger ridges, or float64"
-        )
-    if computed["differing"]:
-        warnings.append(
-            f"in {spec.precision}, {computed['differing']:,} of {computed['compared']:,} rows are classified otherwise; try "
-            "larger ridges, or float64"
-        )
-    errors |= computed["held_out"]
+    told = [] if found is None or found.edge is None else [found.edge]
+    typical = _root(float(machine.loo_press_ if table.classes else machine.loo_error_))
+    if rounding["difference"] > COARSE * typical or rounding["classes_differ"]:
+        what = f"predictions differ by up to {rounding['difference']:.3g} from what was trained"
+        if table.classes:
+            what += f", and {rounding['classes_differ']:,} of {rounding['rows']:,} rows are classified otherwise"
+        told.append(f"in {spec.precision}, {what}; take larger ridges, or --precision float64")
+    errors |= _on_test_rows(spec, table, test)
     width = {"gaussian": "sigma", "linear": None}.get(machine.kernel, "gamma")
-    best = {"ridge": machine.ridge_} | ({width: machine.kernel_[width]} if width else {})
-    bytes_ = {"float32": 4, "float64": 8}[spec.precision]
+    best = ({width: machine.kernel_[width]} if width else {}) | {"ridge": machine.ridge_}
+    assert spec.expansion is not None
     return {
         "name": spec.name,
         "model": table.model,
@@ -575,10 +592,10 @@ def _report(table: Table, machine: Any, train: np.ndarray, test: np.ndarray, spe
         "optimism": found.optimism if found is not None else None,
         "table": found.table if found is not None else [],
         "widths": found.table_of_widths if found is not None else [],
-        "vectors": len(machine.basis_),
-        "flash_bytes": bytes_ * (machine.basis_.size + machine.alpha_.size),
-        "rounding": computed["rounding"],
-        "warnings": warnings,
+        "vectors": len(spec.expansion.vectors),
+        "flash_bytes": build(spec).figures["const_bytes"],
+        "rounding": rounding,
+        "warnings": told,
     }
 
 
@@ -586,45 +603,24 @@ def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 
 
-def _as_the_device(spec: Spec, table: Table, machine: Any, train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
-    """What the written spec computes: its error on the rows held out, and how far it is from what was trained."""
+def _on_test_rows(spec: Spec, table: Table, test: np.ndarray) -> dict[str, float | None]:
+    """The error on rows held out, and its standard deviation, by the spec as the device computes it."""
     import numpy as np
 
     from pykernel.host import HostModel
 
-    model = HostModel(spec)
-    rows = train[:: max(1, -(-len(train) // COMPARED_ROWS))]
-    trained = machine.decision_function if table.classes else machine.predict
-    scaled = (table.x[rows] - _center(spec)) * _factor(spec)
-    difference = np.asarray(model.predict(table.x[rows]), np.float64).reshape(len(rows), -1)
-    difference = difference - np.asarray(trained(scaled)).reshape(len(rows), -1)
-    found: dict[str, Any] = {"rounding": float(np.abs(difference).max()), "compared": len(rows), "differing": 0}
+    if not len(test):
+        return {}
+    model, deviation = HostModel(spec), None
     if table.classes:
-        found["differing"] = int((model.classify(table.x[rows]) != machine.predict(scaled)).sum())
-    held: dict[str, float | None] = {}
-    if len(test):
-        if table.classes:
-            wrong = model.classify(table.x[test]) != table.y[test]
-            rate = float(wrong.mean())
-            held = {"held_out": rate, "held_out_deviation": math.sqrt(rate * (1 - rate) / len(test))}
-        else:
-            squares = np.square(np.asarray(model.predict(table.x[test]), np.float64).ravel() - table.y[test])
-            mean = _root(float(squares.mean()))
-            deviation = (
-                float(squares.std(ddof=1)) / math.sqrt(len(test)) / (2 * mean) if len(test) > 1 and mean else None
-            )
-            held = {"held_out": mean, "held_out_deviation": deviation}
-    return found | {"held_out": held}
-
-
-def _center(spec: Spec) -> Any:
-    center = getattr(spec.input, "center", None)
-    return 0.0 if center is None else center
-
-
-def _factor(spec: Spec) -> Any:
-    factor = getattr(spec.input, "factor", None)
-    return 1.0 if factor is None else factor
+        error = float((model.classify(table.x[test]) != table.y[test]).mean())
+        deviation = math.sqrt(error * (1 - error) / len(test))
+    else:
+        squares = np.square(np.asarray(model.predict(table.x[test]), np.float64).ravel() - table.y[test])
+        error = _root(float(squares.mean()))
+        if len(test) > 1 and error:  # of a root, to first order
+            deviation = float(squares.std(ddof=1)) / math.sqrt(len(test)) / (2 * error)
+    return {"held_out": error, "held_out_deviation": deviation}
 
 
 # ----------------------------------------------------------------------------------------------------------- results

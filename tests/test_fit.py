@@ -1,0 +1,381 @@
+"""pykernel fit: what it prints is what was computed, what it writes is what was trained, and bad input leaves nothing."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel import cli_fit
+from pykernel.cli import main
+from pykernel.closed_form import Targets
+from pykernel.errors import UserError
+from pykernel.host import HostModel
+from pykernel.selection import select
+from pykernel.spec import load_spec
+
+pytest.importorskip("sklearn")
+
+NAMES = ["low", "middle", "high"]
+QUICK = ["--sigma", "0.5,1,2", "--ridge", "0.01,0.1,1"]
+
+
+def samples(rows=90, seed=0):
+    """Two inputs of very different scales, a number, and a class of three that follows from it."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, rows))
+    y = np.sin(a) + b + 0.1 * rng.normal(size=rows)
+    return np.column_stack([a, 1000 * b + 5000]), y, np.digitize(y, [-0.5, 0.5])
+
+
+def write(path, x, labels, header="a,b,y"):
+    lines = [",".join([*map(repr, row), str(label)]) for row, label in zip(x.tolist(), labels, strict=True)]
+    path.write_text("\n".join([header, *lines]) + "\n")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    x, y, kinds = samples()
+    write(tmp_path / "flow.csv", x, y)
+    write(tmp_path / "kinds.csv", x, [NAMES[k] for k in kinds])
+    write(tmp_path / "digits.csv", x, kinds * 5)  # 0, 5, 10
+    write(tmp_path / "two.csv", x, ["yes" if value > 0 else "no" for value in y])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def fit(run):
+    """The report of a run that ends well, with standard error."""
+
+    def fit(*arguments):
+        code, out, err = run("fit", *arguments, "--json")
+        assert code == 0, err
+        return json.loads(out), err
+
+    return fit
+
+
+def scaled(x):
+    return (x - x.mean(axis=0)) / x.std(axis=0)
+
+
+# ---------------------------------------------------------------------------------------------- what is trained, and told
+
+
+@pytest.mark.parametrize("model, coding", [("kfd", "counts"), ("ls-svm", "signs"), ("krr", "signs")])
+@pytest.mark.parametrize("cv", ["deleted", "kept", "5"])
+def test_classes(folder, fit, model, coding, cv):
+    report, _ = fit("kinds.csv", "--model", model, "--cv", cv, "--seed", "3", *QUICK, "--out", "kinds.toml")
+    x, _, kinds = samples()
+    # classes are sorted: high, low, middle
+    positions = np.array([sorted(NAMES).index(NAMES[k]) for k in kinds])
+    targets = Targets.of_classes(positions, 3, coding)
+    way = int(cv) if cv.isdigit() else cv
+    assert report["classes"] == sorted(NAMES) and report["model"] == model and report["measure"] == "error_rate"
+    assert len(report["table"]) == 9 and {row["width"] for row in report["table"]} == {0.5, 1.0, 2.0}
+    direct = select(model, scaled(x), targets, "gaussian", [0.5, 1, 2], [0.01, 0.1, 1], cv=way)
+    if cv != "5":  # of folds, the estimator's seed is its own
+        for cell, expected in zip(report["table"], direct.table, strict=True):
+            assert cell == pytest.approx(expected, rel=1e-6)
+    best = report["table"][0]
+    assert report["best"] == {"sigma": best["width"], "ridge": best["ridge"]}
+    assert report["errors"]["cross_validated"] == best["error"] == min(row["error"] for row in report["table"])
+    assert report["errors"]["corrected"] == pytest.approx(best["error"] + report["optimism"])
+    assert report["errors"]["trivial"] == pytest.approx(1 - np.bincount(kinds).max() / 90)
+    assert report["errors"]["cross_validated"] < 0.2 < report["errors"]["trivial"]
+
+    spec = load_spec("kinds.toml")
+    assert spec.name == "kinds" and spec.label.column == "y" and spec.label.classes == tuple(sorted(NAMES))
+    assert spec.input.columns == ("a", "b") and spec.input.center == pytest.approx(x.mean(axis=0))
+    assert (HostModel(spec).classify(x) != positions).mean() < 0.15
+
+
+@pytest.mark.parametrize("model", ["ls-svm", "krr"])
+def test_numbers(folder, fit, model):
+    report, _ = fit("flow.csv", "--label", "y", "--model", model, *QUICK, "--hold-out", "0.3", "--out", "flow.toml")
+    assert (report["rows"], report["held_out_rows"], report["measure"]) == (63, 27, "rmse")
+    x, y, _ = samples()
+    labels = cli_fit.Table("flow", ["a", "b"], "y", None, model, x, y, [])
+    train, test = cli_fit.held_out(labels, 0.3, 0)
+    spec = load_spec("flow.toml")
+    assert spec.input.center == pytest.approx(x[train].mean(axis=0))  # nothing is known of what is held out
+    errors = HostModel(spec).predict(x[test]) - y[test]
+    assert report["errors"]["held_out"] == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-5)
+    assert 0 < report["errors"]["held_out_deviation"] < report["errors"]["held_out"]
+    best = report["table"][0]
+    assert report["errors"]["cross_validated"] == pytest.approx(np.sqrt(best["press"]))
+    assert report["errors"]["corrected"] == pytest.approx(np.sqrt(best["press"] + report["optimism"]))
+    left = [y[train][i] - np.delete(y[train], i).mean() for i in range(63)]
+    assert report["errors"]["trivial"] == pytest.approx(np.sqrt(np.mean(np.square(left))))
+    assert report["errors"]["held_out"] < 0.5 * report["errors"]["trivial"]
+
+
+def test_the_spec_is_taken_by_generate_and_check(folder, fit, run, one_compiler):
+    report, _ = fit("two.csv", "--basis", "12", *QUICK, "--out", "gate.toml", "--name", "flood_gate")
+    assert report["vectors"] == 12 and report["name"] == "flood_gate"
+    code, out, err = run("check", "gate.toml", "--samples", "300", "--json")
+    checked = json.loads(out)
+    assert code == 0, err
+    assert checked["ok"] and checked["sizes"]["const_bytes"] == report["flash_bytes"]
+    code, _, err = run("generate", "gate.toml", "-o", "out")
+    assert code == 0 and Path("out/src/flood_gate.c").is_file(), err
+
+
+@pytest.mark.parametrize(
+    "kernel, more",
+    [
+        ("laplacian", ["--gamma", "0.1,0.5"]),
+        ("polynomial", ["--degree", "2", "--coef0", "0.5"]),
+        ("linear", []),
+        ("sigmoid", ["--gamma", "0.1"]),
+    ],
+)
+def test_other_kernels(folder, fit, kernel, more):
+    report, _ = fit("two.csv", "--kernel", kernel, *more, "--ridge", "0.1,10", "--out", "k.toml")
+    assert report["kernel"]["function"] == kernel and report["errors"]["cross_validated"] < 0.2
+    assert load_spec("k.toml").kernel.function == kernel
+    if kernel == "linear":
+        assert report["vectors"] == 1 and report["best"] == {"ridge": report["table"][0]["ridge"]}
+    if kernel == "polynomial":
+        assert (report["kernel"]["degree"], report["kernel"]["coef0"]) == (2, 0.5) and len(report["table"]) == 18
+
+
+def test_numbers_are_classes_for_kfd_in_their_order(folder, fit):
+    report, _ = fit("digits.csv", "--model", "kfd", *QUICK, "--out", "d.toml")
+    assert report["classes"] == ["0", "5", "10"]
+    report, _ = fit("digits.csv", "--classes", "10,0,5", "--model", "ls-svm", *QUICK, "--out", "e.toml")
+    assert report["classes"] == ["10", "0", "5"] and report["measure"] == "error_rate"
+    report, _ = fit("digits.csv", *QUICK, "--out", "f.toml")
+    assert report["classes"] is None and report["model"] == "ls-svm" and report["measure"] == "rmse"
+
+
+def test_the_second_class_is_the_positive_one(folder, fit):
+    x, _, _ = samples()
+    one_cell = ["--model", "ls-svm", "--sigma", "1", "--ridge", "0.1"]
+    for order, name in (("no,yes", "up"), ("yes,no", "down")):
+        fit("two.csv", "--classes", order, *one_cell, "--out", f"{name}.toml")
+    one, other = (HostModel(load_spec(f"{name}.toml")).predict(x) for name in ("up", "down"))
+    assert one == pytest.approx(-other, abs=1e-4) and np.abs(one).max() > 0.5
+
+
+def test_what_is_assumed_is_told(folder, fit, run):
+    x, _, kinds = samples(30)
+    rows = [f"{a},{b},7,red,{NAMES[k]}" for (a, b), k in zip(x, kinds, strict=True)]
+    rows[3] = rows[3].rpartition(",")[0] + ","  # no label
+    rows[5] = "," + rows[5].partition(",")[2]  # no input
+    rows[6] = "nan," + rows[6].partition(",")[2]
+    Path("odd.csv").write_text("\n".join(["a,b,same,colour,kind", *rows]) + "\n")
+    report, _ = fit("odd.csv", *QUICK, "--out", "odd.toml")
+    told = "; ".join(report["assumed"])
+    for text in (
+        "the label is kind, the last column",
+        "2 inputs: a, b, without same, colour",
+        "1 rows without a label and 2 without an input left out",
+        "3 classes, high, low, middle, so the model is kfd",
+        "inputs standardised",
+    ):
+        assert text in told
+    assert report["rows"] == 27
+    report, _ = fit("odd.csv", "--inputs", "b,a", "--no-standardise", *QUICK, "--out", "odd2.toml")
+    assert report["inputs"] == ["b", "a"] and load_spec("odd2.toml").input.center is None
+    code, out, _ = run("fit", "odd.csv", *QUICK, "--out", "odd3.toml")
+    assert code == 0 and out.startswith("assumed: the label is kind")
+
+
+def test_for_people(folder, run):
+    code, out, err = run("fit", "kinds.csv", "--out", "k.toml", *QUICK, "--hold-out", "0.2", "--plot", "k.png")
+    assert code == 0 and "warning" not in err.replace("warning: the best", "")
+    for text in (
+        "kfd, gaussian kernel, 72 rows, 2 inputs: 9 cells by leave-one-out",
+        "corrected for having been chosen",
+        "always the most frequent class",
+        "18 rows held out",
+        "PRESS",
+        "bytes of flash",
+        "pykernel generate k.toml",
+    ):
+        assert text in out
+    assert Path("k.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = run("fit", "flow.csv", "--out", "f.toml", "--sigma", "1", "--ridge", "0.1")
+    assert code == 0 and "RMSE" in out and "always the mean" in out and "corrected" not in out
+
+
+def test_from_a_pipe(folder, fit, monkeypatch):
+    expected, _ = fit("kinds.csv", *QUICK, "--out", "file.toml", "--name", "m")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("kinds.csv").read_bytes())))
+    piped, _ = fit("-", *QUICK, "--out", "pipe.toml", "--name", "m")
+    assert piped == expected | {"spec": "pipe.toml"}
+    assert Path("pipe.toml").read_bytes() == Path("file.toml").read_bytes()
+
+
+def test_processes_give_the_same_spec(folder, fit):
+    for workers in ("1", "2"):
+        fit("kinds.csv", *QUICK, "--workers", workers, "--out", f"{workers}.toml", "--name", "m")
+    assert Path("1.toml").read_bytes() == Path("2.toml").read_bytes()
+
+
+# ------------------------------------------------------------------------------------------------------------- warnings
+
+
+def test_a_best_cell_on_the_border_is_a_warning(folder, fit):
+    report, err = fit("flow.csv", "--sigma", "0.01,0.02", "--ridge", "0.001,0.1,10", "--out", "n.toml")
+    assert "warning: the best sigma 0.02 is the largest" in err and "wider grid" in report["warnings"][0]
+
+
+def test_what_float32_cannot_resolve_is_a_warning(folder, fit):
+    hard = ["--sigma", "5", "--ridge", "1e-8", "--model", "krr"]
+    _, err = fit("flow.csv", *hard, "--out", "a.toml")
+    assert "warning: in float32, predictions differ by up to" in err and "--precision float64" in err
+    _, err = fit("flow.csv", *hard, "--precision", "float64", "--out", "b.toml")
+    assert err == ""
+
+
+def test_inputs_that_could_overflow_are_refused_before_anything_is_written(folder, run):
+    hard = ["--kernel", "polynomial", "--degree", "9", "--gamma", "3", "--ridge", "1e-3", "--model", "krr"]
+    code, out, err = run("fit", "flow.csv", *hard, "--out", "a.toml", "--json")
+    assert code == 2 and out == "" and not Path("a.toml").exists()
+    assert "90 of 90 rows hold inputs beyond" in err and "cannot overflow in float32" in err
+
+
+# ------------------------------------------------------------------------------------------------- rows and vectors apart
+
+
+def test_rows_are_held_out_of_each_class_its_part():
+    y = np.repeat([0, 1, 2], [60, 30, 1])
+    table = cli_fit.Table("t", ["a"], "y", NAMES, "kfd", np.zeros((91, 1)), y, [])
+    train, test = cli_fit.held_out(table, 0.3, 1)
+    assert sorted([*train, *test]) == list(range(91))
+    assert np.bincount(y[test], minlength=3).tolist() == [18, 9, 0]  # the last class keeps its only row
+    assert set(test) != set(cli_fit.held_out(table, 0.3, 2)[1])
+    assert len(cli_fit.held_out(table, 0.0, 1)[1]) == 0
+
+
+def test_a_random_basis_has_of_each_class_its_part():
+    y = np.tile([0, 0, 1], 30)
+    chosen = cli_fit.spread(y, 90, 30, 0)
+    assert len(set(chosen.tolist())) == 30 and (np.diff(chosen) > 0).all()
+    assert np.bincount(y[chosen]).tolist() == [20, 10]
+    assert set(cli_fit.spread(None, 90, 90, 0)) == set(range(90))
+    with pytest.raises(UserError, match="must be from 1 to 90"):
+        cli_fit.spread(y, 90, 91, 0)
+
+
+# ----------------------------------------------------------------------------------------------------------- bad input
+
+
+def test_nothing_is_overwritten_unasked(folder, run):
+    Path("k.toml").write_text("mine")
+    Path("k.png").write_text("mine, too")
+    data = Path("kinds.csv").read_bytes()
+    for arguments, says in (
+        (["--out", "k.toml"], "k.toml: is there already; give another name, or --force"),
+        (["--out", "made.toml", "--plot", "k.png"], "k.png: is there already"),
+        (["--out", "kinds.csv", "--force"], "kinds.csv: is the data itself"),
+        (["--out", "made.toml", "--plot", "./kinds.csv", "--force"], "is the data itself"),
+        (["--out", "same.toml", "--plot", "same.toml"], "is to be the spec and the plot"),
+    ):
+        code, out, err = run("fit", "kinds.csv", *QUICK, *arguments)
+        assert code == 2 and out == "" and err.startswith("error: ") and says in err
+    assert Path("k.toml").read_text() == "mine" and Path("k.png").read_text() == "mine, too"
+    assert Path("kinds.csv").read_bytes() == data and not Path("made.toml").exists()
+    assert run("fit", "kinds.csv", *QUICK, "--out", "k.toml", "--plot", "k.png", "--force")[0] == 0
+    assert load_spec("k.toml").name == "k" and Path("k.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["absent.csv"], "absent.csv: there is no such file"),
+        (["kinds.csv", "--label", "z"], "names no column 'z'; it names a, b, y"),
+        (["kinds.csv", "--inputs", "a,z"], "names no column 'z'"),
+        (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
+        (["kinds.csv", "--label", "a", "--inputs", "y"], "column 'y' does not hold numbers"),
+        (["kinds.csv", "--model", "svm"], "--model svm is not known; there are: kfd, ls-svm, krr"),
+        (["flow.csv", "--model", "kfd"], "90 different labels; there may be 64 classes: take --model ls-svm"),
+        (["kinds.csv", "--classes", "low,high"], "holds 'middle', which --classes does not name"),
+        (["two.csv", "--classes", "no,yes,maybe"], "never is 'maybe'; leave it out of --classes"),
+        (["one.csv"], "column 'y' is always low; two classes are needed"),
+        (["gap.csv"], "no row of class 'high' has all inputs"),
+        (["alike.csv", "--model", "kfd"], "holds '1' and '1.0', the same number; write classes alike"),
+        (["still.csv"], "has no column of different numbers beside the label 'y'"),
+        (["short.csv"], "has 1 rows with a label and all inputs; at least 2 are needed"),
+        (["kinds.csv", "--kernel", "rbf"], "--kernel rbf is not known; there are: gaussian, laplacian"),
+        (["kinds.csv", "--gamma", "1"], "--gamma is not of the gaussian kernel; it has --sigma"),
+        (["kinds.csv", "--kernel", "linear", "--sigma", "1"], "--sigma is not of the linear kernel; it has no width"),
+        (["kinds.csv", "--sigma", "1,x"], "--sigma is '1,x'; it must be numbers with commas between"),
+        (["kinds.csv", "--ridge", "0"], "--ridge holds 0; each must be above zero"),
+        (["kinds.csv", "--ridge", ","], "give one number at least"),
+        (["kinds.csv", "--kernel", "polynomial", "--degree", "0"], "degree is 0; it must be"),
+        (["kinds.csv", "--cv", "1"], "--cv is '1'; it must be deleted, kept, or a number of folds from 2"),
+        (["kinds.csv", "--cv", "91"], "cv is 91 folds; there must be from 2 to 90"),
+        (["kinds.csv", "--by", "auc"], 'by is \'auc\'; it must be "error" or "press"'),
+        (["flow.csv", "--by", "error"], "--by error is for classes, but y is a number"),
+        (["flow.csv", "--coding", "signs"], "--coding signs is for classes"),
+        (["kinds.csv", "--coding", "gray"], "coding is 'gray'"),
+        (["kinds.csv", "--basis", "0"], "--basis is 0; it must be from 1 to 90"),
+        (["kinds.csv", "--basis", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
+        (["kinds.csv", "--basis", "9", "--model", "krr"], "--basis is for kfd; krr has every row"),
+        (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; it must be from 0 to below 1"),
+        (["kinds.csv", "--hold-out", "0.001"], "--hold-out 0.001 of 90 rows is none"),
+        (["kinds.csv", "--seed", "-1"], "seed is -1; it must be 0 or more"),
+        (["kinds.csv", "--workers", "0"], "--workers is '0'; it must be a number of processes from 1"),
+        (["kinds.csv", "--workers", "fast"], "--workers is 'fast'"),
+        (["kinds.csv", "--precision", "float16"], "precision"),
+        (["kinds.csv", "--name", "2nd"], "name"),
+        (["kinds.csv", "--sigma", "1", "--ridge", "1", "--plot", "p.png"], "there is one width and one ridge"),
+        (["kinds.csv", "--out", "absent/k.toml"], "absent/k.toml: cannot be written"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, says):
+    Path("one.csv").write_text("a,y\n1,low\n2,low\n")
+    Path("gap.csv").write_text("a,y\n1,low\n2,low\n,high\n")
+    Path("alike.csv").write_text("a,y\n1,1\n2,1.0\n3,2\n")
+    Path("still.csv").write_text("a,y\n1,low\n1,high\n")
+    Path("short.csv").write_text("a,y\n1,2\n3,\n")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    quick = [] if "--sigma" in arguments or "--ridge" in arguments or "--kernel" in arguments else QUICK
+    out = [] if "--out" in arguments else ["--out", "made.toml"]
+    code, printed, err = run("fit", *arguments, *quick, *out, "--json")
+    assert code == 2 and printed == "", (printed, err)
+    assert says in err.splitlines()[-1] and err.splitlines()[-1].startswith("error: ") and "Traceback" not in err
+    assert err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_an_interrupt_says_so_and_writes_nothing(folder, run, monkeypatch):
+    from pykernel import kernel_machines
+
+    def interrupted(*arguments, **keys):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel_machines.selection, "select", interrupted)
+    code, _, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
+    assert code == 130 and err == "error: interrupted\n" and not Path("k.toml").exists()
+
+
+def test_without_scikit_learn_a_sentence_says_what_to_install(folder, run, monkeypatch):
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else find(name))
+    code, out, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
+    assert code == 2 and out == "" and "pip install 'pykernel-mcu[sklearn]'" in err
+
+
+def test_help_shows_examples_columns_and_exit_codes(run):
+    code, out, err = run("fit", "--help")
+    assert code == 0 and err == "" and all(text in out for text in ("pykernel fit ", "Columns:", "Exit codes: 0 "))
