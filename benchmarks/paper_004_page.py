@@ -337,3 +337,145 @@ def fact_folds(results: Results) -> str:
         ones > 2 * straight,
         f"at l = 500 ten trainings take {straight:.0f} ms, the corrections {ones:.0f} ms, the closed form {ours:.0f} ms",
     )
+
+
+def approximated(results: Results) -> dict[tuple[str, str], dict[int, float]]:
+    """Mean e of leave-one-out, by setting and size."""
+    return {setting: errors(results, "e_mean", *setting) for setting in SETTINGS}
+
+
+def setting_text(setting: tuple[str, str]) -> str:
+    return f"γ = {setting[0]}, μ = {setting[1]}"
+
+
+def fact_smooth(results: Results) -> str:
+    e = approximated(results)["0.1", "1"]
+    return claim(
+        e[30] < 0.015 and e[100] < 0.0015, f"γ = 0.1 and μ = 1 it is {e[30]:.4f} at l = 30 and {e[100]:.4f} at 100"
+    )
+
+
+def fact_rough(results: Results) -> str:
+    e = approximated(results)["0.5", "0.01"]
+    return claim(
+        max(e, key=e.__getitem__) == 30 and e[100] > 0.05,
+        f"γ = 0.5 and μ = 0.01 it rises from {e[10]:.2f} at l = 10 to {e[30]:.2f} at 30, and is {e[100]:.2f} at 100",
+    )
+
+
+def fact_below(results: Results) -> str:
+    found = {}
+    for setting, e in approximated(results).items():
+        least = next(l for l in e if all(value < 0.01 for m, value in e.items() if m >= l))
+        found.setdefault(least, []).append(setting_text(setting))
+    parts = [f"{l} ({'; '.join(settings)})" for l, settings in sorted(found.items())]
+    return claim(min(found) == 30 and max(found) == 500, "from l = " + ", ".join(parts))
+
+
+def fact_peaks(results: Results) -> str:
+    peaks = sorted({max(e, key=e.__getitem__) for e in approximated(results).values()})
+    return claim(peaks[0] == 10 and len(peaks) > 2, f"largest at l = {', '.join(map(str, peaks[:-1]))} or {peaks[-1]}")
+
+
+def fact_exact(results: Results) -> str:
+    worst = max(float(row[key]) for row in results["errors"] for key in ("exact_max", "exact_recoded_max"))
+    differ = sum(int(row["exact_rate_differs"]) for row in results["errors"])
+    trials = sum(int(row["trials"]) for row in results["errors"])
+    return claim(
+        worst < 1e-20 and differ == 0,
+        f"at most {short(worst)} in all {trials:,} comparisons, and no sample is classified otherwise",
+    )
+
+
+def fact_formula(results: Results) -> str:
+    worst = max(float(row["formula_max"]) for row in results["errors"] if row["formula_max"])
+    return claim(worst < 1e-18, f"(they differ by at most {short(worst)})")
+
+
+def fact_fixed(results: Results) -> str:
+    fixed = max(float(row["e_max"]) for row in results["errors"] if row["case"] in tasks.BASES[:2])
+    go = [float(row["e_mean"]) for row in select(results["errors"], case=tasks.BASES[2])]
+    return claim(
+        fixed < 1e-20 and min(go) > 1e-3,
+        f"e is at most {short(fixed)}; if they leave with their samples, {min(go):.3f} to {max(go):.2f}",
+    )
+
+
+def fact_ridge(results: Results) -> str:
+    worst = max(float(row["e_max"]) for row in results["errors"] if row["experiment"] in ("ls-svm", "krr"))
+    return claim(worst < 1e-20, f"For LS-SVM and KRR it is exact (e at most {short(worst)})")
+
+
+def fact_recoded(results: Results) -> str:
+    kept, anew = (errors(results, key, "0.1", "1") for key in ("e_mean", "e_recoded_mean"))
+    return claim(
+        anew[30] > 2 * kept[30] and anew[100] > 2 * kept[100],
+        f"With γ = 0.1 and μ = 1, e is then {anew[30]:.3f} instead of {kept[30]:.3f} at l = 30",
+    )
+
+
+def fact_rates(results: Results) -> str:
+    rows = [row for row in results["errors"] if row["experiment"] == "leave-one-out"]
+
+    def most(key: str, least: int) -> float:
+        return max(100 * float(row[key]) for row in rows if int(row["l"]) >= least)
+
+    return claim(
+        most("recoded_gap_mean", 30) < 6 and most("recoded_gap_mean", 200) < 1,
+        f"on average at most {most('recoded_gap_mean', 30):.1f} points apart from l = 30 on, "
+        f"{most('recoded_gap_mean', 100):.1f} from 100 on and {most('recoded_gap_mean', 200):.1f} from 200 on; in a single trial "
+        f"up to {most('recoded_gap_max', 30):.0f}, {most('recoded_gap_max', 100):.0f} and {most('recoded_gap_max', 200):.0f}",
+    )
+
+
+def fact_pessimistic(results: Results) -> str:
+    kept, truth = (errors(results, key, "0.5", "0.01") for key in ("rate_kept", "rate_recoded"))
+    return claim(
+        all(kept[l] > truth[l] for l in kept),
+        f"{100 * kept[30]:.1f} % instead of {100 * truth[30]:.1f} % at l = 30, "
+        f"{100 * kept[100]:.1f} % instead of {100 * truth[100]:.1f} % at 100",
+    )
+
+
+def fact_s_fold(results: Results) -> str:
+    e = {
+        s: float(one(results["errors"], experiment="folds", case=s, gamma="0.5", ridge="0.01", l="100")["e_mean"])
+        for s in ("10", "5", "2")
+    }
+    alone = approximated(results)["0.5", "0.01"][100]
+    return claim(
+        alone < e["10"] < e["5"] < e["2"],
+        f"at l = 100 with γ = 0.5 and μ = 0.01 e is {alone:.2f} for leave-one-out, {e['10']:.2f} for ten folds, "
+        f"{e['5']:.2f} for five and {e['2']:.1f} for two",
+    )
+
+
+def fact_selection(results: Results) -> str:
+    more = {(row["l"], row["by"]): row for row in select(results["selection"], estimate="kept")}
+    sizes = [abs(float(row["more_than_exact"])) / float(row["more_error"]) for row in more.values()]
+    most = max(abs(float(row["more_than_exact"])) for row in more.values())
+    return f"{100 * most:.1f} points at most, {max(sizes):.1f} standard errors"
+
+
+def fact_count(results: Results) -> str:
+    rate, printed = (100 * erratum(results, "values", what) for what in ("rate", "printed rate"))
+    return claim(printed > 2 * rate, f"the printed rule counts {printed:.0f} % mistakes where there are {rate:.0f} %")
+
+
+def fact_coding(results: Results) -> str:
+    right, printed = (100 * erratum(results, "coding", what) for what in ("right", "printed"))
+    part = erratum(results, "coding, direction")
+    return claim(
+        printed > 50 and part < 1e-9,
+        f"{printed:.0f} % of the training patterns are on the wrong side instead of {right:.0f} %",
+    )
+
+
+def fact_fisher(results: Results) -> str:
+    angle = erratum(results, "fisher")
+    return claim(angle < 1e-12, "the cosine between the two vectors of multipliers is 1 to 12 digits")
+
+
+FACTS: dict[str, Callable[[Results], str]] = {
+    name.removeprefix("fact_"): value for name, value in list(globals().items()) if name.startswith("fact_")
+}
