@@ -14,20 +14,32 @@ if TYPE_CHECKING:
     from pykernel.estimators import BudgetedKernelRegressor as BudgetedKernelRegressor
     from pykernel.gen import Generated, Report
     from pykernel.host import HostModel as HostModel
+    from pykernel.kernel_machines import KernelFisherClassifier as KernelFisherClassifier
+    from pykernel.kernel_machines import KernelRidgeClassifier as KernelRidgeClassifier
+    from pykernel.kernel_machines import KernelRidgeRegressor as KernelRidgeRegressor
+    from pykernel.kernel_machines import LSSVMClassifier as LSSVMClassifier
+    from pykernel.kernel_machines import LSSVMRegressor as LSSVMRegressor
     from pykernel.spec import Spec as Spec
     from pykernel.spec import load_spec as load_spec
 
     __version__: str
 
     class Fitted(Protocol):
-        spec_: Spec
-        model_: HostModel
+        """With ``model_``, a HostModel, if it goes on learning."""
+
+        @property
+        def spec_(self) -> Spec: ...
 
 
 __all__ = [
     "BudgetedKernelClassifier",
     "BudgetedKernelRegressor",
     "HostModel",
+    "KernelFisherClassifier",
+    "KernelRidgeClassifier",
+    "KernelRidgeRegressor",
+    "LSSVMClassifier",
+    "LSSVMRegressor",
     "Spec",
     "__version__",
     "check",
@@ -40,6 +52,11 @@ _HOMES = {
     "BudgetedKernelClassifier": "pykernel.estimators",
     "BudgetedKernelRegressor": "pykernel.estimators",
     "HostModel": "pykernel.host",
+    "KernelFisherClassifier": "pykernel.kernel_machines",
+    "KernelRidgeClassifier": "pykernel.kernel_machines",
+    "KernelRidgeRegressor": "pykernel.kernel_machines",
+    "LSSVMClassifier": "pykernel.kernel_machines",
+    "LSSVMRegressor": "pykernel.kernel_machines",
     "Spec": "pykernel.spec",
     "load_spec": "pykernel.spec",
 }
@@ -128,14 +145,16 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
 
     if isinstance(model, Spec):
         spec, memory = model, None
-    elif hasattr(model, "spec_") and hasattr(model, "model_"):
-        spec, memory = model.spec_, model.model_.memory
+    elif hasattr(model, "spec_"):  # what is frozen has no state
+        spec, memory = model.spec_, model.model_.memory if hasattr(model, "model_") else None
     elif hasattr(model, "to_spec"):
-        raise UserError(f"the {type(model).__name__} has learned nothing yet; call its fit or partial_fit first")
+        learn = "fit or partial_fit" if hasattr(model, "partial_fit") else "fit"
+        raise UserError(f"the {type(model).__name__} has learned nothing yet; call its {learn} first")
     else:
         raise UserError(
-            f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file) or a fitted "
-            "BudgetedKernelRegressor or BudgetedKernelClassifier (of a pipeline, the last step)"
+            f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
+            "pykernel.importing.from_sklearn makes one of scikit-learn's models) or a fitted estimator of pykernel, such "
+            "as a BudgetedKernelRegressor (of a pipeline, the last step)"
         )
     if name is not None:
         spec = make_spec({**spec.model_dump(exclude_unset=True), "name": name})

@@ -42,10 +42,11 @@ def cross_entropy(values: Any, positive: Any, a: float, b: float) -> float:
     return float(-(t * log_expit(-z) + (1 - t) * log_expit(z)).sum())
 
 
-def fit_sigmoid(values: Any, positive: Any) -> tuple[float, float]:
+def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0) -> tuple[float, float]:
     """(a, b) of the sigmoid that fits best among those that do not fall with f: a <= 0.  O(l) for each of a few steps.
 
-    values: (l,) finite decision values of samples that the function was not trained with; positive: (l,) bool.
+    values: (l,) finite decision values of samples that the function was not trained with; positive: (l,) bool;
+    resolution: what values may differ by for rounding, if it is more than their own size tells.
 
     The minimiser is unique.  Where a falling sigmoid would fit better, as it does if the function says less than
     nothing of unseen samples, or where all values are one, a is 0 and the probability is the class's share.  The
@@ -64,7 +65,7 @@ def fit_sigmoid(values: Any, positive: Any) -> tuple[float, float]:
     share = float(t.mean())
     constant = 0.0, math.log((1 - share) / share)
     centre, reach = f.min() / 2 + f.max() / 2, f.max() / 2 - f.min() / 2
-    if reach <= max(SAME * np.abs(f).max(), 1e-280):
+    if reach <= max(SAME * np.abs(f).max(), resolution, 1e-280):
         return constant
     a, b = _newton((f - centre) / reach, t, constant[1])
     if a >= 0:  # convex: the best of a <= 0 is on its boundary
@@ -100,11 +101,12 @@ def _newton(z: np.ndarray, t: np.ndarray, b: float) -> tuple[float, float]:
     return a, b
 
 
-def fit_calibration(values: Any, positions: Any, count: int) -> np.ndarray:
+def fit_calibration(values: Any, positions: Any, count: int, resolution: float = 0.0) -> np.ndarray:
     """The sigmoid of each function, (o, 2): rows of (a, b).
 
     values: (l, o) decision values of samples that the functions were not trained with, o = 1 for two classes, which
-    share the function of the second, else one function for each class; positions: (l,) classes from 0 to count - 1.
+    share the function of the second, else one function for each class; positions: (l,) classes from 0 to count - 1;
+    resolution: as of ``fit_sigmoid``.
     """
     values, positions = np.asarray(values, np.float64), np.asarray(positions)
     functions = 1 if count == 2 else count
@@ -114,7 +116,7 @@ def fit_calibration(values: Any, positions: Any, count: int) -> np.ndarray:
             f"{(len(positions), functions)}"
         )
     owners = [1] if count == 2 else range(count)
-    return np.array([fit_sigmoid(values[:, o], positions == owner) for o, owner in enumerate(owners)])
+    return np.array([fit_sigmoid(values[:, o], positions == owner, resolution) for o, owner in enumerate(owners)])
 
 
 def probabilities(values: Any, calibration: Any) -> np.ndarray:

@@ -108,6 +108,12 @@ def test_values_that_say_nothing_give_the_share(value):
         assert a == 0 and 1 / (1 + math.exp(b)) == pytest.approx(share)
 
 
+def test_values_that_differ_by_rounding_are_one():
+    f, positive = 1e-16 * np.arange(10.0), np.arange(10) > 4
+    assert fit_sigmoid(f, positive)[0] < -1e15 and fit_sigmoid(f, positive, resolution=1e-12)[0] == 0
+    assert (fit_calibration(f[:, None], positive, 2, resolution=1e-12)[:, 0] == 0).all()
+
+
 def test_a_wrong_direction_is_not_followed():
     positive = np.arange(40) % 4 == 0
     f = np.where(positive, -1.0, 1.0) + np.random.default_rng(0).normal(size=40)

@@ -1,0 +1,1046 @@
+"""Kernel machines with a closed form as scikit-learn estimators: Fisher discriminant, LS-SVM, kernel ridge regression.
+
+They train on the host in float64 and leave each sample out in turn at hardly more cost.  ``to_spec`` freezes them for
+the device; ``device_spec`` is the model that trains there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, Self, TypeVar
+
+import numpy as np
+
+from pykernel.errors import MissingExtra, UserError
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+    from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+    from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+    from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
+except ImportError as error:
+    raise MissingExtra("pykernel.kernel_machines", "sklearn") from error
+
+# after scikit-learn, which brings SciPy
+from pykernel import selection
+from pykernel.calibration import fit_calibration, log_probabilities, probabilities
+from pykernel.closed_form import Targets, error_rate, press, problem
+from pykernel.estimators import _class_names, _column_names, _plain
+from pykernel.gram import gram_matrix
+from pykernel.machine import Machine
+from pykernel.machine import to_spec as frozen
+from pykernel.spec import Spec, make_spec
+
+SHAPED_BY: dict[str, tuple[str, ...]] = {
+    "gaussian": ("sigma",),
+    "laplacian": ("gamma",),
+    "polynomial": ("gamma", "coef0", "degree"),
+    "linear": (),
+    "sigmoid": ("gamma", "coef0"),
+}
+"""Kernels, and which parameters each has."""
+BLOCK = 2**22
+"""Kernel values that are held at a time when predicting."""
+REACH = 1e3
+"""The derived limits of a model that trains on the device, in largest |x| and |y| of the training samples."""
+REACH_POLYNOMIAL = 10.0
+"""The same for inputs of the polynomial kernel, which grows."""
+RESOLUTION = 1e-12
+"""Values that were left out are equal if they differ by less, in parts of the targets: what knows nothing is all 0."""
+RESOLVED = 0.01
+"""The part of the functions' spread that may be lost in float32 without a word."""
+
+Kind = TypeVar("Kind", bound=type)
+
+PARAMETERS = {
+    "kernel": """{"gaussian", "laplacian", "polynomial", "linear", "sigmoid"}
+        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(gamma a'b + coef0)^degree``, ``a'b``,
+        ``tanh(gamma a'b + coef0)``. The last is not positive definite: but for the KernelFisherClassifier, it takes a
+        ``ridge`` that makes up for it.""",
+    "sigma": """float or sequence of floats
+        Width of the Gaussian kernel, in the inputs' unit. None or a sequence: chosen by cross-validation, from 13
+        widths about the typical distance of samples or from those given.""",
+    "gamma": """float or sequence of floats
+        Scale of the other kernels, chosen likewise. A kernel's parameters are refused with another kernel.""",
+    "coef0": """float
+        Constant of the polynomial and the sigmoid kernel.""",
+    "degree": """int
+        Power of the polynomial kernel, from 1 to 9.""",
+    "ridge": """float or sequence of floats
+        Weight of the penalty, in the unit of what it is added to: {ridge}.
+        None or a sequence: chosen by cross-validation, from half decades below a bound on that or from those given.""",
+    "coding": """{"counts", "signs"}
+        What functions are taught: ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the others, or 1 and
+        -1. With "counts" small classes weigh as much as large ones, and zero is the middle between class means.""",
+    "basis": """sequence of ints, or array of shape (n_vectors, n_features)
+        Expansion vectors: positions of training samples, or any vectors. None: all samples. With p vectors, training
+        takes O(n p min(n, p)), and the frozen model p vectors.""",
+    "cv": """{"deleted", "kept"} or int
+        How candidates are compared. "deleted": leave-one-out, equal to training anew without each sample. "kept": paper
+        004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A number:
+        so many stratified folds.""",
+    "by": """{"error", "press"}
+        What is least for the chosen candidate: the error rate (of equal ones the least squared error), or the mean
+        squared difference between predictions and what functions are taught.""",
+    "workers": """int or str
+        How many processes compare candidates, a width each, or a Dask scheduler's address. None: this process.""",
+    "progress": """bool
+        Whether to show a progress bar, on a terminal.""",
+    "precision": """{"float32", "float64"}
+        Number format of the specs that ``to_spec`` and ``device_spec`` give. Training is in float64.""",
+    "random_state": """int, RandomState or None
+        Deals samples to folds.""",
+}
+"""Of all estimators, for their docstrings."""
+
+
+ATTRIBUTES = {
+    "classes_": """ndarray of shape (n_classes,)
+        The classes, sorted. What the device calls class i is ``classes_[i]``.""",
+    "basis_": """ndarray of shape (n_vectors, n_features)
+        Expansion vectors.""",
+    "alpha_": """ndarray of shape (n_vectors, n_functions)
+        Their weights in each function: one for each label; of two classes one, of more one for each.""",
+    "bias_": """ndarray of shape (n_functions,)
+        What is added; 0 where the model has none.""",
+    "kernel_": """dict
+        The kernel as a spec's ``[kernel]`` has it. ``gamma_`` and, of the Gaussian, ``sigma_`` give its scale.""",
+    "ridge_": """float
+        The penalty's weight.""",
+    "selection_": """pykernel.selection.Selection or None
+        All candidates and their errors; None if there was nothing to choose.""",
+    "optimism_": """float
+        How much too small the chosen candidate's error is expected to be for having been chosen; 0 if none was.""",
+    "loo_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
+        Values of the functions at each training sample, of the model that is trained without it.""",
+    "loo_error_": """float
+        {error}.""",
+    "loo_press_": """float
+        Their mean squared difference to what functions are taught.""",
+    "calibration_": """ndarray of shape (n_functions, 2)
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. a is 0, and p the
+        class's share, where those say nothing of the class.""",
+    "n_features_in_": """int
+        Number of inputs.""",
+    "feature_names_in_": """ndarray of shape (n_features_in_,)
+        Their names, if the data had any; they become the spec's columns.""",
+}
+OF_CLASSIFIERS = ("classes_", "loo_press_", "calibration_")
+
+
+def _documented(kind: Kind) -> Kind:
+    """Put the parameters of ``__init__``, in its order, and the attributes into the docstring."""
+    classifies, fisher = issubclass(kind, ClassifierMixin), kind._model == "kfd"
+    words = {
+        "{ridge}": "squared singular values of the Gram matrix" if fisher else "the Gram matrix's eigenvalues",
+        "{error}": "Their error rate" if classifies else "Their mean squared error",
+    }
+    parameters = []
+    for name, parameter in inspect.signature(kind).parameters.items():
+        first, _, rest = PARAMETERS[name].partition("\n")
+        default = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default
+        parameters.append(f"    {name} : {first}, default={default}\n{rest}")
+    attributes = [
+        f"    {name} : {text}" for name, text in ATTRIBUTES.items() if classifies or name not in OF_CLASSIFIERS
+    ]
+    text = (kind.__doc__ or "").replace("    {parameters}", "\n".join(parameters))
+    text = text.replace("    {attributes}", "\n".join(attributes))
+    for word, meaning in words.items():
+        text = text.replace(word, meaning)
+    kind.__doc__ = text
+    return kind
+
+
+class _KernelMachine(BaseEstimator):
+    """What all share: parameters, training, leaving out, and the way to a spec."""
+
+    _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
+
+    alpha_: np.ndarray
+    bias_: np.ndarray
+    basis_: np.ndarray
+    kernel_: dict[str, Any]
+    ridge_: float
+    selection_: selection.Selection | None
+    optimism_: float
+    loo_predictions_: np.ndarray
+    loo_error_: float
+
+    def __init__(
+        self,
+        kernel: str = "gaussian",
+        *,
+        sigma: Any = None,
+        gamma: Any = None,
+        coef0: float = 1.0,
+        degree: int = 3,
+        ridge: Any = None,
+        cv: Any = "deleted",
+        workers: int | str | None = None,
+        progress: bool = False,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.ridge = ridge
+        self.cv = cv
+        self.workers = workers
+        self.progress = progress
+        self.precision = precision
+        self.random_state = random_state
+
+    # ---- training
+
+    def _train(self, X: np.ndarray, targets: Targets) -> np.ndarray:
+        """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o)."""
+        function, name, widths, ridges, extra = self._choices()
+        vectors, columns = self._expansion(X)
+        with self._named():
+            if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
+                selection._need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
+                self.selection_, width, self.ridge_ = None, widths[0], ridges[0]
+            else:
+                self.selection_ = selection.select(
+                    self._model, X, targets, {"function": function, **extra}, widths, ridges,
+                    basis=vectors, columns=columns, cv=_plain(self.cv), by=getattr(self, "by", None),
+                    workers=_plain(self.workers), progress=self.progress,
+                    seed=int(check_random_state(self.random_state).randint(2**31)),
+                )  # fmt: skip
+                width, self.ridge_ = self.selection_.width, self.selection_.ridge
+            self.optimism_ = 0.0 if self.selection_ is None else self.selection_.optimism
+            self.kernel_ = {"function": function, **({} if function == "linear" else {name: width}), **extra}
+            self.basis_ = X.copy() if vectors is None else vectors.copy()
+            self._largest = np.abs(X).max(axis=0)
+            gram = self._gram(X)
+            machine = problem(self._model, gram, targets, columns)
+            solution = machine.solve(self.ridge_)
+            self.alpha_, self.bias_ = solution.alpha, solution.bias
+            linear = function == "linear"  # which is frozen as weights of the inputs
+            self._cancellation = _cancellation(*((X, self.basis_.T @ self.alpha_) if linear else (gram, self.alpha_)))
+            return machine.leave_one_out(self.ridge_)
+
+    def _expansion(self, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Expansion vectors, and the sample that each is (-1: none); None: all samples."""
+        return None, None
+
+    def _choices(self) -> tuple[Any, str, list[float] | None, list[float] | None, dict[str, Any]]:
+        """The kernel's function, what its width is called, widths and ridges to choose from (None: to be derived), and
+        what else it has.
+
+        Refuses parameters that cannot be, or mean nothing.
+        """
+        function = self.kernel
+        if not isinstance(function, str) or function not in SHAPED_BY:
+            raise self._error(f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}")
+        defaults = inspect.signature(type(self)).parameters
+        for name in ("sigma", "gamma", "coef0", "degree"):
+            given, default = getattr(self, name), defaults[name].default
+            same = given is default or (np.isscalar(given) and _plain(given) == default)
+            if name not in SHAPED_BY[function] and not same:
+                known = " and ".join(SHAPED_BY[function]) or "no parameters"
+                raise self._error(f"{name} is {given!r}, which the {function} kernel does not have; it has {known}")
+        coef0, degree = _plain(self.coef0), _plain(self.degree)
+        if type(coef0) not in (int, float) or not math.isfinite(coef0):
+            raise self._error(f"coef0 is {coef0!r}; it must be a finite number")
+        indefinite = function == "sigmoid" or (function == "polynomial" and coef0 < 0)
+        if indefinite and self._model != "kfd" and self.ridge is None:
+            raise self._error(
+                f"ridge is None, and this {function} kernel is not positive definite; give ridges that make up for it"
+            )
+        if type(degree) is not int or not 1 <= degree <= 9:
+            raise self._error(f"degree is {degree!r}; it must be a whole number from 1 to 9")
+        extra: dict[str, Any] = {"coef0": float(coef0), "degree": degree}
+        self._check_cv()
+        if self.precision not in ("float32", "float64"):
+            raise self._error(f'precision is {self.precision!r}; it must be "float32" or "float64"')
+        name = next(iter(SHAPED_BY[function]), "")
+        widths = self._candidates(name) if name else [1.0]
+        extra = {key: value for key, value in extra.items() if key in SHAPED_BY[function]}
+        return function, name, widths, self._candidates("ridge"), extra
+
+    def _check_cv(self) -> None:
+        cv, workers = _plain(self.cv), _plain(self.workers)
+        if not (isinstance(cv, str) and cv in ("deleted", "kept")) and (type(cv) is not int or cv < 2):
+            raise self._error(f'cv is {cv!r}; it must be "deleted", "kept", or a number of folds from 2')
+        if workers is not None and not isinstance(workers, str) and (type(workers) is not int or workers < 1):
+            raise self._error(
+                f"workers is {workers!r}; it must be a number of processes from 1, or a Dask scheduler's address"
+            )
+
+    def _candidates(self, name: str) -> list[float] | None:
+        """The values of a parameter that is a number, or several to choose from; None if they are to be derived."""
+        given = getattr(self, name)
+        if given is None:
+            return None
+        try:
+            values = np.asarray(given)
+            fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
+        except ValueError:  # ragged
+            fits = False
+        if not fits or not values.size or not (values > 0).all():
+            raise self._error(
+                f"{name} is {_short(given)}; it must be a number above 0, several to choose from, or None to derive them"
+            )
+        return np.unique(values.astype(np.float64)).tolist()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """What is refused within is refused in this estimator's name."""
+        try:
+            yield
+        except UserError as error:
+            raise self._error(str(error)) from None
+
+    def _error(self, sentence: str) -> UserError:
+        return UserError(f"{type(self).__name__}: {sentence}")
+
+    # ---- prediction
+
+    @property
+    def gamma_(self) -> float:
+        """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
+        check_is_fitted(self)
+        return self._gamma()
+
+    @property
+    def sigma_(self) -> float:
+        """The Gaussian kernel's width."""
+        check_is_fitted(self)
+        if self.kernel_["function"] != "gaussian":
+            raise AttributeError(f"the {self.kernel_['function']} kernel has no sigma")
+        return self.kernel_["sigma"]
+
+    def _gamma(self) -> float:
+        sigma = self.kernel_.get("sigma")
+        return 1 / (2 * sigma * sigma) if sigma is not None else self.kernel_.get("gamma", 1.0)
+
+    def _gram(self, X: np.ndarray) -> np.ndarray:
+        """Kernel values of samples and expansion vectors, (n, p)."""
+        extra = {key: self.kernel_[key] for key in ("coef0", "degree") if key in self.kernel_}
+        return gram_matrix(self.kernel_["function"], X, self.basis_, gamma=self._gamma(), **extra)
+
+    def _values(self, X: Any) -> np.ndarray:
+        """What the functions are at each sample, (n, o)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if self.kernel_["function"] == "linear":
+            return X @ (self.basis_.T @ self.alpha_) + self.bias_
+        rows = max(1, BLOCK // len(self.basis_))
+        parts = [self._gram(X[i : i + rows]) @ self.alpha_ + self.bias_ for i in range(0, len(X), rows)]
+        return np.concatenate(parts)
+
+    # ---- to the device
+
+    @property
+    def spec_(self) -> Spec:
+        """The frozen model, named "model": what ``pykernel.generate`` and ``pykernel.check`` take of an estimator."""
+        return self.to_spec("model")
+
+    def to_spec(
+        self, name: str, *, precision: str | None = None, limit: float | None = None, distance: str = "auto"
+    ) -> Spec:
+        """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
+
+        Of a pipeline that scales inputs first, ``pykernel.importing.from_sklearn(pipeline, name)`` gives a model that
+        takes them as they are.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        precision : {"float32", "float64"}, default=None
+            None: the estimator's.
+        limit : float, default=None
+            Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
+            less where that could overflow.
+        distance : {"auto", "differences", "products"}, default="auto"
+            Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
+            takes it where that does not count.
+
+        Returns
+        -------
+        spec : Spec
+            ``HostModel(spec)`` computes what the device will; ``spec.to_toml()`` is the spec as a file.
+
+        Raises
+        ------
+        UserError
+            If a name or number cannot be, or a number is beyond the precision.
+
+        Warns
+        -----
+        UserWarning
+            If weights of both signs nearly cancel, so that float32 resolves the functions to less than about 1%.
+        """
+        check_is_fitted(self)
+        precision = self.precision if precision is None else precision
+        spec = frozen(self._machine(), name, precision, _plain(limit), distance=distance)  # type: ignore[arg-type]
+        lost = 2.0**-23 * self._cancellation
+        if precision == "float32" and lost > RESOLVED:
+            warnings.warn(
+                f"{type(self).__name__}: weights nearly cancel, so that float32 resolves the functions to about "
+                f"{lost:.0%} of their spread only; take a larger ridge, or precision='float64'",
+                stacklevel=2,
+            )
+        return spec
+
+    def _machine(self) -> Machine:
+        """The functions as what makes frozen specs takes them."""
+        names = getattr(self, "feature_names_in_", None)
+        return Machine(
+            source=type(self).__name__,
+            function=self.kernel_["function"],
+            vectors=self.basis_,
+            weights=self.alpha_,
+            bias=self.bias_,
+            gamma=self.gamma_,
+            coef0=self.kernel_.get("coef0", 0.0),
+            degree=self.kernel_.get("degree", 1),
+            calibration=getattr(self, "calibration_", None),
+            columns=None if names is None else tuple(map(str, names)),
+            label=self._label(() if names is None else tuple(map(str, names))),
+            largest=float(self._largest.max()),
+        )
+
+    def _learning_content(
+        self, name: str, precision: str | None, limit: float | None, scaler: Any = None
+    ) -> dict[str, Any]:
+        """The spec of a model that trains on the device, but for [learning]."""
+        names = getattr(self, "feature_names_in_", None)
+        centre, factor = np.zeros(self.n_features_in_), np.ones(self.n_features_in_)
+        if scaler is not None:
+            if not isinstance(scaler, StandardScaler):
+                raise self._error(f"scaler is a {type(scaler).__name__}; it must be a fitted StandardScaler")
+            check_is_fitted(scaler)
+            if scaler.n_features_in_ != self.n_features_in_:
+                raise self._error(f"scaler has {scaler.n_features_in_} inputs, and the model {self.n_features_in_}")
+            names = getattr(scaler, "feature_names_in_", names)
+            centre = scaler.mean_ if scaler.with_mean else centre
+            factor = 1 / scaler.scale_ if scaler.with_std else factor
+        inputs = {"dim": self.n_features_in_} if names is None else {"columns": [str(name) for name in names]}
+        reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
+        largest = float((self._largest / factor + np.abs(centre)).max())
+        inputs["limit"] = reach * (largest or 1.0) if limit is None else _plain(limit)
+        if scaler is not None:
+            inputs |= {"center": centre.tolist(), "factor": factor.tolist()}
+        return {
+            "name": name,
+            "precision": self.precision if precision is None else precision,
+            "input": inputs,
+            "label": self._label(() if names is None else tuple(inputs["columns"])),
+            "kernel": dict(self.kernel_),
+        }
+
+    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
+        """The spec's [label]; names only beside named inputs."""
+        raise NotImplementedError
+
+
+# ------------------------------------------------------------------------------------------------------ classification
+
+
+class _Classifier(ClassifierMixin, _KernelMachine):
+    """What classifiers share."""
+
+    classes_: np.ndarray
+    calibration_: np.ndarray
+    loo_press_: float
+
+    def __init__(
+        self,
+        kernel: str = "gaussian",
+        *,
+        sigma: Any = None,
+        gamma: Any = None,
+        coef0: float = 1.0,
+        degree: int = 3,
+        ridge: Any = None,
+        coding: str = "signs",
+        cv: Any = "deleted",
+        by: str = "error",
+        workers: int | str | None = None,
+        progress: bool = False,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernel,
+            sigma=sigma,
+            gamma=gamma,
+            coef0=coef0,
+            degree=degree,
+            ridge=ridge,
+            cv=cv,
+            workers=workers,
+            progress=progress,
+            precision=precision,
+            random_state=random_state,
+        )
+        self.coding = coding
+        self.by = by
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train, after choosing what was left open, and calibrate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Classes: numbers, strings or whatever else can be sorted; two or more different ones.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing for the kernel; if there is only one class.
+        ValueError
+            If the data are not finite numbers of the right shape.
+        """
+        names = _column_names(y)
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        if self.by not in ("error", "press"):
+            raise self._error(f'by is {self.by!r}; it must be "error" or "press"')
+        classes, positions = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise self._error(f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more")
+        with self._named():
+            targets = Targets.of_classes(positions, len(classes), self.coding)  # type: ignore[arg-type]
+        left_out = self._train(X, targets)
+        self.classes_, self._label_names = classes, names
+        self.loo_predictions_ = self._flat(left_out)
+        self.loo_error_, self.loo_press_ = error_rate(targets, left_out), press(targets, left_out)
+        resolution = RESOLUTION * float(np.abs(targets.values).max())
+        self.calibration_ = fit_calibration(left_out, positions, len(classes), resolution)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Values of the functions.  O(n_vectors n_features) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: one value, above 0 for ``classes_[1]``. More: one for each class, of which the largest wins,
+            the first of equal ones.
+        """
+        return self._flat(self._values(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each sample.  O(n_vectors n_features) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            By the functions' values, not by probabilities: ``NAME_classify`` on the device.
+        """
+        values = self._values(X)
+        positions = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
+        return self.classes_[positions.astype(np.intp)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """How probable each class is, by Platt's sigmoids (``calibration_``).  O(n_vectors n_features) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_classes)
+            Rows sum to 1. The most probable class need not be that of ``predict``, whose border is where functions are
+            0 or equal, not where probabilities are.
+        """
+        return probabilities(self._values(X), self.calibration_)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of ``predict_proba``, finite where that rounds to 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n_samples, n_classes)
+        """
+        return log_probabilities(self._values(X), self.calibration_)
+
+    def _flat(self, values: np.ndarray) -> np.ndarray:
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
+        label: dict[str, Any] = {"classes": _class_names(self.classes_.tolist())}
+        if inputs and self._label_names and self._label_names[0] not in inputs:
+            label["column"] = self._label_names[0]
+        return label
+
+
+class _Regressor(RegressorMixin, _KernelMachine):
+    """What regressors share."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train, after choosing what was left open.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels. Several share the kernel and the ridge.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing for the kernel.
+        ValueError
+            If the data are not finite numbers of the right shape.
+        """
+        names = _column_names(y)
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
+        )  # fmt: skip
+        if hasattr(y, "toarray"):
+            raise ValueError(f"{type(self).__name__} takes labels as a dense array, not a sparse one")
+        y = np.asarray(y, np.float64)
+        targets = Targets.of_values(y)
+        left_out = self._train(X, targets)
+        self._label_names, self._shape, self._largest_label = names, y.shape[1:], float(np.abs(y).max())
+        self.loo_predictions_ = left_out.reshape(y.shape)
+        self.loo_error_ = press(targets, left_out)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Values of the functions.  O(n_vectors n_features) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        values = self._values(X)
+        return values.reshape((len(values), *self._shape))
+
+    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
+        outputs = self.alpha_.shape[1]
+        if inputs and self._label_names and not set(self._label_names) & set(inputs):
+            return {"columns": self._label_names} if outputs > 1 else {"column": self._label_names[0]}
+        return {"outputs": outputs} if outputs > 1 else {}
+
+
+class _TrainsOnSamples(_KernelMachine):
+    """The device keeps samples, and trains on them."""
+
+    def device_spec(
+        self,
+        name: str,
+        *,
+        samples: int | None = None,
+        precision: str | None = None,
+        limit: float | None = None,
+        scaler: Any = None,
+    ) -> Spec:
+        """The model that learns on the device, with the kernel and the ridge found here.
+
+        It keeps the last samples, trains on all of them when told to, and knows its leave-one-out error.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        samples : int, default=None
+            How many samples it keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit`` had.
+        precision, limit, scaler
+            As in ``to_spec``.
+
+        Returns
+        -------
+        spec : Spec
+
+        Raises
+        ------
+        UserError
+            If a name or number cannot be, or ``coding`` is not that of the device, "signs".
+        """
+        check_is_fitted(self)
+        if getattr(self, "coding", "signs") != "signs":
+            raise self._error(f'coding is {self.coding!r}; the device learns "signs"')  # type: ignore[attr-defined]
+        content = self._learning_content(name, precision, limit, scaler)
+        if hasattr(self, "_largest_label"):
+            content["label"]["limit"] = REACH * (self._largest_label or 1.0)
+        samples = len(self.basis_) if samples is None else _plain(samples)
+        return make_spec(
+            {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
+            type(self).__name__,
+        )
+
+
+@_documented
+class KernelFisherClassifier(_Classifier):
+    """Kernel Fisher discriminant, by regularised least squares on coded classes.
+
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2`` over targets y that
+    make this Fisher's discriminant: along alpha, classes are as far apart as they can be for their spread. Two classes
+    share one function, positive for ``classes_[1]``; more have one each, and the largest wins.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMClassifier : The penalty is on the function, not on its weights; no basis.
+
+    Notes
+    -----
+    With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function,
+    leave-one-out included, which is equal to training anew (docs/kernel-machines.md).
+
+    References
+    ----------
+    Mika, S., Rätsch, G., Weston, J., Schölkopf, B. and Müller, K.-R. (1999). Fisher discriminant analysis with kernels.
+    Neural Networks for Signal Processing IX.
+
+    Platt, J. C. (1999). Probabilistic outputs for support vector machines and comparisons to regularized likelihood
+    methods. Advances in Large Margin Classifiers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pykernel import KernelFisherClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelFisherClassifier(basis=range(0, 150, 5)).fit(X, y)
+    >>> bool(model.loo_error_ < 0.05), model.basis_.shape
+    (True, (30, 4))
+    >>> model.predict_proba(X[[0, 75]]).round(1)
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    >>> model.to_spec("iris").label.classes
+    ('0', '1', '2')
+    """
+
+    _model = "kfd"
+
+    def __init__(
+        self,
+        kernel: str = "gaussian",
+        *,
+        sigma: Any = None,
+        gamma: Any = None,
+        coef0: float = 1.0,
+        degree: int = 3,
+        ridge: Any = None,
+        coding: str = "counts",
+        basis: Any = None,
+        cv: Any = "deleted",
+        by: str = "error",
+        workers: int | str | None = None,
+        progress: bool = False,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernel,
+            sigma=sigma,
+            gamma=gamma,
+            coef0=coef0,
+            degree=degree,
+            ridge=ridge,
+            coding=coding,
+            cv=cv,
+            by=by,
+            workers=workers,
+            progress=progress,
+            precision=precision,
+            random_state=random_state,
+        )
+        self.basis = basis
+
+    def _expansion(self, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        if self.basis is None:
+            return None, None
+        try:
+            given = np.asarray(self.basis)
+        except ValueError:  # ragged
+            given = np.zeros(0)
+        if given.size and given.ndim == 1 and given.dtype.kind in "iu":
+            wrong = given[(given < 0) | (given >= len(X))]
+            if len(wrong):
+                raise self._error(f"basis holds {wrong[0]}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
+            if len(np.unique(given)) < len(given):
+                raise self._error("basis holds a position twice; each vector counts once")
+            return X[given], given.astype(np.int64)
+        if given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all():
+            if given.shape[1] != X.shape[1]:
+                raise self._error(f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
+            return given.astype(np.float64), np.full(len(given), -1)
+        raise self._error(
+            f"basis is {_short(self.basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} "
+            "inputs, or None for all samples"
+        )
+
+    def device_spec(
+        self, name: str, *, precision: str | None = None, limit: float | None = None, scaler: Any = None
+    ) -> Spec:
+        """The model that learns on the device: ``basis_`` in flash, with the kernel and the ridge found here.
+
+        It takes samples one by one, in memory that does not grow with them, trains when told to, and tells its
+        leave-one-out error over a second sweep.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        precision, limit, scaler
+            As in ``to_spec``.
+
+        Returns
+        -------
+        spec : Spec
+
+        Raises
+        ------
+        UserError
+            If a name or number cannot be, or ``coding`` is not that of the device, "counts".
+        """
+        check_is_fitted(self)
+        if self.coding != "counts":
+            raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
+        content = self._learning_content(name, precision, limit, scaler)
+        learning = {"rule": self._model, "ridge": self.ridge_}
+        return make_spec(
+            {**content, "learning": learning, "expansion": {"vectors": self.basis_.tolist()}}, type(self).__name__
+        )
+
+
+@_documented
+class LSSVMClassifier(_TrainsOnSamples, _Classifier):
+    """Least-squares support vector machine: a kernel expansion over all samples with a free bias.
+
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
+    without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Two classes share
+    one function, positive for ``classes_[1]``; more have one each, and the largest wins.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    KernelFisherClassifier : The penalty is on the weights; any basis.
+    KernelRidgeClassifier : The same without a bias.
+
+    Notes
+    -----
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function, leave-one-out included,
+    which is equal to training anew. SVM's parameter C is ``1 / ridge``.
+
+    References
+    ----------
+    Suykens, J. A. K. and Vandewalle, J. (1999). Least squares support vector machine classifiers. Neural Processing
+    Letters 9(3).
+
+    Cawley, G. C. and Talbot, N. L. C. (2004). Fast exact leave-one-out cross-validation of sparse least-squares support
+    vector machines. Neural Networks 17(10).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pykernel import LSSVMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LSSVMClassifier(sigma=2.0, ridge=[0.01, 0.1, 1.0]).fit(X, y)
+    >>> bool(model.loo_error_ < 0.05), model.selection_.press.shape
+    (True, (1, 3))
+    """
+
+    _model = "ls-svm"
+
+
+@_documented
+class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
+    """Kernel ridge regression on classes, 1 and -1: a kernel expansion over all samples without a bias.
+
+    The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
+    space: ``(K + ridge I) alpha = y``. Two classes share one function, positive for ``classes_[1]``; more have one
+    each, and the largest wins.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMClassifier : The same with a bias, which takes up how frequent classes are.
+
+    Notes
+    -----
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function, leave-one-out included,
+    which is equal to training anew.
+
+    References
+    ----------
+    Saunders, C., Gammerman, A. and Vovk, V. (1998). Ridge regression learning algorithm in dual variables. ICML.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pykernel import KernelRidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelRidgeClassifier("laplacian", gamma=0.5, ridge=0.1).fit(X, y)
+    >>> bool(model.loo_error_ < 0.1), model.selection_ is None
+    (True, True)
+    """
+
+    _model = "krr"
+
+
+# ---------------------------------------------------------------------------------------------------------- regression
+
+
+@_documented
+class LSSVMRegressor(_TrainsOnSamples, _Regressor):
+    """Least-squares support vector machine for regression: kernel ridge regression with a free bias.
+
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
+    without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Several labels share
+    the kernel and the ridge, and are better scaled alike.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    KernelRidgeRegressor : The same without a bias.
+
+    Notes ----- With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
+    included, which is equal to training anew.
+
+    References
+    ----------
+    Suykens, J. A. K., Van Gestel, T., De Brabanter, J., De Moor, B. and Vandewalle, J. (2002). Least Squares Support
+    Vector Machines. World Scientific.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pykernel import LSSVMRegressor
+    >>> x = np.linspace(-3, 3, 60)[:, None]
+    >>> model = LSSVMRegressor().fit(x, 100 + np.sin(2 * x[:, 0]))
+    >>> model.predict([[-0.8], [0.8]]).round()
+    array([ 99., 101.])
+    >>> print(model.to_spec("wave").to_toml())  # doctest: +ELLIPSIS
+    name = "wave"
+    precision = "float32"
+    ...
+    """
+
+    _model = "ls-svm"
+
+
+@_documented
+class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
+    """Kernel ridge regression, the mean of a Gaussian process: a kernel expansion over all samples without a bias.
+
+    The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
+    space: ``(K + ridge I) alpha = y``. Labels far from zero are better centred. Several labels share the kernel and the
+    ridge, and are better scaled alike.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMRegressor : The same with a bias.
+
+    Notes ----- With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
+    included, which is equal to training anew. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
+
+    References
+    ----------
+    Saunders, C., Gammerman, A. and Vovk, V. (1998). Ridge regression learning algorithm in dual variables. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pykernel import KernelRidgeRegressor
+    >>> x = np.linspace(-3, 3, 60)[:, None]
+    >>> model = KernelRidgeRegressor(sigma=0.5, ridge=1e-3).fit(x, np.column_stack([np.sin(2 * x), np.cos(2 * x)]))
+    >>> model.predict([[0.1], [0.9]]).round(1)
+    array([[ 0.2,  1. ],
+           [ 1. , -0.2]])
+    >>> bool(model.loo_error_ < 1e-4)
+    True
+    """
+
+    _model = "krr"
+
+
+def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
+    """What sizes of an expansion's terms add up to, in standard deviations of their sum over samples.  O(n p o)."""
+    spread = (gram @ alpha).std(axis=0)
+    sizes = (np.abs(gram) @ np.abs(alpha)).mean(axis=0)
+    return float((sizes[spread > 0] / spread[spread > 0]).max(initial=0.0))
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,628 @@
+"""Kernel machines with a closed form: what they compute, against definitions; conventions; and the way to the device."""
+
+import copy
+import doctest
+import inspect
+import math
+import pickle
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pykernel import (
+    HostModel,
+    KernelFisherClassifier,
+    KernelRidgeClassifier,
+    KernelRidgeRegressor,
+    LSSVMClassifier,
+    LSSVMRegressor,
+    check,
+    generate,
+    kernel_machines,
+    load_spec,
+)
+from pykernel.calibration import fit_calibration, fit_sigmoid, probabilities
+from pykernel.errors import UserError
+from pykernel.importing import from_sklearn
+from tests.retraining import Task, left_out, trained
+
+ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
+CLASSIFIERS, REGRESSORS = ALL[:3], ALL[3:]
+MODEL = dict(zip(ALL, ("kfd", "ls-svm", "krr", "ls-svm", "krr"), strict=True))
+KERNELS = {
+    "gaussian": {"sigma": 1.5},
+    "laplacian": {"gamma": 0.3},
+    "polynomial": {"gamma": 0.2, "coef0": 0.7, "degree": 2},
+    "linear": {},
+}
+DOCS = Path(__file__).parents[1] / "docs" / "kernel-machines.md"
+
+
+def kernel_value(kernel, a, b, sigma=None, gamma=None, coef0=None, degree=None):
+    """The Gram matrix, written out."""
+    difference, product = a[:, None] - b, a @ b.T
+    return {
+        "gaussian": lambda: np.exp(-(difference**2).sum(axis=2) / (2 * sigma**2)),
+        "laplacian": lambda: np.exp(-gamma * np.abs(difference).sum(axis=2)),
+        "polynomial": lambda: (gamma * product + coef0) ** degree,
+        "linear": lambda: product,
+        "sigmoid": lambda: np.tanh(gamma * product + coef0),
+    }[kernel]()
+
+
+def samples(labels="two classes", count=60, seed=3):
+    """Inputs, three of them repeated, and labels that the inputs half explain."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 3))
+    x[-3:] = x[:3]
+    y = np.sin(x[:, 0]) + x[:, 1] + 0.3 * rng.normal(size=count)
+    if labels == "two classes":
+        return x, np.where(y > 0.4, "wet", "dry")
+    if labels == "three classes":
+        return x, np.digitize(y, [-0.8, 0.8]) + 5
+    return x, y if labels == "number" else np.column_stack([y, 3 - x[:, 2] ** 2])
+
+
+def labels_of(kind):
+    return ("two classes", "three classes") if kind in CLASSIFIERS else ("number", "two numbers")
+
+
+EACH = [(kind, labels) for kind in ALL for labels in labels_of(kind)]
+
+
+def single(kind, kernel="gaussian", ridge=0.3, **more):
+    """No choice is left."""
+    return kind(kernel, **KERNELS[kernel], ridge=ridge, **more)
+
+
+def values(model, x):
+    """Of the functions, (n, o)."""
+    f = model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)
+    return f.reshape(len(x), -1)
+
+
+# ------------------------------------------------------------------------------------------------------ conventions
+
+
+@parametrize_with_checks([kind() for kind in ALL])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def test_the_docstrings_tell_the_truth():
+    result = doctest.testmod(kernel_machines)
+    assert result.attempted >= 25 and not result.failed
+    for kind in ALL:
+        documented = re.findall(
+            r"^    (\w+) : (.*), default=(.*)$", kind.__doc__.split("    Attributes\n")[0], re.MULTILINE
+        )
+        parameters = inspect.signature(kind).parameters
+        assert [(name, default) for name, _, default in documented] == [
+            (name, f'"{p.default}"' if isinstance(p.default, str) else str(p.default)) for name, p in parameters.items()
+        ]
+        section = kind.__doc__.split("    Attributes\n    ----------\n")[1].split("\n\n")[0]
+        attributes = re.findall(r"^    (\w+) : ", section, re.MULTILINE)
+        x, y = samples(labels_of(kind)[0])
+        pandas = pytest.importorskip("pandas")
+        model = single(kind).fit(pandas.DataFrame(x, columns=list("abc")), y)
+        assert {name for name in vars(model) if name.endswith("_")} == set(attributes)
+        assert "{" not in re.sub(r'\{"[^}]*\}', "", kind.__doc__)
+        assert max(map(len, kind.__doc__.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_copies_predict_the_same_bytes(kind, labels):
+    x, y = samples(labels)
+    model = kind(ridge=[0.1, 1.0], sigma=[1.0, 2.0]).fit(x, y)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), clone(model).fit(x, y)):
+        assert values(other, x).tobytes() == values(model, x).tobytes()
+        assert other.loo_predictions_.tobytes() == model.loo_predictions_.tobytes()
+        assert other.selection_.best == model.selection_.best
+    with pytest.raises(NotFittedError):
+        clone(model).to_spec("m")
+
+
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_the_order_of_samples_does_not_matter(kind, labels):
+    x, y = samples(labels)
+    order = np.random.default_rng(0).permutation(len(x))
+    more = {"basis": np.arange(0, 60, 3)} if kind is KernelFisherClassifier else {}
+    moved = {"basis": np.argsort(order)[more["basis"]]} if more else {}
+    model = kind(ridge=[0.1, 1.0, 10.0], sigma=[1.0, 2.0], **more).fit(x, y)
+    other = kind(ridge=[0.1, 1.0, 10.0], sigma=[1.0, 2.0], **moved).fit(x[order], y[order])
+    assert other.selection_.best == model.selection_.best
+    np.testing.assert_allclose(values(other, x), values(model, x), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(other.loo_predictions_, model.loo_predictions_[order], rtol=1e-8, atol=1e-8)
+
+
+def test_column_names_reach_the_spec():
+    pandas = pytest.importorskip("pandas")
+    x, y = samples()
+    frame = pandas.DataFrame(x, columns=["hour", "humidity [%]", "Größe"])
+    model = single(LSSVMClassifier).fit(frame, pandas.Series(y, name="sky"))
+    spec = model.to_spec("sky")
+    assert spec.input.columns == ("hour", "humidity [%]", "Größe") and spec.label.column == "sky"
+    assert spec.label.classes == ("dry", "wet")
+    assert model.device_spec("sky").input.columns == spec.input.columns
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"hour": "day"}))
+    assert single(LSSVMClassifier).fit(frame, pandas.Series(y, name="hour")).to_spec("m").label.column is None
+    both = pandas.DataFrame({"flow": x[:, 0], "level": -x[:, 1]})
+    assert single(LSSVMRegressor).fit(frame, both).to_spec("m").label.columns == ("flow", "level")
+    assert single(LSSVMRegressor).fit(x, both).to_spec("m").label.outputs == 2
+    assert single(KernelRidgeRegressor).fit(frame, both["flow"]).to_spec("m").label.column == "flow"
+
+
+@pytest.mark.parametrize(
+    "classes, names",
+    [
+        ([-1, 1], ("-1", "1")),
+        ([3, 7, 2**40], ("3", "7", str(2**40))),
+        ([False, True], ("False", "True")),
+        (np.array(["b", "a"], object), ("a", "b")),
+        (["", "a\nb", " c"], ("class 0", "class 1", "class 2")),
+    ],
+)
+def test_classes_of_any_kind(classes, names):
+    x, y = samples("number")
+    classes = np.asarray(classes)
+    y = classes[np.digitize(y, np.linspace(-0.5, 0.5, len(classes) - 1))]
+    for kind in CLASSIFIERS:
+        model = single(kind, ridge=0.1).fit(x, y)
+        assert (model.classes_ == np.unique(y)).all() and model.classes_.dtype == classes.dtype
+        assert model.to_spec("m").label.classes == names
+        assert model.predict(x).dtype == classes.dtype and model.score(x, y) > 0.8
+        f = model.decision_function(x)
+        assert f.shape == ((60,) if len(classes) == 2 else (60, len(classes)))
+        positions = (f > 0).astype(int) if len(classes) == 2 else f.argmax(axis=1)
+        assert (model.predict(x) == model.classes_[positions]).all()
+
+
+# ----------------------------------------------------------------------------------------------- what they compute
+
+
+def twin(model, x, y):
+    """The training problem, to be solved and cross-validated by definition."""
+    kernel, basis = model.kernel, getattr(model, "basis", None)
+    columns = (
+        np.arange(len(x)) if basis is None else np.asarray(basis) if np.ndim(basis) == 1 else np.full(len(basis), -1)
+    )
+    vectors = x if basis is None else x[columns] if np.ndim(basis) == 1 else np.asarray(basis)
+    gram = kernel_value(kernel, x, vectors, **{key: getattr(model, key) for key in KERNELS[kernel]})
+    if isinstance(model, REGRESSORS):
+        labels = {"values": y.reshape(len(y), -1)}
+    else:
+        classes, positions = np.unique(y, return_inverse=True)
+        labels = {"positions": positions, "count": len(classes), "coding": model.coding}
+    return Task(MODEL[type(model)], gram, columns, model.ridge, **labels), vectors
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_they_are_what_they_say(kind, labels, kernel):
+    """Training and leaving out, against systems written out and trained anew."""
+    x, y = samples(labels)
+    models = [single(kind, kernel)]
+    if kind in CLASSIFIERS:
+        models.append(single(kind, kernel, coding="signs" if kind is KernelFisherClassifier else "counts"))
+    if kind is KernelFisherClassifier:
+        models.append(single(kind, kernel, basis=range(1, 60, 4)))
+        models.append(single(kind, kernel, basis=np.random.default_rng(0).normal(size=(7, 3))))
+    new = np.random.default_rng(1).normal(size=(9, 3))
+    for model in models:
+        model.fit(x, y)
+        task, vectors = twin(model, x, y)
+        alpha, bias = trained(task.model, task.gram, task.targets, task.ridge)
+        assert model.basis_.tobytes() == np.ascontiguousarray(vectors).tobytes() and model.selection_ is None
+        keys = {key: getattr(model, key) for key in KERNELS[kernel]}
+        expected = kernel_value(kernel, new, vectors, **keys) @ alpha + bias
+        np.testing.assert_allclose(values(model, new), expected, rtol=1e-7, atol=1e-7)
+        left = left_out(task, np.arange(60))
+        np.testing.assert_allclose(model.loo_predictions_.reshape(60, -1), left, rtol=1e-6, atol=1e-6)
+        if kind in REGRESSORS:
+            assert model.loo_error_ == pytest.approx(np.mean((left - task.targets) ** 2))
+            assert model.loo_predictions_.shape == y.shape == model.predict(x).shape
+        else:
+            right = (left[:, 0] > 0) if left.shape[1] == 1 else left.argmax(axis=1)
+            assert model.loo_error_ == np.mean(right != task.positions)
+            assert model.loo_press_ == pytest.approx(np.mean((left - task.targets) ** 2))
+
+
+def test_kernel_ridge_is_scikit_learns():
+    x, y = samples("two numbers")
+    ours = KernelRidgeRegressor(sigma=1.5, ridge=0.1).fit(x, y)
+    theirs = KernelRidge(alpha=0.1, kernel="rbf", gamma=1 / (2 * 1.5**2)).fit(x, y)
+    np.testing.assert_allclose(ours.predict(x), theirs.predict(x), rtol=1e-9)
+    assert ours.gamma_ == 1 / (2 * 1.5**2) and ours.sigma_ == 1.5
+
+
+def test_the_sigmoid_kernel_asks_for_a_ridge():
+    x, y = samples()
+    model = KernelFisherClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=1.0).fit(x, y)
+    gram = kernel_value("sigmoid", x, x, gamma=0.1, coef0=-0.5)
+    task = Task("kfd", gram, np.arange(60), 1.0, positions=(y == "wet").astype(int), count=2)
+    alpha, bias = trained("kfd", gram, task.targets, 1.0)
+    np.testing.assert_allclose(values(model, x), gram @ alpha + bias, rtol=1e-7, atol=1e-7)
+    with pytest.raises(
+        UserError, match=r"^LSSVMClassifier: ridge is None, and this sigmoid kernel is not positive def"
+    ):
+        LSSVMClassifier("sigmoid").fit(x, y)
+    with pytest.raises(
+        UserError, match=r"^KernelRidgeClassifier: ridge is 1e-09; for this Gram matrix it must be above"
+    ):
+        KernelRidgeClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=1e-9).fit(x, y)
+    assert KernelRidgeClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=30.0).fit(x, y).ridge_ == 30
+
+
+@pytest.mark.parametrize("kind, labels", EACH)
+@pytest.mark.parametrize("how", [{"cv": "kept"}, {"cv": 4, "random_state": 7}, {}])
+def test_the_choice_is_that_of_select(kind, labels, how):
+    x, y = samples(labels)
+    grid = {"sigma": (0.5, 1.0, 3.0), "ridge": np.array([10.0, 0.01, 0.1])}
+    model = kind(**grid, **how, **({"by": "press"} if kind is LSSVMClassifier else {})).fit(x, y)
+    found = model.selection_
+    assert found.widths.tolist() == [0.5, 1.0, 3.0] and found.ridges.tolist() == [0.01, 0.1, 10.0]
+    assert found.cv == how.get("cv", "deleted")
+    assert found.by == ("press" if kind is LSSVMClassifier or kind in REGRESSORS else "error")
+    assert (model.sigma_, model.ridge_, model.optimism_) == (found.width, found.ridge, found.optimism)
+    # then trained as if there had been no choice
+    again = clone(model).set_params(sigma=found.width, ridge=found.ridge).fit(x, y)
+    assert again.selection_ is None and again.optimism_ == 0
+    assert values(again, x).tobytes() == values(model, x).tobytes()
+    assert again.loo_predictions_.tobytes() == model.loo_predictions_.tobytes()
+    if not how:  # what was chosen for is what is reported
+        reported = model.loo_error_ if found.by == "error" or kind in REGRESSORS else model.loo_press_
+        assert reported == pytest.approx(found.value)
+    if "random_state" in how:
+        assert clone(model).fit(x, y).selection_.press.tobytes() == found.press.tobytes()
+        other = clone(model).set_params(random_state=8).fit(x, y).selection_
+        assert other.press.tobytes() != found.press.tobytes()
+
+
+def test_what_is_left_open_is_derived():
+    x, y = samples()
+    model = KernelFisherClassifier(basis=range(20)).fit(x, y)
+    found = model.selection_
+    assert len(found.widths) == 13 and len(found.ridges) == 25
+    assert KernelFisherClassifier(basis=range(20), sigma=1.0).fit(x, y).selection_.press.shape == (1, 25)
+    one = LSSVMClassifier("linear").fit(x, y).selection_
+    assert one.press.shape == (1, 17)
+    polynomial = LSSVMClassifier("polynomial", coef0=0.5, degree=2, ridge=1.0).fit(x, y)
+    assert len(polynomial.selection_.widths) == 9 and polynomial.kernel_["gamma"] == polynomial.gamma_
+    assert polynomial.kernel_ == {
+        "function": "polynomial",
+        "gamma": polynomial.selection_.width,
+        "coef0": 0.5,
+        "degree": 2,
+    }
+    with pytest.raises(AttributeError, match="the polynomial kernel has no sigma"):
+        polynomial.sigma_  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "kind, data, worst",
+    [
+        *((kind, load_iris, 0.94) for kind in CLASSIFIERS),
+        (KernelFisherClassifier, load_breast_cancer, 0.95),
+        (LSSVMClassifier, load_breast_cancer, 0.95),
+        (LSSVMRegressor, load_diabetes, 0.42),
+    ],
+)
+def test_defaults_learn(kind, data, worst):
+    """And what leaving one out promises is met, within what was chosen for being low and what few test samples tell."""
+    x, y = data(return_X_y=True)
+    x, x_test, y, y_test = train_test_split(x, y, train_size=200 if len(x) > 200 else 100, random_state=0)
+    scaler = StandardScaler().fit(x)
+    model = kind().fit(scaler.transform(x), y)
+    assert model.score(scaler.transform(x_test), y_test) > worst
+    if kind in CLASSIFIERS:
+        rate, n = 1 - model.score(scaler.transform(x_test), y_test), len(x_test)
+        assert abs(rate - model.loo_error_ - model.optimism_) < 3 * math.sqrt(0.05 * 0.95 / n) + 0.02
+
+
+def test_a_grid_over_a_pipeline():
+    x, y = samples()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), KernelFisherClassifier(sigma=1.0, ridge=1.0)),
+        {"kernelfisherclassifier__sigma": np.array([0.1, 2.0]), "kernelfisherclassifier__ridge": [np.float32(1)]},
+        error_score="raise",
+    )
+    assert search.fit(100 * x, y).best_params_["kernelfisherclassifier__sigma"] == 2.0
+    assert cross_val_score(single(KernelRidgeRegressor, ridge=0.1), *samples("number", 200)).mean() > 0.5
+
+
+def test_a_column_of_labels_is_predicted_as_a_column():
+    x, y = samples("number")
+    flat, column = single(LSSVMRegressor).fit(x, y), single(LSSVMRegressor).fit(x, y[:, None])
+    assert flat.predict(x).shape == (60,) and column.predict(x).shape == (60, 1)
+    assert flat.predict(x).tobytes() == column.predict(x).tobytes()
+    assert column.loo_predictions_.shape == (60, 1) and column.to_spec("m").outputs == 1
+
+
+def test_many_samples_are_predicted_in_blocks(monkeypatch):
+    x, y = samples("three classes")
+    model = single(KernelFisherClassifier).fit(x, y)
+    whole = values(model, x)
+    monkeypatch.setattr(kernel_machines, "BLOCK", 7 * 60)
+    np.testing.assert_allclose(values(model, x), whole, rtol=1e-12, atol=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------- probabilities
+
+
+@pytest.mark.parametrize("labels", ["two classes", "three classes"])
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_probabilities_come_from_what_was_left_out(kind, labels):
+    x, y = samples(labels, 120)
+    model = single(kind).fit(x, y)
+    f = model.loo_predictions_.reshape(120, -1)
+    positions, count = np.searchsorted(model.classes_, y), len(model.classes_)
+    assert model.calibration_.tobytes() == fit_calibration(f, positions, count).tobytes()
+    p = model.predict_proba(x)
+    assert p.tobytes() == probabilities(values(model, x), model.calibration_).tobytes() and p.shape == (120, count)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-14)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(x)), p, rtol=1e-12)
+    new, truth = samples(labels, 400, seed=11)
+    rates = np.bincount(positions) / len(positions)
+    assert log_loss(truth, model.predict_proba(new)) < 0.8 * log_loss(truth, np.tile(rates, (400, 1)))
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_training_values_would_be_trusted_too_much(kind):
+    """Classes that overlap, a kernel so narrow that training values separate them: these know nothing of the overlap."""
+    x, y = make_blobs(400, centers=[[0, 0], [1.5, 0]], random_state=0)
+    new, truth = x[120:], y[120:]
+    x, y = x[:120], y[:120]
+    model = kind(sigma=0.3, ridge=1e-8 if kind is KernelFisherClassifier else 1e-3).fit(x, y)
+    assert model.score(x, y) == 1 and 0.15 < model.loo_error_ < 0.5
+    fooled = probabilities(values(model, new), [fit_sigmoid(model.decision_function(x), y == 1)])
+    honest = log_loss(truth, model.predict_proba(new))
+    assert honest < 0.7 and log_loss(truth, fooled) > 1.2 * honest
+
+
+def test_a_class_of_one_sample():
+    """Left out, it is a class that nobody was taught: values say nothing of it, nor does its probability."""
+    x, y = samples("three classes")
+    y = np.where(np.arange(60) == 5, 9, y)
+    for kind in CLASSIFIERS:
+        model = single(kind).fit(x, y)
+        if kind is not KernelRidgeClassifier:  # which has no bias that would be -1
+            assert model.loo_predictions_[5, 3] == pytest.approx(-1)
+        p = model.predict_proba(x)
+        assert np.isfinite(p).all() and model.calibration_[3, 0] == 0 and 0 < p[:, 3].max() < 0.2
+
+
+def test_samples_that_know_nothing_of_each_other():
+    """Left out, each is told the others' mean, which leans to the other class; that must not be taken for knowledge."""
+    x, y = 1e3 * np.arange(40.0)[:, None], np.arange(40) % 2
+    for kind in CLASSIFIERS:
+        model = kind(sigma=1.0, ridge=1.0).fit(x, y)
+        f = model.loo_predictions_
+        if kind is LSSVMClassifier:
+            np.testing.assert_allclose(f, np.where(y, -1, 1) / 39)
+            assert model.loo_error_ == 1
+        else:
+            np.testing.assert_allclose(f, 0, atol=1e-12)
+        assert model.calibration_[0, 0] == 0
+        np.testing.assert_allclose(model.predict_proba(x), 0.5)
+
+
+# ---------------------------------------------------------------------------------------------------- what cannot be
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"kernel": "rbf"}, "kernel is 'rbf'; it must be one of gaussian, laplacian, polynomial, linear, sigmoid"),
+        ({"kernel": None}, "kernel is None; it must be one of"),
+        ({"sigma": 0.0}, "sigma is 0.0; it must be a number above 0, several to choose from, or None to derive them"),
+        ({"sigma": [1.0, -1.0]}, "sigma is [1.0, -1.0]; it must be"),
+        ({"sigma": [1.0, [2.0]]}, "sigma is [1.0, [2.0]]; it must be"),
+        ({"sigma": "scale"}, "sigma is 'scale'; it must be"),
+        ({"sigma": []}, "sigma is []; it must be"),
+        ({"sigma": True}, "sigma is True; it must be"),
+        ({"ridge": math.nan}, "ridge is nan; it must be"),
+        ({"ridge": [[1.0, 2.0]]}, "ridge is [[1.0, 2.0]]; it must be"),
+        ({"gamma": 1.0}, "gamma is 1.0, which the gaussian kernel does not have; it has sigma"),
+        ({"gamma": np.ones(3)}, "gamma is array([1., 1., 1.]), which the gaussian kernel does not have; it has sigma"),
+        ({"coef0": 0.5}, "coef0 is 0.5, which the gaussian kernel does not have; it has sigma"),
+        ({"kernel": "linear", "sigma": 1.0}, "sigma is 1.0, which the linear kernel does not have; it has no parameters"),
+        (
+            {"kernel": "polynomial", "sigma": 1.0},
+            "sigma is 1.0, which the polynomial kernel does not have; it has gamma and coef0 and degree",
+        ),
+        ({"kernel": "polynomial", "degree": 2.5}, "degree is 2.5; it must be a whole number from 1 to 9"),
+        ({"kernel": "polynomial", "degree": 10}, "degree is 10; it must be a whole number from 1 to 9"),
+        ({"kernel": "polynomial", "coef0": "1"}, "coef0 is '1'; it must be a finite number"),
+        ({"cv": "loo"}, "cv is 'loo'; it must be \"deleted\", \"kept\", or a number of folds from 2"),
+        ({"cv": 1}, "cv is 1; it must be"),
+        ({"cv": 61}, "cv is 61 folds; there must be from 2 to 60"),
+        ({"workers": 0}, "workers is 0; it must be a number of processes from 1, or a Dask scheduler's address"),
+        ({"precision": "float16"}, "precision is 'float16'; it must be \"float32\" or \"float64\""),
+    ],
+)  # fmt: skip
+def test_parameters_that_cannot_be(parameters, sentence):
+    for kind in ALL:
+        with pytest.raises(UserError) as caught:
+            kind(**parameters).fit(*samples(labels_of(kind)[0]))
+        assert str(caught.value).startswith(f"{kind.__name__}: {sentence}") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"coding": "sign"}, "coding is 'sign'; it must be 'counts' or 'signs'"),
+        ({"by": "auc"}, 'by is \'auc\'; it must be "error" or "press"'),
+        ({"basis": [0, 60]}, "basis holds 60; positions of the 60 samples are 0 to 59"),
+        ({"basis": [-1, 2]}, "basis holds -1; positions of the 60 samples are 0 to 59"),
+        ({"basis": [1, 1]}, "basis holds a position twice"),
+        ({"basis": np.ones((4, 2))}, "basis holds vectors of 2 inputs; the samples have 3"),
+        ({"basis": []}, "basis is []; it must be positions of training samples, finite vectors of 3 inputs, or None"),
+        ({"basis": [0.5, 1.0]}, "basis is [0.5, 1.0]; it must be positions"),
+        ({"basis": [[1.0, 2.0, math.inf]]}, "basis is [[1.0, 2.0, inf]]; it must be positions"),
+        ({"basis": [[1.0], [2.0, 3.0]]}, "basis is [[1.0], [2.0, 3.0]]; it must be positions"),
+        ({"basis": "random"}, "basis is 'random'; it must be positions"),
+    ],
+)
+def test_parameters_of_the_discriminant_that_cannot_be(parameters, sentence):
+    with pytest.raises(UserError) as caught:
+        KernelFisherClassifier(**parameters).fit(*samples())
+    assert str(caught.value).startswith(f"KernelFisherClassifier: {sentence}")
+
+
+def test_data_that_cannot_be():
+    x, _ = samples()
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: y holds one class, 'a'; a classifier needs samples of two"):
+        LSSVMClassifier().fit(x, ["a"] * 60)
+    for kind in ALL:
+        with pytest.raises(ValueError, match="1 sample"):
+            kind(sigma=1.0, ridge=1.0).fit(x[:1], [1.0])
+
+
+# ---------------------------------------------------------------------------------------------------- on the device
+
+
+def rounding(model, x, precision):
+    """How far rounding may take the functions: unit roundoffs of what the terms' magnitudes add up to."""
+    spec = model.to_spec("m", precision="float64", distance="auto" if model.kernel == "linear" else "differences")
+    vectors, weights = np.array(spec.expansion.vectors), np.array(spec.expansion.weights)
+    keys = {key: getattr(model, f"{key}_", getattr(model, key)) for key in KERNELS[model.kernel]}
+    sizes = (
+        kernel_value(model.kernel, np.abs(x), np.abs(vectors), **keys)
+        if model.kernel in ("linear", "polynomial")
+        else 1
+    )
+    total = (sizes * np.ones((len(x), len(vectors)))) @ np.abs(weights) + np.abs(model.bias_)
+    return 16 * np.finfo(precision).eps * total.max()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_the_frozen_model_computes_the_same(kind, labels, kernel, precision, tmp_path):
+    x, y = samples(labels)
+    model = single(kind, kernel, precision=precision).fit(x, y)
+    path = tmp_path / "flow.toml"
+    path.write_text(model.to_spec("flow").to_toml())
+    spec = load_spec(path)
+    assert spec == model.to_spec("flow") and spec.precision == precision and spec.learning.rule == "frozen"
+    new = np.random.default_rng(2).normal(size=(500, 3)).astype(np.float32)
+    host, f, allowed = HostModel(spec), values(model, new), rounding(model, new, precision)
+    found = host.predict(new).reshape(500, -1)
+    assert np.abs(found - f).max() <= allowed < 1e-3 * f.std()
+    if kernel == "linear":
+        assert np.array(spec.expansion.vectors).shape == (f.shape[1], 3)
+    elif labels != "three classes":  # repeated samples are one vector
+        assert len(spec.expansion.vectors) == 57
+    if kind in CLASSIFIERS:
+        ordered = np.sort(f, axis=1)
+        clear = np.abs(f[:, 0]) > allowed if f.shape[1] == 1 else ordered[:, -1] - ordered[:, -2] > 2 * allowed
+        told = model.classes_[host.classify(new)]
+        assert (told == model.predict(new))[clear].all() and clear.mean() > 0.98 and len(set(told)) > 1
+        slope = np.abs(model.calibration_[:, 0]).max()
+        np.testing.assert_allclose(host.probability(new), model.predict_proba(new), atol=allowed * slope + 1e-6, rtol=0)
+
+
+def test_a_frozen_model_of_a_basis_holds_the_basis():
+    x, y = samples("three classes")
+    model = single(KernelFisherClassifier, basis=[3, 30, 7, 12]).fit(x, y)
+    spec = model.to_spec("m", distance="differences")
+    assert np.array(spec.expansion.vectors).tolist() == x[[3, 30, 7, 12]].tolist()
+    assert np.array(spec.expansion.weights).tolist() == model.alpha_.tolist()
+    assert np.array(spec.expansion.calibration).tolist() == model.calibration_.tolist()
+
+
+def test_a_pipelines_scaler_becomes_part_of_the_model():
+    x, y = samples("three classes")
+    x = x * [1.0, 100.0, 0.01] + [5.0, -300.0, 0.0]
+    pipeline = make_pipeline(StandardScaler(), LSSVMClassifier(sigma=1.5, ridge=0.3)).fit(x, y)
+    spec = from_sklearn(pipeline, "m", precision="float64")
+    host = HostModel(spec)
+    np.testing.assert_allclose(host.predict(x), pipeline.decision_function(x), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(host.probability(x), pipeline.predict_proba(x), rtol=1e-9, atol=1e-9)
+    assert (pipeline[-1].classes_[host.classify(x)] == pipeline.predict(x)).all()
+
+
+def test_weights_that_float32_cannot_resolve_are_told():
+    x = np.linspace(-3, 3, 80)[:, None]
+    y = np.sin(x[:, 0])
+    model = KernelRidgeRegressor(sigma=3.0, ridge=1e-12).fit(x, y)
+    with pytest.warns(
+        UserWarning, match=r"^KernelRidgeRegressor: weights nearly cancel, so that float32 resolves the f"
+    ):
+        spec = model.to_spec("wave")
+    error = np.abs(HostModel(spec).predict(x) - model.predict(x)).max()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = HostModel(model.to_spec("wave", precision="float64")).predict(x)
+        fine = model.set_params(ridge=1e-3).fit(x, y).to_spec("wave")
+    assert error > 100 * np.abs(HostModel(fine).predict(x) - model.predict(x)).max()
+    np.testing.assert_allclose(exact, y, atol=1e-4)
+
+
+def test_limits_and_names_of_a_spec():
+    x, y = samples()
+    model = single(LSSVMClassifier).fit(x, y)
+    assert model.to_spec("m").input.limit >= 1e3 * np.abs(x).max()
+    assert model.to_spec("m", limit=np.float64(12.5)).input.limit == 12.5
+    assert model.spec_ == model.to_spec("model")
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: name is 'int'"):
+        model.to_spec("int")
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: precision is 'float16'"):
+        model.to_spec("m", precision="float16")
+
+
+def test_it_is_generated_and_checked(tmp_path, one_compiler):
+    x, y = samples("three classes")
+    model = single(KernelFisherClassifier, basis=range(0, 60, 5)).fit(x, y)
+    project = generate(model, tmp_path / "sky", name="sky")
+    assert (project.folder / "src" / "sky.h").is_file()
+    assert check(model, samples=500, levels=["-O1"]).ok
+    with pytest.raises(UserError, match="the LSSVMClassifier has learned nothing yet; call its fit first"):
+        generate(LSSVMClassifier(), tmp_path / "never")
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_the_device_trains_to_the_same_model(kind, labels, scaled):
+    x, y = samples(labels)
+    raw = x * [1.0, 100.0, 0.01] + [5.0, -300.0, 0.0] if scaled else x
+    scaler = StandardScaler().fit(raw) if scaled else None
+    inputs = scaler.transform(raw) if scaled else x
+    more = {"basis": range(0, 60, 6)} if kind is KernelFisherClassifier else {}
+    model = single(kind, **more).fit(inputs, y)
+    spec = model.device_spec("m", precision="float64", scaler=scaler)
+    assert spec.learning.rule == MODEL[kind] and spec.learning.ridge == 0.3
+    device = HostModel(spec)
+    device.learn(raw, np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y)
+    assert device.train() == 0
+    np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-5, atol=1e-5)
+    if kind is not KernelFisherClassifier:
+        figures, _ = device.read("leave_one_out")
+        press, rate = (model.loo_press_, model.loo_error_) if kind in CLASSIFIERS else (model.loo_error_, 0)
+        np.testing.assert_allclose(figures, [press, rate], rtol=1e-5, atol=1e-9)
+        assert model.device_spec("m", samples=17).learning.samples == 17
+
+
+def test_what_the_device_does_not_learn():
+    x, y = samples()
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: coding is 'counts'; the device learns .signs."):
+        single(LSSVMClassifier, coding="counts").fit(x, y).device_spec("m")
+    with pytest.raises(UserError, match=r"^KernelFisherClassifier: coding is 'signs'; the device learns .counts."):
+        single(KernelFisherClassifier, coding="signs").fit(x, y).device_spec("m")
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler is a LSSVMClassifier; it must be a fitted Standard"):
+        single(LSSVMClassifier).fit(x, y).device_spec("m", scaler=LSSVMClassifier())
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler has 2 inputs, and the model 3"):
+        single(LSSVMClassifier).fit(x, y).device_spec("m", scaler=StandardScaler().fit(x[:, :2]))
