@@ -35,7 +35,7 @@ GROUPS = 10
 MOST_FOLDS = 20
 PAIRS = 2000
 """So many pairs of samples tell the typical distance."""
-COPIES = 8
+COPIES = 10
 """Arrays of the Gram matrix's size that a decomposition has at its peak."""
 
 
