@@ -26,8 +26,7 @@ from pykernel.dialect import (
     unroll,
 )
 from pykernel.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
-from pykernel.numerics import clipped, exp2_negative
-from pykernel.pending import logistic
+from pykernel.numerics import clipped, exp2_negative, logistic
 from pykernel.program import Entry, LabelKind, Program
 from pykernel.rehearsal import strained
 

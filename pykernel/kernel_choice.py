@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, real
-from pykernel.kernels import squared_distance
+from pykernel.kernels import absolute_distance, inner_product, polynomial, sigmoid, squared_distance
 from pykernel.numerics import exp2_negative
-from pykernel.pending import absolute_distance, inner_product, polynomial, sigmoid
 
 
 class KernelFunction(IntEnum):
