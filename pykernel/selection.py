@@ -209,7 +209,7 @@ class _OneThread:
         self.limits: Any = None
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         with self.lock:
             if not self.inside:
@@ -325,9 +325,9 @@ class Selection:
 
 def _ranked(kernel: Function, by: Criterion, error: np.ndarray | None, press: np.ndarray) -> list[tuple[int, int]]:
     """Cells, the best first."""
-    i, j = np.indices(press.shape)
-    rough = -i if width_name(kernel) == "sigma" else i
-    keys = [rough, -j, press] + ([cast(np.ndarray, error)] if by == "error" else [])
+    i, j = (np.asarray(index) for index in np.indices(press.shape))
+    rough = np.asarray(-i if width_name(kernel) == "sigma" else i)
+    keys: list[np.ndarray] = [rough, -j, press] + ([cast(np.ndarray, error)] if by == "error" else [])
     order = np.lexsort([key.ravel() for key in keys])
     return [(int(at) // press.shape[1], int(at) % press.shape[1]) for at in order]
 
@@ -451,8 +451,8 @@ def _need(model: str, kernel: str, x: np.ndarray, targets: Targets, basis: Any, 
         raise UserError(f'cv is {cv!r}; it must be "deleted", "kept", or a number of folds')
     classes = targets.positions is not None
     if by is not None and by not in (("error", "press") if classes else ("press",)):
-        known = '"error" or "press"' if classes else '"press", as the targets are not classes'
-        raise UserError(f"by is {by!r}; it must be {known}")
+        choice = '"error" or "press"' if classes else '"press", as the targets are not classes'
+        raise UserError(f"by is {by!r}; it must be {choice}")
 
 
 def _grid(given: Sequence[float] | None, what: str, default: Any, *arguments: Any, **keys: Any) -> tuple[float, ...]:
