@@ -627,6 +627,8 @@ def _on_test_rows(spec: Spec, table: Table, test: np.ndarray) -> dict[str, float
 
 
 def _need_free(path: Path | None, data: str, force: bool) -> None:
+    if path is not None and not path.absolute().parent.is_dir():
+        raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
     if path is None or not path.exists():
         return
     if data != "-" and Path(data).exists() and path.samefile(data):

@@ -417,7 +417,9 @@ def _chosen(
     parts = np.array([row[f"group_{by}"] for row in rows])
     optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), best[0] * len(ridges) + best[1], shared.groups)
     every = (np.array(widths), np.array(ridges))
-    return Selection(shared.model, shared.kernel, cv, by, *every, error, squared, best, optimism)
+    return Selection(
+        shared.model, shared.kernel, cv if isinstance(cv, str) else int(cv), by, *every, error, squared, best, optimism
+    )
 
 
 def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray) -> float:
