@@ -363,20 +363,25 @@ def spread_out(w: BatchWork, c: BatchConfig, n: Index) -> Bool:
 def solve(s: Samples, w: BatchWork, c: BatchConfig, o: Index) -> Bool:
     """Multipliers and bias of one function; False if one is beyond its limit.  O(L^2)."""
     n = s.count[0]
-    bias = real(0)
+    mean = real(0)
+    rest = real(0)
     if c.biased:
+        # in two parts: what all labels have in common costs the multipliers no digits
         for i in range(n):
-            bias += w.half[i] * target(s, c, i, o)
-    if not (absolute(bias) <= c.alpha_limit):
+            mean += target(s, c, i, o)
+        mean = mean * (real(1) / real(n))
+        for i in range(n):
+            rest += w.half[i] * (target(s, c, i, o) - mean)
+    if not (absolute(mean + rest) <= c.alpha_limit):
         return False
-    w.shift[o] = bias
+    w.shift[o] = mean + rest
     for i in range(n):
         w.solved[i, o] = real(0)
     row = 0
     for i in range(n):
         half = real(0)
         for j in range(i + 1):
-            half += w.factor[row + j] * (target(s, c, j, o) - bias)
+            half += w.factor[row + j] * (target(s, c, j, o) - mean - rest)
         for j in range(i + 1):
             w.solved[j, o] += w.factor[row + j] * half
         row = row + i + 1
