@@ -72,6 +72,22 @@ EXP2_POLYNOMIAL = Constant(
 )
 
 
+# adding it rounds to a whole number k; what is then to be taken off leaves k + ROUNDING_OFFSET, a number within int32,
+# of whose bits pow2 needs the last ones only: compilers see that the offset and the exponent's bias are nothing there
+ROUNDING = Constant(float32=2.0**23 + 127, float64=2.0**52 + 2.0**51)
+ROUNDING_EXCESS = Constant(float32=0.0, float64=2.0**52 + 2.0**51 - (2.0**23 + 127))
+ROUNDING_OFFSET = 8388735  # 2^23 + 127
+
+
+@kernel
+def exp2_fraction(f: Real) -> Real:
+    """2^f for |f| <= 1/2, within 2 ulp."""
+    q = EXP2_POLYNOMIAL[0]
+    for i in range(1, len(EXP2_POLYNOMIAL)):
+        q = q * f + EXP2_POLYNOMIAL[i]
+    return real(1) + q * f
+
+
 @kernel
 def exp2_negative(t: Real) -> Real:
     """2^t for t <= 0, and what rounding makes of it (t < 1/2), within 2 ulp; zero below 2^-60 and for NaN.
@@ -81,12 +97,9 @@ def exp2_negative(t: Real) -> Real:
     if not (t >= EXP2_LOWEST):
         return real(0)
     # t = k + f with |f| <= 1/2
-    k = truncate(t - real(0.5))
-    f = t - real(k)
-    q = EXP2_POLYNOMIAL[0]
-    for i in range(1, len(EXP2_POLYNOMIAL)):
-        q = q * f + EXP2_POLYNOMIAL[i]
-    return (real(1) + q * f) * pow2(k)
+    rounded = t + ROUNDING
+    k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
+    return exp2_fraction(t - (rounded - ROUNDING)) * pow2(k)
 
 
 TANH_EDGE = Constant(0.625)
