@@ -143,7 +143,7 @@ class Reference:
 
     The stream goes through in parts.  In each, every row is predicted and learned; then come the program's actions
     ``between``, its sweeps over some of the part's rows, its questions on some (on all, if nothing is learned), and its
-    readings.  Half-way, all other actions follow, such as restart.
+    readings.  Half-way, all other actions follow, such as restart, and those ``between`` once more.
     """
 
     PARTS = 4
@@ -197,8 +197,8 @@ class Reference:
         """One part of the stream; what the functions wrote and returned."""
         predictions, statuses = model.run(self.x[part], self.y[part])
         found = {"predict": predictions, "update": statuses}
-        for action in self.between:
-            found[f"{action}'s status"] = np.array([model.call(action)], np.int32)
+        found["memory"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
+        statuses = {action: [model.call(action)] for action in self.between}
         for sweep in self.sweeps:
             rows = _some(part, self.SWEPT)
             found[f"{sweep}'s status"] = model.sweep(sweep, self.x[rows], self.y[rows])
@@ -207,17 +207,18 @@ class Reference:
         for reading in self.readings:
             found[reading], status = model.read(reading)
             found[f"{reading}'s status"] = np.array([status], np.int32)
-        if self._is_half(part):
-            for action in self.others:
-                found[f"{action}'s status"] = np.array([model.call(action)], np.int32)
-        return found
+        for action in self._half_way(part):
+            statuses.setdefault(action, []).append(model.call(action))
+        found["memory at the end"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
+        return found | {f"{action}'s status": np.array(s, np.int32) for action, s in statuses.items()}
 
     def _asked(self, part: slice) -> slice:
         return _some(part, self.ASKED) if self.spec.program.learns else part
 
-    def _is_half(self, part: slice) -> bool:
+    def _half_way(self, part: slice) -> list[str]:
+        """Actions that follow a part besides."""
         parts = self._parts()
-        return part == parts[(len(parts) - 1) // 2]
+        return [*self.others, *self.between] if self.others and part == parts[(len(parts) - 1) // 2] else []
 
     def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
         """One build's row; ``how`` goes to CModel."""
@@ -294,9 +295,10 @@ class Reference:
                 return f"{reading}{after}: {shown(v)} on the host, {shown(w)} in C"
             if (found := _difference(f"{reading}{after}", [a], [b], host, device)) is not None:
                 return found
-        for action in self.others if self._is_half(part) else ():
+        for i, action in enumerate(half := self._half_way(part)):
             a, b = host.call(action), device.call(action)
-            if (found := _difference(f"{action}{after}", [a], [b], host, device)) is not None:
+            before = "".join(f" after {earlier}" for earlier in half[:i][::-1])
+            if (found := _difference(f"{action}{before}{after}", [a], [b], host, device)) is not None:
                 return found
         return None
 
