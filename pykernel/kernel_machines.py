@@ -55,7 +55,7 @@ RESOLUTION = 1e-12
 RESOLVED = 0.01
 """The part of the functions' spread that may be lost in float32 without a word."""
 
-Kind = TypeVar("Kind", bound=type)
+Kind = TypeVar("Kind", bound="type[_KernelMachine]")
 
 PARAMETERS = {
     "kernel": """{"gaussian", "laplacian", "polynomial", "linear", "sigmoid"}
@@ -426,7 +426,7 @@ class _KernelMachine(BaseEstimator):
             names = getattr(scaler, "feature_names_in_", names)
             centre = scaler.mean_ if scaler.with_mean else centre
             factor = 1 / scaler.scale_ if scaler.with_std else factor
-        inputs = {"dim": self.n_features_in_} if names is None else {"columns": [str(name) for name in names]}
+        inputs: dict[str, Any] = {"dim": self.n_features_in_} if names is None else {"columns": list(map(str, names))}
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / factor + np.abs(centre)).max())
         inputs["limit"] = reach * (largest or 1.0) if limit is None else _plain(limit)
