@@ -23,7 +23,7 @@ LEARNING_KEYS = {"ridge": ("krr", "ls-svm", "kfd"), "samples": ("krr", "ls-svm")
 
 LEAST = {"float32": 1e-4, "float64": 1e-12}
 """Smallest ridge, in parts of the Gram matrix's largest row sum: docs/training-on-device.md."""
-LEAST_OF_TRACE = {"float32": 1e-7, "float64": 1e-15}
+LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge of a discriminant, in parts of the trace of its scatter matrix: docs/training-on-device.md."""
 
 
