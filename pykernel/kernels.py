@@ -39,12 +39,6 @@ def inner_product(a: Real[DIM], b: Real[DIM]) -> Real:
 
 
 @kernel
-def laplacian(gamma: Real, distance: Real) -> Real:
-    """k = exp(-gamma distance), distance = |a - b|_1."""
-    return exp_negative(-(gamma * distance))
-
-
-@kernel
 def polynomial(gamma: Real, coef0: Real, degree: Index, product: Real) -> Real:
     """k = (gamma a'b + coef0)^degree, product = a'b, for degrees from 1 up.  O(degree)."""
     base = gamma * product + coef0
