@@ -145,8 +145,8 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
 
     if isinstance(model, Spec):
         spec, memory = model, None
-    elif hasattr(model, "spec_"):  # what is frozen has no state
-        spec, memory = model.spec_, model.model_.memory if hasattr(model, "model_") else None
+    elif (found := getattr(model, "spec_", None)) is not None:  # what is frozen has no state
+        spec, memory = found, model.model_.memory if hasattr(model, "model_") else None
     elif hasattr(model, "to_spec"):
         learn = "fit or partial_fit" if hasattr(model, "partial_fit") else "fit"
         raise UserError(f"the {type(model).__name__} has learned nothing yet; call its {learn} first")
