@@ -163,20 +163,27 @@ class _Shared:
 def work(task: Mapping[str, Any], shared: _Shared) -> dict[str, Any]:
     """One width of the grid, for Workers: of each ridge the error rate (classes), PRESS, and both for each group.
 
-    A ridge that does not make an indefinite Gram matrix positive definite has infinities; reason says so, of the last.
+    A cell that is not possible has infinities, and reason says why, of the last: the kernel overflows, or the ridge does
+    not make an indefinite Gram matrix positive definite.
     """
+    rows, reason = [], None
     with _one_thread:
-        vectors = shared.x if shared.basis is None else shared.basis
-        gram = gram_matrix(shared.kernel, shared.x, vectors, **_keys(shared.kernel, task["width"]), **shared.shape)
-        machine = problem(shared.model, gram, shared.targets, shared.columns)
-        rows, reason = [], None
+        machine: Any = None
         for ridge in task["ridges"]:
             try:
-                rows.append(_scores(_left_out(machine, ridge, shared), shared))
+                machine = machine or _problem(task["width"], shared)
+                predictions = _left_out(machine, ridge, shared)
             except UserError as error:
-                rows.append(_scores(np.full(shared.targets.values.shape, np.inf), shared))
-                reason = str(error)
+                predictions, reason = np.full(shared.targets.values.shape, np.inf), str(error)
+            rows.append(_scores(predictions, shared))
     return {key: [row[key] for row in rows] for key in rows[0]} | {"reason": reason}
+
+
+def _problem(width: float, shared: _Shared) -> Any:
+    """The one decomposition."""
+    vectors = shared.x if shared.basis is None else shared.basis
+    gram = gram_matrix(shared.kernel, shared.x, vectors, **_keys(shared.kernel, width), **shared.shape)
+    return problem(shared.model, gram, shared.targets, shared.columns)
 
 
 def _left_out(machine: Any, ridge: float, shared: _Shared) -> np.ndarray:

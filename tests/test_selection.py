@@ -315,6 +315,16 @@ def test_ridges_that_leave_a_matrix_indefinite_are_not_chosen():
         select("ls-svm", x, targets, {"function": "sigmoid", "coef0": -1.0}, [2.0], [1e-6, 1e-3])
 
 
+def test_widths_for_which_the_kernel_overflows_are_not_chosen():
+    x, y = curve(20)
+    found = select(
+        "krr", 1e4 * x, Targets.of_values(y), {"function": "polynomial", "degree": 9}, [1e-8, 1e30], [1.0, 10]
+    )
+    assert np.isinf(found.press[1]).all() and np.isfinite(found.press[0]).all() and found.width == 1e-8
+    with pytest.raises(UserError, match="no cell of the grid is possible: values of the polynomial kernel overflow"):
+        select("krr", 1e4 * x, Targets.of_values(y), {"function": "polynomial", "degree": 9}, [1e30], [1.0, 10])
+
+
 # ------------------------------------------------------------------------------------------------------------ the figure
 
 
