@@ -46,6 +46,8 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
 """Kernels, and which parameters each has."""
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
+EXTREME = 1e75
+"""Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
 REACH = 1e3
 """The derived limits of a model that trains on the device, in largest |x| and |y| of the training samples."""
 REACH_POLYNOMIAL = 10.0
@@ -203,6 +205,9 @@ class _KernelMachine(BaseEstimator):
     def _train(self, X: np.ndarray, targets: Targets) -> np.ndarray:
         """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o)."""
         function, name, widths, ridges, extra = self._choices()
+        for what, largest in (("inputs", np.abs(X).max()), ("labels", np.abs(targets.values).max())):
+            if largest > EXTREME or 0 < largest < 1 / EXTREME:
+                raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
         vectors, columns = self._expansion(X)
         with self._named():
             if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
@@ -290,6 +295,8 @@ class _KernelMachine(BaseEstimator):
             raise self._error(
                 f"{name} is {_short(given)}; it must be a number above 0, several to choose from, or None to derive them"
             )
+        if name != "ridge" and not ((values >= EXTREME**-2) & (values <= EXTREME**2)).all():
+            raise self._error(f"{name} is {_short(given)}; its square must not overflow: scale the data")
         return np.unique(values.astype(np.float64)).tolist()
 
     @contextlib.contextmanager
@@ -321,7 +328,7 @@ class _KernelMachine(BaseEstimator):
 
     def _gamma(self) -> float:
         sigma = self.kernel_.get("sigma")
-        return 1 / (2 * sigma * sigma) if sigma is not None else self.kernel_.get("gamma", 1.0)
+        return 0.5 / sigma / sigma if sigma is not None else self.kernel_.get("gamma", 1.0)
 
     def _gram(self, X: np.ndarray) -> np.ndarray:
         """Kernel values of samples and expansion vectors, (n, p)."""
@@ -335,7 +342,8 @@ class _KernelMachine(BaseEstimator):
         if self.kernel_["function"] == "linear":
             return X @ (self.basis_.T @ self.alpha_) + self.bias_
         rows = max(1, BLOCK // len(self.basis_))
-        parts = [self._gram(X[i : i + rows]) @ self.alpha_ + self.bias_ for i in range(0, len(X), rows)]
+        with self._named():
+            parts = [self._gram(X[i : i + rows]) @ self.alpha_ + self.bias_ for i in range(0, len(X), rows)]
         return np.concatenate(parts)
 
     # ---- to the device

@@ -438,6 +438,7 @@ def test_samples_that_know_nothing_of_each_other():
         ({"sigma": "scale"}, "sigma is 'scale'; it must be"),
         ({"sigma": []}, "sigma is []; it must be"),
         ({"sigma": True}, "sigma is True; it must be"),
+        ({"sigma": 1e-200}, "sigma is 1e-200; its square must not overflow: scale the data"),
         ({"ridge": math.nan}, "ridge is nan; it must be"),
         ({"ridge": [[1.0, 2.0]]}, "ridge is [[1.0, 2.0]]; it must be"),
         ({"gamma": 1.0}, "gamma is 1.0, which the gaussian kernel does not have; it has sigma"),
@@ -494,6 +495,18 @@ def test_data_that_cannot_be():
     for kind in ALL:
         with pytest.raises(ValueError, match="1 sample"):
             kind(sigma=1.0, ridge=1.0).fit(x[:1], [1.0])
+        for unit in (1e160, 1e-160):
+            with pytest.raises(
+                UserError, match=rf"^{kind.__name__}: the largest of the inputs is \S+e.1\d\d; scale them"
+            ):
+                kind().fit(unit * x, np.arange(60) % 2)
+    with pytest.raises(UserError, match=r"^LSSVMRegressor: the largest of the labels is 5.9e\+101; scale them"):
+        LSSVMRegressor().fit(x, 1e100 * np.arange(60))
+    model = single(LSSVMRegressor, "polynomial").fit(*samples("number"))
+    with pytest.raises(
+        UserError, match=r"^LSSVMRegressor: values of the polynomial kernel overflow; inputs must be sm"
+    ):
+        model.predict([[1e200, 0.0, 0.0]])
 
 
 # ---------------------------------------------------------------------------------------------------- on the device
