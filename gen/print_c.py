@@ -185,11 +185,16 @@ class Printer:
     def name(self, kernel_name: str) -> str:
         return f"{self.prefix}_{self.public.get(kernel_name, kernel_name)}"
 
+    def pointer_of(self, f: Function) -> str:
+        """What a function calls the model's memory: the public ones all the same, unless that is taken."""
+        taken = {name for name, _ in f.params} | {n.name for n in walk(f.body) if isinstance(n, Local)}
+        return "s" if f.name in self.public and "s" not in taken else f.pointer
+
     def signature(self, f: Function) -> str:
         effect = self.known[f.name]
         params = []
         if self.takes_struct(f.name):
-            params.append(f"{'' if effect.fields else 'const '}{self.prefix}_t *{f.pointer}")
+            params.append(f"{'' if effect.fields else 'const '}{self.prefix}_t *{self.pointer_of(f)}")
         for name, kind in f.params:
             if isinstance(kind, Array):
                 const = "" if name in effect.params else "const "
@@ -202,7 +207,7 @@ class Printer:
         return f"{self.type(f.returns)} {self.name(f.name)}({', '.join(params) or 'void'})"
 
     def function(self, f: Function) -> list[str]:
-        self.pointer = f.pointer
+        self.pointer = self.pointer_of(f)
         self.current = f
         self.assignments: dict[str, int] = {}
         for node in walk(f.body):
@@ -213,7 +218,7 @@ class Printer:
         used = {n.name for n in walk(f.body) if isinstance(n, Local)}
         idle = [f"    (void){name};" for name, _ in f.params if name not in used]
         if f.name in self.public and not self.touches_struct(f):
-            idle.insert(0, f"    (void){f.pointer};")
+            idle.insert(0, f"    (void){self.pointer};")
         return [*doc, *self.wrap(storage + self.signature(f)), "{", *idle, *self.block(f.body, 1), "}"]
 
     # ----------------------------------------------------------------------------------------- statements

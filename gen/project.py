@@ -131,6 +131,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "real": printer.real,
         "real_bytes": precision.dtype.itemsize,
         "capacities": spec.capacities,
+        "shown": spec.capacities,  # those that are read; below
         "capacity_docs": extent_docs(),
         "classes": len(spec.label.classes or ()),
         "label_kind": program.label_kind,
@@ -176,6 +177,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "label_scale": number(min(1.0, spec.label.limit), precision),
     }
     context["config_hash"] = _meaning_hash(context)
+    context["shown"] = _used_capacities(context)
     if program.valid is not None:
         context["snapshot_bytes"] = HEADER.size + state_bytes + TRAILER.size
         context["snapshot"] = _snapshot(spec, program.valid, layout, code.unread)
@@ -199,7 +201,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
     }
     manifest = {
         "generator": f"pykernel {context['version']}",
-        "spec": spec.model_dump(mode="json"),
+        "spec": spec.model_dump(mode="json", exclude={"expansion"}),  # tables are in the spec's own file
         "figures": figures,
         **({"checks": list(checks)} if checks else {}),
         "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
@@ -221,6 +223,15 @@ def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """What NAME_hash returns."""
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
+
+
+def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
+    """The capacities that code or memory has, and what every user wants to know."""
+    texts = [*context["functions"], *(slot["declaration"] for slot in context["slots"])]
+    texts += [table["declaration"] for table in context["tables"]]
+    words = set(re.findall(r"\w+", " ".join(texts)))
+    always = ("DIM", "OUTPUTS", "N_MAX", "L_MAX", "P_MAX")
+    return {n: value for n, value in context["capacities"].items() if n in always or f"{context['macro']}_{n}" in words}
 
 
 def _meaning_hash(context: Mapping[str, Any]) -> int:

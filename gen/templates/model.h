@@ -19,10 +19,10 @@
 extern "C" {
 #endif
 
-{% for extent, value in capacities.items() -%}
+{% for extent, value in shown.items() -%}
 #define {{ macro }}_{{ extent }} {{ value }}{% if extent in capacity_docs %} /* {{ capacity_docs[extent] }} */{% endif %}
 {% endfor -%}
-{% if classes and "CLASSES" not in capacities -%}
+{% if classes and "CLASSES" not in shown -%}
 #define {{ macro }}_CLASSES {{ classes }} /* what a label can be: 0 to {{ classes - 1 }} */
 {% endif %}
 {% if persists -%}
