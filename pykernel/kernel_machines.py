@@ -62,7 +62,7 @@ Kind = TypeVar("Kind", bound="type[_KernelMachine]")
 PARAMETERS = {
     "kernel": """{"gaussian", "laplacian", "polynomial", "linear", "sigmoid"}
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(gamma a'b + coef0)^degree``, ``a'b``,
-        ``tanh(gamma a'b + coef0)``. The last is not positive definite: but for the KernelFisherClassifier, it takes a
+        ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
         ``ridge`` that makes up for it.""",
     "sigma": """float or sequence of floats
         Width of the Gaussian kernel, in the inputs' unit. None or a sequence: chosen by cross-validation, from 13
@@ -256,11 +256,6 @@ class _KernelMachine(BaseEstimator):
         coef0, degree = _plain(self.coef0), _plain(self.degree)
         if type(coef0) not in (int, float) or not math.isfinite(coef0):
             raise self._error(f"coef0 is {coef0!r}; it must be a finite number")
-        indefinite = function == "sigmoid" or (function == "polynomial" and coef0 < 0)
-        if indefinite and self._model != "kfd" and self.ridge is None:
-            raise self._error(
-                f"ridge is None, and this {function} kernel is not positive definite; give ridges that make up for it"
-            )
         if type(degree) is not int or not 1 <= degree <= 9:
             raise self._error(f"degree is {degree!r}; it must be a whole number from 1 to 9")
         extra: dict[str, Any] = {"coef0": float(coef0), "degree": degree}
