@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
@@ -36,6 +37,10 @@ ASYMMETRY = 1e-6
 """Gram matrices may differ from their transpose by this part of their largest element (they may come from float32)."""
 LEAST_RIDGE = 1e-60
 """Least ridge, relative to the largest eigenvalue it is added to: squares of what is smaller would underflow."""
+
+NO_COLUMNS = np.zeros(0, np.int64)
+TOGETHER = 2**18
+"""Numbers in one array of those that folds of equal sizes are computed with together."""
 
 # ------------------------------------------------------------------------------------------------------- the targets
 
@@ -253,9 +258,8 @@ class _Problem(ABC):
             left = self._left_one_out(weights, taught, column == "deleted")
         else:
             left = np.empty_like(taught.y)
-            order = np.argsort(parts, kind="stable")
-            for fold in np.split(order, np.cumsum(np.bincount(parts))[:-1]):
-                left[fold] = self._left_fold_out(weights, taught, fold, column == "deleted")
+            for folds, bases in self._groups(parts, self._owned if column == "deleted" else NO_COLUMNS):
+                left[folds] = self._left_folds_out(weights, taught, folds, bases)
         predictions = taught.y - left
         if not recode:
             return predictions
@@ -280,8 +284,29 @@ class _Problem(ABC):
         along = self.directions.T @ centred
         return _Taught(y, along, None if self.complete else centred - self.directions @ along)
 
+    @property
+    def _owned(self) -> np.ndarray:
+        """(p,): the sample whose column goes with it; -1 if none."""
+        return NO_COLUMNS
+
+    def _groups(self, parts: np.ndarray, owned: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Folds of equal sizes together, as many as fit into memory: samples (n, f) and basis vectors (n, b) of each."""
+        count = int(parts.max()) + 1
+        columns = np.flatnonzero(owned >= 0)
+        columns = columns[np.argsort(parts[owned[columns]], kind="stable")]
+        samples = np.argsort(parts, kind="stable")
+        f, b = np.bincount(parts, minlength=count), np.bincount(parts[owned[columns]], minlength=count)
+        first, first_column = np.cumsum(f) - f, np.cumsum(b) - b
+        shapes, shape_of = np.unique(np.stack([f, b], axis=1), axis=0, return_inverse=True)
+        for k, (rows, wide) in enumerate(shapes):
+            alike = np.flatnonzero(shape_of.reshape(-1) == k)
+            step = max(1, TOGETHER // int((rows + wide) * max(self.directions.shape[1], rows + wide)))
+            for begin in range(0, len(alike), step):
+                some = alike[begin : begin + step, None]
+                yield samples[first[some] + np.arange(rows)], columns[first_column[some] + np.arange(wide)]
+
     def _residuals(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
-        """A y of some rows: (rows, o)."""
+        """A y of some rows: (*rows, o)."""
         left = self.directions[rows] @ (weights.kept[:, None] * taught.along)
         return left if taught.rest is None else left + taught.rest[rows]
 
@@ -300,21 +325,21 @@ class _Problem(ABC):
         share = self._squares @ weights.kept
         return share if self.complete else share + self._rest
 
-    def _kept_block(self, weights: _Weights, fold: np.ndarray) -> np.ndarray:
-        """(f, f): A's block of a fold."""
-        rows = self.directions[fold]
+    def _kept_blocks(self, weights: _Weights, folds: np.ndarray) -> np.ndarray:
+        """(n, f, f): A's blocks of folds (n, f)."""
+        rows = self.directions[folds]
         if self.complete:
-            return (rows * weights.kept) @ rows.T
-        block = np.eye(len(fold)) - (rows * (1 - weights.kept)) @ rows.T
-        return block - 1 / self.samples if self.bias else block
+            return (rows * weights.kept) @ rows.mT
+        blocks = np.eye(folds.shape[1]) - (rows * (1 - weights.kept)) @ rows.mT
+        return blocks - 1 / self.samples if self.bias else blocks
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
         """(l, o) residuals of the models without each sample: r / (1 - h)."""
         return self._residuals(weights, taught) / self._kept_share(weights)[:, None]
 
-    def _left_fold_out(self, weights: _Weights, taught: _Taught, fold: np.ndarray, deleted: bool) -> np.ndarray:
-        """(f, o) residuals of the model without a fold: A_FF^-1 r_F."""
-        return _solved(self._kept_block(weights, fold), self._residuals(weights, taught, fold))
+    def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
+        """(n, f, o) residuals of the models without folds (n, f): A_FF^-1 r_F.  bases: (n, b), columns that go, too."""
+        return _solved(self._kept_blocks(weights, folds), self._residuals(weights, taught, folds))
 
     def _folds(self, folds: Any) -> np.ndarray:
         """Folds as numbers from 0 without gaps."""
@@ -394,8 +419,12 @@ class FisherProblem(_Problem):
         return Solution(alpha, self.targets.values.mean(axis=0) - self.mean @ alpha)
 
     def _scaled(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
-        """sqrt(ridge) alpha of some basis vectors: (rows, o)."""
+        """sqrt(ridge) alpha of some basis vectors: (*rows, o)."""
         return self.coefficients[rows] @ ((weights.sin * weights.cos)[:, None] * taught.along)
+
+    @property
+    def _owned(self) -> np.ndarray:
+        return self.columns
 
     @cached_property
     def _alone(self) -> tuple[np.ndarray, np.ndarray]:
@@ -432,25 +461,25 @@ class FisherProblem(_Problem):
             alpha = self._scaled(weights, taught, places)
             left[rows] = (d * residuals[rows] + g * alpha) / (d * share[rows] + g**2)
         for sample in self._several:
-            one = np.array([sample])
-            left[one] = self._left_fold_out(weights, taught, one, deleted)
+            own = np.flatnonzero(self.columns == sample)
+            left[sample] = self._left_folds_out(weights, taught, np.array([[sample]]), own[None])[0, 0]
         return left
 
-    def _left_fold_out(self, weights: _Weights, taught: _Taught, fold: np.ndarray, deleted: bool) -> np.ndarray:
-        """(f, o) residuals: A_FF^-1 r_F, or of the block that the fold's columns border."""
-        kept, residuals = self._kept_block(weights, fold), self._residuals(weights, taught, fold)
-        gone = np.flatnonzero(np.isin(self.columns, fold)) if deleted else np.zeros(0, np.int64)
-        if not len(gone):
-            return _solved(kept, residuals)
-        own = self.coefficients[gone]
+    def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
+        """(n, f, o) residuals: A_FF^-1 r_F, or of the block that the folds' columns (n, b) border."""
+        if not bases.shape[1]:
+            return super()._left_folds_out(weights, taught, folds, bases)
+        f, own = folds.shape[1], self.coefficients[bases]
+        bordered = np.empty((len(folds), f + bases.shape[1], f + bases.shape[1]))
+        bordered[:, :f, :f] = self._kept_blocks(weights, folds)
+        bordered[:, :f, f:] = (self.directions[folds] * (weights.sin * weights.cos)) @ own.mT
+        bordered[:, f:, :f] = bordered[:, :f, f:].mT
         if self.vectors > self.samples:
-            p = np.eye(len(gone)) - (own * weights.sin**2) @ own.T
+            bordered[:, f:, f:] = (own * weights.sin**2) @ own.mT - np.eye(bases.shape[1])
         else:
-            p = (own * weights.kept) @ own.T
-        g = (self.directions[fold] * (weights.sin * weights.cos)) @ own.T
-        bordered = np.block([[kept, g], [g.T, -p]])
-        right = np.vstack([residuals, self._scaled(weights, taught, gone)])
-        return _solved(bordered, right)[: len(fold)]
+            bordered[:, f:, f:] = -(own * weights.kept) @ own.mT
+        residuals, alpha = self._residuals(weights, taught, folds), self._scaled(weights, taught, bases)
+        return _solved(bordered, np.concatenate([residuals, alpha], axis=1))[:, :f]
 
 
 class RidgeProblem(_Problem):
@@ -525,11 +554,11 @@ def _spread(a: np.ndarray) -> np.ndarray:
 
 
 def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a^-1 b; where elimination meets an exact zero, the least-squares solution."""
+    """(n, f, f), (n, f, o) -> a^-1 b; if elimination meets an exact zero, least-squares solutions."""
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        return np.linalg.lstsq(a, b, rcond=None)[0]
+        return np.stack([np.linalg.lstsq(*pair, rcond=None)[0] for pair in zip(a, b, strict=True)])
 
 
 def _constant(a: np.ndarray) -> np.ndarray:
