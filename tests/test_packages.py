@@ -19,6 +19,7 @@ from pykernel.gen.packages import TEMPLATES, semantic_version
 from pykernel.gen.project import state_hash
 from pykernel.gen.record import record
 from pykernel.host import HostModel
+from tests.program_toys import glass_spec, oven_spec
 from tests.test_project import has_fma, learned, spec_of, unguarded
 from tests.toys import LABELS, toy_spec
 
@@ -37,11 +38,14 @@ MADE = {}
 """Folder -> its spec and what it had learned."""
 
 
-@pytest.fixture(params=["fresh", "fitted", "reals", "class"])
+@pytest.fixture(params=["fresh", "fitted", "reals", "class", "predicts", "trained"])
 def package(request, tmp_path):
-    """A generated folder: of a regression, of one that has learned, of several labels, of classes."""
+    """A generated folder: of a regression, of one that has learned, of several labels, of classes; of a model that only
+    predicts, and of one that is trained at once."""
     kind = request.param if request.param in LABELS else "real"
     spec = spec_of() if kind == "real" else toy_spec(kind, name="flow")
+    if request.param in ("predicts", "trained"):
+        spec = glass_spec("class", name="flow") if request.param == "predicts" else oven_spec(name="flow")
     memory = learned(spec) if request.param == "fitted" else None
     generate(spec, tmp_path / "flow", memory)
     MADE[tmp_path / "flow"] = spec, memory
@@ -60,12 +64,19 @@ def example_hash(steps, package=None):
         model.memory.copy_from(memory)
     turn = np.arange(steps) % 20
     phase = turn.astype(np.float32) / np.float32(20)
+    if not spec.program.learns:
+        model.ask("classify" if spec.label.classes else "predict", np.repeat(phase[:, None], spec.dim, 1))
+        return f"{state_hash(spec, model.memory):08x}"
     y = np.where(phase < 0.5, 1, -1)
     if spec.label.classes:
         y = turn * len(spec.label.classes) // 20
     elif spec.outputs > 1:
         y = np.repeat(y[:, None], spec.outputs, 1)
-    assert (model.learn(np.repeat(phase[:, None], spec.dim, 1), y) > 0).all()
+    for start in range(0, steps, 20):  # after each round, what can be trained is
+        x, part = np.repeat(phase[:, None], spec.dim, 1)[start : start + 20], y[start : start + 20]
+        assert (model.learn(x, part) >= 0).all()
+        if "train" in spec.program.actions and len(x) == 20:
+            assert model.train() == 0
     return f"{state_hash(spec, model.memory):08x}"
 
 
@@ -142,7 +153,7 @@ def test_cmake_alone(package, tmp_path):
     """GNU dialect and FMA asked for by the surroundings: the target's own flags win."""
     folder = cmake(package, tmp_path / "build", f"-DCMAKE_C_FLAGS=-O3 {' '.join(NATIVE)} -ffp-contract=fast")
     out = run(folder / "flow_example")
-    assert f"model hash {example_hash(200, package)}" in out
+    assert f"hash {example_hash(200, package)}" in out
 
 
 CONSUMER = """
@@ -165,7 +176,7 @@ def test_cmake_below_a_firmware_and_installed(package, tmp_path):
     main = (package / "examples" / "main.c").read_text()
     (above / "main.c").write_text('#include "level.h"\n' + main)
     (above / "CMakeLists.txt").write_text(CONSUMER.format(find=find, source="main.c", links="flow::flow level::level"))
-    assert "model hash" in run(cmake(above, above / "build") / "app")
+    assert " hash " in run(cmake(above, above / "build") / "app")
 
     prefix = tmp_path / "prefix"
     folder = cmake(package, tmp_path / "build", f"-DCMAKE_INSTALL_PREFIX={prefix}")
@@ -177,7 +188,7 @@ def test_cmake_below_a_firmware_and_installed(package, tmp_path):
     find = f"find_package(flow {version} CONFIG REQUIRED)"
     (user / "CMakeLists.txt").write_text(CONSUMER.format(find=find, source="main.c", links="flow::flow"))
     shutil.rmtree(package)  # what was installed needs nothing else
-    assert "model hash" in run(cmake(user, user / "build", f"-DCMAKE_PREFIX_PATH={prefix}") / "app")
+    assert " hash " in run(cmake(user, user / "build", f"-DCMAKE_PREFIX_PATH={prefix}") / "app")
 
 
 @needs_cmake
@@ -190,8 +201,8 @@ def test_names_that_mean_something_to_cmake_or_to_linkers(name, tmp_path):
     (tmp_path / "app" / "CMakeLists.txt").write_text(
         CONSUMER.format(find=find, source="main.c", links=f"{name}::{name}")
     )
-    assert "model hash" in run(cmake(tmp_path / "app", tmp_path / "build") / "app")
-    assert "model hash" in run(cmake(tmp_path / "model", tmp_path / "alone") / f"{name}_example")
+    assert " hash " in run(cmake(tmp_path / "app", tmp_path / "build") / "app")
+    assert " hash " in run(cmake(tmp_path / "model", tmp_path / "alone") / f"{name}_example")
 
 
 # ----------------------------------------------------------------------------------------- Arduino, PlatformIO
