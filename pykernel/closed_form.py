@@ -583,6 +583,6 @@ def _numbers(given: Any, what: str) -> np.ndarray:
 
 
 def _ridge(ridge: Any) -> float:
-    if isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0 < ridge < math.inf:
+    if isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0 < float(ridge) < math.inf:
         raise UserError(f"ridge is {ridge!r}; it must be a number above 0")
     return float(ridge)
