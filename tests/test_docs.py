@@ -21,7 +21,7 @@ from pykernel.host import HostModel
 from pykernel.kernel_models import DIVERGES, DRIFT_LIMIT, KERNEL_MODELS, PROJECTIONS, TECHNIQUES
 from pykernel.linear import LinearStatus
 from pykernel.linear_models import WINDUP
-from pykernel.spec import Learning, Spec, load_spec, make_spec
+from pykernel.spec import FAMILIES, Learning, Spec, load_spec, make_spec
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -86,21 +86,25 @@ def test_ci_runs_the_readmes_test_command():
 
 def test_every_key_of_a_spec_is_documented_with_its_default():
     text = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
-    rows = {}
-    for names, default in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| *([^|]*?) *\|", text, re.MULTILINE):
-        rows |= dict.fromkeys(re.findall(r"\w+", names), default)
+    rows, section_of_row = {}, None
+    for names, default in re.findall(r"^\| (\S+(?:, `\w+`)*) \| *([^|]*?) *\|", text, re.MULTILINE):
+        if (heading := re.fullmatch(r"\*\*`\[(\w+)\]`\*\*", names)) is not None:
+            section_of_row = heading[1]
+        for name in re.findall(r"\w+", names):
+            rows.setdefault((section_of_row, name), default)
     for key, field in Spec.model_fields.items():
         section = next((kind for kind in get_args(field.annotation) if kind is not type(None)), field.annotation)
         if hasattr(section, "model_fields"):
             assert f"`[{key}]`" in text
             for inner, option in section.model_fields.items():
-                assert inner in rows, f"[{key}] {inner}"
+                assert (key, inner) in rows, f"[{key}] {inner}"
+                found = rows[key, inner]
                 if isinstance(option.default, bool):
-                    assert rows[inner] == f"`{str(option.default).lower()}`", inner
+                    assert found == f"`{str(option.default).lower()}`", inner
                 elif isinstance(option.default, (int, float)) and inner != "limit":
-                    assert float(rows[inner].strip("`")) == option.default, inner
+                    assert float(found.strip("`")) == option.default, inner
         else:
-            assert key in rows, key
+            assert (None, key) in rows, key
 
 
 # ------------------------------------------------------------------------------------------------ docs/online.md
@@ -151,7 +155,9 @@ MODELS = [
 
 
 def test_the_table_of_memory_is_complete():
-    assert {rule for rule, _, _ in MODELS} | {"qklms"} == set(get_args(Learning.model_fields["rule"].annotation))
+    online = {rule for family in FAMILIES if family.online for rule in family.rules}
+    assert online < set(get_args(Learning.model_fields["rule"].annotation))
+    assert {rule for rule, _, _ in MODELS} | {"qklms"} == online
     assert {technique for rule, technique, _ in MODELS if rule == "klms"} == set(TECHNIQUES)
 
 
