@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import paper_004_tasks as tasks
 from paper_004_page import FIGURES, fill
-from tables import save
+from tables import progress_bar, save
 
 from pykernel import closed_form
 from pykernel.errors import UserError
@@ -195,9 +195,9 @@ def errata_lines(found: Mapping[str, Mapping[str, float]]) -> Iterator[dict[str,
             yield {"entry": name, "what": key, "value": repr(value)}
 
 
-def context() -> str:
-    """What results depend on beside the tasks: the source of the experiments and of the closed forms."""
-    sources = (Path(module.__file__ or "").read_bytes().replace(b"\r\n", b"\n") for module in (tasks, closed_form))
+def context(*modules: Any) -> str:
+    """What results depend on beside the tasks: the source of the experiments and of the closed forms they use."""
+    sources = (Path(module.__file__).read_bytes().replace(b"\r\n", b"\n") for module in (tasks, *modules))
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
@@ -234,18 +234,34 @@ def compute(given: argparse.Namespace) -> dict[str, list[dict[str, str]]]:
     }
     timings = {l: [{"kind": "times", "l": l, "trial": trial} for trial in trials] for l in extent.timed}
     # the longest first, so that no process waits long for the last one
-    flat = sorted((task for row in rows for task in row.tasks), key=lambda task: -task["l"])
-    flat += [task for of_size in choices.values() for task in of_size]
+    planned = sorted((task for row in rows for task in row.tasks), key=lambda task: -task["l"])
+    alone = [task for task in planned if task["kind"] == "leave_one_out"]
+    others = [task for task in planned if task["kind"] != "leave_one_out"]
+    others += [task for of_size in choices.values() for task in of_size]
     start = time.perf_counter()
-    options: dict[str, Any] = {"results": given.results or given.output / "tasks.jsonl", "context": context()}
-    with Workers(tasks.run_task, jobs=given.jobs, title="paper 004", **options) as workers:
-        results = dict(zip(map(id, flat), workers.run(flat), strict=True))
-        (formulas,) = workers.run([{"kind": "errata", "trial": 0}])
-        computed = workers.computed
-    with Workers(tasks.run_task, jobs=1, title="times", **options) as workers:
-        flat = [task for of_size in timings.values() for task in of_size]
-        results |= dict(zip(map(id, flat), workers.run(flat), strict=True))
-        computed += workers.computed
+    path = given.results or given.output / "tasks.jsonl"
+    results: dict[int, Any] = {}
+    computed = 0
+
+    def run(title: str, todo: Sequence[Mapping[str, Any]], jobs: int | None, *modules: Any) -> list[Any]:
+        nonlocal computed
+        options: dict[str, Any] = {"results": path, "context": context(*modules), "title": title}
+        with Workers(tasks.run_task, jobs=jobs, **options) as workers:
+            found = workers.run(todo)
+            computed += workers.computed
+        results.update(zip(map(id, todo), found, strict=True))
+        return found
+
+    # by far the longest, and nothing in it depends on the product
+    retrained = run("retraining", alone, given.jobs)
+    compared: dict[tuple[int, float, int], Any] = {}
+    with progress_bar() as bar:
+        for task, truth in bar.track(list(zip(alone, retrained, strict=True)), description="comparing"):
+            key = (task["l"], task["gamma"], task["trial"])
+            results[id(task)] = compared[key] = compared.get(key) or tasks.compare(task, truth)
+    run("paper 004", others, given.jobs, closed_form)
+    (formulas,) = run("errata", [{"kind": "errata", "trial": 0}], 1, closed_form)
+    run("times", [task for of_size in timings.values() for task in of_size], 1, closed_form)
     print(f"{computed} tasks computed in {time.perf_counter() - start:.0f} s")
 
     def of(planned: Sequence[Mapping[str, Any]]) -> list[Any]:

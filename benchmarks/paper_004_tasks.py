@@ -138,19 +138,22 @@ def compared(
     }
 
 
-def leave_one_out(task: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Figure 2: one data set, each of the ridges; also how far the paper's formula is from the product's."""
-    l, gamma, ridges = task["l"], task["gamma"], task["ridges"]
+def leave_one_out(task: Mapping[str, Any]) -> list[list[list[float]]]:
+    """Figure 2: f of each pattern of one data set, by retraining, for each of the ridges: (ridges, l, 2)."""
+    l = task["l"]
     x, first = patterns(l, task["trial"])
-    gram = gaussian(gamma, x, x)
-    truth = retrained(gram, first, ridges, np.arange(l)[:, None], np.arange(l))
+    return retrained(gaussian(task["gamma"], x, x), first, task["ridges"], np.arange(l)[:, None], np.arange(l)).tolist()
+
+
+def compare(task: Mapping[str, Any], truth: Sequence[Any]) -> list[dict[str, float]]:
+    """What leave_one_out() found against the closed forms, and how far the paper's formula is from the product's."""
+    x, first = patterns(task["l"], task["trial"])
+    gram, y = gaussian(task["gamma"], x, x), coded(first)
     closed = FisherProblem(gram, targets_of(first))
     found = []
-    for k, ridge in enumerate(ridges):
+    for f, ridge in zip(truth, task["ridges"], strict=True):
         kept, exact = (closed.leave_one_out(ridge, column, recode=False)[:, 0] for column in ("kept", "deleted"))
-        recoded = closed.leave_one_out(ridge, "deleted")[:, 0]
-        row = compared(first, truth[k], kept, exact, recoded)
-        y = coded(first)
+        row = compared(first, np.array(f), kept, exact, closed.leave_one_out(ridge, "deleted")[:, 0])
         found.append({**row, "formula": relative(estimate(with_inverse(gram, y, ridge)), y - kept)})
     return found
 
