@@ -316,7 +316,10 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
     if found := report.get("leave_one_out"):
         rate = f", {_rate(found['error_rate'])} of the samples taken for another class" if classes else ""
         told = f"mean squared error {_number(found['mse'])}{rate}" if found["mse"] is not None else "nothing to tell"
-        print(f"leave-one-out   {told} ({found['status'].replace('_', ' ')})\n")
+        why = found["status"].replace("_", " ")
+        if found.get("samples") == 0:
+            why = "each sample is needed once more after the last training; give the data as a file"
+        print(f"leave-one-out   {told} ({why})\n")
     if report["warning"]:
         _warn(report["warning"])
     for key in ("output", "plot"):
@@ -381,9 +384,8 @@ def replay(
                 break
             show(rows.position, f"replaying {spec.name}")
     if at_end is None and not any(run.compared.values()):
-        raise UserError(
-            f"{name}: holds nothing to compare with; record state_hash, status or prediction, or give --state"
-        )
+        what = "state_hash, status or prediction, or give --state" if spec.program.learns else "status or prediction"
+        raise UserError(f"{name}: holds nothing to compare with; record {what}")
     fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
     ok = run.difference is None and not fields
     if as_json:
@@ -531,11 +533,11 @@ def _snapshots(spec_file: Path, *files: Path) -> tuple[Spec, list[Snapshot]]:
     from pykernel.spec import load_spec
 
     spec = load_spec(spec_file)
-    found = []
+    found, enough = [], snapshot_bytes(spec) + 1  # to see that there are too many
     for path in files:
         try:
             with path.open("rb") as file:
-                data = file.read(snapshot_bytes(spec) + 1)  # enough to see that there are too many
+                data = file.read(enough)
         except (OSError, ValueError) as error:
             raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
         found.append(read(spec, data, str(path)))

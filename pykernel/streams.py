@@ -439,7 +439,10 @@ class Simulation:
         program = spec.program
         self.trains = any(e.name == "train" for e in program.entries_for(spec.config))
         if train_every and not self.trains:
-            raise UserError(f"rule {spec.learning.rule} is not trained at once; leave train-every out")
+            raise UserError(
+                f"rule {spec.learning.rule} is not trained at once on the device, as krr, ls-svm and kfd are; leave "
+                "train-every out"
+            )
         if delay and not program.learns:
             raise UserError(
                 f"rule {spec.learning.rule} learns from no label, so that none can be late; leave delay out"

@@ -1,6 +1,7 @@
 """Programs that only predict, and programs with actions, sweeps and readings: generated, compiled, run and compared."""
 
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pykernel.cli import main
 from pykernel.dialect import DIM, OUTPUTS, Index, Real, entry
 from pykernel.errors import UserError
 from pykernel.gen import DialectError, build, check, generate, mixed_stream
@@ -19,7 +21,9 @@ from pykernel.gen.project import state_hash
 from pykernel.host import HostModel
 from pykernel.program import Entry, Program
 from pykernel.replay import Replay, callable_entries, device_memory, read_log
+from pykernel.search import rules
 from pykernel.snapshot import load, save, snapshot_bytes
+from pykernel.spec import load_spec, make_spec
 from pykernel.streams import Batch, Simulation
 from tests.program_toys import (
     LABELS,
@@ -507,7 +511,7 @@ def test_a_simulation_of_what_only_predicts_scores():
     run.finish()
     for how, says in (
         ({"delay": 3}, "rule nlms learns from no label, so that none can be late; leave delay out"),
-        ({"train_every": 3}, "rule nlms is not trained at once; leave train-every out"),
+        ({"train_every": 3}, "rule nlms is not trained at once on the device"),
         ({"refresh_every": 3}, "has nothing to refresh"),
     ):
         with pytest.raises(UserError, match=says):
@@ -669,3 +673,128 @@ def test_programs_that_nobody_changed_are_as_they_were():
     list(run.run(*mixed_stream(spec, 50)))
     run.finish()
     assert not {"trainings", "leave_one_out"} & set(run.report())
+
+
+# --------------------------------------------------------------------------------------------------- the command
+
+DATA = {"input": {"columns": ["a", "b"], "limit": 100.0}, "kernel": {"sigma": 1.0}}
+CLASSES = {"column": "c", "classes": ["low", "high"]}
+VECTORS = [[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.5, -1.0]]
+MODELS = {
+    "krr": {"label": {"column": "y", "limit": 10.0}, "learning": {"rule": "krr", "samples": 24}},
+    "ls-svm": {"label": CLASSES, "learning": {"rule": "ls-svm", "samples": 24}},
+    "kfd": {"label": CLASSES, "learning": {"rule": "kfd"}, "expansion": {"vectors": VECTORS}},
+    "frozen": {
+        "label": CLASSES,
+        "learning": {"rule": "frozen"},
+        "expansion": {"vectors": VECTORS, "weights": [[0.3], [1.0], [0.5], [-0.7]], "bias": [-0.2]},
+    },
+}
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A spec of each rule, data, and a log of it: 120 rows."""
+    monkeypatch.chdir(tmp_path)
+    for rule, content in MODELS.items():
+        spec = make_spec({"name": rule.replace("-", "")} | DATA | content)
+        Path(f"{rule}.toml").write_text(spec.to_toml())
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 2))
+    y = np.sin(x.sum(1))
+    rows = [f"{a:.9g},{b:.9g},{v:.9g},{'high' if v > 0 else 'low'}" for (a, b), v in zip(x, y, strict=True)]
+    Path("data.csv").write_text("\n".join(["a,b,y,c", *rows]) + "\n")
+    return x, y
+
+
+def command(capsys, *words):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for word in words])
+    done = capsys.readouterr()
+    return stopped.value.code, done.out, done.err
+
+
+def test_simulate_trains_or_only_scores(files, capsys):
+    x, y = files
+    code, out, err = command(capsys, "simulate", "krr.toml", "data.csv", "--train-every", "24", "--json")
+    report = json.loads(out)
+    model = HostModel(load_spec("krr.toml"))
+    model.learn(x, y)
+    assert code == 0 and model.train() == 0 and report["trainings"] == {"done": 5}
+    assert report["leave_one_out"]["mse"] == model.read("leave_one_out")[0][0]
+    assert report["second_half"]["mae"]["model"] < 0.5 * report["second_half"]["mae"]["running mean"]
+    code, out, err = command(capsys, "simulate", "krr.toml", "data.csv")
+    assert code == 0 and err.startswith("warning: nothing trained the model") and "leave-one-out" not in out
+    # the discriminant's own estimate takes the data once more: of a file, not of standard input
+    code, out, _ = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50", "--delay", "10", "--json")
+    report = json.loads(out)
+    model = HostModel(load_spec("kfd.toml"))
+    model.learn(x[:110], (y > 0).astype(int)[:110])
+    assert model.train() == 0 and (model.sweep("assess", x[:110], (y > 0).astype(int)[:110]) == 0).all()
+    values, _ = model.read("leave_one_out")
+    told = {"status": "done", "mse": float(values[0]), "error_rate": float(values[1]), "samples": 110}
+    assert code == 0 and report["leave_one_out"] == told and report["trainings"] == {"done": 3}
+    code, out, err = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50")
+    assert code == 0 and "trainings       done 3" in out and not err
+    assert re.search(r"leave-one-out   mean squared error [\d.]+, [\d.]+ % of the samples taken", out)
+    code, out, err = command(capsys, "simulate", "frozen.toml", "data.csv", "-o", "out.csv")
+    assert code == 0 and not err and "trainings" not in out
+    lines = Path("out.csv").read_text().splitlines()
+    assert lines[0] == "row,prediction,label,status" and len(lines) == 121
+    assert all(line.endswith(",done") for line in lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("simulate", "frozen.toml", "data.csv", "--delay", "1"),
+            "rule frozen learns from no label, so that none can be",
+        ),
+        (
+            ("simulate", "frozen.toml", "data.csv", "--train-every", "9"),
+            "rule frozen is not trained at once on the device",
+        ),
+        (("simulate", "krr.toml", "data.csv", "--refresh-every", "9"), "rule krr has nothing to refresh"),
+        (
+            ("snapshot", "show", "frozen.toml", "data.csv"),
+            "frozen learns nothing on the device, so that there are no snap",
+        ),
+        (
+            ("replay", "frozen.toml", "data.csv"),
+            "data.csv: holds nothing to compare with; record status or prediction\n",
+        ),
+        (("replay", "frozen.toml", "data.csv", "--state", "data.csv"), "frozen learns nothing on the device, so that"),
+        (
+            ("sweep", "frozen.toml", "data.csv"),
+            "frozen.toml: [learning] rule is frozen, which does not learn sample by",
+        ),
+        (("sweep", "kfd.toml", "data.csv"), "kfd.toml: [learning] rule is kfd, which does not learn sample by sample"),
+    ],
+)
+def test_what_makes_no_sense_gets_one_sentence(words, sentence, files, capsys):
+    code, out, err = command(capsys, *words)
+    assert code == 2 and not out and err.startswith(f"error: {sentence}") and err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("one_compiler")
+@pytest.mark.parametrize("rule", MODELS)
+def test_generate_and_check(rule, files, capsys):
+    name = rule.replace("-", "")
+    code, out, _ = command(capsys, "generate", f"{rule}.toml", "-o", "out", "--json")
+    made = json.loads(out)
+    assert code == 0 and (f"out/src/{name}_snapshot.c" in made["files"]) == (rule != "frozen")
+    code, out, _ = command(capsys, "check", f"{rule}.toml", "--samples", "1500", "--record", "out", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["ok"] and report["sizes"]["config_hash"] == made["sizes"]["config_hash"]
+    text = Path("out/VALIDITY.md").read_text()
+    assert text.count("| 1,500 | yes |") == 2 and f"`{report['sizes']['state_hash']}`" in text
+    pytest.importorskip("unicorn")
+    code, out, _ = command(capsys, "check", f"{rule}.toml", "--samples", "60", "--target", "cortex-m4f")
+    calls = re.findall(r"cortex-m4f +(\w+) +\d", out)
+    trained = ["train"] + ["assess"] * (rule == "kfd") + ["restart"]
+    assert code == 0 and set(calls) >= {"predict", *(["update", *trained] if rule != "frozen" else [])}
+
+
+def test_search_is_among_rules_that_learn_sample_by_sample():
+    assert not {"krr", "ls-svm", "kfd", "frozen"} & set(rules()) and {"klms", "krls-t", "rls"} <= set(rules())
