@@ -1,6 +1,6 @@
 """Width and ridge of kernel ridge regression from a 20 x 20 grid by exact leave-one-out: select() beside GridSearchCV.
 
-    python benchmarks/grid_search.py [--compared 25,50,100,200] [--alone 200,500,1000] [-o docs]
+    python benchmarks/grid_search.py [--compared 50,100,200] [--alone 100,200,500,1000] [--resume] [-o docs]
 
 All contenders see the same data and the same grid, and take turns, one width (20 ridges) each, in one process with one
 thread; CPU time of the thread is what counts.  Their 400 mean squared errors must agree to 1e-8, or the script stops.
@@ -38,7 +38,7 @@ from pykernel.selection import Model, select
 from pykernel.streams import whole_file
 
 DIM, GRID = 5, 20
-COMPARED, ALONE = (25, 50, 100, 200), (100, 200, 500, 1000)
+COMPARED, ALONE = (50, 100, 200), (100, 200, 500, 1000)
 AGREE = 1e-8
 """Largest relative difference between the contenders' scores."""
 MODELS: tuple[Model, ...] = ("krr", "ls-svm", "kfd")
@@ -133,9 +133,11 @@ def alone(model: Model, l: int) -> dict[str, Any]:
 
 
 def slope(rows: Rows, contender: str, model: str = "krr", least: int = 0) -> float:
-    """On log-log axes, from ``least`` samples on."""
+    """On log-log axes, from ``least`` samples on; NaN of fewer than two lengths."""
     found = series(rows, contender, model)
     lengths = [l for l in found if l >= least]
+    if len(lengths) < 2:
+        return float("nan")
     return float(np.polyfit(np.log(lengths), np.log([found[l] for l in lengths]), 1)[0])
 
 
@@ -209,32 +211,36 @@ def main() -> None:
     parser.add_argument("--compared", default=",".join(map(str, COMPARED)), help="samples where all take part")
     parser.add_argument("--alone", default=",".join(map(str, ALONE)), help="samples of ours alone")
     parser.add_argument("-o", "--output", type=Path, default=DOCS)
-    parser.add_argument("--draw", action="store_true", help="only the tables and the figure, from the file")
+    parser.add_argument("--resume", action="store_true", help="lengths in the file are not measured again")
     arguments = parser.parse_args()
     path = arguments.output / "grid-search.csv"
-    if arguments.draw:
-        rows = load(path)
-    else:
-        compared = [int(l) for l in arguments.compared.split(",")]
-        lengths = [int(l) for l in arguments.alone.split(",")]
-        found: list[dict[str, Any]] = []
-        with threadpool_limits(1), progress_bar() as progress:
-            shown_as = progress.add_task("grid", total=GRID * len(compared) + len(MODELS) * len(lengths))
+    found: list[Any] = load(path) if arguments.resume and path.is_file() else []
+    done = {(row["contender"], row["model"], int(row["l"])) for row in found}
+    compared = [int(l) for l in arguments.compared.split(",")]
+    compared = [l for l in compared if ("select", "krr", l) not in done]
+    lengths = [int(l) for l in arguments.alone.split(",")]
+    singly = [(model, l) for model in MODELS for l in lengths if ("select alone", model, l) not in done]
+    with threadpool_limits(1), progress_bar() as progress:
+        shown_as = progress.add_task("grid", total=GRID * len(compared) + len(singly))
 
-            def advance() -> None:
-                progress.advance(shown_as)
+        def advance() -> None:
+            progress.advance(shown_as)
 
+        def keep(rows: list[dict[str, Any]]) -> None:
+            found.extend(rows)
+            found.sort(key=lambda row: (row["contender"] == "select alone", MODELS.index(row["model"]), int(row["l"])))
+            save(path, found)
+            for row in rows:
+                print(*row.values(), sep="\t", flush=True)
+
+        if compared or singly:
             compare(10, CONTENDERS, lambda: None)  # whatever is loaded at first use
-            for l in compared:
-                found += compare(l, CONTENDERS, advance)
-                for row in found[-len(CONTENDERS) :]:
-                    print(*row.values(), sep="\t", flush=True)
-            for model in MODELS:
-                for l in lengths:
-                    found.append(alone(model, l))
-                    advance()
-                    print(*found[-1].values(), sep="\t", flush=True)
-        rows = save(path, found)
+        for l in compared:
+            keep(compare(l, CONTENDERS, advance))
+        for model, l in singly:
+            keep([alone(model, l)])
+            advance()
+    rows = load(path)
     figure(arguments.output / "grid-search.png", rows)
     made = tables(rows)
     for table in made.values():

@@ -79,7 +79,7 @@ def default_ridges(
     """
     mean = 1.0
     if kernel not in ("gaussian", "laplacian"):
-        keys = {**_keys(kernel, width), "coef0": coef0, "degree": degree}
+        keys: dict[str, Any] = {**_keys(kernel, width), "coef0": coef0, "degree": degree}
         diagonal = [abs(float(gram_matrix(kernel, row, row, **keys)[0, 0])) for row in x[:PAIRS, None]]
         mean = float(np.mean(diagonal)) or 1.0
     trace = len(x) * mean
@@ -182,7 +182,8 @@ def work(task: Mapping[str, Any], shared: _Shared) -> dict[str, Any]:
 def _problem(width: float, shared: _Shared) -> Any:
     """The one decomposition."""
     vectors = shared.x if shared.basis is None else shared.basis
-    gram = gram_matrix(shared.kernel, shared.x, vectors, **_keys(shared.kernel, width), **shared.shape)
+    keys: dict[str, Any] = {**_keys(shared.kernel, width), **shared.shape}
+    gram = gram_matrix(shared.kernel, shared.x, vectors, **keys)
     return problem(shared.model, gram, shared.targets, shared.columns)
 
 
