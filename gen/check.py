@@ -198,7 +198,7 @@ class Reference:
         predictions, statuses = model.run(self.x[part], self.y[part])
         found = {"predict": predictions, "update": statuses}
         found["memory"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
-        statuses = {action: [model.call(action)] for action in self.between}
+        called = {action: [model.call(action)] for action in self.between}
         for sweep in self.sweeps:
             rows = _some(part, self.SWEPT)
             found[f"{sweep}'s status"] = model.sweep(sweep, self.x[rows], self.y[rows])
@@ -208,9 +208,9 @@ class Reference:
             found[reading], status = model.read(reading)
             found[f"{reading}'s status"] = np.array([status], np.int32)
         for action in self._half_way(part):
-            statuses.setdefault(action, []).append(model.call(action))
+            called.setdefault(action, []).append(model.call(action))
         found["memory at the end"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
-        return found | {f"{action}'s status": np.array(s, np.int32) for action, s in statuses.items()}
+        return found | {f"{action}'s status": np.array(s, np.int32) for action, s in called.items()}
 
     def _asked(self, part: slice) -> slice:
         return _some(part, self.ASKED) if self.spec.program.learns else part
@@ -309,7 +309,7 @@ def _some(part: slice, count: int) -> slice:
     return slice(part.start, min(part.stop, part.start + step * count), step)
 
 
-def _difference(call: str, a: Sequence[Any], b: Sequence[Any], host: HostModel, device: Device) -> str | None:
+def _difference(call: str, a: Any, b: Any, host: HostModel, device: Device) -> str | None:
     """Whether a call's status, or then the memory, differs."""
     if a[0] != b[0]:
         return f"{call}: status {a[0]} on the host, {b[0]} in C"

@@ -206,6 +206,8 @@ def model_image(
 def refuse_large_ram(project: Project, target: Target) -> None:
     """Raises UserError if the model and a little stack do not fit the part's RAM."""
     part, model = target.part, project.figures["ram_bytes"]
+    if target.simavr is not None:  # whose compiler copies tables to RAM
+        model += project.figures["const_bytes"]
     if model + STACK_ALLOWANCE > part.ram.bytes:
         remedy = "lower n_max, or take a technique without a matrix"
         if "l_max" in project.figures:

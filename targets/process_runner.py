@@ -187,8 +187,10 @@ class _Orders:
         names = [entry.name for entry in program.entries_for(project.spec.config)]
         for kind in (*program.questions.values(), *program.readings.values()):
             sizes[kind.scalar].append(math.prod(kind.shape(project.spec.capacities)))
-        kinds = (program.questions, program.readings, program.sweeps)
-        return cls(functions, *([n for n in names if n in some] for some in kinds), max(sizes[Real]), max(sizes[Index]))
+        questions, readings, sweeps = (
+            [n for n in names if n in some] for some in (program.questions, program.readings, program.sweeps)
+        )
+        return cls(functions, questions, readings, sweeps, max(sizes[Real]), max(sizes[Index]))
 
     @property
     def of_name(self) -> dict[str, int]:
