@@ -85,7 +85,7 @@ def import_model(
     """
     from pykernel import cli
     from pykernel.gen import build
-    from pykernel.importing import compare, read_file
+    from pykernel.importing import compare, notes, read_file
     from pykernel.machine import to_spec
     from pykernel.streams import whole_file
 
@@ -94,7 +94,7 @@ def import_model(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         machine, source = read_file(model, trust or ())
-    notes = list(dict.fromkeys([*machine.notes, *(" ".join(str(warning.message).split()) for warning in caught)]))
+    said = [" ".join(str(warning.message).split()) for warning in caught]
     named = out.stem if name is None else name
     try:
         spec = to_spec(machine, named, precision, limit, _words(inputs), _words(classes), distance)  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ def import_model(
         **_sizes(spec),
         "flash_bytes": build(spec).figures["const_bytes"],
         "spec": str(out),
-        "notes": notes,
+        "notes": list(dict.fromkeys([*notes(machine, precision), *said])),
     }
     if check is not None:
         x = _rows(spec, check)

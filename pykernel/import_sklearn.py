@@ -39,7 +39,8 @@ def read_estimator(estimator: Any) -> Machine:
         raise UserError(f"{_inside(where, model)} is not a model that can be imported{best or '; ' + _importable()}")
     for part in (*(scaler for _, scaler in scalers), model):
         try:
-            check_is_fitted(part)
+            # which predicts its prior before it is fitted
+            check_is_fitted(part, "X_train_" if type(part).__name__ == "GaussianProcessRegressor" else None)
         except NotFittedError:
             raise UserError(f"{_inside(where, part)} is not fitted; call fit first") from None
         except TypeError:
@@ -236,8 +237,6 @@ def _kernel_ridge(model: Any, where: str) -> Machine:
 
 def _gaussian_process(model: Any, where: str) -> Machine:
     """The mean: std * (K alpha) + mean, K = c + s exp(-|(x - v) / l|^2 / 2)."""
-    if not hasattr(model, "X_train_"):
-        raise UserError(f"{where}: is not fitted; call fit first")
     terms = _terms(model.kernel_, where)  # refused before anything is made of the vectors
     vectors = _vectors(model.X_train_, where)
     dim = vectors.shape[1]
@@ -308,7 +307,7 @@ def _own(model: Any) -> Machine:
 
 def _vectors(values: Any, where: str) -> np.ndarray:
     """(n, DIM) in float64; sparse ones are written out, once it is known that they are not too large."""
-    shape = getattr(values, "shape", ())
+    shape: tuple[int, ...] = getattr(values, "shape", ())
     if len(shape) != 2:
         raise UserError(f"{where}: its vectors are not a table of numbers")
     if not 1 <= shape[1] <= DIM_LIMIT:

@@ -19,6 +19,8 @@ from pykernel.spec import Spec, _shown
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+COARSE, SEEN = 0.003, 256
+"""The part of a function's spread, over so many of its vectors, that rounding may move it by without a warning."""
 PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill", ".pt", ".pth")
 
 
@@ -85,9 +87,10 @@ def from_sklearn(
     ('gaussian', ('a', 'b', 'c'))
     """
     machine = read_estimator(estimator)
-    for note in machine.notes:
+    spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
+    for note in notes(machine, precision):
         warnings.warn(note, stacklevel=2)
-    return to_spec(machine, name, precision, limit, input_names, classes, distance)
+    return spec
 
 
 def load_model(
@@ -123,13 +126,35 @@ def load_model(
         One sentence, with the file's name: it is no model of these kinds, is damaged, or holds what cannot be taken over.
     """
     machine, _ = read_file(path, trusted)
-    for note in machine.notes:
-        warnings.warn(note, stacklevel=2)
     name = Path(path).stem if name is None else name
     try:
-        return to_spec(machine, name, precision, limit, input_names, classes, distance)
+        spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
     except UserError as error:
         raise UserError(f"{_path(path)}: {error}") from None
+    for note in notes(machine, precision):
+        warnings.warn(note, stacklevel=2)
+    return spec
+
+
+def notes(machine: Machine, precision: str) -> list[str]:
+    """What of the source is left out, and whether float32 is too coarse for it.
+
+    Where weights are large and cancel out, as a Gaussian process without noise has them, their rounding is not small
+    beside what they add up to: 2^-24 |w| is what it comes to, if it is at random.
+    """
+    found = list(machine.notes)
+    if precision == "float32" and machine.function in ("gaussian", "laplacian", "sigmoid") and len(machine.vectors):
+        at = np.linspace(0, len(machine.vectors) - 1, min(SEEN, len(machine.vectors)), dtype=int)
+        spread = machine.functions(machine.vectors[at]).std(axis=0)
+        moved = 2.0**-24 * np.sqrt(np.square(machine.columns_of_weights()).sum(axis=0))
+        worst = int(np.argmax(moved - COARSE * spread))
+        if moved[worst] > COARSE * spread[worst] > 0:
+            found.append(
+                f"{machine.source}: its weights are so large that rounding to float32 moves values by about "
+                f"{moved[worst]:.1g}, where they vary by {spread[worst]:.1g}; use float64, or fit it with more "
+                "regularisation (a larger alpha, a smaller C)"
+            )
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------------- files

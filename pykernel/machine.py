@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pykernel import kernel_settings
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import UserError
+from pykernel.gram import gram_matrix
 from pykernel.spec import OUTPUTS_LIMIT, Spec, _shown, make_spec
 
 Distance = Literal["auto", "differences", "products"]
 
-ROOM = {"float32": 2.0**100, "float64": 2.0**1000}
-"""What no intermediate number of a prediction exceeds, for any input within the limit."""
 REACH = 1e6
 """The derived limit of inputs, in largest magnitudes of the vectors' numbers as they come."""
 PRODUCTS, PRODUCTS_DIM = 4.0, 128
@@ -62,6 +62,13 @@ class Machine:
         """The vectors in the inputs' own units, (n, DIM)."""
         v = self.vectors if self.factor is None else self.vectors / self.factor
         return v if self.center is None else v + self.center
+
+    def functions(self, z: np.ndarray) -> np.ndarray:
+        """All functions at rows of scaled inputs z, (rows, F); of pairs of classes in the order (0,1), (0,2), ..., (1,2)."""
+        gram = gram_matrix(
+            self.function, z, self.vectors, gamma=self.gamma, coef0=self.coef0, degree=self.degree
+        )  # fmt: skip
+        return np.asarray(gram @ self.columns_of_weights() + self.bias)
 
     def columns_of_weights(self) -> np.ndarray:
         """The weights of each function, (n, F): those of pairs written out, zero where a vector is of neither class."""
@@ -114,6 +121,8 @@ def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) 
         if shape is not None and tuple(np.shape(values) if not hasattr(values, "shape") else values.shape) != shape:
             found = tuple(values.shape) if hasattr(values, "shape") else np.shape(values)
             raise UserError(f"{where}: {name} has shape {found}; with its other parts it must have {shape}")
+        if np.iscomplexobj(values):
+            raise TypeError
         array = np.array(values.toarray() if hasattr(values, "toarray") else values, np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, UserError):
@@ -334,7 +343,7 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
 
 def input_limit(machine: Machine, precision: str, largest: float, given: float | None) -> float:
     """The limit of inputs below which nothing overflows: the given one, or one far beyond the vectors' numbers."""
-    where, room = machine.source, ROOM[precision]
+    where, room = machine.source, kernel_settings.largest(precision)
     center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
     factor = np.ones(machine.dim) if machine.factor is None else np.abs(machine.factor)
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
@@ -380,8 +389,8 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
         )
     if limit < largest:
         raise UserError(
-            f"{where}: overflows {precision} at inputs as large as in its own vectors, {largest:g}; scale the inputs"
-            + (", or use float64" if precision == "float32" else "")
+            f"{where}: could overflow {precision} if every input were as large as the largest in its vectors, {largest:g}; "
+            f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before they come to it"
         )
     return limit
 
@@ -390,7 +399,7 @@ def from_spec(spec: Spec, classes: tuple[Any, ...] | None = None) -> Machine:
     """A frozen spec as a machine."""
     made = spec.model_dump(exclude_unset=True)
     expansion, kernel, inputs = made["expansion"], made["kernel"], made["input"]
-    table = {key: np.array(expansion[key], np.float64) for key in ("vectors", "weights", "bias")}
+    table: dict[str, Any] = {key: np.array(expansion[key], np.float64) for key in ("vectors", "weights", "bias")}
     for key, values in (("calibration", expansion), ("center", inputs), ("factor", inputs)):
         if values.get(key) is not None:
             table[key] = np.array(values[key], np.float64)
