@@ -65,8 +65,12 @@ def train(gram: np.ndarray, y: np.ndarray, ridges: Iterable[float]) -> list[np.n
     """Eq. 4: alpha and b (p + 1, o) of kernel values (l, p) and targets (l, o), for each ridge.  O(l p^2)."""
     z = np.column_stack([gram, np.ones(len(gram))])
     products, right = z.T @ z, z.T @ y
-    penalty = np.append(np.ones(gram.shape[1]), 0.0)
-    return [cho_solve(cho_factor(products + np.diag(ridge * penalty)), right) for ridge in ridges]
+    found = []
+    for ridge in ridges:
+        c = products.copy()
+        c[np.diag_indices(gram.shape[1])] += ridge
+        found.append(cho_solve(cho_factor(c, overwrite_a=True), right))
+    return found
 
 
 def answer(gram: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -265,7 +269,7 @@ def direct_gram(x: np.ndarray, y: np.ndarray, gamma: float, ridge: float) -> np.
     found = np.empty(len(y))
     for i in range(len(y)):
         kept = np.delete(np.arange(len(y)), i)
-        (theta,) = train(gram[np.ix_(kept, kept)], y[kept], [ridge])
+        (theta,) = train(gram.take(kept, axis=0).take(kept, axis=1), y[kept], [ridge])
         found[i] = y[i] - answer(gram[i, kept], theta)
     return found
 
@@ -285,7 +289,7 @@ def direct_products(x: np.ndarray, y: np.ndarray, gamma: float, ridge: float) ->
     found = np.empty(len(y))
     for i in range(len(y)):
         kept = np.delete(np.arange(len(y) + 1), i)
-        less = c[np.ix_(kept, kept)] - np.outer(z[i, kept], z[i, kept])
+        less = c.take(kept, axis=0).take(kept, axis=1) - np.outer(z[i, kept], z[i, kept])
         theta = cho_solve(cho_factor(less, overwrite_a=True), right[kept] - y[i] * z[i, kept])
         found[i] = y[i] - z[i, kept] @ theta
     return found
@@ -340,7 +344,7 @@ def fold_direct(x: np.ndarray, y: np.ndarray, gamma: float, ridge: float, folds:
     found = np.empty(len(y))
     for s in range(folds.max() + 1):
         kept, fold = np.flatnonzero(folds != s), np.flatnonzero(folds == s)
-        (theta,) = train(gram[np.ix_(kept, kept)], y[kept], [ridge])
+        (theta,) = train(gram.take(kept, axis=0).take(kept, axis=1), y[kept], [ridge])
         found[fold] = y[fold] - answer(gram[np.ix_(fold, kept)], theta)
     return found
 
