@@ -28,6 +28,7 @@ except ImportError as error:
 
 # after scikit-learn, which brings SciPy
 from pykernel import selection
+from pykernel.batch_models import LEAST, LEAST_OF_TRACE
 from pykernel.calibration import fit_calibration, log_probabilities, probabilities
 from pykernel.closed_form import Targets, error_rate, press, problem
 from pykernel.estimators import _class_names, _column_names, _plain
@@ -231,6 +232,8 @@ class _KernelMachine(BaseEstimator):
             self.alpha_, self.bias_ = solution.alpha, solution.bias
             linear = function == "linear"  # which is frozen as weights of the inputs
             self._cancellation = _cancellation(*((X, self.basis_.T @ self.alpha_) if linear else (gram, self.alpha_)))
+            fisher = self._model == "kfd"
+            self._size = float(((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max())
             return machine.leave_one_out(self.ridge_)
 
     def _expansion(self, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -415,9 +418,9 @@ class _KernelMachine(BaseEstimator):
         )
 
     def _learning_content(
-        self, name: str, precision: str | None, limit: float | None, scaler: Any = None
+        self, name: str, precision: str | None, limit: float | None, scaler: Any, part: float = 1.0
     ) -> dict[str, Any]:
-        """The spec of a model that trains on the device, but for [learning]."""
+        """The spec of a model that trains on the device, but for [learning], on so large a part of the samples here."""
         names = getattr(self, "feature_names_in_", None)
         centre, factor = np.zeros(self.n_features_in_), np.ones(self.n_features_in_)
         if scaler is not None:
@@ -435,9 +438,18 @@ class _KernelMachine(BaseEstimator):
         inputs["limit"] = reach * (largest or 1.0) if limit is None else _plain(limit)
         if scaler is not None:
             inputs |= {"center": centre.tolist(), "factor": factor.tolist()}
+        precision = self.precision if precision is None else precision
+        least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
+        if self.ridge_ < least:
+            warnings.warn(
+                f"{type(self).__name__}: ridge_ is {self.ridge_:.3g}; to train in {precision} on as many samples like these, "
+                f"the device needs {least:.3g}: choose among larger ones, as ridge=[{2 * least:.2g}, …]"
+                + (", or precision='float64'" if precision == "float32" else ""),
+                stacklevel=3,
+            )
         return {
             "name": name,
-            "precision": self.precision if precision is None else precision,
+            "precision": precision,
             "input": inputs,
             "label": self._label(() if names is None else tuple(inputs["columns"])),
             "kernel": dict(self.kernel_),
@@ -701,14 +713,20 @@ class _TrainsOnSamples(_KernelMachine):
         ------
         UserError
             If a name or number cannot be, or ``coding`` is not that of the device, "signs".
+
+        Warns
+        -----
+        UserWarning
+            If the ridge is so small that the device would refuse to train.
         """
         check_is_fitted(self)
         if getattr(self, "coding", "signs") != "signs":
             raise self._error(f'coding is {self.coding!r}; the device learns "signs"')  # type: ignore[attr-defined]
-        content = self._learning_content(name, precision, limit, scaler)
+        samples = len(self.basis_) if samples is None else _plain(samples)
+        part = samples / len(self.basis_) if isinstance(samples, int) else 1.0
+        content = self._learning_content(name, precision, limit, scaler, part)
         if hasattr(self, "_largest_label"):
             content["label"]["limit"] = REACH * (self._largest_label or 1.0)
-        samples = len(self.basis_) if samples is None else _plain(samples)
         return make_spec(
             {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
             type(self).__name__,
@@ -846,6 +864,11 @@ class KernelFisherClassifier(_Classifier):
         ------
         UserError
             If a name or number cannot be, or ``coding`` is not that of the device, "counts".
+
+        Warns
+        -----
+        UserWarning
+            If the ridge is so small that the device would refuse to train.
         """
         check_is_fitted(self)
         if self.coding != "counts":

@@ -636,6 +636,35 @@ def test_the_device_trains_to_the_same_model(kind, labels, scaled):
     np.testing.assert_allclose(figures, [press, rate], rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind, labels", EACH)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_ridge_that_the_device_would_refuse_is_told(kind, labels, precision):
+    """On either side of the bound, warning and status agree."""
+    x, y = samples(labels)
+    least = {"float32": 1e-4, "float64": 1e-12}[precision]
+    gram = kernel_value("gaussian", x, x, sigma=1.5)
+    if kind is KernelFisherClassifier:
+        least, gram = least / 100, gram[:, :10] - gram[:, :10].mean(axis=0)
+    bound = least * (np.sum(gram**2) if kind is KernelFisherClassifier else gram.sum(axis=1).max())
+    for factor, status in ((0.9, -5), (1.1, 0)):
+        more = {"basis": x[:10]} if kind is KernelFisherClassifier else {}
+        model = single(kind, ridge=factor * bound, **more).fit(x, y)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            device = HostModel(model.device_spec("m", precision=precision))
+        expected = (
+            f"{kind.__name__}: ridge_ is {model.ridge_:.3g}; to train in {precision} on as many samples like these"
+        )
+        assert [str(w.message).startswith(expected) for w in told] == ([True] if status else [])
+        device.learn(x, np.unique(y, return_inverse=True)[1] if kind in CLASSIFIERS else y)
+        assert device.train() == status
+    if not more and precision == "float32":  # a part of the samples needs a part of the ridge
+        half = single(kind, ridge=0.9 * bound).fit(x, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            half.device_spec("m", samples=30)
+
+
 def test_what_the_device_does_not_learn():
     x, y = samples()
     with pytest.raises(UserError, match=r"^LSSVMClassifier: coding is 'counts'; the device learns .signs."):
