@@ -370,7 +370,7 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
             raise UserError(f"{where}: limit is {limit:g}; it must be above 0")
         if fits(limit):
             return limit
-    wanted = REACH * (largest or 1.0)
+    wanted = REACH * (largest or 1.0) if given is None else given
     low, high = -300.0, math.log10(wanted)
     if not fits(10**high):
         if not fits(10**low):
@@ -398,20 +398,25 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
 def from_spec(spec: Spec, classes: tuple[Any, ...] | None = None) -> Machine:
     """A frozen spec as a machine."""
     made = spec.model_dump(exclude_unset=True)
-    expansion, kernel, inputs = made["expansion"], made["kernel"], made["input"]
+    expansion, kernel, inputs = made["expansion"], spec.kernel, made["input"]
+    assert kernel is not None  # the rule is frozen
     table: dict[str, Any] = {key: np.array(expansion[key], np.float64) for key in ("vectors", "weights", "bias")}
     for key, values in (("calibration", expansion), ("center", inputs), ("factor", inputs)):
         if values.get(key) is not None:
             table[key] = np.array(values[key], np.float64)
     if expansion.get("owners") is not None:
         table["owners"] = np.array(expansion["owners"], int)
-    if kernel.get("sigma") is not None:
-        kernel["gamma"] = 1 / (2 * kernel["sigma"] ** 2)
+    if kernel.sigma is not None:
+        table["gamma"] = 0.5 / kernel.sigma**2
+    elif kernel.gamma is not None:
+        table["gamma"] = kernel.gamma
+    if kernel.function == "polynomial":
+        table["degree"] = kernel.degree
     return Machine(
         "a spec",
-        kernel.get("function", "gaussian"),
+        kernel.function,
         **table,
-        **{key: kernel[key] for key in ("gamma", "coef0", "degree") if kernel.get(key) is not None},
+        coef0=kernel.coef0,
         decision=expansion.get("decision", "functions"),
         break_ties=expansion.get("break_ties", False),
         classes=classes or spec.label.classes,

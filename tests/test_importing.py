@@ -32,7 +32,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from pykernel import import_sklearn, importing, machine
 from pykernel.cli import main
-from pykernel.errors import UserError
+from pykernel.errors import MissingExtra, UserError
 from pykernel.gen import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.host import HostModel
@@ -207,6 +207,13 @@ def test_values_and_classes_are_scikit_learns(name, precision):
     spec = from_sklearn(estimator, "m", precision=precision)
     compared = assert_same(estimator, spec, held)
     assert (compared > 0.5 * len(held)) == (spec.label.classes is not None)
+    # the command's own comparison agrees, and sees a number that is another
+    source = import_sklearn.read_estimator(estimator)
+    found = importing.compare(spec, source, estimator, held)
+    assert found["ok"] and found["undecided"] < 0.5 * len(held) and found["refused"] == 0
+    bias = [spec.expansion.bias[0] + 100 * found["allowed"] + 0.01, *spec.expansion.bias[1:]]
+    other = spec.model_copy(update={"expansion": spec.expansion.model_copy(update={"bias": tuple(bias)})})
+    assert not importing.compare(other, source, estimator, held)["ok"]
     # what was written reads back as the same model
     again = make_spec(tomllib.loads(spec.to_toml()))
     assert again == spec and HostModel(again).predict(held).tobytes() == HostModel(spec).predict(held).tobytes()
@@ -383,7 +390,10 @@ def test_nothing_overflows_within_the_limit(kernel, precision):
             ) as error:
                 from_sklearn(estimator, "m", limit=1e38)
             most = float(re.search(r"at most (\S+),", str(error.value))[1])
+            assert most > 0.9 * spec.input.limit
             assert np.isfinite(HostModel(from_sklearn(estimator, "m", limit=most)).predict(corners * most)).all()
+            with pytest.raises(UserError, match="it must be at most"):
+                from_sklearn(estimator, "m", limit=1.2 * most)
 
 
 def test_pykernels_own_machines_go_through_pipelines():
@@ -400,6 +410,16 @@ def test_pykernels_own_machines_go_through_pipelines():
         alone = from_sklearn(estimator[-1], "m", precision="float64")
         inside = estimator[:-1].transform(held)
         assert np.allclose(HostModel(alone).predict(inside), values, rtol=0, atol=1e-8 * np.abs(values).max())
+
+
+@pytest.mark.parametrize("package", ["skops", "onnx"])
+def test_without_an_extra_a_sentence_says_what_to_install(package, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == package or name == f"pykernel.import_{package}"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / f"m.{package}").write_bytes(b"")
+    with pytest.raises(MissingExtra, match=rf"reading .{package} files needs .* pip install 'pykernel-mcu\[import\]'"):
+        load_model(tmp_path / f"m.{package}")
 
 
 COMPILED = ["SVC rbf, 3", "SVC break_ties", "SVC pairs", "SVC linear, 3", "SVR sigmoid", "KernelRidge laplacian",
@@ -714,6 +734,9 @@ def test_what_skl2onnx_writes_is_the_estimator(name, tmp_path):
     dtype = np.float64 if CONVERTED.index(name) % 3 == 0 else np.float32
     path = write(tmp_path / "m.onnx", to_onnx(estimator, dtype, options=options or None))
     spec = load_model(path, precision="float64")
+    source, model = importing.read_file(path)
+    found = importing.compare(spec, source, model, held[:40])
+    assert found["ok"] and found["undecided"] < 20
     known = from_sklearn(estimator, "m", precision="float64")
     assert (spec.label, spec.expansion.decision) == (known.label, known.expansion.decision)
     assert spec.kernel.function == known.kernel.function and spec.kernel.degree == known.kernel.degree
