@@ -1,6 +1,6 @@
 """docs/model-selection.md: what pykernel fit prints, its figure, and how far estimates of the best cell can be trusted.
 
-    python benchmarks/model_selection.py [--trials 50] [-o docs]
+    python benchmarks/model_selection.py [--trials 30] [-o docs]
 
 The command is run on scikit-learn's breast cancer data.  Then, for several data sets, l random samples are trained on,
 width and ridge are chosen from the default grid, and the chosen model is tested on all other samples; what
@@ -34,7 +34,7 @@ from pykernel.selection import CrossValidation, select
 
 PAGE = DOCS / "model-selection.md"
 COMMAND = ["fit", "cancer.csv", "--label", "diagnosis", "--hold-out", "0.3", "--out", "cancer.toml", "--plot"]
-TRIALS = 50
+TRIALS = 30
 FOLDS: tuple[CrossValidation, ...] = ("deleted", 10)
 
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
