@@ -11,7 +11,7 @@ import numpy as np
 from pykernel import kernel_settings
 from pykernel.batch import BATCH
 from pykernel.families import Family, Refuse
-from pykernel.fisher import FISHER, MOST
+from pykernel.fisher import FISHER
 from pykernel.program import LabelKind, Program
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ LEAST = {"float32": 1e-4, "float64": 1e-12}
 """Smallest ridge, in parts of the Gram matrix's largest row sum: docs/training-on-device.md."""
 LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge of a discriminant, in parts of the trace of its scatter matrix: docs/training-on-device.md."""
+FREE = {"float32": 1e-2, "float64": 1e-6}
+"""Least 1 - leverage of a sample whose leave-one-out error is taken: it divides by that."""
+MOST = {"float32": 10_000, "float64": 1_000_000}
+"""Samples that a discriminant takes before a restart: each one's rounding stays in R."""
 
 
 class _BatchModels:
@@ -187,11 +191,12 @@ class FisherModels(_BatchModels):
             "ridge": ridge,
             "root_ridge": math.sqrt(ridge),
             "least": LEAST_OF_TRACE[spec.precision],
-            "free": 1e-4 if narrow else 1e-9,
+            "most": MOST[spec.precision],
+            "free": FREE[spec.precision],
             "alpha_limit": alpha_limit,
             "press_limit": alpha_limit**2,
             "z_limit": 1.01 * value,
-            "r_limit": 2 * (math.sqrt(ridge) + 2 * value * math.sqrt(MOST)),
+            "r_limit": 2 * (math.sqrt(ridge) + 2 * value * math.sqrt(MOST[spec.precision])),
             "rehearsal_input": self._rehearsal(spec),
         }
 

@@ -125,6 +125,8 @@ PACKED = extent("PACKED", "numbers of a packed symmetric matrix")
 CLASSES = extent("CLASSES", "what a label can be")
 FUNCTIONS = extent("FUNCTIONS", "sums of kernel values that predictions are made of")
 WEIGHTS = extent("WEIGHTS", "weights of an expansion vector")
+ROWS = extent("ROWS", "expansion vectors, and one more if they are odd")
+ROW = extent("ROW", "numbers of a vector and its weights in one row")
 
 
 @dataclass(frozen=True)

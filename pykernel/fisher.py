@@ -36,8 +36,6 @@ from pykernel.rehearsal import strained
 
 REHEARSED = 24
 """Samples of the self-test."""
-MOST = 1000000
-"""Samples that are taken before a restart: counts and means stay exact enough."""
 
 
 class FisherStatus(IntEnum):
@@ -49,7 +47,7 @@ class FisherStatus(IntEnum):
     TOO_FEW = -4  # fewer than two samples, or none of a class
     ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
     NOT_TRAINED = -6  # train first, after the last update
-    FULL = -7  # a million samples were taken; restart
+    FULL = -7  # so many samples were taken that R would lose its last digits; restart
     REFUSED_LEVERAGE = -8  # the model rests on this sample alone, or did not see it
 
 
@@ -91,6 +89,7 @@ class FisherConfig(Config):
     ridge: Real  # mu: weight of |alpha|^2
     root_ridge: Real  # its square root
     least: Real  # smallest ridge, in parts of trace R'R, that the precision can solve with
+    most: Index  # samples that are taken before a restart: rounding in R adds up
     free: Real  # least of a sample's residual that leaving it out may leave over: 1 - leverage
     alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
     press_limit: Real  # above any sum of their squares
@@ -196,7 +195,7 @@ def update(
     if label < 0 or label >= len(s.counts):
         return FisherStatus.REFUSED_LABEL
     n = count_all(s)
-    if n >= MOST:
+    if n >= c.most:
         return FisherStatus.FULL
     if n == 0:
         begin(s, c)
@@ -358,7 +357,7 @@ def assess(
     n = m.trained[0]
     if n == 0:
         return FisherStatus.NOT_TRAINED
-    if m.assessed[0] >= MOST:
+    if m.assessed[0] >= c.most:
         return FisherStatus.FULL
     correlate(w, c, q, x)
     for i in range(len(w.z)):
@@ -463,16 +462,16 @@ def valid(s: Scatter, m: Discriminant, c: FisherConfig) -> Bool:
     """Whether gathering and training could have led to this state: numbers within their limits.  O(P^2)."""
     n = 0
     for k in range(len(s.counts)):
-        if s.counts[k] < 0 or s.counts[k] > MOST:
+        if s.counts[k] < 0 or s.counts[k] > c.most:
             return False
         n = n + s.counts[k]
-        if n > MOST:
+        if n > c.most:
             return False
     if not valid_scatter(s, c, n):
         return False
     if m.trained[0] != 0 and m.trained[0] != n:
         return False
-    if m.assessed[0] < 0 or m.assessed[0] > MOST or m.mistakes[0] < 0 or m.mistakes[0] > m.assessed[0]:
+    if m.assessed[0] < 0 or m.assessed[0] > c.most or m.mistakes[0] < 0 or m.mistakes[0] > m.assessed[0]:
         return False
     if not (m.press[0] >= real(0) and m.press[0] <= c.press_limit):
         return False

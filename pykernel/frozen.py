@@ -14,6 +14,8 @@ from pykernel.dialect import (
     FUNCTIONS,
     N_MAX,
     OUTPUTS,
+    ROW,
+    ROWS,
     WEIGHTS,
     Config,
     Index,
@@ -22,11 +24,21 @@ from pykernel.dialect import (
     absolute,
     entry,
     kernel,
+    pow2,
     real,
+    truncate,
     unroll,
 )
 from pykernel.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
-from pykernel.numerics import clipped, exp2_negative, logistic
+from pykernel.numerics import (
+    FLOOR_EXPONENT,
+    ROUNDING,
+    ROUNDING_EXCESS,
+    ROUNDING_OFFSET,
+    clipped,
+    exp2_fraction,
+    logistic,
+)
 from pykernel.program import Entry, LabelKind, Program
 from pykernel.rehearsal import strained
 
@@ -68,9 +80,11 @@ class FrozenConfig(Config):
     breaks_ties: bool  # pairs: whether of classes with equal votes the clearer wins, not the first
     calibrated: bool  # whether functions give probabilities
     clamps: bool  # whether predictions are kept between low and high
-    vectors: Real[N_MAX, DIM]  # expansion vectors; products: times 2 gamma / ln 2
-    squares: Real[N_MAX]  # products: -gamma / ln 2 |v|^2
+    vectors: Real[N_MAX, DIM]  # expansion vectors
     weights: Real[N_MAX, WEIGHTS]  # of each vector in each function; pairs: in those of its class against each other
+    # products: for each vector v, and once more if they are odd, -rate |v|^2, 2 rate v, and its weights
+    rows: Real[ROWS, ROW]
+    square_limit: Real  # products: rate |x|^2 beyond which all kernel values are zero
     bias: Real[FUNCTIONS]
     owners: Index[N_MAX]  # pairs: the class that a vector is of
     slopes: Real[FUNCTIONS]  # probability = 1 / (1 + exp(-(slope f + offset)))
@@ -81,17 +95,11 @@ class FrozenConfig(Config):
 
 
 @kernel
-def similarity(c: FrozenConfig, q: KernelConfig, i: Index, x: Real[DIM], square: Real) -> Real:
-    """k(v_i, x).  O(D).
-
-    square: with products, -gamma / ln 2 |x|^2, so that -gamma |v - x|^2 is a sum of products with tables.
-    """
+def weight(c: FrozenConfig, i: Index, o: Index) -> Real:
+    """Of vector i, in function o."""
     if c.products:
-        exponent = c.squares[i] + square
-        for j in unroll(len(x)):
-            exponent += c.vectors[i, j] * x[j]
-        return exp2_negative(exponent)
-    return kernel_value(q, c.vectors[i], x)
+        return c.rows[i, 1 + len(c.vectors[0]) + o]
+    return c.weights[i, o]
 
 
 @kernel
@@ -99,7 +107,7 @@ def share(w: FrozenWork, c: FrozenConfig, i: Index, k: Real) -> None:
     """Add vector i's part to the functions.  Of pairs, it has one in those of its own class against each other."""
     if c.decision == Decision.FUNCTIONS:
         for o in range(len(w.f)):
-            w.f[o] += c.weights[i, o] * k
+            w.f[o] += weight(c, i, o) * k
     else:
         own = c.owners[i]
         # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
@@ -107,30 +115,83 @@ def share(w: FrozenWork, c: FrozenConfig, i: Index, k: Real) -> None:
         for r in range(len(c.weights[0])):
             if r >= own:
                 pair = pair + 1
-            w.f[pair] += c.weights[i, r] * k
+            w.f[pair] += weight(c, i, r) * k
             if r < own:
                 pair = pair + len(c.weights[0]) - r - 1
 
 
 @kernel
+def sum_by_products(w: FrozenWork, c: FrozenConfig, x: Real[DIM], shift: Real) -> None:
+    """sum_i weights_i 2^(row_i (1, x)), less the powers of two that shift takes off.  O(N (D + W)).
+
+    shift: ROUNDING less a whole number.  Adding it rounds a sum to a whole one and takes that off, both at once.
+    """
+    if c.single:
+        total = real(0)
+        # two in a turn: their sums do not wait for each other
+        for i in range(0, len(c.rows), 2):
+            t = c.rows[i, 0]
+            u = c.rows[i + 1, 0]
+            for j in unroll(len(x)):
+                t += c.rows[i, 1 + j] * x[j]
+                u += c.rows[i + 1, 1 + j] * x[j]
+            rounded = t + shift
+            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
+            if k >= -FLOOR_EXPONENT:
+                total += c.rows[i, 1 + len(x)] * (exp2_fraction(t - (rounded - shift)) * pow2(k))
+            rounded = u + shift
+            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
+            if k >= -FLOOR_EXPONENT:
+                total += c.rows[i + 1, 1 + len(x)] * (exp2_fraction(u - (rounded - shift)) * pow2(k))
+        w.f[0] = total
+    else:
+        for i in range(len(c.vectors)):
+            t = c.rows[i, 0]
+            for j in unroll(len(x)):
+                t += c.rows[i, 1 + j] * x[j]
+            rounded = t + shift
+            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
+            if k >= -FLOOR_EXPONENT:
+                share(w, c, i, exp2_fraction(t - (rounded - shift)) * pow2(k))
+
+
+@kernel
+def express_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """The functions' values, Gaussian kernels from products: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
+    square = real(0)
+    for j in unroll(len(x)):
+        square += x[j] * x[j]
+    square = q.rate * square
+    for o in range(len(w.f)):
+        w.f[o] = real(0)
+    # beyond, all kernel values are zero; not ">": a sum that overflows must pass for beyond
+    if square <= c.square_limit:
+        # the square's whole part goes to the rounding of each exponent, the rest to the end
+        whole = real(truncate(square + real(0.5)))
+        sum_by_products(w, c, x, ROUNDING - whole)
+        rest = exp2_fraction(whole - square)
+        for o in range(len(w.f)):
+            w.f[o] = w.f[o] * rest
+    for o in range(len(w.f)):
+        w.f[o] += c.bias[o]
+
+
+@kernel
 def express(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """The functions' values at scaled inputs.  O(N (D + W)) for W weights of a vector."""
-    square = real(0)
     if c.products:
-        for j in unroll(len(x)):
-            square += x[j] * x[j]
-        square = -(q.rate * square)
-    if c.single:
+        express_by_products(w, c, q, x)
+    elif c.single:
         # in a register: stores to memory would make compilers load x again for each vector
         total = c.bias[0]
-        for i in range(len(c.weights)):
-            total += c.weights[i, 0] * similarity(c, q, i, x, square)
+        for i in range(len(c.vectors)):
+            total += c.weights[i, 0] * kernel_value(q, c.vectors[i], x)
         w.f[0] = total
     else:
         for o in range(len(w.f)):
             w.f[o] = c.bias[o]
-        for i in range(len(c.weights)):
-            k = similarity(c, q, i, x, square)
+        for i in range(len(c.vectors)):
+            k = kernel_value(q, c.vectors[i], x)
             share(w, c, i, k)
 
 

@@ -11,10 +11,14 @@ import numpy as np
 from pykernel import kernel_settings
 from pykernel.families import Family, Refuse
 from pykernel.frozen import FROZEN, Decision
+from pykernel.numerics import FLOOR_EXPONENT
 from pykernel.program import LabelKind, Program
 
 if TYPE_CHECKING:
     from pykernel.spec import Spec
+
+PRODUCTS_LIMIT = 10_000.0
+"""Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
 
 DECISIONS = {"functions": Decision.FUNCTIONS, "pairs": Decision.PAIRS, "votes": Decision.VOTES}
 
@@ -101,7 +105,8 @@ class FrozenModels:
         assert expansion is not None and expansion.weights is not None and expansion.bias is not None
         vectors = np.array(expansion.vectors, float)
         value = kernel_settings.bound(spec, refuse, np.abs(vectors).max(0))
-        sums = np.abs(np.array(expansion.weights, float)).sum(0).max() * value + np.abs(expansion.bias).max()
+        with np.errstate(over="ignore"):
+            sums = np.abs(np.array(expansion.weights, float)).sum(0).max() * value + np.abs(expansion.bias).max()
         slope = max((abs(a) for a, _ in expansion.calibration), default=0.0) if expansion.calibration else 0.0
         offset = max((abs(b) for _, b in expansion.calibration), default=0.0) if expansion.calibration else 0.0
         if not sums * max(1.0, slope) + offset <= most:
@@ -109,9 +114,13 @@ class FrozenModels:
                 "[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}"
             )
         if expansion.distance == "products":
-            rate, own = kernel_settings.rate(spec), kernel_settings.reach(spec)
-            if not 2 * rate * float(np.sum(own * (own + np.abs(vectors).max(0)))) <= most:
-                refuse("[input] limit", f"is {spec.input.limit:g}; with products it must be lower, or they overflow")
+            square = kernel_settings.rate(spec) * float(np.sum(vectors**2, axis=1).max())
+            if not square <= PRODUCTS_LIMIT:
+                refuse(
+                    "[expansion] distance",
+                    f'is "products", for which gamma |v|^2 must be at most {PRODUCTS_LIMIT * math.log(2):.0f}; it is '
+                    f"{square * math.log(2):.3g}: center the inputs, or leave distance out",
+                )
 
     def _functions(self, spec: Spec) -> int:
         classes = len(spec.label.classes or ())
@@ -134,6 +143,8 @@ class FrozenModels:
             "CLASSES": max(1, classes),
             "FUNCTIONS": functions,
             "WEIGHTS": self._weights(spec),
+            "ROWS": (len(expansion.vectors) + 1) // 2 * 2,
+            "ROW": spec.dim + 1 + self._weights(spec),
         }
 
     def reals(self, spec: Spec) -> int:
@@ -147,10 +158,14 @@ class FrozenModels:
         assert expansion is not None
         vectors = np.array(expansion.vectors, float)
         products = expansion.distance == "products"
-        squares, rate = np.zeros(len(vectors)), kernel_settings.rate(spec)
+        weights, capacities = np.array(expansion.weights, float), self.capacities(spec)
+        rows, square_limit = np.zeros((capacities["ROWS"], capacities["ROW"])), 0.0
         if products:
-            squares = -rate * np.sum(vectors**2, axis=1)
-            vectors = 2 * rate * vectors
+            rate = kernel_settings.rate(spec)
+            squares = rate * np.sum(vectors**2, axis=1)
+            rows[: len(vectors)] = np.column_stack([-squares, 2 * rate * vectors, weights])
+            # where sqrt(rate) |x - v| is above sqrt(60) for all v; a little more, for rounding
+            square_limit = 1.001 * (math.sqrt(squares.max()) + math.sqrt(FLOOR_EXPONENT)) ** 2 + 1
         calibration = np.array(expansion.calibration or np.zeros((functions, 2)), float)
         most = 1e37 if spec.precision == "float32" else 1e305
         return kernel_settings.parameters(spec) | {
@@ -161,8 +176,9 @@ class FrozenModels:
             "calibrated": expansion.calibration is not None,
             "clamps": spec.label.low is not None or spec.label.high is not None,
             "vectors": vectors,
-            "squares": squares,
-            "weights": expansion.weights,
+            "rows": rows,
+            "square_limit": square_limit,
+            "weights": weights,
             "bias": expansion.bias,
             "owners": expansion.owners or np.zeros(len(vectors), int),
             "slopes": -calibration[:, 0],

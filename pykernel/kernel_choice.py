@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, real
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, real, unroll
 from pykernel.kernels import absolute_distance, inner_product, polynomial, sigmoid, squared_distance
 from pykernel.numerics import exp2_negative
 
@@ -36,7 +36,7 @@ class KernelConfig(Config):
 @kernel
 def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within the limit."""
-    for j in range(len(x)):
+    for j in unroll(len(x)):
         # not "> limit": NaN must fail
         if not (absolute(x[j]) <= q.input_limit):
             return False

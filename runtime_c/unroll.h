@@ -1,5 +1,7 @@
-/* Asks for a short loop to be written out, which GCC does not do by itself at -O2. */
-#if defined(__GNUC__) && !defined(__clang__) && (__GNUC__ >= 8)
+/* Asks for a short loop to be written out, which GCC at -O2 and clang at -Os do not do by themselves. */
+#if defined(__clang__)
+#define PK_UNROLL _Pragma("clang loop unroll_count(16)")
+#elif defined(__GNUC__) && (__GNUC__ >= 8)
 #define PK_UNROLL _Pragma("GCC unroll 16")
 #else
 #define PK_UNROLL

@@ -84,8 +84,10 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_LARGEST 8.507059e+37f
 #define FLOW_CANCELLED 128.0f
 
-/* Asks for a short loop to be written out, which GCC does not do by itself at -O2. */
-#if defined(__GNUC__) && !defined(__clang__) && (__GNUC__ >= 8)
+/* Asks for a short loop to be written out, which GCC at -O2 and clang at -Os do not do by themselves. */
+#if defined(__clang__)
+#define FLOW_UNROLL _Pragma("clang loop unroll_count(16)")
+#elif defined(__GNUC__) && (__GNUC__ >= 8)
 #define FLOW_UNROLL _Pragma("GCC unroll 16")
 #else
 #define FLOW_UNROLL

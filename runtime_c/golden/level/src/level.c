@@ -74,8 +74,10 @@ LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 #define LEVEL_LARGEST 8.507059e+37f
 #define LEVEL_CANCELLED 128.0f
 
-/* Asks for a short loop to be written out, which GCC does not do by itself at -O2. */
-#if defined(__GNUC__) && !defined(__clang__) && (__GNUC__ >= 8)
+/* Asks for a short loop to be written out, which GCC at -O2 and clang at -Os do not do by themselves. */
+#if defined(__clang__)
+#define LEVEL_UNROLL _Pragma("clang loop unroll_count(16)")
+#elif defined(__GNUC__) && (__GNUC__ >= 8)
 #define LEVEL_UNROLL _Pragma("GCC unroll 16")
 #else
 #define LEVEL_UNROLL

@@ -72,8 +72,10 @@ PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 #define PRESSURE_LARGEST 4.49423283715579e+307
 #define PRESSURE_CANCELLED 1073741824.0
 
-/* Asks for a short loop to be written out, which GCC does not do by itself at -O2. */
-#if defined(__GNUC__) && !defined(__clang__) && (__GNUC__ >= 8)
+/* Asks for a short loop to be written out, which GCC at -O2 and clang at -Os do not do by themselves. */
+#if defined(__clang__)
+#define PRESSURE_UNROLL _Pragma("clang loop unroll_count(16)")
+#elif defined(__GNUC__) && (__GNUC__ >= 8)
 #define PRESSURE_UNROLL _Pragma("GCC unroll 16")
 #else
 #define PRESSURE_UNROLL
