@@ -79,7 +79,8 @@ PARAMETERS = {
         None or a sequence: chosen by cross-validation, from half decades below a bound on that or from those given.""",
     "coding": """{"counts", "signs"}
         What functions are taught: ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the others, or 1 and
-        -1. With "counts" small classes weigh as much as large ones, and zero is the middle between class means.""",
+        -1. Where there is a bias, "counts" scales and moves functions so that their mean over all samples is 0: small
+        classes are found more often, by mistake too.""",
     "basis": """sequence of ints, or array of shape (n_vectors, n_features)
         Expansion vectors: positions of training samples, or any vectors. None: all samples. With p vectors, training
         takes O(n p min(n, p)), and the frozen model p vectors.""",

@@ -245,6 +245,19 @@ def test_they_are_what_they_say(kind, labels, kernel):
             assert model.loo_press_ == pytest.approx(np.mean((left - task.targets) ** 2))
 
 
+@pytest.mark.parametrize("kind", CLASSIFIERS[:2])
+def test_codings_differ_by_scale_and_threshold(kind):
+    """And counts find more of the small class."""
+    x, y = samples("number", 200)
+    y = (y > 1.2).astype(int)
+    n, small = len(y), y.sum()
+    counts, signs = single(kind, coding="counts").fit(x, y), single(kind, coding="signs").fit(x, y)
+    f = signs.decision_function(x)
+    moved = n**2 / (2 * small * (n - small)) * (f - f.mean())
+    np.testing.assert_allclose(counts.decision_function(x), moved, atol=1e-9)
+    assert small < 60 and (counts.predict(x) == 1).sum() > (signs.predict(x) == 1).sum()
+
+
 def test_kernel_ridge_is_scikit_learns():
     x, y = samples("two numbers")
     ours = KernelRidgeRegressor(sigma=1.5, ridge=0.1).fit(x, y)
