@@ -44,6 +44,11 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     dtype, dim, labels = spec.real.dtype, spec.dim, spec.program.label_array(spec.capacities)
     x = rng.normal(size=(samples, dim)) * min(2 * spec.scale / np.sqrt(dim), spec.input.limit / 4)
+    if spec.expansion is not None:
+        # far from its vectors a model has nothing to say
+        vectors = np.array(spec.expansion.vectors, float)
+        visits = own.random(samples) < 0.5
+        x[visits] += vectors[own.integers(0, len(vectors), samples)][visits]
     y = np.sin(x.sum(1) / spec.scale) + 0.1 * rng.normal(size=samples)
     positions = _classes(y, len(spec.label.classes or ()), own)
     if labels.shape:
@@ -64,6 +69,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
         near = np.flatnonzero((kind > low) & (kind < high))
         x[near] = x[earlier[near]] * factor
     x[samples // 2 : samples // 2 + samples // 1000] = x[samples // 2]
+    x = spec.unscaled(x)
     with np.errstate(over="ignore"):
         x, y = x.astype(dtype), y.astype(dtype)
     few = max(1, samples // 500)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from pykernel import kernel_settings
@@ -437,6 +438,11 @@ class Spec(Section):
     def scale(self) -> float:
         """The length by which inputs differ."""
         return kernel_settings.scale(self)
+
+    def unscaled(self, x: np.ndarray) -> np.ndarray:
+        """The inputs that the kernel sees as x, (samples, DIM)."""
+        x = x if self.input.factor is None else x / np.array(self.input.factor)
+        return x if self.input.center is None else x + np.array(self.input.center)
 
     @property
     def real(self) -> Precision:
