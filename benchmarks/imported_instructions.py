@@ -285,7 +285,28 @@ def tables(rows: Rows) -> dict[str, str]:
                 *(needs or "none", error or wrong),
             ]
         )
-    return {"imported instructions": markdown((*heads, "error"), lines)}
+    return {"imported instructions": markdown((*heads, "error"), lines), "imported instructions, in words": words(rows)}
+
+
+def words(rows: Rows) -> str:
+    """What the table says, for each estimator."""
+    lines = []
+    for name in dict.fromkeys(r["estimator"] for r in rows):
+        mine = {
+            (r["compiler"], r["level"]): r for r in rows if r["estimator"] == name and r["code"].endswith("products")
+        }
+        others = [r for r in rows if r["estimator"] == name and not r["code"].startswith("pykernel")]
+        fast = mine["gcc", "-O2"]
+        within = [" ".join(build) for build, r in mine.items() if int(r["most"]) <= GOAL]
+        lines.append(
+            f"- {name}: the goal of {GOAL:,} instructions is met by {', '.join(within) or 'no build'}; with GCC -O2 "
+            f"a prediction takes {int(fast['most']):,} at most."
+        )
+        for r in others:
+            if (r["compiler"], r["level"]) == ("gcc", "-O2"):
+                ratio = int(r["instructions"]) / int(fast["instructions"])
+                lines.append(f"- {name}: {r['code']} takes {ratio:,.1f} times as many, -O2 against -O2.")
+    return "\n".join(lines) + "\n"
 
 
 ESTIMATORS: dict[str, Any] = {}
