@@ -100,7 +100,7 @@ def _is_own(model: Any) -> bool:
 
 def _inside(where: str, part: Any) -> str:
     own = type(part).__name__
-    return f"a {own}" if own == where else f"{where}: its {own}"
+    return own if own == where else f"{where}: its {own}"
 
 
 def steps_of(estimator: Any) -> Iterator[tuple[str, Any]]:

@@ -470,15 +470,15 @@ REFUSED = {
     "SVC: break_ties needs decision_function_shape='ovr'": lambda: fit(
         SVC(break_ties=True, decision_function_shape="ovo"), "three"
     ),
-    "a SVC is not fitted; call fit": lambda: SVC(),
-    "a GaussianProcessRegressor is not fitted": lambda: GaussianProcessRegressor(),
+    "SVC is not fitted; call fit": lambda: SVC(),
+    "GaussianProcessRegressor is not fitted": lambda: GaussianProcessRegressor(),
     "Pipeline: its StandardScaler is not fitted": lambda: Pipeline([("s", StandardScaler()), ("m", fit(SVC()))]),
-    "a Ridge is not a model that can be imported; SVC, NuSVC": lambda: fit(Ridge(), "numbers"),
-    "a RandomForestClassifier is not a model": lambda: fit(RandomForestClassifier(2)),
-    "a GridSearchCV is not a model that can be imported; give its best_estimator_": lambda: fit(
+    "Ridge is not a model that can be imported; SVC, NuSVC": lambda: fit(Ridge(), "numbers"),
+    "RandomForestClassifier is not a model": lambda: fit(RandomForestClassifier(2)),
+    "GridSearchCV is not a model that can be imported; give its best_estimator_": lambda: fit(
         GridSearchCV(SVC(), {"C": [1.0]}, cv=2)
     ),
-    "a str is not a model": lambda: "gate.toml",
+    "str is not a model": lambda: "gate.toml",
     "Pipeline: its StandardScaler is not a model": lambda: make_pipeline(StandardScaler()).fit(data()[0]),
     "Pipeline, step 'pca': a PCA is not x -> ": lambda: make_pipeline(PCA(2), SVC()).fit(data()[0], data()[2]["two"]),
     "Pipeline, step 'minmaxscaler': clip=True bends": lambda: fit(make_pipeline(MinMaxScaler(clip=True), SVC())),
@@ -633,7 +633,7 @@ def test_types_that_models_do_not_need_are_not_loaded(tmp_path, capsys):
     path.write_bytes(skops_io.dumps(fit(RandomForestClassifier(2))))
     refused(path, "asks for", "none of the types of models")
     # what is trusted is loaded, and judged like any other
-    with pytest.raises(UserError, match="a Ridge is not a model"):
+    with pytest.raises(UserError, match="Ridge is not a model"):
         skops_io.dump(fit(Ridge(), "numbers"), path)
         load_model(path, trusted=["sklearn.linear_model._ridge.Ridge"])
     assert capsys.readouterr().out == ""
