@@ -239,7 +239,8 @@ def stream(spec: Spec, count: int, seed: int = 0) -> list[Call]:
         if t % 50 == 49:
             x[0] = np.nan
         if spec.label_kind == "class":
-            label: Any = int(x[0] > 0) if t % 41 else 7
+            classes = len(spec.label.classes or ())
+            label: Any = int(np.searchsorted(np.linspace(-1, 1, classes + 1)[1:-1], x[0])) if t % 41 else 7
         else:
             label = np.sin(x.sum() + np.arange(spec.outputs)).astype(spec.real.dtype)
             label = label if spec.label_kind == "reals" else label[0]
@@ -310,6 +311,16 @@ def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision
     rng = np.random.default_rng(0)
     rng.normal(size=(2, 2))
     assert model.predict(rng.normal(size=(9, 2))).tobytes() == answers.tobytes()
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("rule", ["krr", "ls-svm"])
+def test_the_least_ridge_is_a_part_of_the_largest_row_sum(rule: str, precision: str) -> None:
+    """Nine equal samples have a Gram matrix of ones, whose rows add up to nine."""
+    for above, expected in ((1.01, BatchStatus.DONE), (0.99, BatchStatus.ILL_CONDITIONED)):
+        model = HostModel(spec_of(rule, precision, 9 * above * LEAST[precision]))
+        model.learn(np.ones((9, 2)), np.arange(9.0))
+        assert model.train() == expected
 
 
 HARD = {
@@ -437,5 +448,4 @@ def test_c_gives_the_same_bytes(rule: str, label: dict[str, Any], kernel: dict[s
             assert u[~np.isnan(u)].tobytes() == v[~np.isnan(v)].tobytes(), call[0]
             seen[f"{call[0]}: {a}"] += 1
         assert bytes(host.memory.bytes) == bytes(device.memory.bytes)
-    assert {f"train: {status}" for status in (0, -4, -5)} - set(seen) <= {"train: -5", "train: -4"}, seen
-    assert seen["train: 0"] > 50
+    assert seen["train: 0"] > 50 and seen["train: -4"] > 5, seen
