@@ -334,7 +334,7 @@ def test_a_changed_answer_and_a_changed_refusal_are_caught():
     said = first_difference(spec, "GLASS_SHARPNESS 3.0f", "GLASS_SHARPNESS 3.00001f", (x, y))
     assert re.fullmatch(r"probability of row \d+: \[.*\] on the host, \[.*\] in C", said)
     same = np.repeat(np.array([[0, 0.125, 0.25]], np.float32), 200, 0)  # the center: all functions are zero
-    said = first_difference(spec, "> w->value[best]", ">= w->value[best]", (same, y))
+    said = first_difference(spec, "> s->value[best]", ">= s->value[best]", (same, y))
     assert said == "classify of row 0: [0] on the host, [2] in C"
     code = build(spec).files["src/glass.c"]
     predict = re.search(r"int32_t glass_predict\(.*?\n\}\n", code, re.DOTALL)[0]
@@ -342,7 +342,7 @@ def test_a_changed_answer_and_a_changed_refusal_are_caught():
     said = first_difference(spec, predict, other, (x, y))
     assert re.fullmatch(r"prediction \d+: status -1 on the host, -2 in C", said)
     writes = predict.replace(
-        "        return GLASS_REFUSED_INPUT", "        w->value[0] = 0.5f;\n        return GLASS_REFUSED_INPUT"
+        "        return GLASS_REFUSED_INPUT", "        s->value[0] = 0.5f;\n        return GLASS_REFUSED_INPUT"
     )
     said = first_difference(spec, predict, writes, (x, y))
     assert re.fullmatch(r"prediction \d+: value\[0\] is .* on the host, .*0\.5.* in C", said)
