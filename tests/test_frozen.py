@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from pykernel.errors import UserError
 from pykernel.frozen import FrozenStatus
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
@@ -255,6 +256,50 @@ def test_plain_python_gives_the_same_bits(spec: Spec, seed: int) -> None:
             assert same_numbers(a, b) and s.tobytes() == t.tobytes(), question
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("size", [0.1, 5.0, 117.0])
+def test_products_are_right_up_to_the_largest_vectors_and_beyond_them(
+    size: float, outputs: int, precision: str
+) -> None:
+    """From the vectors to where all kernel values are zero: gamma |v|^2 up to the limit; in plain Python, too."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(7, 3))
+    vectors *= size / np.linalg.norm(vectors, axis=1).max()
+    spec = make_spec(
+        {
+            "name": "gate",
+            "precision": precision,
+            "input": {"dim": 3, "limit": 1e17},
+            "label": {"outputs": outputs},
+            "kernel": {"function": "gaussian", "gamma": 0.5},
+            "learning": {"rule": "frozen"},
+            "expansion": {
+                "vectors": rounded(vectors),
+                "weights": rounded(rng.uniform(0.5, 1, (7, outputs))),
+                "bias": [0.0] * outputs,
+                "distance": "products",
+            },
+        }
+    )
+    directions = rng.normal(size=(60, 3))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    edge = size + np.sqrt(2 * np.log(2) * 60)
+    near = [vectors + scale * rng.normal(size=vectors.shape) for scale in (0.0, 1e-3, 1.0, 4.0)]
+    far = [edge * factor * directions for factor in (0.9, 0.999, 1.0, 1.001, 1.1, 2.0, 1e4, 1e8, 1e14)]
+    x = np.vstack([*near, -vectors, *far]).astype(spec.real.dtype)
+    values, statuses = HostModel(spec).ask("predict", x)
+    plain, _ = HostModel(spec, jit=False).ask("predict", x)
+    assert same_numbers(values, plain) and (statuses == FrozenStatus.DONE).all()
+    twin = Twin(spec)
+    with np.errstate(over="ignore"):
+        expected = np.array([twin.functions(row.astype(float)) for row in x])
+        distances = np.array([np.linalg.norm(row.astype(float) - twin.vectors, axis=1).min() for row in x])
+    steps = 8 * np.finfo(spec.real.dtype).eps
+    assert (np.abs(values - expected) <= expected * np.expm1(steps * 2 * edge**2) + 7 * 2.0**-59).all()
+    assert not values[distances > np.sqrt(2 * np.log(2) * 61)].any()
+
+
 def exact_pairs(f: np.ndarray, decision: str, break_ties: bool, precision: str) -> HostModel:
     """A classifier whose functions are exactly f, wherever it is asked."""
     classes = round((1 + np.sqrt(1 + 8 * len(f))) / 2)
@@ -330,6 +375,55 @@ def test_of_equal_functions_the_first_wins_and_zero_is_the_first_class(
     model = HostModel(make_spec(content))
     assert model.classify([[3.0]])[0] == label
     np.testing.assert_array_equal(model.ask("predict", [[3.0]])[0][0], np.array(f, model.spec.real.dtype))
+
+
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(st.integers(0, 2**32), st.sampled_from(KERNELS), st.sampled_from(PRECISIONS))
+def test_no_spec_that_is_taken_can_overflow(seed: int, function: str, precision: str) -> None:
+    """Limits, kernels and weights of any size: refused when it is written, or finite at every corner of the inputs."""
+    rng = np.random.default_rng(seed)
+    top = 35 if precision == "float32" else 150
+    kernel: dict[str, Any] = {"function": function}
+    if function != "linear":
+        kernel["gamma"] = float(10.0 ** rng.uniform(-17, 10))
+    if function in ("polynomial", "sigmoid"):
+        kernel["coef0"] = float(rng.choice([0.0, 1.0, -1e5]))
+    if function == "polynomial":
+        kernel["degree"] = int(rng.integers(1, 10))
+    kind = int(rng.integers(3))
+    count, dim, functions = int(rng.integers(1, 5)), int(rng.integers(1, 3)), [1, 2, 3][kind]
+    expansion: dict[str, Any] = {
+        "vectors": (rng.normal(size=(count, dim)) * 10.0 ** rng.uniform(-3, top / 6)).tolist(),
+        "weights": (rng.normal(size=(count, functions)) * 10.0 ** rng.uniform(-5, top)).tolist(),
+        "bias": (rng.normal(size=functions) * 10.0 ** rng.uniform(-5, top)).tolist(),
+    }
+    if kind == 2:
+        expansion["calibration"] = (rng.normal(size=(3, 2)) * 10.0 ** rng.uniform(-3, top / 2)).tolist()
+    if function == "gaussian" and rng.random() < 0.5:
+        expansion["distance"] = "products"
+    limit = float(10.0 ** rng.uniform(-3, top / 3))
+    inputs: dict[str, Any] = {"dim": dim, "limit": limit}
+    if rng.random() < 0.5:
+        inputs |= {
+            "center": (limit * rng.normal(size=dim)).tolist(),
+            "factor": (10.0 ** rng.uniform(-3, 3, dim)).tolist(),
+        }
+    label = [{}, {"outputs": 2}, {"classes": ["a", "b", "c"]}][kind]
+    content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": kernel}
+    try:
+        spec = make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
+    except UserError:
+        assume(False)
+    model = HostModel(spec)
+    x = np.array(list(itertools.product([-limit, 0.0, limit], repeat=dim))).astype(spec.real.dtype)
+    x = np.vstack([np.clip(x, -limit, limit), np.array(spec.expansion.vectors) % limit])
+    for question in spec.program.questions:
+        if model.has(question):
+            values, statuses = model.ask(question, x)
+            done = statuses == FrozenStatus.DONE
+            assert done.sum() >= 1 and np.isfinite(values[done]).all(), question
+            if question == "probability":
+                assert ((values[done] >= 0) & (values[done] <= 1)).all()
 
 
 # ------------------------------------------------------------------------------------------------------------- as C
