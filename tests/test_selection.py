@@ -2,6 +2,8 @@
 results do not depend on where they were computed."""
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -404,3 +406,68 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
     ):
         select("kfd", x, targets, workers=2)
     assert select("kfd", x, targets, basis=np.arange(5), widths=[1.0]).press.shape == (1, 25)
+
+
+# ------------------------------------------------------------------------------------------------- what the pages say
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    import grid_search
+    import model_selection
+    import tables
+
+    return grid_search, model_selection, tables
+
+
+def test_the_contenders_of_the_benchmark_agree(scripts):
+    grid_search, _, _ = scripts
+    x, y = grid_search.data(15)
+    errors = [grid_search.CONTENDERS[name](x, y, 0.7, [1e-3, 0.1, 10.0]) for name in grid_search.CONTENDERS]
+    for other in errors[1:]:
+        assert other == pytest.approx(errors[0], rel=grid_search.AGREE)
+    # and one that does not agree is told
+    wrong = {
+        "select": grid_search.by_selection,
+        "loop": lambda *arguments: grid_search.by_loop(*arguments) * (1 + 1e-6),
+    }
+    with pytest.raises(SystemExit, match="loop differs from select by 1e-06"):
+        grid_search.compare(10, wrong, lambda: None)
+
+
+def test_the_pages_tables_are_the_results(scripts):
+    grid_search, model_selection, tables = scripts
+    for script, page, name in (
+        (grid_search, tables.PAGE, "grid-search.csv"),
+        (model_selection, model_selection.PAGE, "optimism.csv"),
+    ):
+        text = page.read_text(encoding="utf-8")
+        for place, table in script.tables(tables.load(tables.DOCS / name)).items():
+            assert tables.place(text, place, table) == text, place
+
+
+def test_what_the_page_says_of_the_optimism_is_so(scripts):
+    _, _, tables = scripts
+    rows = [
+        tuple(float(row[key]) for key in ("least", "corrected", "test"))
+        for row in tables.load(tables.DOCS / "optimism.csv")
+    ]
+    left = [abs(test - corrected) / (test - least) for least, corrected, test in rows]
+    assert all(least < test for least, _, test in rows) and max(left) < 1
+    assert (f"{np.mean(left):.0%}", f"{min(left):.0%}", f"{max(left):.0%}") == ("40%", "4%", "76%")
+    assert "40 % on average, and from 4 % to 76 %" in (ROOT / "docs" / "model-selection.md").read_text(encoding="utf-8")
+
+
+def test_what_the_page_shows_is_what_the_command_prints(scripts, tmp_path):
+    _, model_selection, _ = scripts
+    text = model_selection.PAGE.read_text(encoding="utf-8")
+    assert f"pykernel {' '.join(model_selection.COMMAND)} surface.png\n" in text
+    printed = model_selection.run_command(tmp_path / "surface.png").splitlines()
+    estimates = printed[printed.index("what to expect") :]
+    assert "\n".join(estimates) in text
+    assert (tmp_path / "surface.png").stat().st_size > 10_000
