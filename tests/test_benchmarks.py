@@ -19,11 +19,20 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 pytest.importorskip("matplotlib")
 
 import accuracy_table  # noqa: E402
+import loo_digits  # noqa: E402
+import loo_speed  # noqa: E402
 import preset_instructions  # noqa: E402
 import tables  # noqa: E402
 import update_cost  # noqa: E402
 
-SCRIPTS = {"update-cost": update_cost, "accuracy": accuracy_table, "preset-instructions": preset_instructions}
+SCRIPTS = {
+    "update-cost": update_cost,
+    "accuracy": accuracy_table,
+    "preset-instructions": preset_instructions,
+    "loo-speed": loo_speed,
+    "loo-digits": loo_digits,
+}
+PAGES = {"loo-digits": loo_digits.PAGE}
 PAGE = tables.PAGE.read_text(encoding="utf-8")
 ROWS = {name: tables.load(tables.DOCS / f"{name}.csv") for name in SCRIPTS}
 
@@ -33,8 +42,9 @@ ROWS = {name: tables.load(tables.DOCS / f"{name}.csv") for name in SCRIPTS}
 
 @pytest.mark.parametrize("name", list(SCRIPTS))
 def test_the_pages_tables_are_the_results(name):
+    page = PAGES.get(name, tables.PAGE).read_text(encoding="utf-8")
     for place, table in SCRIPTS[name].tables(ROWS[name]).items():
-        assert tables.place(PAGE, place, table) == PAGE, place
+        assert tables.place(page, place, table) == page, place
 
 
 def test_what_the_page_says_of_accuracy_is_so():
@@ -70,6 +80,56 @@ def test_what_the_page_says_of_times_is_so():
     assert update_cost.exponent({n: t for n, t in times["krls", "dlib"].items() if n >= 64}) == pytest.approx(
         3, abs=0.25
     )
+
+
+def test_what_the_page_says_of_leave_one_out_is_so():
+    """Again of what was measured: direct and closed are both there at every size, and agree."""
+    times = loo_speed.series(ROWS["loo-speed"])
+    assert set(times) == {(model, method) for model in loo_speed.MODELS for method in loo_speed.METHODS}
+    assert all(tuple(there) == loo_speed.SIZES for there in times.values())
+    most, path = max(loo_speed.SIZES), loo_speed.PATH
+    for model in loo_speed.MODELS:
+        inverse, closed, ten = (times[model, name] for name in ("inverse", "closed", "direct folds"))
+        assert all(inverse[l] < closed[l] < times[model, "direct"][l] for l in loo_speed.SIZES)
+        assert times[model, "next ridge"][most] < 0.05 * closed[most]
+        assert all(ten[l] < times[model, "closed folds"][l] for l in loo_speed.SIZES)
+        assert all(times[model, "path folds"][l] < path * ten[l] for l in loo_speed.SIZES)
+    assert all(float(row["difference"] or 0) < 1e-9 for row in ROWS["loo-speed"])
+
+
+def test_what_the_page_says_of_digits_is_so():
+    def worst(model, method, column, isolated=False):
+        return {
+            row["ridge"]: max(
+                float(other["error"])
+                for other in ROWS["loo-digits"]
+                if [other[key] for key in ("ridge", "model", "method", "column")]
+                == [row["ridge"], model, method, column]
+                and (other["data"] == loo_digits.ISOLATED) == isolated
+            )
+            for row in ROWS["loo-digits"]
+        }
+
+    for column in ("deleted", "kept"):
+        closed, squares = (worst("kfd", name, column) for name in ("closed form", "retraining"))
+        normal, inverse = (worst("kfd", name, column) for name in loo_digits.METHODS[3:])
+        assert all(closed[ridge] < max(10 * squares[ridge], 1e-14) for ridge in closed)
+        assert all(closed[ridge] < 0.5 * normal[ridge] for ridge in closed if float(ridge) < 1e-2)
+        assert all(normal[ridge] < inverse[ridge] for ridge in closed if float(ridge) < 1e-2)
+        assert all(inverse[ridge] > 1 for ridge in ("1e-14", "1e-12", "1e-10"))
+    for model in ("ls-svm", "krr"):
+        closed, solved = (worst(model, name, "deleted") for name in ("closed form", "retraining"))
+        assert all(closed[ridge] < max(10 * solved[ridge], 1e-14) for ridge in closed)
+        assert all(closed[ridge] < 1e-15 / float(ridge) for ridge in closed if float(ridge) < 1e-2)
+    for method in loo_digits.METHODS[:2]:
+        for model in loo_digits.MODELS:
+            assert all(
+                error < 1e-13 for ridge, error in worst(model, method, "deleted").items() if float(ridge) >= 1e-2
+            )
+        isolated = worst("kfd", method, "kept", isolated=True)
+        assert all(error < max(1e-16 / float(ridge), 2e-12) for ridge, error in isolated.items())
+        assert isolated["1e-12"] > 1e-7 and max(worst("kfd", method, "deleted", isolated=True).values()) < 1e-12
+    assert all(float(row["error"]) < np.inf for row in ROWS["loo-digits"] if "closed" in row["method"])
 
 
 def accepted(spec_of, name):
@@ -191,7 +251,7 @@ def test_the_commands_run(name, tmp_path, compiled, one_compiler, capsys):
             words += ["--toolchain", "zig"]
     if name == "update-cost" and not any(c.name == "gcc" for c in find_compilers()):
         pytest.skip("gcc is not installed")
-    page = tables.PAGE.read_bytes()
+    page = PAGES.get(name, tables.PAGE).read_bytes()
     SCRIPTS[name].main(words)
     made = tables.load(tmp_path / f"{name}.csv")
     assert list(made[0]) == list(ROWS[name][0])
@@ -200,8 +260,8 @@ def test_the_commands_run(name, tmp_path, compiled, one_compiler, capsys):
     # shown again without measuring, and elsewhere than in the page
     SCRIPTS[name].main([*words, "--show"])
     assert tables.load(tmp_path / f"{name}.csv") == made
-    assert tables.PAGE.read_bytes() == page
-    assert (tmp_path / f"{name}.png").is_file() == (name != "preset-instructions")
+    assert PAGES.get(name, tables.PAGE).read_bytes() == page
+    assert (tmp_path / f"{name}.png").is_file() == (name not in ("preset-instructions", "loo-digits"))
 
 
 def test_some_rows_can_be_measured_again(tmp_path):
