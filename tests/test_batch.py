@@ -366,8 +366,8 @@ def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str) -> None:
         inaccuracy(rule, kernel, shape, above, samples, seed)
         for kernel in KERNEL_CASES
         for above in (1.02, 3.0)
-        for samples in (3, 16)
-        for seed in range(4)
+        for samples in (3, 16, 70)
+        for seed in range(3)
     ]
     accepted = [error for error in found if error is not None]
     assert len(accepted) > 20 and max(accepted) < 1e-2, sorted(accepted)[-5:]
