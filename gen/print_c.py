@@ -116,8 +116,8 @@ def _folded(line: str) -> list[str]:
         indent = indent if line[len(indent)] == "*" else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
         return [line[:at], *_folded(f"{indent}* {line[at + 1 :]}")] if at > 0 else [line]
-    # best behind a comma or before an operator, else at any blank, else behind a bracket
-    for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()"):
+    # best behind a comma or before an operator, else at any blank, else behind a bracket, else between two extents
+    for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
         places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
         places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]
         if places:
