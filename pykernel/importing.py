@@ -227,7 +227,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     functions = source_functions(source, exact)
     # the source rounds, too: the terms that it adds up, in its own precision
     own = "float64" if hasattr(source, "get_params") else "float32"
-    allowed = error_bound(compact(machine), exact, spec.precision) + error_bound(machine, exact, own)
+    allowed = error_bound(compact(machine), exact, spec.precision, rounding(spec)) + error_bound(machine, exact, own)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
     differences, differ = np.abs(found - functions) if machine.decision != "votes" else None, 0
@@ -248,8 +248,17 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     }
 
 
-def error_bound(machine: Machine, x: np.ndarray, precision: str) -> np.ndarray:
-    """How far rounding may take each function's value at rows of x, (rows, F): ERROR units of sum |w| K + |b|.
+def rounding(spec: Spec) -> float:
+    """How many units of sum |w| K + |b| rounding may come to: ERROR, or what products add; benchmarks/products_error.py."""
+    expansion, kernel = spec.expansion, spec.kernel
+    if expansion is None or kernel is None or kernel.gamma is None or expansion.distance != "products":
+        return ERROR
+    square = kernel.gamma * float(np.square(np.array(expansion.vectors)).sum(axis=1).max())
+    return max(ERROR, (2 + np.sqrt(spec.dim)) * (1 + square) + 0.5 * np.sqrt(square) + 1)
+
+
+def error_bound(machine: Machine, x: np.ndarray, precision: str, units: float = ERROR) -> np.ndarray:
+    """How far rounding may take each function's value at rows of x, (rows, F): so many units of sum |w| K + |b|.
 
     K is the largest kernel value, 1 for those that have one, and for the others what x'v's terms come to without their
     signs: what cancels out was rounded, too.
@@ -261,7 +270,7 @@ def error_bound(machine: Machine, x: np.ndarray, precision: str) -> np.ndarray:
         product = np.abs(x) @ np.abs(machine.vectors).T
         largest = (machine.gamma * product + abs(machine.coef0)) ** machine.degree
     total = largest @ np.abs(machine.columns_of_weights()) + np.abs(machine.bias)
-    return np.asarray(ERROR * np.finfo(PRECISIONS[precision].dtype).eps * total)
+    return np.asarray(units * np.finfo(PRECISIONS[precision].dtype).eps * total)
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:

@@ -24,7 +24,8 @@ PRODUCTS, PRODUCTS_DIM = 4.0, 128
 FILE_LIMIT = 256 * 2**20
 """Most bytes of a model's file, unpacked: flash memories are far smaller."""
 ERROR = 8.0
-"""Decision values differ from the source's by less than this, in 2^-23 (sum |w| max |k| + |b|), float64 in 2^-52."""
+"""Decision values differ from the source's by less than this, in 2^-23 (sum |w| max |k| + |b|), float64 in 2^-52; with
+products by what ``importing.rounding`` says."""
 
 
 @dataclass(frozen=True)

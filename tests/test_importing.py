@@ -1032,3 +1032,21 @@ def test_the_example(tmp_path, monkeypatch, capsys, one_compiler):
     assert float(re.search(r"differ by at most (\S+)", printed)[1]) < 1e-5
     assert len(set(re.findall(r"(\d+)%", printed))) == 1
     assert (tmp_path / "gate" / "src" / "gate.h").is_file() and load_spec(tmp_path / "gate.toml").name == "gate"
+
+
+@pytest.mark.parametrize("dim", [8, 64])
+def test_products_differ_by_no_more_than_their_bound(dim):
+    """Two opposite vectors as far out as "auto" takes products for, and inputs around one of them: more than ERROR."""
+    rng, worst = np.random.default_rng(1), 0.0
+    for _ in range(30):
+        v = rng.normal(size=(1, dim))
+        v = (v / np.linalg.norm(v)).astype(np.float32).astype(np.float64)
+        estimator = KernelRidge(kernel="rbf", gamma=3.9, alpha=1e-3).fit(np.vstack([v, -v]), [1.0, 0.0])
+        spec = from_sklearn(estimator, "m")
+        assert spec.expansion.distance == "products"
+        steps = np.vstack([rng.normal(size=(200, dim)), np.repeat(v, 100, axis=0)])
+        steps *= rng.uniform(0, 1.2, (300, 1)) / np.linalg.norm(steps, axis=1, keepdims=True)
+        x = (v + steps).astype(np.float32)
+        apart = np.abs(HostModel(spec).predict(x) - estimator.predict(x.astype(np.float64))).max()
+        worst = max(worst, apart / (2.0**-23 * np.abs(estimator.dual_coef_).sum()))
+    assert machine.ERROR < worst <= importing.rounding(spec)
