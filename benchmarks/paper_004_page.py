@@ -290,6 +290,15 @@ def shown_time(ms: float) -> str:
     return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms"
 
 
+def fact_noise(results: Results) -> str:
+    rows = select(results["times"], l="500")
+    parts = [max(abs(float(row[key]) / float(row["median_ms"]) - 1) for key in ("low_ms", "high_ms")) for row in rows]
+    return claim(
+        max(parts) < 0.15,
+        f"at l = 500 the middle half of the data sets is within {100 * max(parts):.0f} % of the median",
+    )
+
+
 def fact_ratio(results: Results) -> str:
     ratios = [timed(results, name, 500, "direct_to_this") for name in (DIRECT_GRAM, DIRECT_PRODUCTS, HAT)]
     mine = [ratios[2] / ratio for ratio in ratios[:2]]
@@ -304,7 +313,7 @@ def fact_ratio(results: Results) -> str:
 def fact_slopes(results: Results) -> str:
     slopes = {name: slope(results, name) for name in (DIRECT, DIRECT_PRODUCTS, CORRECTIONS, HAT, EXACT)}
     return claim(
-        min(slopes[DIRECT], slopes[DIRECT_PRODUCTS]) > 3 > 2.95 > max(slopes[HAT], slopes[EXACT]),
+        min(slopes[DIRECT], slopes[DIRECT_PRODUCTS]) > max(slopes[HAT], slopes[EXACT]) + 0.3,
         f"direct {slopes[DIRECT]:.1f} (products once: {slopes[DIRECT_PRODUCTS]:.1f}), hat matrix {slopes[HAT]:.1f}, "
         f"exact closed form {slopes[EXACT]:.1f}",
     )
@@ -326,8 +335,7 @@ def fact_price(results: Results) -> str:
     exact, path, kept, hat = (timed(results, name, 500) for name in (EXACT, PATH, KEPT, HAT))
     return claim(
         1 < exact / hat < 6 and path < 20 * hat and exact < 1.5 * kept,
-        f"one ridge costs {exact:.0f} ms at l = 500 where the hat matrix costs {hat:.0f} ms, because of the singular value "
-        f"decomposition; twenty ridges cost {path:.0f} ms",
+        f"one ridge costs {exact:.0f} ms at l = 500, where the hat matrix costs {hat:.0f} ms, and twenty cost {path:.0f} ms",
     )
 
 
