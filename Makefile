@@ -45,6 +45,12 @@ bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python benchmarks/update_cost.py
 	$(BIN)/python benchmarks/accuracy_table.py
 	$(BIN)/python benchmarks/preset_instructions.py
+	$(BIN)/python benchmarks/loo_speed.py
+	$(BIN)/python benchmarks/loo_digits.py
+	$(BIN)/python benchmarks/grid_search.py
+	$(BIN)/python benchmarks/imported_instructions.py
+	$(BIN)/python benchmarks/training_limits.py
+	$(BIN)/python benchmarks/training_cost.py
 
 paper: paper-003 paper-004 ## both papers
 

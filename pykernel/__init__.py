@@ -43,7 +43,9 @@ __all__ = [
     "Spec",
     "__version__",
     "check",
+    "from_sklearn",
     "generate",
+    "load_model",
     "load_spec",
 ]
 
@@ -58,6 +60,8 @@ _HOMES = {
     "LSSVMClassifier": "pykernel.kernel_machines",
     "LSSVMRegressor": "pykernel.kernel_machines",
     "Spec": "pykernel.spec",
+    "from_sklearn": "pykernel.importing",
+    "load_model": "pykernel.importing",
     "load_spec": "pykernel.spec",
 }
 

@@ -53,6 +53,9 @@ def pykernel(
         pykernel check spec.toml                  does the C do the same?
         pykernel check spec.toml --target all     ... and on emulated microcontrollers?
         pykernel replay spec.toml log.csv         and what the device logged?
+        pykernel plan --ram 4k data.csv           which model is best, and fits?
+        pykernel fit data.csv -o spec.toml        trained here, predicts there
+        pykernel import svc.skops -o spec.toml    trained by scikit-learn
 
     **Exit codes**: 0 done, 1 the check failed, 2 bad input (one sentence on standard error says what).
     """

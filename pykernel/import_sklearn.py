@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
-from pykernel.machine import Machine, array_of, checked, from_spec, number_of, require_classes
+from pykernel.machine import Machine, array_of, checked, number_of, require_classes
 from pykernel.spec import DIM_LIMIT, OUTPUTS_LIMIT, _plain, _shown
 
 KERNELS = {
@@ -296,10 +296,9 @@ def _terms(kernel: Any, where: str) -> list[tuple[float, np.ndarray | None]]:
 
 
 def _own(model: Any) -> Machine:
-    """pykernel's kernel machines, of their own spec."""
-    return from_spec(
-        model.to_spec("model"), tuple(np.asarray(model.classes_).tolist()) if hasattr(model, "classes_") else None
-    )
+    """pykernel's kernel machines."""
+    classes = getattr(model, "classes_", None)
+    return model._machine() if classes is None else replace(model._machine(), classes=tuple(classes.tolist()))  # type: ignore[no-any-return]
 
 
 # ----------------------------------------------------------------------------------------------------- their parts

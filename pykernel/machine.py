@@ -394,34 +394,3 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
             f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before they come to it"
         )
     return limit
-
-
-def from_spec(spec: Spec, classes: tuple[Any, ...] | None = None) -> Machine:
-    """A frozen spec as a machine."""
-    made = spec.model_dump(exclude_unset=True)
-    expansion, kernel, inputs = made["expansion"], spec.kernel, made["input"]
-    assert kernel is not None  # the rule is frozen
-    table: dict[str, Any] = {key: np.array(expansion[key], np.float64) for key in ("vectors", "weights", "bias")}
-    for key, values in (("calibration", expansion), ("center", inputs), ("factor", inputs)):
-        if values.get(key) is not None:
-            table[key] = np.array(values[key], np.float64)
-    if expansion.get("owners") is not None:
-        table["owners"] = np.array(expansion["owners"], int)
-    if kernel.sigma is not None:
-        table["gamma"] = 0.5 / kernel.sigma**2
-    elif kernel.gamma is not None:
-        table["gamma"] = kernel.gamma
-    if kernel.function == "polynomial":
-        table["degree"] = kernel.degree
-    return Machine(
-        "a spec",
-        kernel.function,
-        **table,
-        coef0=kernel.coef0,
-        decision=expansion.get("decision", "functions"),
-        break_ties=expansion.get("break_ties", False),
-        classes=classes or spec.label.classes,
-        columns=spec.input.columns,
-        label=made.get("label"),
-        largest=spec.input.limit / REACH,
-    )

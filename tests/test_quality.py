@@ -16,6 +16,7 @@ from pykernel.gen.project import SNAPSHOT_STATUSES
 from pykernel.host import HostModel
 from pykernel.kernel_models import TECHNIQUES
 from pykernel.spec import make_spec
+from tests.machines import MACHINES, machine
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -50,6 +51,8 @@ EACH = [name if name in MAIN else pytest.param(name, marks=pytest.mark.exhaustiv
 
 def spec_of(model="mklms", precision="float32", full=False, name="m", dim=2, n_max=6):
     """full: with everything around the algorithm that can be had."""
+    if model in MACHINES:
+        return machine(model, precision, name)
     content = {section: dict(keys) for section, keys in MODELS[model].items()}
     content |= {"name": name, "precision": precision, "input": {"dim": dim, "standardise": full}}
     if full:
@@ -72,6 +75,8 @@ def write_sources(project, folder):
 
 def fitted(spec):
     model = HostModel(spec)
+    if not spec.program.learns:
+        return build(spec)
     model.run(*mixed_stream(spec, 200))
     return build(spec, model.memory)
 
@@ -106,13 +111,15 @@ def test_every_finding_of_cppcheck_is_documented(tmp_path):
 def test_more_warnings_find_nothing(compiler, full, tmp_path, exhaustive):
     if not shutil.which(compiler):
         pytest.skip(f"needs {compiler}")
-    for i, model in enumerate(MODELS):
+    for i, model in enumerate((*MODELS, *MACHINES)):
         for precision in PRECISIONS if exhaustive else [PRECISIONS[i % 2]]:
             spec = spec_of(model, precision, full)
-            sources = write_sources(fitted(spec) if full else build(spec), tmp_path)
+            folder = tmp_path / f"{model}-{precision}"
+            folder.mkdir()
+            sources = write_sources(fitted(spec) if full else build(spec), folder)
             words = [compiler, *STRICT, *MORE_WARNINGS, "-O2", "-c", *sources]
             words += ["-fanalyzer"] if compiler == "gcc" and (exhaustive or model in MAIN) else []
-            run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+            run = subprocess.run(words, cwd=folder, capture_output=True, text=True)
             assert run.returncode == 0 and not run.stderr, run.stderr[:2000]
 
 
@@ -121,7 +128,7 @@ def test_more_warnings_find_nothing(compiler, full, tmp_path, exhaustive):
 
 @pytest.mark.parametrize("name", ["m", "a_model_with_the_longest_name_x"])
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("model", EACH)
+@pytest.mark.parametrize("model", [*EACH, *MACHINES])
 def test_text_is_tidy_and_every_function_has_a_comment(model, full, name):
     spec = spec_of(model, "float64", full, name)
     files = (fitted(spec) if full else build(spec)).files
