@@ -57,7 +57,7 @@ paper: paper-003 paper-004 ## both papers
 paper-003: setup ## figures and tables of docs/paper-003.md, about half an hour
 	$(BIN)/python benchmarks/paper_003.py
 
-paper-004: setup ## figures and tables of docs/paper-004.md, about twenty minutes
+paper-004: setup ## figures and tables of docs/paper-004.md, ten to thirty minutes
 	$(BIN)/python benchmarks/paper_004.py
 
 pairs: setup ## docs/pairs.csv: which metric and projection go together

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded, here and in other processes
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import argparse
@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import paper_004_tasks as tasks
 from paper_004_page import FIGURES, fill
 from tables import progress_bar, save
+from threadpoolctl import threadpool_limits
 
 from pykernel import closed_form
 from pykernel.errors import UserError
@@ -279,7 +280,9 @@ def main(words: Sequence[str] | None = None) -> None:
     given = arguments(words)
     try:
         given.output.mkdir(parents=True, exist_ok=True)
-        results = {name: save(given.output / f"{name}.csv", rows) for name, rows in compute(given).items()}
+        with threadpool_limits(1):  # where NumPy was loaded before this module
+            rows = compute(given)
+        results = {name: save(given.output / f"{name}.csv", lines) for name, lines in rows.items()}
         for name, draw in FIGURES.items():
             draw(results, given.output / f"{name}.png")
         page = given.output.with_suffix(".md")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
+pytest.importorskip("threadpoolctl")
 pytest.importorskip("matplotlib")
 
 ROOT = Path(__file__).parents[1]
