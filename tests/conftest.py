@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -40,6 +41,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def exhaustive(pytestconfig: pytest.Config) -> bool:
     """Whether to check everything, for tests that scale."""
     return bool(pytestconfig.getoption("--exhaustive"))
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Any, str, str]]:
+    """Run the command with some arguments: (exit code, standard output, standard error)."""
+    from pykernel.cli import main
+
+    def run(*arguments: str) -> tuple[Any, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    return run
 
 
 @contextlib.contextmanager

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.cli import main
-
 pytestmark = pytest.mark.usefixtures("compiled")
 SPEC = """
 name = "flow"
@@ -36,17 +34,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "data.csv").write_text("a,b,y\n" + rows)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    return run
 
 
 def fails(result, *says):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pykernel import cli_fit
-from pykernel.cli import main
 from pykernel.closed_form import Targets
 from pykernel.errors import UserError
 from pykernel.host import HostModel
@@ -44,17 +43,6 @@ def folder(tmp_path, monkeypatch):
     write(tmp_path / "two.csv", x, ["yes" if value > 0 else "no" for value in y])
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture
@@ -226,6 +214,32 @@ def test_processes_give_the_same_spec(folder, fit):
     for workers in ("1", "2"):
         fit("kinds.csv", *QUICK, "--workers", workers, "--out", f"{workers}.toml", "--name", "m")
     assert Path("1.toml").read_bytes() == Path("2.toml").read_bytes()
+
+
+def test_the_specs_bits_do_not_depend_on_the_threads_of_linear_algebra(folder, fit):
+    from threadpoolctl import threadpool_limits
+
+    x, _, kinds = samples(150)
+    write(Path("more.csv"), x, [NAMES[k] for k in kinds])
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            fit("more.csv", "--out", f"t{threads}.toml", "--name", "m")
+    assert Path("t1.toml").read_bytes() == Path("t2.toml").read_bytes()
+
+
+def test_in_float32_the_grid_ends_where_weights_cancel(folder, fit):
+    for model, precision, count in (
+        ("ls-svm", "float32", 13),
+        ("krr", "float32", 13),
+        ("krr", "float64", 17),
+    ):
+        how = ["--model", model, "--sigma", "1", "--precision", precision]
+        report, _ = fit("flow.csv", *how, "--out", f"{precision}.toml", "--force")
+        ridges = sorted(row["ridge"] for row in report["table"])
+        assert len(ridges) == count and ridges[-1] == 90
+        assert precision == "float64" or ridges[0] == pytest.approx(90e-6, rel=0.01)
+    report, _ = fit("two.csv", "--model", "kfd", "--sigma", "1", "--out", "kfd.toml")
+    assert len(report["table"]) == 25
 
 
 # ------------------------------------------------------------------------------------------------------------- warnings

@@ -31,7 +31,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from pykernel import import_sklearn, importing, machine
-from pykernel.cli import main
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gen import check
 from pykernel.gen.compilers import find_compilers
@@ -941,17 +940,6 @@ def folder(tmp_path, monkeypatch):
     pd.DataFrame(held, columns=list("abcd")).assign(other=1).to_csv("held.csv", index=False)
     write(tmp_path / "level.onnx", to_onnx(scaled(SVR()).fit(x, y["numbers"])))
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    return run
 
 
 def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pykernel import plan
-from pykernel.cli import main
 from pykernel.errors import UserError
 from pykernel.plan import Limits, infer, make_limits, nearest_miss, parse_amount
 from pykernel.spec import load_spec
@@ -27,17 +26,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "data.csv").write_text("row,a,b,mode,y\n" + rows)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    return run
 
 
 # ---------------------------------------------------------------------------------------------------------- the plan

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel import search
-from pykernel.cli import main
 from pykernel.costs import memory_bytes, target_costs
 from pykernel.errors import UserError
 from pykernel.gen.project import build
@@ -61,17 +60,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "data.csv").write_text("a,b,y\n" + "".join(f"{p},{q},{v}\n" for (p, q), v in zip(x, y, strict=True)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    return run
 
 
 def written(folder):
