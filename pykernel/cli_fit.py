@@ -27,6 +27,8 @@ COMPARED_ROWS = 1000
 """On at most so many rows the written spec is compared with what was trained."""
 COARSE = 0.05
 """Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
+LEAST_RIDGE = 1e-6
+"""Of ls-svm and krr in float32, in parts of the Gram matrix's trace: the least that is tried unasked."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines, and nothing else.")]
 
@@ -163,6 +165,7 @@ def fit(
     **Exit codes**: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
     from pykernel import cli
+    from pykernel.selection import one_thread
     from pykernel.spec import make_spec
 
     called = out.stem if name is None else name
@@ -191,8 +194,12 @@ def fit(
         raise UserError("--plot draws the error over a grid, but there is one width and one ridge; give several")
     if not as_json:
         print(f"assumed: {'; '.join(table.assumed)}\n")
-    with _plainly(machine):
-        trained = _pipeline(machine, scales).fit(table.x[train], table.y[train])
+    trained = _pipeline(machine, scales)
+    if ridge is None and precision == "float32" and table.model != "kfd":
+        inputs_seen = trained[:-1].fit_transform(table.x[train]) if scales else table.x[train]
+        machine.ridge = resolved_ridges(machine, table.model, inputs_seen)
+    with _plainly(machine), one_thread:  # so that the spec's bits do not depend on how many there are
+        trained.fit(table.x[train], table.y[train])
     spec, rounding = _frozen(trained, called, precision, table, table.x[train])
     report = _report(table, machine, train, test, spec, rounding)
     _write(report, spec, machine.selection_, out, plot)
@@ -440,6 +447,20 @@ def _machine(table: Table, kernel: str, show: bool, **options: Any) -> Any:
             raise UserError(f"--basis is for kfd; {table.model} has every row as an expansion vector")
         parameters["basis"] = options["basis"]
     return kinds[table.model, classifies](kernel, **parameters)
+
+
+def resolved_ridges(machine: Any, model: Any, x: np.ndarray) -> list[float]:
+    """The default ridges of ls-svm or krr, without those whose predictions float32 may not resolve.
+
+    Weights are residuals r / ridge.  l of them are summed, with an error of up to 2^-24 l r / ridge, which is within
+    COARSE r for ridges from 1.2e-6 l on.
+    """
+    from pykernel.selection import default_ridges, default_widths
+
+    given = {"gaussian": machine.sigma, "linear": None}.get(machine.kernel, machine.gamma)
+    widths = sorted(given) if given is not None else default_widths(machine.kernel, x)
+    ridges = default_ridges(model, machine.kernel, x, widths[len(widths) // 2], machine.coef0, machine.degree)
+    return [ridge for ridge in ridges if ridge >= 0.99 * LEAST_RIDGE * ridges[-1]]
 
 
 def _need_sklearn() -> None:

@@ -167,7 +167,7 @@ def work(task: Mapping[str, Any], shared: _Shared) -> dict[str, Any]:
     not make an indefinite Gram matrix positive definite.
     """
     rows, reason = [], None
-    with _one_thread:
+    with one_thread:
         machine: Any = None
         for ridge in task["ridges"]:
             try:
@@ -231,7 +231,7 @@ class _OneThread:
                 self.limits.restore_original_limits()
 
 
-_one_thread = _OneThread()
+one_thread = _OneThread()
 
 
 # -------------------------------------------------------------------------------------------------------- selection
