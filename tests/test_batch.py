@@ -208,7 +208,8 @@ def calls(draw: st.DrawFn, spec: Spec, most: int = 50) -> list[Call]:
             )
             found.append((name, x, label))
         else:
-            y = np.sin(x.sum() + np.arange(spec.outputs)) * rng.choice([1.0, 1.0, 0.0, 1e-6])
+            total = np.clip(np.nan_to_num(x), -50, 50).sum()
+            y = np.sin(total + np.arange(spec.outputs)) * rng.choice([1.0, 1.0, 0.0, 1e-6])
             if rng.random() < 0.06:
                 y[rng.integers(spec.outputs)] = rng.choice([np.nan, np.inf, -np.inf, 1.01 * spec.label.limit])
             found.append((name, x, real.type(y[0]) if spec.label_kind == "real" else y.astype(real)))
