@@ -110,6 +110,17 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
     public = {entry.kernel.name: entry.name for entry in entries}
     printer = Printer(spec.name, precision, scalars, public, status=program.status)
     printed = printer.all(code.functions)
+    for entry in entries:
+        if (
+            entry.name in program.questions
+            and [*entry.kernel.params][-1] not in printer.known[entry.kernel.name].params
+        ):
+            raise DialectError(
+                entry.kernel.file,
+                entry.kernel.function.__code__.co_firstlineno,
+                f"{entry.kernel.name} ends with an input and an array, as questions do, but never writes that array; a sweep "
+                "takes a label that is one number",
+            )
     learned = _learned(memory, layout, program, printer) if memory is not None else []
     tables = _tables(printer, code.functions, program, config)
     if not layout.slots:

@@ -125,6 +125,29 @@ def test_memory_with_nothing_to_compare_is_refused():
         build(Blind.model_validate(oven_spec().model_dump(exclude_unset=True)))
 
 
+@entry
+def mute_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Take several labels, which looks like a question."""
+    s.wrong[0] += y[0] * c.ridge
+    return MadeStatus.DONE
+
+
+def test_a_question_that_answers_nothing_is_refused():
+    entries = (*oven_spec().program.entries, Entry("judge", mute_assess))
+    mute = a_program(entries=entries)
+    assert "judge" in mute.questions and "judge" not in mute.sweeps
+
+    class Mute(type(oven_spec())):
+        @property
+        def program(self):
+            return mute
+
+    with pytest.raises(
+        DialectError, match="mute_assess ends with an input and an array, as questions do, but never writes"
+    ):
+        build(Mute.model_validate(oven_spec().model_dump(exclude_unset=True)))
+
+
 # ------------------------------------------------------------------------------------------------- the same bytes
 
 
