@@ -72,8 +72,9 @@ sizes: setup ## bytes of the golden models, and how they changed
 figures: setup ## the demo in the README
 	$(BIN)/python benchmarks/readme_demo.py
 
-choosing: setup ## sweep and plan in docs/choosing.md, some minutes
+choosing: setup ## figures and outputs of docs/choosing.md and docs/model-selection.md, some minutes
 	$(BIN)/python benchmarks/choosing_figure.py
+	$(BIN)/python benchmarks/model_selection.py
 
 demo: setup ## pykernel demo
 	$(BIN)/pykernel demo

@@ -211,7 +211,8 @@ class _KernelMachine(BaseEstimator):
             if largest > EXTREME or 0 < largest < 1 / EXTREME:
                 raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
         vectors, columns = self._expansion(X)
-        with self._named():
+        # one thread: else the last bits depend on how many there are
+        with self._named(), selection.one_thread:
             if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
                 selection._need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
                 self.selection_, width, self.ridge_ = None, widths[0], ridges[0]
