@@ -241,7 +241,8 @@ def stream(spec: Spec, count: int, seed: int = 0) -> list[Call]:
             x[0] = np.nan
         if spec.label_kind == "class":
             classes = len(spec.label.classes or ())
-            label: Any = int(np.searchsorted(np.linspace(-1, 1, classes + 1)[1:-1], x[0])) if t % 41 else 7
+            label: Any = int(np.searchsorted(np.linspace(-1, 1, classes + 1)[1:-1], x[0]))
+            label = label if t % 20 else [classes, -1, 2**31 - 1][t // 20 % 3]
         else:
             label = np.sin(x.sum() + np.arange(spec.outputs)).astype(spec.real.dtype)
             label = label if spec.label_kind == "reals" else label[0]
