@@ -286,15 +286,9 @@ def classify(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], labe
     return FrozenStatus.DONE
 
 
-@entry
-def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]) -> Index:
-    """Write each class's probability to p.  O(N D).  J. Platt, Probabilities for SV Machines, 1999; several classes: normalised.
-
-    DONE, or REFUSED_INPUT with p unchanged.
-    """
-    if not acceptable(q, x):
-        return FrozenStatus.REFUSED_INPUT
-    evaluate(w, c, q, x)
+@kernel
+def calibrate(w: FrozenWork, c: FrozenConfig, p: Real[CLASSES]) -> None:
+    """From the functions' values to a probability of each class."""
     if c.single:
         p[1] = logistic(c.slopes[0] * w.f[0] + c.offsets[0])
         p[0] = real(1) - p[1]
@@ -305,6 +299,18 @@ def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p
             total += p[o]
         for o in range(len(p)):
             p[o] = p[o] / total if total > real(0) else real(1) / real(len(p))
+
+
+@entry
+def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]) -> Index:
+    """Write each class's probability to p.  O(N D).  J. Platt, Probabilities for SV Machines, 1999; several classes: normalised.
+
+    DONE, or REFUSED_INPUT with p unchanged.
+    """
+    if not acceptable(q, x):
+        return FrozenStatus.REFUSED_INPUT
+    evaluate(w, c, q, x)
+    calibrate(w, c, p)
     return FrozenStatus.DONE
 
 
@@ -318,9 +324,19 @@ def rehearse(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> N
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
-        express(w, c, q, x)
+            if q.rescales:
+                x[j] = x[j] / q.factor[j] + q.center[j]
+        evaluate(w, c, q, x)
         for o in range(len(w.f)):
             w.trace[0] += w.f[o]
+        if c.decision != Decision.FUNCTIONS:
+            count_votes(w)
+            weigh_votes(w)
+        if c.calibrated:
+            calibrate(w, c, w.votes)
+        if c.decision != Decision.FUNCTIONS or c.calibrated:
+            for a in range(len(w.votes)):
+                w.trace[0] += w.votes[a]
 
 
 def _program(labels: LabelKind, *more: Entry) -> Program:

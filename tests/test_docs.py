@@ -40,12 +40,14 @@ def tour(tmp_path, monkeypatch):
     x = rng.normal(size=(300, 3))
     rows = ["temperature,pressure,valve,flow", *(f"{a:.4f},{b:.4f},{c:.4f},{np.sin(a) + b * c:.4f}" for a, b, c in x)]
     Path("recorded.csv").write_text("\n".join(rows) + "\n")
+    skops, svm = pytest.importorskip("skops.io"), pytest.importorskip("sklearn.svm")
+    skops.dump(svm.SVR().fit(x[:50], np.sin(x[:50, 0])), "svr.skops")
     return tmp_path
 
 
 def test_the_tours_commands_run(tour, capsys):
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
-    assert [c.split()[1] for c in commands] == ["simulate", "check", "generate"]
+    assert [c.split()[1] for c in commands] == ["simulate", "check", "generate", "fit", "import", "generate"]
     for command in commands:
         words = command.split("#")[0].split()[1:]
         with pytest.raises(SystemExit) as stopped:
