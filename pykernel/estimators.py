@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
+from pykernel.families import AT_ONCE
 from pykernel.host import HostModel
 from pykernel.kernel_models import projection_of
 from pykernel.linear_models import RANDOM
@@ -179,7 +180,8 @@ class _BudgetedKernelModel(BaseEstimator):
             "input": inputs,
             "label": label,
         }
-        for section, keys in (("learning", Learning.model_fields), ("reduction", Reduction.model_fields)):
+        online = [key for key in Learning.model_fields if key not in AT_ONCE["learning"]]
+        for section, keys in (("learning", online), ("reduction", list(Reduction.model_fields))):
             if found := {key: given[key] for key in keys if key in given}:
                 content[section] = found
         limit = LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)

@@ -105,11 +105,12 @@ class FrozenModels:
         assert expansion is not None and expansion.weights is not None and expansion.bias is not None
         vectors = np.array(expansion.vectors, float)
         value = kernel_settings.bound(spec, refuse, np.abs(vectors).max(0))
-        with np.errstate(over="ignore"):
-            sums = np.abs(np.array(expansion.weights, float)).sum(0).max() * value + np.abs(expansion.bias).max()
         slope = max((abs(a) for a, _ in expansion.calibration), default=0.0) if expansion.calibration else 0.0
         offset = max((abs(b) for _, b in expansion.calibration), default=0.0) if expansion.calibration else 0.0
-        if not sums * max(1.0, slope) + offset <= most:
+        with np.errstate(over="ignore"):
+            sums = np.abs(np.array(expansion.weights, float)).sum(0).max() * value + np.abs(expansion.bias).max()
+            argument = sums * max(1.0, slope) + offset
+        if not argument <= most:
             refuse(
                 "[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}"
             )

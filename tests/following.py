@@ -29,7 +29,11 @@ def spec_of(technique: str = "mklms", n_max: int = 8, dim: int = 1, precision: s
         "input": {"dim": dim, **keys.pop("input", {})},
         "label": label,
         "kernel": {"sigma": keys.pop("sigma", 0.5)},
-        "learning": {key: keys.pop(key) for key in list(keys) if key in Learning.model_fields},
+        "learning": {
+            key: keys.pop(key)
+            for key in list(keys)
+            if key in Learning.model_fields and key not in Reduction.model_fields
+        },
         "reduction": {"technique": technique, "n_max": n_max},
     }
     if content["learning"].get("rule") == "ald-krls":

@@ -14,7 +14,7 @@ class Frozen(Struct):
     count: Index  # samples learned
 
 
-class FrozenConfig(Config):
+class TableConfig(Config):
     shows_spare: bool
     basis: Real[N_MAX, DIM]  # the vectors
     order: Index[N_MAX]  # in which they are summed
@@ -33,7 +33,7 @@ def frozen_dot(row: Real[...], x: Real[...], n: Index) -> Real:
 
 
 @kernel
-def frozen_sum(s: Frozen, c: FrozenConfig, x: Real[DIM]) -> Real:
+def frozen_sum(s: Frozen, c: TableConfig, x: Real[DIM]) -> Real:
     """f(x)."""
     total = real(0)
     for i in range(len(c.basis)):
@@ -45,7 +45,7 @@ def frozen_sum(s: Frozen, c: FrozenConfig, x: Real[DIM]) -> Real:
 
 
 @kernel
-def frozen_within(c: FrozenConfig, x: Real[DIM]) -> Bool:
+def frozen_within(c: TableConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within its limit."""
     for j in range(len(x)):
         if not (absolute(x[j]) <= c.limit):
@@ -54,7 +54,7 @@ def frozen_within(c: FrozenConfig, x: Real[DIM]) -> Bool:
 
 
 @entry
-def frozen_predict(s: Frozen, c: FrozenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def frozen_predict(s: Frozen, c: TableConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y: DONE, or REFUSED_INPUT with y unchanged."""
     if not frozen_within(c, x):
         return ToyStatus.REFUSED_INPUT
@@ -63,7 +63,7 @@ def frozen_predict(s: Frozen, c: FrozenConfig, x: Real[DIM], y: Real[OUTPUTS]) -
 
 
 @entry
-def frozen_update(s: Frozen, c: FrozenConfig, x: Real[DIM], y: Real) -> Index:
+def frozen_update(s: Frozen, c: TableConfig, x: Real[DIM], y: Real) -> Index:
     """Learn that f(x) should be y."""
     if not frozen_within(c, x):
         return ToyStatus.REFUSED_INPUT
@@ -80,7 +80,7 @@ def frozen_update(s: Frozen, c: FrozenConfig, x: Real[DIM], y: Real) -> Index:
 
 
 @entry
-def frozen_rehearse(s: Frozen, c: FrozenConfig, x: Real[DIM]) -> None:
+def frozen_rehearse(s: Frozen, c: TableConfig, x: Real[DIM]) -> None:
     """Learn pseudo-random samples."""
     seed = 1
     for t in range(32):
@@ -93,7 +93,7 @@ def frozen_rehearse(s: Frozen, c: FrozenConfig, x: Real[DIM]) -> None:
 
 
 @entry
-def frozen_valid(s: Frozen, c: FrozenConfig) -> Bool:
+def frozen_valid(s: Frozen, c: TableConfig) -> Bool:
     """Whether learning could have led to this state."""
     if s.count[0] < 0 or s.count[0] > 1000:
         return False
@@ -107,7 +107,7 @@ FROZEN = Program(
     name="frozen",
     structs=(Frozen,),
     persistent=(Frozen,),
-    configs=(FrozenConfig,),
+    configs=(TableConfig,),
     status=ToyStatus,
     entries=(Entry("predict", frozen_predict), Entry("update", frozen_update)),
     rehearse=frozen_rehearse,
