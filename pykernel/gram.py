@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 
-from pykernel.errors import UserError
+from pykernel.errors import MissingExtra, UserError
+
+try:
+    from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
+except ImportError as error:  # scikit-learn brings it
+    raise MissingExtra("training on the host, and import,", "sklearn") from error
 
 KernelName = Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid"]
 KERNELS: tuple[str, ...] = get_args(KernelName)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +184,16 @@ def test_kernels_in_the_dialect(name: str, degree: int, precision: Precision, tm
     }[name]
     assert (np.abs(values - exact) <= eps * bound + (2.0**-60 if name in ("gaussian", "laplacian") else 0)).all()
     assert np.ptp(values) > 0.5
+
+
+@pytest.mark.parametrize("command", [["fit", "d.csv", "-o", "q.toml"], ["import", "m.skops", "-o", "q.toml"]])
+def test_without_scipy_a_sentence_says_what_to_install(command, tmp_path):
+    (tmp_path / "d.csv").write_text("a,y\n1,2\n3,4\n")
+    (tmp_path / "m.skops").write_text("")
+    code = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(['scipy', 'sklearn', 'skops', 'onnx', 'threadpoolctl']))\n"
+        f"from pykernel.cli import main\nmain({command!r})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 2 and run.stderr.count("\n") == 1 and "pip install 'pykernel-mcu[" in run.stderr
