@@ -48,11 +48,13 @@ def gram_matrix(
         if function == "laplacian":
             return np.exp(-gamma * cdist(a, b, "cityblock"))
         values = a @ b.T
+        # before tanh hides it; whether inf - inf is NaN or infinite depends on the library's order and FMA
+        finite = np.isfinite(values).all()
         if function == "polynomial":
             values = (gamma * values + coef0) ** int(degree)
         elif function == "sigmoid":
             values = np.tanh(gamma * values + coef0)
-    if not np.isfinite(values).all():
+    if not finite or not np.isfinite(values).all():
         raise UserError(f"values of the {function} kernel overflow; inputs must be smaller: scale them")
     return values
 
