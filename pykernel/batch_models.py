@@ -17,7 +17,6 @@ from pykernel.program import LabelKind, Program
 if TYPE_CHECKING:
     from pykernel.spec import Spec
 
-SAMPLES_LIMIT = 4096
 BASIS_LIMIT = 1024
 LEARNING_KEYS = {"ridge": ("krr", "ls-svm", "kfd"), "samples": ("krr", "ls-svm")}
 
