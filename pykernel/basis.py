@@ -117,7 +117,7 @@ class Basis:
         delta = np.empty(len(rows))
         for start, block in rows.blocks(block_rows(len(self), rows.dim)):
             z = project(self.factor, self.kernel.gram(block, self.vectors))
-            delta[start : start + len(block)] = relative(self.kernel.diagonal(block), z)
+            delta[start : start + len(block)] = relative(self_values(self.kernel, block), z)
         return delta
 
     def head(self, n: int) -> Basis:
@@ -208,6 +208,20 @@ def relative(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:
     return np.divide(left, diagonal, out=np.zeros_like(left), where=diagonal > 0)
 
 
+def ones(kernel: MercerKernel) -> bool:
+    """Whether k(x, x) = 1 for every x, rows of zeros included."""
+    return kernel.unit and not kernel.normalise
+
+
+def self_values(kernel: MercerKernel, a: np.ndarray) -> np.ndarray:
+    """k(a_i, a_i), (rows,), as the Gram matrix has it: 0, not 1, where a normalised kernel divides by a norm of zero."""
+    if not kernel.normalise:
+        return kernel.diagonal(a)
+    from pykernel.gram import NORM_LEAST
+
+    return (replace(kernel, normalise=False).diagonal(a) > NORM_LEAST).astype(np.float64)
+
+
 def block_rows(n: int, dim: int) -> int:
     """Rows of a block whose kernel values with n vectors, and whose inputs, take 32 MB each at most."""
     return max(1, _NUMBERS // max(n, dim, 1))
@@ -255,9 +269,9 @@ class Growing:
 
     def diagonal(self, a: np.ndarray) -> np.ndarray:
         """k(a_i, a_i), counted unless it is 1 for every row."""
-        if not self.kernel.unit:
+        if not ones(self.kernel):
             self.evaluations += len(a)
-        return self.kernel.diagonal(a)
+        return self_values(self.kernel, a)
 
     def features(self, a: np.ndarray) -> np.ndarray:
         """z of rows, by the vectors so far: (rows, n)."""
@@ -518,30 +532,26 @@ class _Keeper:
 
 def _fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
     """Whose a checkpoint is.  Of more than 32 MB of data, 4096 rows evenly spread stand for all."""
+    from pykernel.rows import fingerprint
+
     count = len(rows)
     digest = hashlib.blake2b(f"{count} {rows.dim}".encode(), digest_size=16)
     if count * rows.dim <= _NUMBERS:
         for _, block in rows.blocks(block_rows(0, rows.dim)):
             digest.update(np.ascontiguousarray(block))
     else:
-        digest.update(np.ascontiguousarray(rows.take(np.linspace(0, count - 1, 4096).astype(np.int64))))
+        digest.update(fingerprint(rows, 4096).encode())
     return {"data": digest.hexdigest(), "kernel": describe_kernel(kernel)}
 
 
 def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
-    """A kernel as JSON; the user's own by its name and the hash of its source."""
-    told: dict[str, Any] = {
-        name: getattr(kernel, name) for name in ("function", "gamma", "coef0", "degree", "normalise")
-    }
+    """A kernel as JSON; the user's own by its name and its file's hash."""
+    names = ("function", "gamma", "coef0", "degree", "normalise", "most")
+    told: dict[str, Any] = {name: getattr(kernel, name) for name in names}
     told = {name: value.item() if isinstance(value, np.generic) else value for name, value in told.items()}
     if kernel.own is not None:
-        function = getattr(kernel.own, "function", kernel.own)
-        try:
-            text = inspect.getsource(function)
-        except (OSError, TypeError):
-            text = ""
-        name = getattr(kernel.own, "name", getattr(kernel.own, "__name__", ""))
-        told["own"] = {"name": str(name), "hash": hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}
+        digest = hashlib.blake2b(kernel.own.source, digest_size=16)
+        told["own"] = {"name": kernel.own.name, "file": digest.hexdigest()}
     return told
 
 
