@@ -9,10 +9,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Protocol
 
+    from pykernel.basis import Basis as Basis
+    from pykernel.basis import select_basis as select_basis
     from pykernel.dialect import Memory
     from pykernel.estimators import BudgetedKernelClassifier as BudgetedKernelClassifier
     from pykernel.estimators import BudgetedKernelRegressor as BudgetedKernelRegressor
     from pykernel.gen import Generated, Report
+    from pykernel.gram import MercerKernel as MercerKernel
     from pykernel.host import HostModel as HostModel
     from pykernel.kernel_machines import KernelFisherClassifier as KernelFisherClassifier
     from pykernel.kernel_machines import KernelRidgeClassifier as KernelRidgeClassifier
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Basis",
     "BudgetedKernelClassifier",
     "BudgetedKernelRegressor",
     "HostModel",
@@ -40,6 +44,7 @@ __all__ = [
     "KernelRidgeRegressor",
     "LSSVMClassifier",
     "LSSVMRegressor",
+    "MercerKernel",
     "Spec",
     "__version__",
     "check",
@@ -47,10 +52,12 @@ __all__ = [
     "generate",
     "load_model",
     "load_spec",
+    "select_basis",
 ]
 
 # imported when first used: Numba, pydantic and scikit-learn take seconds, and the last is optional
 _HOMES = {
+    "Basis": "pykernel.basis",
     "BudgetedKernelClassifier": "pykernel.estimators",
     "BudgetedKernelRegressor": "pykernel.estimators",
     "HostModel": "pykernel.host",
@@ -59,10 +66,12 @@ _HOMES = {
     "KernelRidgeRegressor": "pykernel.kernel_machines",
     "LSSVMClassifier": "pykernel.kernel_machines",
     "LSSVMRegressor": "pykernel.kernel_machines",
+    "MercerKernel": "pykernel.gram",
     "Spec": "pykernel.spec",
     "from_sklearn": "pykernel.importing",
     "load_model": "pykernel.importing",
     "load_spec": "pykernel.spec",
+    "select_basis": "pykernel.basis",
 }
 
 

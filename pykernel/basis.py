@@ -74,8 +74,8 @@ class Basis:
     factor : (n, n) float64
         L, lower triangular, K_SS = L L'.
     trace : (n + 1,) float64
-        tr R / tr K after 0, ..., n vectors: 1 at first, and never rising.  No basis can be below the sum of K's
-        eigenvalues from number n + 1 on, divided by tr K.
+        tr R / tr K after 0, ..., n vectors: 1 at first, and if exact never rising, and never below the sum of K's
+        eigenvalues from number n + 1 on, divided by tr K, which no basis can pass.
     exact : bool
         Whether ``trace`` is over all rows, or an estimate from some of them.
     evaluations : int
@@ -158,8 +158,15 @@ class Basis:
             stored = about["kernel"]
             basis = cls(
                 kernel=_kernel(stored, kernel, path),
-                **{name: arrays[name] for name in ("vectors", "indices", "factor", "trace")},
-                **{name: about[name] for name in ("exact", "evaluations", "method", "stopped", "reason")},
+                vectors=arrays["vectors"],
+                indices=arrays["indices"],
+                factor=arrays["factor"],
+                trace=arrays["trace"],
+                exact=about["exact"],
+                evaluations=about["evaluations"],
+                method=about["method"],
+                stopped=about["stopped"],
+                reason=about["reason"],
             )
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} is not a whole basis ({error}); write it again with Basis.save") from error
@@ -303,12 +310,13 @@ class Growing:
 
     def basis(self, method: str, stopped: Stop | None, exact: bool) -> Basis:
         n = self.n
+        trace = self.trace[: n + 1].clip(0.0)
         return Basis(
             kernel=self.kernel,
             vectors=self.vectors[:n].copy(),
             indices=self.indices[:n].copy(),
             factor=self.factor[:n, :n].copy(),
-            trace=np.minimum.accumulate(self.trace[: n + 1].clip(0.0)),
+            trace=np.minimum.accumulate(trace) if exact else trace,
             exact=exact,
             evaluations=self.evaluations,
             method=method,
@@ -382,7 +390,7 @@ def select_basis(
     rows = as_rows(x)
     if not len(rows):
         raise UserError("x has no rows; a basis needs one at least")
-    arguments = {
+    arguments: dict[str, Any] = {
         "n_max": _count(n_max, "n_max", 1),
         "seed": _count(seed, "seed", 0),
         "candidates": None if candidates is None else _count(candidates, "candidates", 1),
@@ -394,10 +402,11 @@ def select_basis(
         raise UserError(f"there is no method {method!r}; it must be one of {', '.join(METHODS)}")
     reason = ""
     if method == "auto":
-        from pykernel.peers import choose_method
+        from pykernel.peers import MEMORY, choose_method
 
         hints = {name: options.pop(name) for name in ("prefer", "memory") if name in options}
         method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], **hints)
+        options["memory"] = hints.get("memory", MEMORY)  # what was allowed there holds here
     selector = make_selector(method, rows, kernel, **arguments, **options)
     if checkpoint is None:
         _advance(selector, arguments["n_max"], progress, None)
@@ -532,15 +541,13 @@ class _Keeper:
 
 def _fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
     """Whose a checkpoint is.  Of more than 32 MB of data, 4096 rows evenly spread stand for all."""
-    from pykernel.rows import fingerprint
-
     count = len(rows)
     digest = hashlib.blake2b(f"{count} {rows.dim}".encode(), digest_size=16)
     if count * rows.dim <= _NUMBERS:
         for _, block in rows.blocks(block_rows(0, rows.dim)):
-            digest.update(np.ascontiguousarray(block))
+            digest.update(block.tobytes())
     else:
-        digest.update(fingerprint(rows, 4096).encode())
+        digest.update(rows.take(np.linspace(0, count - 1, 4096).astype(np.int64)).tobytes())
     return {"data": digest.hexdigest(), "kernel": describe_kernel(kernel)}
 
 

@@ -39,9 +39,9 @@ def choose_method(
 ) -> tuple[str, str]:
     """The method that "auto" takes for l rows, and the reason, one sentence.
 
-    prefer="atoms", the least residual for n vectors: "exhaustive" if K fits (8 l^2 bytes <= memory) and n_max > l /
-    candidates, where the recursion needs fewer kernel values and operations than ``candidates`` columns for each vector;
-    else "sgma" if its n_max + 2 candidates columns fit (8 l (n_max + 2 candidates) <= memory); else "efvs", whose cost
+    prefer="atoms", the least residual for n vectors: "exhaustive" if K and C fit (8 l (l + n_max) bytes <= memory) and
+    n_max > l / candidates, where the recursion needs fewer kernel values and operations than ``candidates`` columns for
+    each vector; else "sgma" if its n_max + 2 candidates columns fit (8 l (n_max + 2 candidates) <= memory); else "efvs", whose cost
     does not depend on l.  prefer="time", the least time: "rpcholesky" if its columns fit (8 l n_max <= memory), else
     "efvs".  candidates=None, all of them: 59 is what is compared with, unless K fits.
     """
@@ -49,7 +49,7 @@ def choose_method(
         raise UserError(f"prefer is {prefer!r}; it must be 'atoms', the least residual, or 'time'")
     if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 1:
         raise UserError(f"memory is {memory!r}; it must be a number of bytes")
-    n, allowed = min(n_max, rows), f"{memory / 2**20:,.0f} MB"
+    n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
     if prefer == "time":
         if 8 * rows * n <= memory:
             return "rpcholesky", f"time matters, and {n:,} columns of {rows:,} rows fit into {allowed}"
@@ -58,13 +58,12 @@ def choose_method(
             f"{n:,} columns of {rows:,} rows do not fit into {allowed}, and EFVS's cost does not grow with rows",
         )
     tried = candidates or 59
-    if 8 * rows * rows <= memory and (candidates is None or n * tried > rows):
+    fits = 8 * rows * (rows + n) <= memory
+    if fits and (candidates is None or n * tried > rows):
         compared = "all candidates are wanted" if candidates is None else f"{n:,} vectors > {rows:,} rows / {tried}"
         return "exhaustive", f"the Gram matrix fits into {allowed}, and {compared}"
     if 8 * rows * (n + 2 * tried) <= memory:
-        why = (
-            f"{n:,} vectors <= {rows:,} rows / {tried}" if 8 * rows * rows <= memory else "the Gram matrix does not fit"
-        )
+        why = f"{n:,} vectors <= {rows:,} rows / {tried}" if fits else "the Gram matrix does not fit"
         return "sgma", f"{why}, and {n:,} + 2 x {tried} columns of {rows:,} rows fit into {allowed}"
     return "efvs", f"{n:,} + 2 x {tried} columns of {rows:,} rows do not fit into {allowed}"
 
@@ -574,7 +573,7 @@ class KMeans(_Listed):
             from sklearn.cluster import KMeans as Lloyd
             from sklearn.cluster import MiniBatchKMeans
             from sklearn.exceptions import ConvergenceWarning
-            from threadpoolctl import threadpool_limits
+            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
         except ImportError as error:
             raise MissingExtra("the method k-means", "sklearn") from error
         rows, clusters, state = self.rows, min(self.n_max, len(self.rows)), self.seed % 2**32
