@@ -5,7 +5,16 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, real, unroll
-from pykernel.kernels import absolute_distance, inner_product, polynomial, sigmoid, squared_distance
+from pykernel.kernels import (
+    absolute_distance,
+    cosine_similarity,
+    inner_product,
+    matern32,
+    matern52,
+    polynomial,
+    sigmoid,
+    squared_distance,
+)
 from pykernel.numerics import exp2_negative
 
 
@@ -17,17 +26,23 @@ class KernelFunction(IntEnum):
     POLYNOMIAL = 2  # (gamma a'b + coef0)^degree
     LINEAR = 3  # a'b
     SIGMOID = 4  # tanh(gamma a'b + coef0)
+    MATERN32 = 5  # (1 + r) e^-r, r = gamma |a - b|
+    MATERN52 = 6  # (1 + r + r^2 / 3) e^-r, r = gamma |a - b|
+    OWN = 7  # the user's
 
 
 class KernelConfig(Config):
     """How inputs are scaled and compared, derived from a spec by ``pykernel.kernel_settings``."""
 
     function: KernelFunction
+    normalises: bool  # whether values are divided by sqrt(k(a, a) k(b, b))
+    unit: bool  # whether k(x, x) is 1 for every x
     rescales: bool  # whether inputs are scaled before they are compared
-    gamma: Real  # polynomial and sigmoid kernels: the factor of a'b
+    gamma: Real  # polynomial and sigmoid kernels: the factor of a'b; Matern kernels: of |a - b|
     rate: Real  # Gaussian and Laplacian kernels: gamma / ln 2, since powers of two are cheaper than powers of e
     coef0: Real  # polynomial and sigmoid kernels: what is added to gamma a'b
     degree: Index  # of the polynomial kernel
+    value_limit: Real  # largest |k(a, b)| of a user's kernel
     center: Real[DIM]  # subtracted from the inputs
     factor: Real[DIM]  # what they are multiplied by after that
     input_limit: Real  # largest |x_j| that is taken
@@ -51,8 +66,40 @@ def rescale(q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
 
 
 @kernel
+def own_kernel(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """Stands for a user's kernel; ``Program.with_kernel`` puts that in its place."""
+    return real(0)
+
+
+@kernel
+def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """A user's kernel, kept within the limit; zero for NaN."""
+    value = own_kernel(q, a, b)
+    if value > q.value_limit:
+        return q.value_limit
+    if value < -q.value_limit:
+        return -q.value_limit
+    # NaN alone is not equal to itself
+    if value != value:
+        return real(0)
+    return value
+
+
+@kernel
+def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """k(a, b) before it is normalised, of the kernels that can be.  O(D)."""
+    if q.function == KernelFunction.POLYNOMIAL:
+        return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
+    if q.function == KernelFunction.OWN:
+        return own_value(q, a, b)
+    return inner_product(a, b)
+
+
+@kernel
 def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) of scaled inputs.  O(D)."""
+    if q.normalises:
+        return cosine_similarity(plain_value(q, a, b), plain_value(q, a, a), plain_value(q, b, b))
     if q.function == KernelFunction.GAUSSIAN:
         return exp2_negative(-(q.rate * squared_distance(a, b)))
     if q.function == KernelFunction.LAPLACIAN:
@@ -61,7 +108,21 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
         return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
     if q.function == KernelFunction.SIGMOID:
         return sigmoid(q.gamma, q.coef0, inner_product(a, b))
+    if q.function == KernelFunction.MATERN32:
+        return matern32(q.gamma, squared_distance(a, b))
+    if q.function == KernelFunction.MATERN52:
+        return matern52(q.gamma, squared_distance(a, b))
+    if q.function == KernelFunction.OWN:
+        return own_value(q, a, b)
     return inner_product(a, b)
+
+
+@kernel
+def self_value(q: KernelConfig, a: Real[DIM]) -> Real:
+    """k(a, a) of scaled inputs.  O(D), or nothing where it is 1 for all."""
+    if q.unit:
+        return real(1)
+    return kernel_value(q, a, a)
 
 
 @kernel

@@ -19,14 +19,23 @@ FUNCTIONS = {
     "polynomial": KernelFunction.POLYNOMIAL,
     "linear": KernelFunction.LINEAR,
     "sigmoid": KernelFunction.SIGMOID,
+    "matern32": KernelFunction.MATERN32,
+    "matern52": KernelFunction.MATERN52,
+    "own": KernelFunction.OWN,
 }
 KERNEL_KEYS = {
     "sigma": ("gaussian",),
-    "gamma": ("gaussian", "laplacian", "polynomial", "sigmoid"),
-    "coef0": ("polynomial", "sigmoid"),
-    "degree": ("polynomial",),
+    "gamma": ("gaussian", "laplacian", "polynomial", "sigmoid", "matern32", "matern52", "own"),
+    "coef0": ("polynomial", "sigmoid", "own"),
+    "degree": ("polynomial", "own"),
+    "normalise": ("polynomial", "linear", "own"),
+    "source": ("own",),
+    "kernel": ("own",),
+    "most": ("own",),
 }
 """Which kernels each key of [kernel] is for."""
+UNIT = ("gaussian", "laplacian", "matern32", "matern52")
+"""Kernels with k(x, x) = 1 for every x."""
 
 
 def largest(precision: str) -> float:
@@ -38,8 +47,12 @@ def unused(spec: Spec, key: str) -> str | None:
     """Why a key of [kernel] means nothing for its function."""
     assert spec.kernel is not None
     function = spec.kernel.function
+    if key == "normalise" and function in UNIT:
+        return f"changes nothing: k(x, x) is 1 for every x with a {function} kernel; leave it out"
     if function not in KERNEL_KEYS.get(key, (function,)):
-        return f"is of {' and '.join(KERNEL_KEYS[key])} kernels; {function} does not have it: leave it out"
+        *others, last = KERNEL_KEYS[key]
+        owners = f"{', '.join(others)} and {last}" if others else last
+        return f"is of {owners} kernels; {function} does not have it: leave it out"
     return None
 
 
@@ -52,10 +65,14 @@ def complain(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
     if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
         refuse("[kernel]", "has neither sigma nor gamma; a gaussian kernel must have one of them")
-    if kernel.gamma is None and kernel.function not in ("gaussian", "linear"):
+    if kernel.function == "own":
+        for key in ("source", "kernel", "most"):
+            if getattr(kernel, key) is None:
+                refuse(f"[kernel] {key}", "is missing; a kernel of your own must have source, kernel and most")
+    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "own"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
     low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
-    for key in ("sigma", "gamma"):
+    for key in ("sigma", "gamma", "most"):
         value = getattr(kernel, key)
         if value is not None and not low <= value <= high:
             refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {high:g} for {spec.precision}")
@@ -99,8 +116,14 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
                 value = max(1.0, argument) ** kernel.degree
             except OverflowError:
                 value = math.inf
-    steps = {"gaussian": square, "laplacian": float(np.sum(own + vectors)), "linear": product}
-    step = max(steps.get(kernel.function, argument), value)
+        if kernel.function == "own":
+            value = kernel.most or 1.0
+        steps = {"gaussian": square, "laplacian": float(np.sum(own + vectors)), "linear": product}
+        for name in ("matern32", "matern52"):
+            steps[name] = max(square, (kernel.gamma or 1.0) * math.sqrt(square))
+        step = max(steps.get(kernel.function, argument), value)
+        if kernel.normalise:
+            step, value = max(step, value * value), 1.0  # k(a, a) k(b, b)
     if not step <= largest(spec.precision):
         refuse(
             "[input] limit",
@@ -115,7 +138,7 @@ def scale(spec: Spec) -> float:
     if kernel is not None and kernel.sigma is not None:
         return kernel.sigma
     if kernel is not None and kernel.gamma is not None:
-        if kernel.function == "laplacian":
+        if kernel.function in ("laplacian", "matern32", "matern52"):
             return 1 / kernel.gamma
         if kernel.function == "gaussian":
             return math.sqrt(0.5 / kernel.gamma)
@@ -137,11 +160,14 @@ def parameters(spec: Spec) -> dict[str, Any]:
     smooth = kernel.function in ("gaussian", "laplacian")
     return {
         "function": FUNCTIONS[kernel.function],
+        "normalises": kernel.normalise,
+        "unit": kernel.normalise or kernel.function in UNIT,
         "rescales": spec.input.center is not None or spec.input.factor is not None,
-        "gamma": 0.0 if smooth else kernel.gamma or 0.0,
+        "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "own" else 0.0),
         "rate": rate(spec) if smooth else 0.0,
         "coef0": kernel.coef0,
         "degree": kernel.degree,
+        "value_limit": kernel.most or 0.0,
         "center": spec.input.center if spec.input.center is not None else np.zeros(spec.dim),
         "factor": spec.input.factor if spec.input.factor is not None else np.ones(spec.dim),
         "input_limit": spec.input.limit,

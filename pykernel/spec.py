@@ -22,6 +22,7 @@ from pykernel.families import Family, Refuse
 from pykernel.frozen_models import FROZEN_MODELS
 from pykernel.kernel_models import KERNEL_MODELS
 from pykernel.linear_models import LINEAR_MODELS
+from pykernel.nystrom_models import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.program import LabelKind, Program, Settings
 
 N_MAX_LIMIT = 4096
@@ -30,7 +31,15 @@ OUTPUTS_LIMIT = 64
 STATE_LIMIT = 64 * 2**20
 """Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
 
-FAMILIES: tuple[Family, ...] = (KERNEL_MODELS, LINEAR_MODELS, BATCH_MODELS, FISHER_MODELS, FROZEN_MODELS)
+FAMILIES: tuple[Family, ...] = (
+    KERNEL_MODELS,
+    LINEAR_MODELS,
+    BATCH_MODELS,
+    FISHER_MODELS,
+    FROZEN_MODELS,
+    NYSTROM_MODELS,
+    NYSTROM_LEARNERS,
+)
 
 C_KEYWORDS = frozenset(
     """alignas alignof and and_eq asm atomic_cancel auto bitand bitor bool break case catch char char16_t char32_t
@@ -149,14 +158,24 @@ class Label(Section):
 class KernelSection(Section):
     """How near two inputs are: k(a, b)."""
 
-    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid"] = Field(
+    function: Literal[
+        "gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "own"
+    ] = Field(
         "gaussian",
-        description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0). Models that learn sample by sample: gaussian",
+        description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; own: your own, see source",
     )
     sigma: float | None = Field(None, description="gaussian: width, in the inputs' unit; gamma = 1 / (2 sigma^2)")
-    gamma: float | None = Field(None, description="the kernel's gamma; for gaussian in place of sigma")
-    coef0: float = Field(0.0, description="polynomial, sigmoid: what is added to gamma a'b")
-    degree: int = Field(3, ge=1, le=9, description="polynomial: the exponent")
+    gamma: float | None = Field(None, description="the kernel's gamma; for gaussian in place of sigma; own: 1 if not given")
+    coef0: float = Field(0.0, description="polynomial, sigmoid, own: what is added to gamma a'b")
+    degree: int = Field(3, ge=1, le=9, description="polynomial, own: the exponent")
+    normalise: bool = Field(
+        False, description="polynomial, linear, own: divide k(a, b) by sqrt(k(a, a) k(b, b)); 0 where that is 0"
+    )
+    source: str | None = Field(
+        None, description="own: the Python file with your kernel, beside the spec; it is executed, see --trust-code"
+    )
+    kernel: str | None = Field(None, description="own: the name of your kernel in that file")
+    most: float | None = Field(None, description="own: k(x, x) is at most this, for every input within the limit")
 
 
 class Learning(Section):
@@ -176,9 +195,11 @@ class Learning(Section):
         "ls-svm",
         "kfd",
         "frozen",
+        "nystrom",
+        "nystrom-rls",
     ] = Field(
         "klms",
-        description="klms: stochastic gradient; qklms: the same, near samples go to the nearest vector; krls-t: recursive least squares that forgets and knows its variance; fb-krls: least squares on the stored samples; ald-krls: recursive least squares on a growing dictionary; nlms, rls: linear; quadratic-rls: linear in products of inputs; rff-rls: linear in random Fourier features; krr, ls-svm: kernel ridge regression and least squares support vector machine, trained at once on the samples gathered; kfd: kernel Fisher discriminant on a basis; frozen: trained elsewhere, see [expansion]",
+        description="klms: stochastic gradient; qklms: the same, near samples go to the nearest vector; krls-t: recursive least squares that forgets and knows its variance; fb-krls: least squares on the stored samples; ald-krls: recursive least squares on a growing dictionary; nlms, rls: linear; quadratic-rls: linear in products of inputs; rff-rls: linear in random Fourier features; krr, ls-svm: kernel ridge regression and least squares support vector machine, trained at once on the samples gathered; kfd: kernel Fisher discriminant on a basis; frozen: trained elsewhere, see [expansion]; nystrom: the same, on the coordinates in the span of a basis; nystrom-rls: recursive least squares on such coordinates, see [basis]",
     )
     eta: float = Field(
         0.5, gt=0, lt=2, description="klms, qklms, nlms: the part of an error that one presentation corrects"
@@ -193,7 +214,7 @@ class Learning(Section):
         0.3, gt=0, le=2, description="qklms: samples go to the nearest vector if it is within so many sigma"
     )
     forgetting: float = Field(
-        1.0, gt=0.5, le=1, description="krls-t, *rls: what a sample's weight is multiplied by at each later one"
+        1.0, gt=0.5, le=1, description="krls-t, *-rls: what a sample's weight is multiplied by at each later one"
     )
     noise: float = Field(
         0.01, gt=0, le=1e6, description="krls-t: variance of the labels' noise, in parts of the function's variance"
@@ -202,12 +223,12 @@ class Learning(Section):
         100.0, gt=0, description="rls, quadratic-rls, rff-rls: variance of the weights before the first sample"
     )
     features: int = Field(64, ge=2, le=4096, description="rff-rls: how many random features")
-    seed: int = Field(0, ge=0, le=2**31 - 1, description="rff-rls: which random features")
+    seed: int = Field(0, ge=0, le=2**31 - 1, description="rff-rls: which random features; nystrom-rls: which draws")
     ridge: float = Field(
-        0.1, gt=0, description="krr, ls-svm: added to the Gram matrix's diagonal; kfd: weight of |alpha|^2"
+        0.1, gt=0, description="krr, ls-svm: added to the Gram matrix's diagonal; kfd: weight of |alpha|^2; nystrom-rls: of |coefficients|^2"
     )
     samples: int = Field(
-        64, ge=2, le=4096, description="krr, ls-svm: how many samples are gathered; then the oldest go"
+        64, ge=2, le=4096, description="krr, ls-svm: how many samples are gathered; then the oldest go; nystrom-rls: rows of the reservoir"
     )
 
 
@@ -252,6 +273,26 @@ class Reduction(Section):
         "smaller", description="which of equal scores goes: the smaller multiplier, the newest or the oldest vector"
     )
     force: bool = Field(False, description="take a combination that is known to diverge")
+
+
+class BasisSection(Section):
+    """Where the feature vectors come from whose span a model works in: nystrom-rls."""
+
+    method: Literal["given", "stream", "efvs", "sgma"] = Field(
+        "stream",
+        description="given: they are [expansion] vectors; stream: samples, by the probability of what the basis leaves over of them, and by what a reservoir would miss; efvs, sgma: chosen from the reservoir when NAME_select() is called, by the largest gain in relative residual, or in the residual's trace",
+    )
+    candidates: int = Field(59, ge=1, le=4096, description="efvs, sgma: rows that are compared in each step")
+    points: int = Field(59, ge=1, le=4096, description="efvs: rows that they are compared at")
+    tau: float = Field(
+        0.0, ge=0, lt=1, description="efvs, sgma: enough is chosen when the mean part left over of the reservoir is this"
+    )
+    horizon: int = Field(
+        0, ge=0, le=2**22, description="samples that the reservoir reaches back; 0: as far as it can, evenly"
+    )
+    cache: bool = Field(
+        True, description="stream: whether the reservoir keeps its rows' coordinates; without, less memory and more time"
+    )
 
 
 class Expansion(Section):
@@ -299,6 +340,7 @@ SECTIONS: dict[str, type[Section]] = {
     "kernel": KernelSection,
     "learning": Learning,
     "reduction": Reduction,
+    "basis": BasisSection,
     "expansion": Expansion,
 }
 
@@ -313,6 +355,7 @@ class Spec(Section):
     kernel: KernelSection | None = None
     learning: Learning = Learning()
     reduction: Reduction = Reduction()
+    basis: BasisSection = BasisSection()
     expansion: Expansion | None = None
 
     @field_validator("name")
@@ -348,7 +391,7 @@ class Spec(Section):
             )
         if self.label_kind not in self.family.programs:
             refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
-        for section in ("input", "kernel", "learning", "reduction", "expansion"):
+        for section in ("input", "kernel", "learning", "reduction", "basis", "expansion"):
             given = getattr(self, section)
             for key in sorted(given.model_fields_set) if given is not None else ():
                 if getattr(given, key) == type(given).model_fields[key].default:
