@@ -246,7 +246,7 @@ class _Problem(ABC):
         folds: (l,) whole numbers from 0, the fold of each sample; of any sizes, but not all samples in one.  column,
         recode: as of leave_one_out().  Raises UserError.
         """
-        return self._cross_validated(ridge, self._folds(folds), column, recode)
+        return self._cross_validated(ridge, fold_numbers(folds, self.samples), column, recode)
 
     def _cross_validated(self, ridge: float, parts: np.ndarray | None, column: Column, recode: bool) -> np.ndarray:
         if column not in get_args(Column):
@@ -340,16 +340,6 @@ class _Problem(ABC):
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
         """(n, f, o) residuals of the models without folds (n, f): A_FF^-1 r_F.  bases: (n, b), columns that go, too."""
         return _solved(self._kept_blocks(weights, folds), self._residuals(weights, taught, folds))
-
-    def _folds(self, folds: Any) -> np.ndarray:
-        """Folds as numbers from 0 without gaps."""
-        given = np.asarray(folds)
-        if given.shape != (self.samples,) or given.dtype.kind not in "iu" or given.min() < 0:
-            raise UserError(f"folds must be whole numbers from 0, one for each of the {self.samples} samples")
-        names, parts = np.unique(given, return_inverse=True)
-        if len(names) < 2:
-            raise UserError("all samples are in one fold; there must be two folds or more")
-        return parts.reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -531,6 +521,17 @@ def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> F
     if columns is not None:
         raise UserError(f"columns are given for {model}; only kfd takes a basis")
     return RidgeProblem(gram, targets, bias=model == "ls-svm")
+
+
+def fold_numbers(folds: Any, samples: int) -> np.ndarray:
+    """Folds, one for each sample, as numbers from 0 without gaps: (l,).  Raises UserError."""
+    given = np.asarray(folds)
+    if given.shape != (samples,) or given.dtype.kind not in "iu" or given.min() < 0:
+        raise UserError(f"folds must be whole numbers from 0, one for each of the {samples} samples")
+    names, parts = np.unique(given, return_inverse=True)
+    if len(names) < 2:
+        raise UserError("all samples are in one fold; there must be two folds or more")
+    return parts.reshape(-1)
 
 
 # -------------------------------------------------------------------------------------------------------- arithmetic
