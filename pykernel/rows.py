@@ -170,13 +170,20 @@ class FileRows:
         # runs of near rows, none of them long
         apart = np.flatnonzero(np.diff(ordered) * self._row_bytes > GAP_BYTES) + 1
         longest = max(1, RUN_BYTES // max(1, self._row_bytes))
+        alone: list[int] = []  # runs of one row, which are most if few of many are drawn
         for first, last in zip([0, *apart.tolist()], [*apart.tolist(), len(ordered)], strict=True):
+            if last - first == 1:
+                alone.append(first)
+                continue
             while first < last:
                 low = int(ordered[first])
                 end = first + int(np.searchsorted(ordered[first:last], low + longest))
                 run = self._read(low, int(ordered[end - 1]) + 1 - low)
                 out[order[first:end]] = run[ordered[first:end] - low]
                 first = end
+        for start in range(0, len(alone), longest):
+            some = alone[start : start + longest]
+            out[order[some]] = self._read_each(ordered[some].tolist())
         return finite(out, indices, self.name)
 
     def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
@@ -187,17 +194,32 @@ class FileRows:
     def _read(self, start: int, count: int) -> np.ndarray:
         """So many rows from one on, as they are in the file; in the columns that were chosen."""
         raw = bytearray(count * self._row_bytes)
-        view, done = memoryview(raw), 0
+        self._fill(memoryview(raw), self.offset + start * self._row_bytes)
+        return self._table(raw)
+
+    def _read_each(self, rows: list[int]) -> np.ndarray:
+        """These rows, likewise."""
+        size, offset = self._row_bytes, self.offset
+        raw = bytearray(len(rows) * size)
+        view = memoryview(raw)
+        for i, row in enumerate(rows):
+            self._fill(view[i * size : (i + 1) * size], offset + row * size)
+        return self._table(raw)
+
+    def _table(self, raw: bytearray) -> np.ndarray:
+        table = np.frombuffer(raw, self.kind).reshape(-1, self.width)
+        return table if self.columns is None else table[:, self.columns]
+
+    def _fill(self, view: memoryview, offset: int) -> None:
+        done = 0
         try:
-            while done < len(raw):
-                part = self._read_at(view[done:], self.offset + start * self._row_bytes + done)
+            while done < len(view):
+                part = self._read_at(view[done:], offset + done)
                 if part == 0:
                     raise UserError(f"{self.path}: became shorter while it was read; let nothing write to it meanwhile")
                 done += part
         except OSError as error:
             raise UserError(f"{self.path}: cannot be read: {error.strerror}") from None
-        table = np.frombuffer(raw, self.kind).reshape(count, self.width)
-        return table if self.columns is None else table[:, self.columns]
 
     def _read_at(self, into: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
