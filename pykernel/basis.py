@@ -79,7 +79,7 @@ class Basis:
     exact : bool
         Whether ``trace`` is over all rows, or an estimate from some of them.
     evaluations : int
-        Kernel values computed to select, all vectors together.
+        Kernel values computed to select, all vectors together, and to measure ``trace``.
     method : str
     stopped : "n_max", "tau", "spanned" (each row that is left has delta < epsilon) or "exhausted" (no row is left)
     reason : str
@@ -398,6 +398,9 @@ def select_basis(
         "tau": _fraction(tau, "tau", 0.0, "0, to never stop for it,"),
         "epsilon": _fraction(epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,"),
     }
+    if not hasattr(kernel, "gram"):
+        kind = type(kernel).__name__
+        raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")
     if method not in METHODS:
         raise UserError(f"there is no method {method!r}; it must be one of {', '.join(METHODS)}")
     reason = ""
@@ -598,7 +601,7 @@ def write_npz(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[
 def read_npz(path: str | os.PathLike[str], kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What ``write_npz`` wrote.  Raises UserError: no such file, or not of this kind."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop("about").tobytes())
         if about["format"] != kind:

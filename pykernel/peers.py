@@ -8,6 +8,7 @@ Kwok 2008), uniform draws (Williams, Seeger 2001).  l rows, D inputs, n vectors;
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -184,7 +185,9 @@ class _Sweep:
 
     def basis(self) -> Basis:
         whole = self.chosen.basis(self.method, self.stopped, exact=True)
-        return whole.head(self.shown) if 0 < self.shown < len(whole) else whole
+        if self.shown in (0, len(whole)):
+            return whole
+        return replace(whole.head(self.shown), stopped=whole.stopped)
 
 
 class RandomlyPivotedCholesky(_Sweep):
