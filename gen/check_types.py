@@ -118,7 +118,7 @@ class _Typer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.node, self.comments = read(kernel)
-        self.space = kernel.function.__globals__
+        self.space = {**kernel.function.__globals__, **kernel.names}
         python = self.space["__builtins__"]  # a module in scripts, its dictionary elsewhere
         self.builtins = python if isinstance(python, dict) else vars(python)
         self.scopes: list[dict[str, Any]] = [{}]  # kinds, and structs and configurations
@@ -545,6 +545,12 @@ class _Typer:
             return value.name in self.nonnegative or value.name in self.remainders
         if isinstance(value, Binary) and value.op in ("+", "*", "//", "%"):
             return self.is_nonnegative(value.left) and self.is_nonnegative(value.right)
+        if isinstance(value, Choice):
+            # a if a > 0 else 1
+            test = value.condition
+            guarded = isinstance(test, Binary) and test.op in (">", ">=") and test.left == value.yes
+            guarded = guarded and self.is_nonnegative(test.right)
+            return self.is_nonnegative(value.no) and (guarded or self.is_nonnegative(value.yes))
         return isinstance(value, Length)
 
     @property

@@ -21,6 +21,7 @@ from __future__ import annotations
 import dis
 import functools
 import hashlib
+import importlib
 import inspect
 import platform
 import re
@@ -121,6 +122,7 @@ OUTPUTS = extent("OUTPUTS", "values that a prediction writes")
 FEATURES = extent("FEATURES", "what the inputs are made into; each has a weight")
 L_MAX = extent("L_MAX", "most samples that a training takes")
 P_MAX = extent("P_MAX", "vectors of the basis")
+M_MAX = extent("M_MAX", "rows of the reservoir")
 PACKED = extent("PACKED", "numbers of a packed symmetric matrix")
 CLASSES = extent("CLASSES", "what a label can be")
 FUNCTIONS = extent("FUNCTIONS", "sums of kernel values that predictions are made of")
@@ -436,6 +438,8 @@ class Kernel:
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
+    # of a kernel that cannot be imported: what an unpickling process calls, and with what
+    rebuild: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         # now: the file may be edited while the process goes on with what it has read
@@ -444,6 +448,18 @@ class Kernel:
         self.returns = annotations.pop("return", None)
         self.params = annotations
         functools.update_wrapper(self, self.function)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.names:
+            raise TypeError(f"{self.name} with other names cannot be pickled; pickle what it is made of")
+        return self.rebuild or (_imported, (self.function.__module__, self.function.__qualname__))
+
+    def renamed(self, names: Mapping[str, Kernel]) -> Kernel:
+        """The same function, for which these globals stand for other kernels."""
+        twin = object.__new__(Kernel)
+        # not made anew, which would read a file that may have changed since
+        twin.__dict__.update({**self.__dict__, "names": {**self.names, **names}})
+        return twin
 
     @property
     def name(self) -> str:
@@ -495,6 +511,28 @@ def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Cal
 def real(value: float) -> float:
     """The number (a literal, or an Index) as a Real; replaced when a kernel is bound."""
     raise TypeError("real() is only for use inside kernels")
+
+
+def _imported(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def substitute(k: Kernel, stand_ins: Mapping[Kernel, Kernel]) -> Kernel:
+    """The kernel with each placeholder, wherever it is called on the way down, replaced; itself if none is.
+
+    One kernel and one replacement give one result, so that it is compiled and checked once.
+    """
+    return _substituted(k, tuple(stand_ins.items()))
+
+
+@functools.cache
+def _substituted(k: Kernel, stand_ins: tuple[tuple[Kernel, Kernel], ...]) -> Kernel:
+    for placeholder, own in stand_ins:
+        if k is placeholder:
+            return own
+    called = {name: value for name, value in k.globals_used().items() if isinstance(value, Kernel)}
+    names = {name: new for name, old in called.items() if (new := _substituted(old, stand_ins)) is not old}
+    return k.renamed(names) if names else k
 
 
 unroll = range
@@ -603,6 +641,8 @@ def _digest(k: Kernel) -> str:
 def _compile(k: Kernel, bound: types.FunctionType, precision: Precision, outermost: bool) -> Callable:
     import numba
     from numba.core import config
+
+    import pykernel.structs  # noqa: F401 - tells Numba how views are taken, before it meets one
 
     options = {"error_model": "numpy", "nogil": True}
     if not outermost:

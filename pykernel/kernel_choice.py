@@ -77,12 +77,12 @@ def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     value = own_kernel(q, a, b)
     if value > q.value_limit:
         return q.value_limit
-    if value < -q.value_limit:
+    if value >= -q.value_limit:
+        return value
+    if value < real(0):
         return -q.value_limit
-    # NaN alone is not equal to itself
-    if value != value:
-        return real(0)
-    return value
+    # NaN
+    return real(0)
 
 
 @kernel

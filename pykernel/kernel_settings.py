@@ -65,10 +65,6 @@ def complain(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
     if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
         refuse("[kernel]", "has neither sigma nor gamma; a gaussian kernel must have one of them")
-    if kernel.function == "own":
-        for key in ("source", "kernel", "most"):
-            if getattr(kernel, key) is None:
-                refuse(f"[kernel] {key}", "is missing; a kernel of your own must have source, kernel and most")
     if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "own"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
     low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)

@@ -22,7 +22,11 @@ from pykernel.dialect import (
     Real,
     Struct,
     driver,
+    reachable,
+    substitute,
 )
+from pykernel.errors import UserError
+from pykernel.kernel_choice import own_kernel
 
 LabelKind = Literal["real", "reals", "class"]
 """What update takes as its label: a number, OUTPUTS numbers, or the position of a class."""
@@ -144,6 +148,13 @@ class Program:
         if self.persistent != self.structs[: len(self.persistent)]:
             raise TypeError(f"{self.name}: what is persistent comes first among its structs")
 
+    def with_kernel(self, own: Kernel) -> Program:
+        """The same with a user's kernel wherever kernel values are computed; once for each kernel.
+
+        Raises UserError if one of the kernels that it is made of has the name of one of the program's.
+        """
+        return _with_kernel(self, own)
+
     @property
     def learn_stream(self) -> Kernel:
         return self.sweep_streams["update"]
@@ -208,6 +219,31 @@ class Program:
             elif isinstance(kind, type) and issubclass(kind, Config):
                 lead.append(config.views[kind])
         return tuple(lead)
+
+
+def _with_kernel(program: Program, own: Kernel) -> Program:
+    key = (id(program), id(own))
+    if key not in _WITH_KERNELS:
+        stand_ins = {own_kernel: own}
+        entries = tuple(replace(entry, kernel=substitute(entry.kernel, stand_ins)) for entry in program.entries)
+        rehearse = substitute(program.rehearse, stand_ins)
+        valid = None if program.valid is None else substitute(program.valid, stand_ins)
+        roots = [*(entry.kernel for entry in entries), rehearse, *([valid] if valid else [])]
+        known: dict[str, Kernel] = {}
+        for kernel in reachable(roots):
+            if known.setdefault(kernel.name, kernel) is not kernel:
+                mine = next((k for k in reachable([own]) if k.name == kernel.name), kernel)
+                raise UserError(
+                    f"{mine.file}: {mine.name} is also what the {program.name} model calls a function of its own; "
+                    "choose another name"
+                )
+        made = replace(program, entries=entries, rehearse=rehearse, valid=valid)
+        # both are kept, so that no other object gets one of their ids
+        _WITH_KERNELS[key] = (program, own, made)
+    return _WITH_KERNELS[key][2]
+
+
+_WITH_KERNELS: dict[tuple[int, int], tuple[Program, Kernel, Program]] = {}
 
 
 def _taken(kernel: Kernel) -> list[Any]:

@@ -7,22 +7,34 @@ import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from pykernel import kernel_settings
 from pykernel.batch_models import BATCH_MODELS, FISHER_MODELS
-from pykernel.dialect import PRECISIONS, Memory, Precision
+from pykernel.dialect import PRECISIONS, Kernel, Memory, Precision
 from pykernel.errors import UserError
 from pykernel.families import Family, Refuse
 from pykernel.frozen_models import FROZEN_MODELS
+from pykernel.kernel_choice import KernelConfig
 from pykernel.kernel_models import KERNEL_MODELS
 from pykernel.linear_models import LINEAR_MODELS
 from pykernel.nystrom_models import NYSTROM_LEARNERS, NYSTROM_MODELS
+from pykernel.own_kernel import judge_source, judge_values, plain_name, plain_path
+from pykernel.own_kernel import load as load_kernel
 from pykernel.program import LabelKind, Program, Settings
 
 N_MAX_LIMIT = 4096
@@ -158,14 +170,16 @@ class Label(Section):
 class KernelSection(Section):
     """How near two inputs are: k(a, b)."""
 
-    function: Literal[
-        "gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "own"
-    ] = Field(
-        "gaussian",
-        description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; own: your own, see source",
+    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "own"] = (
+        Field(
+            "gaussian",
+            description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; own: your own, see source",
+        )
     )
     sigma: float | None = Field(None, description="gaussian: width, in the inputs' unit; gamma = 1 / (2 sigma^2)")
-    gamma: float | None = Field(None, description="the kernel's gamma; for gaussian in place of sigma; own: 1 if not given")
+    gamma: float | None = Field(
+        None, description="the kernel's gamma; for gaussian in place of sigma; own: 1 if not given"
+    )
     coef0: float = Field(0.0, description="polynomial, sigmoid, own: what is added to gamma a'b")
     degree: int = Field(3, ge=1, le=9, description="polynomial, own: the exponent")
     normalise: bool = Field(
@@ -176,6 +190,16 @@ class KernelSection(Section):
     )
     kernel: str | None = Field(None, description="own: the name of your kernel in that file")
     most: float | None = Field(None, description="own: k(x, x) is at most this, for every input within the limit")
+
+    @field_validator("source")
+    @classmethod
+    def _path(cls, source: str | None) -> str | None:
+        return source if source is None else plain_path(source)
+
+    @field_validator("kernel")
+    @classmethod
+    def _kernel(cls, name: str | None) -> str | None:
+        return name if name is None else plain_name(name)
 
 
 class Learning(Section):
@@ -225,10 +249,15 @@ class Learning(Section):
     features: int = Field(64, ge=2, le=4096, description="rff-rls: how many random features")
     seed: int = Field(0, ge=0, le=2**31 - 1, description="rff-rls: which random features; nystrom-rls: which draws")
     ridge: float = Field(
-        0.1, gt=0, description="krr, ls-svm: added to the Gram matrix's diagonal; kfd: weight of |alpha|^2; nystrom-rls: of |coefficients|^2"
+        0.1,
+        gt=0,
+        description="krr, ls-svm: added to the Gram matrix's diagonal; kfd: weight of |alpha|^2; nystrom-rls: of |coefficients|^2",
     )
     samples: int = Field(
-        64, ge=2, le=4096, description="krr, ls-svm: how many samples are gathered; then the oldest go; nystrom-rls: rows of the reservoir"
+        64,
+        ge=2,
+        le=4096,
+        description="krr, ls-svm: how many samples are gathered; then the oldest go; nystrom-rls: rows of the reservoir",
     )
 
 
@@ -285,13 +314,17 @@ class BasisSection(Section):
     candidates: int = Field(59, ge=1, le=4096, description="efvs, sgma: rows that are compared in each step")
     points: int = Field(59, ge=1, le=4096, description="efvs: rows that they are compared at")
     tau: float = Field(
-        0.0, ge=0, lt=1, description="efvs, sgma: enough is chosen when the mean part left over of the reservoir is this"
+        0.0,
+        ge=0,
+        lt=1,
+        description="efvs, sgma: enough is chosen when the mean part left over of the reservoir is this",
     )
     horizon: int = Field(
         0, ge=0, le=2**22, description="samples that the reservoir reaches back; 0: as far as it can, evenly"
     )
     cache: bool = Field(
-        True, description="stream: whether the reservoir keeps its rows' coordinates; without, less memory and more time"
+        True,
+        description="stream: whether the reservoir keeps its rows' coordinates; without, less memory and more time",
     )
 
 
@@ -357,6 +390,7 @@ class Spec(Section):
     reduction: Reduction = Reduction()
     basis: BasisSection = BasisSection()
     expansion: Expansion | None = None
+    _own: Kernel | None = PrivateAttr(None)
 
     @field_validator("name")
     @classmethod
@@ -447,7 +481,19 @@ class Spec(Section):
 
     @property
     def program(self) -> Program:
-        return self.family.programs[self.label_kind]
+        program = self.family.programs[self.label_kind]
+        if self.kernel is None or self.kernel.function != "own":
+            return program
+        if self._own is None:
+            raise UserError(
+                f"{self.name}: the kernel of its own is not there; make the spec with load_spec or make_spec"
+            )
+        return program.with_kernel(self._own)
+
+    @property
+    def own(self) -> Kernel | None:
+        """The user's own kernel; None where the kernel is one of the project's."""
+        return self._own
 
     @property
     def dim(self) -> int:
@@ -529,8 +575,12 @@ class Spec(Section):
         return "\n".join(lines) + "\n"
 
 
-def load_spec(path: str | Path) -> Spec:
-    """Read a spec from a TOML file.  Raises UserError, one sentence, for whatever is wrong with it."""
+def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], None] | None = None) -> Spec:
+    """Read a spec from a TOML file.  Raises UserError, one sentence, for whatever is wrong with it.
+
+    A spec whose [kernel] names a source is code: it is refused unless ``trust``, which executes that file;
+    ``announce`` is called with its path before.
+    """
     where = str(path) if str(path).isprintable() else _shown(str(path))
     help_ = "see `pykernel generate --help` for one that is"
     try:
@@ -548,15 +598,63 @@ def load_spec(path: str | Path) -> Spec:
         raise UserError(f"{where}: cannot be read ({error.strerror}); give the path of a TOML file") from None
     except (ValueError, RecursionError):  # a number of thousands of digits, brackets without end, NUL in the path
         raise UserError(f"{where}: is not a spec; {help_}") from None
-    return make_spec(content, where)
+    spec = _validated(content, where)
+    kernel = spec.kernel
+    if kernel is None or kernel.function != "own":
+        return spec
+    source, name = _own_names(kernel, where)
+    if not trust:
+        raise UserError(
+            f"{where}: [kernel] source names {source}, Python code that this would execute; read that file, then allow it "
+            "with --trust-code (in Python: load_spec(path, trust=True))"
+        )
+    return _with_own(spec, load_kernel(Path(path).parent, source, name, announce, where), where)
 
 
-def make_spec(content: Mapping[str, Any], where: str = "spec") -> Spec:
-    """A spec from nested dictionaries; ``where`` begins the error's sentence."""
+def make_spec(content: Mapping[str, Any], where: str = "spec", own: Kernel | None = None) -> Spec:
+    """A spec from nested dictionaries; ``where`` begins the error's sentence; own: the user's kernel, if it names one."""
+    spec = _validated(content, where)
+    kernel = spec.kernel
+    if kernel is None or kernel.function != "own":
+        return spec
+    source, name = _own_names(kernel, where)
+    if own is None:
+        raise UserError(
+            f"{where}: [kernel] source names {source}, which is code, and it is not there; load the spec from its file, or "
+            "give the kernel: make_spec(content, own=kernel)"
+        )
+    if own.name != name:
+        raise UserError(f"{where}: [kernel] kernel is {name}, but the kernel given is {own.name}; name that one")
+    return _with_own(spec, own, where)
+
+
+def _validated(content: Mapping[str, Any], where: str) -> Spec:
     try:
         return Spec.model_validate(content)
     except ValidationError as error:
         raise UserError(f"{where}: {_sentence(error)}") from None
+
+
+def _own_names(kernel: KernelSection, where: str) -> tuple[str, str]:
+    """Where a kernel of the user's own is.  Raises UserError if a key is missing."""
+    for key in ("source", "kernel", "most"):
+        if getattr(kernel, key) is None:
+            raise UserError(
+                f"{where}: [kernel] {key} is missing; a kernel of your own must have source, kernel and most"
+            )
+    return str(kernel.source), str(kernel.kernel)
+
+
+def _with_own(spec: Spec, own: Kernel, where: str) -> Spec:
+    """The spec with the user's kernel in its place, once that has been judged."""
+    spec._own = own
+    try:
+        reach = kernel_settings.reach(spec)
+        judge_source(own)
+        judge_values(own, spec.config.views[KernelConfig], spec.real, reach)
+    except UserError as error:
+        raise UserError(f"{where}: {error}" if str(error).startswith("[") else str(error)) from None
+    return spec
 
 
 def _sentence(error: ValidationError) -> str:
