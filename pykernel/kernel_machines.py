@@ -27,12 +27,13 @@ except ImportError as error:
     raise MissingExtra("pykernel.kernel_machines", "sklearn") from error
 
 # after scikit-learn, which brings SciPy
-from pykernel import selection
+from pykernel import reduced, selection
+from pykernel.basis import Basis
 from pykernel.batch_models import LEAST, LEAST_OF_TRACE
 from pykernel.calibration import fit_calibration, log_probabilities, probabilities
 from pykernel.closed_form import Targets, error_rate, press, problem
 from pykernel.estimators import _class_names, _column_names, _plain
-from pykernel.gram import gram_matrix
+from pykernel.gram import MercerKernel, gram_matrix
 from pykernel.machine import Machine
 from pykernel.machine import to_spec as frozen
 from pykernel.spec import Spec, make_spec
@@ -81,9 +82,13 @@ PARAMETERS = {
         What functions are taught: ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the others, or 1 and
         -1. Where there is a bias, "counts" scales and moves functions so that their mean over all samples is 0: small
         classes are found more often, by mistake too.""",
-    "basis": """sequence of ints, or array of shape (n_vectors, n_features)
-        Expansion vectors: positions of training samples, or any vectors. None: all samples. With p vectors, training
-        takes O(n p min(n, p)), and the frozen model p vectors.""",
+    "basis": """int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.basis.Basis
+        Expansion vectors: how many to choose from the training samples, for each width anew; positions of training
+        samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors of n
+        samples, training takes O(n p^2) and the frozen model p vectors. {basis}""",
+    "basis_params": """dict
+        How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.basis.select_basis``, such as
+        ``method``, ``candidates``, ``tau`` and ``epsilon``.""",
     "cv": """{"deleted", "kept"} or int
         How candidates are compared. "deleted": leave-one-out, equal to training anew without each sample. "kept": paper
         004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A number:
@@ -116,6 +121,9 @@ ATTRIBUTES = {
         The kernel as a spec's ``[kernel]`` has it. ``gamma_`` and, of the Gaussian, ``sigma_`` give its scale.""",
     "ridge_": """float
         The penalty's weight.""",
+    "reduced_": """pykernel.reduced.ReducedModel or None
+        Of a basis that was chosen or, but for the KernelFisherClassifier, given: the same functions of projection
+        features. ``reduced_.basis`` is the pykernel.basis.Basis. Else None.""",
     "selection_": """pykernel.selection.Selection or None
         All candidates and their errors; None if there was nothing to choose.""",
     "optimism_": """float
@@ -143,6 +151,8 @@ def _documented(kind: Kind) -> Kind:
     words = {
         "{ridge}": "squared singular values of the Gram matrix" if fisher else "the Gram matrix's eigenvalues",
         "{error}": "Their error rate" if classifies else "Their mean squared error",
+        "{basis}": "Samples that are left out leave\n        their vectors where they are, "
+        + ("if they were chosen." if fisher else "and vectors that earlier ones span are dropped."),
     }
     parameters = []
     for name, parameter in inspect.signature(kind).parameters.items():
@@ -170,6 +180,7 @@ class _KernelMachine(BaseEstimator):
     basis_: np.ndarray
     kernel_: dict[str, Any]
     ridge_: float
+    reduced_: reduced.ReducedModel | None
     selection_: selection.Selection | None
     optimism_: float
     loo_predictions_: np.ndarray
@@ -184,6 +195,8 @@ class _KernelMachine(BaseEstimator):
         coef0: float = 1.0,
         degree: int = 3,
         ridge: Any = None,
+        basis: Any = None,
+        basis_params: dict[str, Any] | None = None,
         cv: Any = "deleted",
         workers: int | str | None = None,
         progress: bool = False,
@@ -196,6 +209,8 @@ class _KernelMachine(BaseEstimator):
         self.coef0 = coef0
         self.degree = degree
         self.ridge = ridge
+        self.basis = basis
+        self.basis_params = basis_params
         self.cv = cv
         self.workers = workers
         self.progress = progress
@@ -210,7 +225,11 @@ class _KernelMachine(BaseEstimator):
         for what, largest in (("inputs", np.abs(X).max()), ("labels", np.abs(targets.values).max())):
             if largest > EXTREME or 0 < largest < 1 / EXTREME:
                 raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
-        vectors, columns = self._expansion(X)
+        given = self._given(X)
+        if self._reduces(given):
+            with self._named(), selection.one_thread:
+                return self._train_reduced(X, targets, given, function, name, widths, ridges, extra)
+        vectors, columns = (None, None) if given is None else self._expansion(X, given)
         # one thread: else the last bits depend on how many there are
         with self._named(), selection.one_thread:
             if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
@@ -228,6 +247,7 @@ class _KernelMachine(BaseEstimator):
             self.kernel_ = {"function": function, **({} if function == "linear" else {name: width}), **extra}
             self.basis_ = X.copy() if vectors is None else vectors.copy()
             self._largest = np.abs(X).max(axis=0)
+            self.reduced_ = None
             gram = self._gram(X)
             machine = problem(self._model, gram, targets, columns)
             solution = machine.solve(self.ridge_)
@@ -238,9 +258,98 @@ class _KernelMachine(BaseEstimator):
             self._size = float(((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max())
             return machine.leave_one_out(self.ridge_)
 
-    def _expansion(self, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Expansion vectors, and the sample that each is (-1: none); None: all samples."""
-        return None, None
+    def _train_reduced(
+        self,
+        X: np.ndarray,
+        targets: Targets,
+        given: Any,
+        function: Any,
+        name: str,
+        widths: list[float] | None,
+        ridges: list[float] | None,
+        extra: dict[str, Any],
+    ) -> np.ndarray:
+        """The same on a basis, by ``pykernel.reduced``."""
+        kernel = given.kernel if isinstance(given, Basis) else MercerKernel(function, **extra)
+        if widths is None and isinstance(given, Basis):
+            widths = [reduced.width_of(kernel)]
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        options = dict(self.basis_params or {}) if isinstance(given, int) else {}
+        if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
+            self.selection_, width, self.ridge_ = None, widths[0], ridges[0]
+        else:
+            self.selection_ = reduced.select_reduced(
+                self._model, X, targets, kernel, widths, ridges, basis=given, cv=_plain(self.cv),
+                by=getattr(self, "by", None), workers=_plain(self.workers), progress=self.progress, seed=seed, **options,
+            )  # fmt: skip
+            width, self.ridge_ = self.selection_.width, self.selection_.ridge
+        self.optimism_ = 0.0 if self.selection_ is None else self.selection_.optimism
+        kernel = reduced.kernel_with(kernel, width)
+        self.kernel_ = {"function": function, **({} if function == "linear" else {name: width}), **extra}
+        basis = reduced.chosen_basis(X, kernel, given, {"seed": seed, **options} if isinstance(given, int) else {})
+        machine = reduced.ReducedProblem(self._model, basis, X, targets)
+        solution, self.reduced_ = machine.coefficients(self.ridge_), machine.solve(self.ridge_)
+        self.alpha_, self.bias_, self.basis_ = solution.alpha, solution.bias, basis.vectors.copy()
+        self._largest = np.abs(X).max(axis=0)
+        some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
+        if function == "linear":
+            self._cancellation = _cancellation(some, self.basis_.T @ self.alpha_)
+        else:
+            self._cancellation = _cancellation(basis.kernel.gram(some, self.basis_), self.alpha_)
+        # the device's recursive least squares has a bound of its own
+        self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
+        return machine.leave_one_out(self.ridge_)
+
+    def _given(self, X: np.ndarray) -> Any:
+        """``basis``, checked: None, a Basis, how many vectors to choose, positions of samples or vectors."""
+        basis, number = self.basis, _plain(self.basis)
+        if self.basis_params is not None and (type(number) is not int or not isinstance(self.basis_params, dict)):
+            raise self._error(
+                f"basis_params is {_short(self.basis_params)}; it must be a dict, beside a basis that is a number of vectors"
+            )
+        if self.basis_params and "seed" in self.basis_params:
+            raise self._error("basis_params holds seed; give random_state")
+        if basis is None or isinstance(basis, Basis):
+            if basis is not None and basis.vectors.shape[1] != X.shape[1]:
+                raise self._error(
+                    f"basis holds vectors of {basis.vectors.shape[1]} inputs; the samples have {X.shape[1]}"
+                )
+            return basis
+        if type(number) is int and number > 0:
+            return number
+        try:
+            given = np.asarray(basis)
+        except ValueError:  # ragged
+            given = np.zeros(0)
+        if given.size and given.ndim == 1 and given.dtype.kind in "iu":
+            wrong = given[(given < 0) | (given >= len(X))]
+            if len(wrong):
+                raise self._error(f"basis holds {wrong[0]}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
+            if len(np.unique(given)) < len(given):
+                raise self._error("basis holds a position twice; each vector counts once")
+            return given.astype(np.int64)
+        if given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all():
+            if given.shape[1] != X.shape[1]:
+                raise self._error(f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
+            return given.astype(np.float64)
+        raise self._error(
+            f"basis is {_short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
+            "None for all samples; or a Basis, or how many vectors to choose"
+        )
+
+    def _reduces(self, given: Any) -> bool:
+        """Whether the model is in the span of a basis that stays when samples are left out."""
+        if given is None:
+            return False
+        if self.kernel == "sigmoid":
+            raise self._error("the sigmoid kernel is not positive definite; a basis must have one that is")
+        return True
+
+    def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Expansion vectors, and the sample that each is (-1: none)."""
+        if given.ndim == 1:
+            return X[given], given
+        return given, np.full(len(given), -1)
 
     def _choices(self) -> tuple[Any, str, list[float] | None, list[float] | None, dict[str, Any]]:
         """The kernel's function, what its width is called, widths and ridges to choose from (None: to be derived), and
@@ -249,6 +358,8 @@ class _KernelMachine(BaseEstimator):
         Refuses parameters that cannot be, or mean nothing.
         """
         function = self.kernel
+        if isinstance(self.basis, Basis):
+            return self._choices_of_basis(self.basis.kernel)
         if not isinstance(function, str) or function not in SHAPED_BY:
             raise self._error(f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}")
         defaults = inspect.signature(type(self)).parameters
@@ -265,14 +376,33 @@ class _KernelMachine(BaseEstimator):
             raise self._error(f"degree is {degree!r}; it must be a whole number from 1 to 9")
         extra: dict[str, Any] = {"coef0": float(coef0), "degree": degree}
         self._check_cv()
-        if self.precision not in ("float32", "float64"):
-            raise self._error(f'precision is {self.precision!r}; it must be "float32" or "float64"')
         name = next(iter(SHAPED_BY[function]), "")
         widths = self._candidates(name) if name else [1.0]
         extra = {key: value for key, value in extra.items() if key in SHAPED_BY[function]}
         return function, name, widths, self._candidates("ridge"), extra
 
+    def _choices_of_basis(
+        self, kernel: MercerKernel
+    ) -> tuple[Any, str, list[float] | None, list[float] | None, dict[str, Any]]:
+        """The same where a Basis brings its kernel: parameters say the same, or nothing."""
+        defaults = inspect.signature(type(self)).parameters
+        for name, theirs in (("kernel", kernel.function), ("coef0", kernel.coef0), ("degree", kernel.degree)):
+            given = _plain(getattr(self, name))
+            if given != defaults[name].default and given != theirs:
+                raise self._error(f"{name} is {given!r}, but basis was chosen with {theirs!r}; leave {name} out")
+        self._check_cv()
+        section = kernel.section()
+        name = "sigma" if kernel.function == "gaussian" else "gamma"
+        extra = {key: value for key, value in section.items() if key not in ("function", "sigma", "gamma")}
+        for other in ("sigma", "gamma"):
+            if getattr(self, other) is not None and (other != name or kernel.function == "linear"):
+                raise self._error(f"{other} is given, which the {kernel.function} kernel of basis does not have")
+        widths = None if kernel.function == "linear" else self._candidates(name)
+        return kernel.function, name, widths, self._candidates("ridge"), extra
+
     def _check_cv(self) -> None:
+        if self.precision not in ("float32", "float64"):
+            raise self._error(f'precision is {self.precision!r}; it must be "float32" or "float64"')
         cv, workers = _plain(self.cv), _plain(self.workers)
         if not (isinstance(cv, str) and cv in ("deleted", "kept")) and (type(cv) is not int or cv < 2):
             raise self._error(f'cv is {cv!r}; it must be "deleted", "kept", or a number of folds from 2')
@@ -332,6 +462,8 @@ class _KernelMachine(BaseEstimator):
 
     def _gram(self, X: np.ndarray) -> np.ndarray:
         """Kernel values of samples and expansion vectors, (n, p)."""
+        if self.reduced_ is not None:
+            return self.reduced_.basis.kernel.gram(X, self.basis_)
         extra = {key: self.kernel_[key] for key in ("coef0", "degree") if key in self.kernel_}
         return gram_matrix(self.kernel_["function"], X, self.basis_, gamma=self._gamma(), **extra)
 
@@ -354,7 +486,13 @@ class _KernelMachine(BaseEstimator):
         return self.to_spec("model")
 
     def to_spec(
-        self, name: str, *, precision: str | None = None, limit: float | None = None, distance: str = "auto"
+        self,
+        name: str,
+        *,
+        precision: str | None = None,
+        limit: float | None = None,
+        distance: str = "auto",
+        rule: str = "frozen",
     ) -> Spec:
         """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
 
@@ -373,6 +511,10 @@ class _KernelMachine(BaseEstimator):
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
             takes it where that does not count.
+        rule : {"frozen", "nystrom"}, default="frozen"
+            What the spec's ``[learning] rule`` is. "nystrom", of models with ``reduced_``: weights of projection
+            features, which are of the functions' own size where those of kernel values nearly cancel; it takes
+            p^2 / 2 numbers of flash more, as many multiplications, and has no probabilities.
 
         Returns
         -------
@@ -391,15 +533,37 @@ class _KernelMachine(BaseEstimator):
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
+        if rule not in ("frozen", "nystrom"):
+            raise self._error(f'rule is {rule!r}; it must be "frozen" or "nystrom"')
+        if rule == "nystrom":
+            return self._nystrom(name, precision, limit, distance)
+        if self.kernel_["function"] == "own" or "normalise" in self.kernel_:
+            raise self._error('its kernel is normalised or your own; take rule="nystrom"')
         spec = frozen(self._machine(), name, precision, _plain(limit), distance=distance)  # type: ignore[arg-type]
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
             warnings.warn(
                 f"{type(self).__name__}: weights nearly cancel, so that float32 resolves the functions to about "
-                f"{lost:.0%} of their spread only; take a larger ridge, or precision='float64'",
+                f"{lost:.0%} of their spread only; take a larger ridge, or precision='float64'"
+                + (", or rule='nystrom'" if self.reduced_ is not None else ""),
                 stacklevel=2,
             )
         return spec
+
+    def _nystrom(self, name: str, precision: str, limit: float | None, distance: str) -> Spec:
+        """The functions on projection features."""
+        if self.reduced_ is None:
+            raise self._error('rule is "nystrom", which is of models on a basis; give basis when training')
+        if distance != "auto":
+            raise self._error(f'distance is {distance!r}, which is of rule "frozen"; leave it out')
+        names = getattr(self, "feature_names_in_", None)
+        columns = None if names is None else tuple(map(str, names))
+        with self._named():
+            content = reduced.nystrom_content(
+                self.reduced_.basis, name, precision, self._largest, limit=_plain(limit), columns=columns,
+                label=self._label(() if columns is None else columns), weights=self.reduced_.w, bias=self.reduced_.bias,
+            )  # fmt: skip
+        return make_spec(content, type(self).__name__)
 
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
@@ -482,6 +646,8 @@ class _Classifier(ClassifierMixin, _KernelMachine):
         degree: int = 3,
         ridge: Any = None,
         coding: str = "signs",
+        basis: Any = None,
+        basis_params: dict[str, Any] | None = None,
         cv: Any = "deleted",
         by: str = "error",
         workers: int | str | None = None,
@@ -496,6 +662,8 @@ class _Classifier(ClassifierMixin, _KernelMachine):
             coef0=coef0,
             degree=degree,
             ridge=ridge,
+            basis=basis,
+            basis_params=basis_params,
             cv=cv,
             workers=workers,
             progress=progress,
@@ -703,7 +871,8 @@ class _TrainsOnSamples(_KernelMachine):
         name : str
             Prefix of every symbol and file in C.
         samples : int, default=None
-            How many samples it keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit`` had.
+            How many samples it keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit`` had. On a
+            basis none: each sample is learned when it comes, in O(p^2), by recursive least squares (``nystrom-rls``).
         precision, limit, scaler
             As in ``to_spec``.
 
@@ -714,7 +883,8 @@ class _TrainsOnSamples(_KernelMachine):
         Raises
         ------
         UserError
-            If a name or number cannot be, or ``coding`` is not that of the device, "signs".
+            If a name or number cannot be, or ``coding`` is not that of the device, "signs"; if there is a basis and a
+            bias, which it has not.
 
         Warns
         -----
@@ -724,6 +894,8 @@ class _TrainsOnSamples(_KernelMachine):
         check_is_fitted(self)
         if getattr(self, "coding", "signs") != "signs":
             raise self._error(f'coding is {self.coding!r}; the device learns "signs"')  # type: ignore[attr-defined]
+        if self.reduced_ is not None:
+            return self._device_spec_of_basis(name, samples, precision, limit, scaler)
         samples = len(self.basis_) if samples is None else _plain(samples)
         part = samples / len(self.basis_) if isinstance(samples, int) else 1.0
         content = self._learning_content(name, precision, limit, scaler, part)
@@ -732,6 +904,26 @@ class _TrainsOnSamples(_KernelMachine):
         return make_spec(
             {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
             type(self).__name__,
+        )
+
+    def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, limit: Any, scaler: Any) -> Spec:
+        if self._model == "ls-svm":
+            raise self._error(
+                "the device's recursive least squares on a basis has no bias; take a KernelRidgeRegressor or "
+                "KernelRidgeClassifier, or all samples"
+            )
+        if samples is not None:
+            raise self._error("samples is given, but on a basis no samples are kept; leave it out")
+        assert self.reduced_ is not None
+        content = self._learning_content(name, precision, limit, scaler)
+        if hasattr(self, "_largest_label"):
+            content["label"]["limit"] = REACH * (self._largest_label or 1.0)
+        with self._named():
+            reduced.need_distinct(self.reduced_.basis, content["precision"])
+        learning = {"rule": "nystrom-rls", "ridge": self.ridge_}
+        expansion = {"vectors": self.basis_.tolist()}
+        return make_spec(
+            {**content, "learning": learning, "basis": {"method": "given"}, "expansion": expansion}, type(self).__name__
         )
 
 
@@ -796,6 +988,7 @@ class KernelFisherClassifier(_Classifier):
         ridge: Any = None,
         coding: str = "counts",
         basis: Any = None,
+        basis_params: dict[str, Any] | None = None,
         cv: Any = "deleted",
         by: str = "error",
         workers: int | str | None = None,
@@ -811,6 +1004,8 @@ class KernelFisherClassifier(_Classifier):
             degree=degree,
             ridge=ridge,
             coding=coding,
+            basis=basis,
+            basis_params=basis_params,
             cv=cv,
             by=by,
             workers=workers,
@@ -818,30 +1013,10 @@ class KernelFisherClassifier(_Classifier):
             precision=precision,
             random_state=random_state,
         )
-        self.basis = basis
 
-    def _expansion(self, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        if self.basis is None:
-            return None, None
-        try:
-            given = np.asarray(self.basis)
-        except ValueError:  # ragged
-            given = np.zeros(0)
-        if given.size and given.ndim == 1 and given.dtype.kind in "iu":
-            wrong = given[(given < 0) | (given >= len(X))]
-            if len(wrong):
-                raise self._error(f"basis holds {wrong[0]}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
-            if len(np.unique(given)) < len(given):
-                raise self._error("basis holds a position twice; each vector counts once")
-            return X[given], given.astype(np.int64)
-        if given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all():
-            if given.shape[1] != X.shape[1]:
-                raise self._error(f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
-            return given.astype(np.float64), np.full(len(given), -1)
-        raise self._error(
-            f"basis is {_short(self.basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} "
-            "inputs, or None for all samples"
-        )
+    def _reduces(self, given: Any) -> bool:
+        """Vectors that are given one by one go with their samples when these are left out, and take any kernel."""
+        return isinstance(given, (int, Basis)) and super()._reduces(given)
 
     def device_spec(
         self, name: str, *, precision: str | None = None, limit: float | None = None, scaler: Any = None

@@ -29,8 +29,11 @@ import numpy as np
 from pykernel import selection
 from pykernel.basis import Basis, relative, select_basis
 from pykernel.closed_form import LEAST_RIDGE, MODELS, Model, Solution, Targets, _numbers, _ridge, _solved, fold_numbers
+from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gram import MercerKernel
+from pykernel.machine import Machine, input_limit
+from pykernel.nystrom_models import LEAST_GATE
 from pykernel.parallel import Workers
 from pykernel.rows import Rows, as_rows
 
@@ -724,7 +727,7 @@ def select_reduced(
 
     As ``pykernel.selection.select``, which has the arguments that are not named here, for rows of any number.  kernel: its
     gamma is replaced by each width's.  basis: a number of vectors, chosen anew for each width by ``select_basis`` with
-    ``options`` (method, candidates, tau, ...); an array of vectors (n, D); or a Basis, whose kernel's gamma is then the one
+    ``options`` (method, candidates, tau, ...); positions of rows (n,); vectors (n, D); or a Basis, whose kernel's gamma is then the one
     width if ``widths`` is not given.  cv: "deleted" and "kept" are the same: the basis does not depend on the labels, and
     stays.  Raises UserError.
     """
@@ -747,7 +750,10 @@ def select_reduced(
     few = folds is not None and int(folds.max()) < selection.MOST_FOLDS
     groups = folds if few else selection.stratified_folds(targets, min(selection.GROUPS, len(rows)), seed)
     if not isinstance(basis, Basis):
-        basis = int(basis) if np.ndim(basis) == 0 else _table(basis)
+        if np.ndim(basis) == 0:
+            basis = int(basis)
+        elif np.ndim(basis) != 1 or np.asarray(basis).dtype.kind not in "iu":
+            basis = _table(basis)
     if not isinstance(basis, int) and options:
         raise UserError(f"{next(iter(options))} is for choosing vectors, which are given; leave it out")
     shared = _Grid(
@@ -789,16 +795,20 @@ def work(task: Mapping[str, Any], shared: _Grid) -> dict[str, Any]:
 
 
 def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str, Any]) -> Basis:
-    """The basis for a kernel: chosen (a number), of given vectors (an array), or a Basis, its vectors if the kernel differs."""
+    """The basis for a kernel: chosen (a number), of rows by position, of vectors, or a Basis, its vectors if kernels differ."""
     if isinstance(basis, Basis):
         return basis if basis.kernel == kernel else basis_of(basis.vectors, kernel, indices=basis.indices)
     if isinstance(basis, int):
         return select_basis(x, kernel, basis, **options)
+    if basis.ndim == 1:
+        return basis_of(as_rows(x).take(basis), kernel, indices=basis)
     return basis_of(basis, kernel)
 
 
 def kernel_with(kernel: MercerKernel, width: float) -> MercerKernel:
     """The kernel of another width: sigma (gaussian) or gamma."""
+    if width == width_of(kernel):  # also where going to sigma and back rounds
+        return kernel
     return replace(kernel, gamma=0.5 / width / width if kernel.function == "gaussian" else width)
 
 
@@ -812,6 +822,71 @@ def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, count: int
     trace = count * (float(np.abs(kernel.diagonal(x)).mean()) or 1.0)
     bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
     return selection._rounded(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
+
+
+# ------------------------------------------------------------------------------------------------------ to the device
+
+
+def nystrom_content(
+    basis: Basis,
+    name: str,
+    precision: str,
+    largest: np.ndarray,
+    *,
+    limit: float | None = None,
+    columns: tuple[str, ...] | None = None,
+    label: Mapping[str, Any] | None = None,
+    weights: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    center: np.ndarray | None = None,
+    factor: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
+
+    largest: (D,), the largest magnitude of each input in training.  limit: the largest input that is taken; None: a million
+    times the largest, or less where that could overflow.  weights: (n, o) of z, and bias (o,); None: z itself is predicted.
+    center, factor: (D,), inputs are (x - center) * factor before.  Raises UserError.
+    """
+    if precision not in PRECISIONS:
+        raise UserError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
+    need_distinct(basis, precision)
+    kernel, n = basis.kernel, len(basis)
+    if kernel.function == "own" and limit is None:
+        raise UserError("limit must be given with a kernel of your own: most is its bound for inputs within that")
+    machine = Machine(
+        "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
+        np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, factor=factor,
+    )  # fmt: skip
+    inputs: dict[str, Any] = {"dim": basis.vectors.shape[1]} if columns is None else {"columns": list(columns)}
+    reach = largest if factor is None else largest / np.abs(factor)
+    reach = float((reach if center is None else reach + np.abs(center)).max())
+    inputs["limit"] = limit if kernel.function == "own" else input_limit(machine, precision, reach, limit)
+    inputs |= {key: values.tolist() for key, values in (("center", center), ("factor", factor)) if values is not None}
+    expansion: dict[str, Any] = {"vectors": basis.vectors.tolist()}
+    if weights is not None:
+        expansion |= {"weights": weights.tolist(), "bias": machine.bias.tolist()}
+    return {
+        "name": name,
+        "precision": precision,
+        "input": inputs,
+        "label": {"outputs": n} if label is None else dict(label),
+        "kernel": kernel.section(),
+        "learning": {"rule": "nystrom"},
+        "expansion": expansion,
+    }
+
+
+def need_distinct(basis: Basis, precision: str) -> None:
+    """Raises UserError if a vector adds less to the span of those before it than the precision resolves."""
+    least = LEAST_GATE[precision]
+    delta = basis.factor.diagonal() ** 2 / basis.kernel.diagonal(basis.vectors)
+    worst = int(delta.argmin())
+    if delta[worst] <= least:
+        raise UserError(
+            f"those before it leave over {delta[worst]:.2g} of basis vector {worst}, and {precision} takes vectors of which "
+            f"more than {least:g} is; choose with epsilon={1.01 * least:g}, or fewer vectors"
+            + (", or take precision='float64'" if precision == "float32" else "")
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------- arguments
