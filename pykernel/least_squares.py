@@ -99,8 +99,8 @@ def drop_coordinate(g: Regression, w: NystromWork, c: NystromConfig, last: Index
 def solve_upper(g: Regression, z: Real[N_MAX], n: Index) -> None:
     """R^-1 z in place of z.  O(n^2 / 2)."""
     row = 0
-    for i in range(n):
-        row = row + len(z) - i
+    for k in range(n):
+        row = row + len(z) - k
     for t in range(n):
         i = n - 1 - t
         row = row - (len(z) - i)
@@ -155,7 +155,7 @@ def follow(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
             )
 
 
-@kernel
+@entry
 def fade(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
     """Earlier samples weigh less; the ridge does not: each coordinate's is refilled in its turn.  O(N^2)."""
     for i in range(len(g.r)):
@@ -179,8 +179,6 @@ def fade(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
 @entry
 def learn_coordinates(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
     """Learn that the functions should be w.target where the coordinates are w.z.  O(N^2)."""
-    if c.forgets:
-        fade(g, w, c, n)
     for o in range(len(w.error)):
         error = w.target[o]
         for i in range(n):
@@ -196,8 +194,9 @@ def learn_coordinates(g: Regression, w: NystromWork, c: NystromConfig, n: Index)
 @entry
 def valid_regression(g: Regression, c: NystromConfig, n: Index) -> Bool:
     """Whether R and the coefficients are numbers within their limits, zero beyond those in use."""
-    if g.turn[0] < 0 or g.turn[0] >= len(g.coefficients):
-        return False
+    if c.forgets:
+        if g.turn[0] < 0 or g.turn[0] >= len(g.coefficients):
+            return False
     row = 0
     for i in range(len(g.coefficients)):
         for j in range(len(g.coefficients) - i):

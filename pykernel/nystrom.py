@@ -341,15 +341,15 @@ def append(b: Basis, w: NystromWork, x: Real[DIM]) -> None:
 def substitute_backward(b: Basis, z: Real[...], out: Real[...]) -> None:
     """L'^-1 z to out.  O(n^2 / 2)."""
     n = b.n[0]
-    for i in range(n):
-        out[i] = z[i]
+    for j in range(n):
+        out[j] = z[j]
     row = row_of(n)
     for t in range(n):
         i = n - 1 - t
         row = row - i - 1
         out[i] = out[i] * b.l[row + i]
-        for j in range(i):
-            out[j] = out[j] - b.l[row + j] * out[i]
+        for k in range(i):
+            out[k] = out[k] - b.l[row + k] * out[i]
 
 
 @entry

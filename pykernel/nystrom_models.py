@@ -117,7 +117,7 @@ class _NystromModels:
             "tau": spec.basis.tau,
             "candidates": spec.basis.candidates,
             "sampled": spec.basis.points,
-            "horizon": max(horizon, samples),
+            "horizon": horizon,
             "seed_1": 1 + first % 30268,
             "seed_2": 1 + (first // 30268 + 12345) % 30306,
             "seed_3": 1 + (first * 7 + 6789) % 30322,
@@ -287,6 +287,11 @@ class NystromLearners(_NystromModels):
                     "[learning] samples",
                     f"is {learning.samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better "
                     f"{3 * n_max}, or it is the basis that fits the reservoir",
+                )
+            if 0 < spec.basis.horizon < learning.samples:
+                refuse(
+                    "[basis] horizon",
+                    f"is {spec.basis.horizon}; it must be 0, or {learning.samples} or more, the rows of the reservoir",
                 )
         if gate_of(spec) < LEAST_GATE[spec.precision]:
             refuse(

@@ -13,6 +13,7 @@ from pykernel.least_squares import (
     Regression,
     begin_coordinate,
     drop_coordinate,
+    fade,
     learn_coordinates,
     turn_coordinates,
     valid_regression,
@@ -236,6 +237,8 @@ def take(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig
     n = size(b, c)
     if c.method == Method.GIVEN:
         start_given(g, c)
+    if c.forgets:
+        fade(g, w, c, n)
     learn_coordinates(g, w, c, n)
     if c.method != Method.GIVEN:
         keep_row(b, e, w, c)
@@ -334,6 +337,7 @@ def select(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConf
             w.z[i] = e.coordinates[t, i]
         for o in range(len(w.target)):
             w.target[o] = e.labels[t, o]
+        # all weigh alike: slots are in no order of time
         learn_coordinates(g, w, c, n)
     return NystromStatus.DONE
 
@@ -425,7 +429,10 @@ def valid_basis(b: Basis, c: NystromConfig) -> Bool:
     for i in range(len(b.seeds)):
         if b.seeds[i] < 0 or b.seeds[i] >= 30323:
             return False
-        if (b.seeds[i] == 0) != (b.seeds[0] == 0):
+        # all begin together
+        if b.seeds[0] == 0 and b.seeds[i] != 0:
+            return False
+        if b.seeds[0] != 0 and b.seeds[i] == 0:
             return False
     return b.seeds[0] < 30269 and b.seeds[1] < 30307
 
@@ -444,11 +451,12 @@ def valid_rows(b: Basis, e: Reservoir, c: NystromConfig) -> Bool:
                 return False
             if t >= count and e.rows[t, j] != real(0):
                 return False
-        for o in range(len(e.labels[0])):
-            if not (absolute(e.labels[t, o]) <= c.label_limit):
-                return False
-            if t >= count and e.labels[t, o] != real(0):
-                return False
+        if c.method != Method.STREAM:
+            for o in range(len(e.labels[0])):
+                if not (absolute(e.labels[t, o]) <= c.label_limit):
+                    return False
+                if t >= count and e.labels[t, o] != real(0):
+                    return False
         if c.caches:
             for i in range(len(b.v)):
                 if not (absolute(e.coordinates[t, i]) <= c.turned_limit):

@@ -66,8 +66,8 @@ def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: Ke
         row_coordinates(b, e, w, c, q, t)
         # what the basis leaves over of the row, in the direction of the sample
         over = kernel_value(q, w.x, e.rows[t])
-        for i in range(n):
-            over = over - w.t[i] * w.z[i]
+        for k in range(n):
+            over = over - w.t[k] * w.z[k]
         newest += over * over
         over = over * inverse
         substitute_backward(b, w.t, w.u)
@@ -76,13 +76,13 @@ def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: Ke
             w.loss[j] += part * part
     best = n
     least = newest * inverse
-    for t in range(n):
-        j = n - 1 - t
-        loss = w.loss[j] * (real(1) / (w.spread[j] + w.a[j] * w.a[j] * inverse))
+    for s in range(n):
+        i = n - 1 - s
+        loss = w.loss[i] * (real(1) / (w.spread[i] + w.a[i] * w.a[i] * inverse))
         # of equals the first
         if loss <= least:
             least = loss
-            best = j
+            best = i
     return best
 
 
