@@ -7,6 +7,7 @@ Kwok 2008), uniform draws (Williams, Seeger 2001).  l rows, D inputs, n vectors;
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -444,8 +445,8 @@ class RidgeLeverage(_Listed):
         The scores by K's eigenvalues: O(l^3), up to 10,000 rows.  If False, by recursion (Musco, Musco 2017, algorithm
         3): O(l n) kernel values, O(l n^2), for a sample of about n_max rows.  By itself: exact up to 2,048 rows.
     ridge : float, optional
-        If not given, the mean of what n_max eigenvalues leave: (tr K - their sum) / n_max, so that the scores' sum is
-        2 n_max at most.  It then depends on n_max, and so do the first vectors.
+        If not given, (tr K - the sum of the k largest eigenvalues) / k with k = n_max / (4 log n_max), as the recursion's
+        authors have it: the scores' sum is 2 k at most.  It depends on n_max, and so do the first vectors.
     traced : int, optional
         Rows on which the trace is measured.
     """
@@ -476,6 +477,8 @@ class RidgeLeverage(_Listed):
         if ridge is not None and not (isinstance(ridge, (int, float, np.number)) and 0 < ridge < np.inf):
             raise UserError(f"ridge is {ridge!r}; it must be a number above zero")
         self.ridge = None if ridge is None else float(ridge)
+        self.oversampling = max(1.0, math.log(n_max))
+        self.rank = math.ceil(n_max / (4 * self.oversampling))
         super().__init__(rows, kernel, n_max, seed, tau, epsilon, traced)
 
     def _list(self) -> tuple[np.ndarray, None]:
@@ -490,13 +493,12 @@ class RidgeLeverage(_Listed):
         x = self.rows.take(np.arange(len(self.rows)))
         values, vectors = eigh(self.chosen.values(x, x), overwrite_a=True, check_finite=False)
         values = values.clip(0.0)
-        ridge = self.ridge or tail_ridge(values, self.n_max)
+        ridge = self.ridge or tail_ridge(values, self.rank)
         return (vectors * vectors) @ np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
 
     def recursive_leverage(self, generator: np.random.Generator) -> np.ndarray:
         """Scores that are not much below the exact ones, (l,), each from a sample of half the rows, and so on down."""
         rows, count, size = self.rows, len(self.rows), max(self.n_max, 2)
-        oversampling = max(1.0, np.log(size))
         permuted = generator.permutation(count)
         lengths = [count]
         while lengths[-1] > size:
@@ -504,8 +506,7 @@ class RidgeLeverage(_Listed):
         sample, weights = permuted[: lengths[-1]], np.ones(lengths[-1])
         scores = np.ones(count)
         for length in reversed(lengths[:-1]):
-            rank = max(1, int(np.ceil(size / (4 * oversampling))))
-            solve = self._weighted(sample, weights, rank)
+            solve = self._weighted(sample, weights)
             if length == count:
                 for start, block in rows.blocks(block_rows(len(sample), rows.dim)):
                     scores[start : start + len(block)] = solve(block)
@@ -513,7 +514,7 @@ class RidgeLeverage(_Listed):
             level = np.sort(permuted[:length])
             step = block_rows(len(sample), rows.dim)
             parts = [solve(rows.take(level[i : i + step])) for i in range(0, length, step)]
-            chances = np.minimum(1.0, oversampling * np.concatenate(parts))
+            chances = np.minimum(1.0, self.oversampling * np.concatenate(parts))
             kept = np.flatnonzero(generator.random(length) < chances)
             if not len(kept):  # all of it is spanned, or nearly
                 kept = np.sort(draw_without(generator, length, min(size, length)))
@@ -521,11 +522,11 @@ class RidgeLeverage(_Listed):
             sample, weights = level[kept], 1.0 / np.sqrt(chances[kept])
         return scores
 
-    def _weighted(self, sample: np.ndarray, weights: np.ndarray, rank: int) -> Any:
+    def _weighted(self, sample: np.ndarray, weights: np.ndarray) -> Any:
         """x -> (k(x, x) - k_S(x)' (K_SS + ridge W^-2)^-1 k_S(x)) / ridge, the scores by a weighted sample."""
         chosen, x = self.chosen, self.rows.take(sample)
         gram = weights[:, None] * chosen.values(x, x) * weights
-        ridge = self.ridge or tail_ridge(eigvalsh(gram, check_finite=False).clip(0.0), rank)
+        ridge = self.ridge or tail_ridge(eigvalsh(gram, check_finite=False).clip(0.0), self.rank)
         gram[np.diag_indices(len(gram))] += ridge
         factor = cholesky(gram, lower=True, check_finite=False)
 
