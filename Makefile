@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test exhaustive lint format types golden bench paper paper-003 paper-004 pairs misra sizes figures choosing demo clean
+.PHONY: help setup test exhaustive lint format types golden bench paper paper-000 paper-002 paper-003 paper-004 pairs misra sizes figures choosing demo clean
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -51,8 +51,15 @@ bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python benchmarks/imported_instructions.py
 	$(BIN)/python benchmarks/training_limits.py
 	$(BIN)/python benchmarks/training_cost.py
+	$(BIN)/python benchmarks/basis_table.py
 
-paper: paper-003 paper-004 ## both papers
+paper: paper-000 paper-002 paper-003 paper-004 ## all four papers
+
+paper-000: setup ## figures and tables of docs/paper-000.md, ten to thirty minutes
+	$(BIN)/python benchmarks/paper_000.py
+
+paper-002: setup ## figures and tables of docs/paper-002.md, ten to thirty minutes
+	$(BIN)/python benchmarks/paper_002.py
 
 paper-003: setup ## figures and tables of docs/paper-003.md, about half an hour
 	$(BIN)/python benchmarks/paper_003.py
