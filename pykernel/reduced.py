@@ -51,6 +51,8 @@ SMALL_FOLD = 256
 """Folds of at most so many samples, or n, are left out by blocks of the hat matrix; larger ones by merging factors."""
 ROWS_FOR_SCALE = 2000
 """So many rows tell the scale of widths and ridges."""
+REACH_POLYNOMIAL = 10.0
+"""The derived limit of inputs of a polynomial kernel on the device, which grows, in largest magnitudes in training."""
 SLACK = 1e-6
 """Distances in the feature space are bounded up to this part of the largest norm: square roots of rounding errors."""
 
@@ -844,7 +846,7 @@ def nystrom_content(
     """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
 
     largest: (D,), the largest magnitude of each input in training.  limit: the largest input that is taken; None: a million
-    times the largest, or less where that could overflow.  weights: (n, o) of z, and bias (o,); None: z itself is predicted.
+    times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,); None: z itself is predicted.
     center, factor: (D,), inputs are (x - center) * factor before.  Raises UserError.
     """
     if precision not in PRECISIONS:
@@ -860,6 +862,8 @@ def nystrom_content(
     inputs: dict[str, Any] = {"dim": basis.vectors.shape[1]} if columns is None else {"columns": list(columns)}
     reach = largest if factor is None else largest / np.abs(factor)
     reach = float((reach if center is None else reach + np.abs(center)).max())
+    if limit is None and kernel.function == "polynomial":
+        limit = REACH_POLYNOMIAL * (reach or 1.0)
     inputs["limit"] = limit if kernel.function == "own" else input_limit(machine, precision, reach, limit)
     inputs |= {key: values.tolist() for key, values in (("center", center), ("factor", factor)) if values is not None}
     expansion: dict[str, Any] = {"vectors": basis.vectors.tolist()}
