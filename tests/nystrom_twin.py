@@ -53,48 +53,50 @@ def first_seeds(seed: int) -> tuple[int, int, int]:
 # ----------------------------------------------------------------------------------------------------- the kernel
 
 
-def plain_kernel(function: str, gamma: float, coef0: float, degree: int, a: np.ndarray, b: np.ndarray) -> float:
-    """k(a, b) of two vectors, as its name says."""
-    distance = float(np.sqrt(np.sum((a - b) ** 2)))
-    product = float(np.sum(a * b))
+def plain_gram(function: str, gamma: float, coef0: float, degree: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """k of the rows of a and those of b, as its name says."""
+    difference, product = a[:, None] - b[None], a @ b.T
+    r = gamma * np.sqrt(np.sum(difference**2, axis=-1))
     if function == "gaussian":
-        return float(np.exp(-gamma * distance**2))
+        return np.asarray(np.exp(-gamma * np.sum(difference**2, axis=-1)))
     if function == "laplacian":
-        return float(np.exp(-gamma * np.sum(np.abs(a - b))))
+        return np.asarray(np.exp(-gamma * np.sum(np.abs(difference), axis=-1)))
     if function == "matern32":
-        return float((1 + gamma * distance) * np.exp(-gamma * distance))
+        return np.asarray((1 + r) * np.exp(-r))
     if function == "matern52":
-        r = gamma * distance
-        return float((1 + r + r * r / 3) * np.exp(-r))
+        return np.asarray((1 + r + r * r / 3) * np.exp(-r))
     if function == "polynomial":
-        return float((gamma * product + coef0) ** degree)
+        return np.asarray((gamma * product + coef0) ** degree)
     assert function == "linear", function
-    return product
+    return np.asarray(product)
 
 
 class Kernel:
-    """The spec's kernel of scaled inputs; exact, but that what is below 2^-60 is nothing (docs/online.md)."""
+    """The spec's kernel of scaled inputs, exactly; the product's has nothing below 2^-60."""
 
     def __init__(self, spec: Spec) -> None:
         kernel = spec.kernel
         assert kernel is not None
         gamma = kernel.gamma if kernel.sigma is None else 0.5 / kernel.sigma**2
         self.parameters = (kernel.function, gamma or 0.0, kernel.coef0, kernel.degree)
-        self.normalise = getattr(kernel, "normalise", False)
-
-    def value(self, a: np.ndarray, b: np.ndarray) -> float:
-        k = plain_kernel(*self.parameters, a, b)
-        if self.normalise:
-            norms = plain_kernel(*self.parameters, a, a) * plain_kernel(*self.parameters, b, b)
-            k = k / np.sqrt(norms) if norms > 0 else 0.0
-        return k
+        self.normalise = kernel.normalise
 
     def gram(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.array([[self.value(u, v) for v in b] for u in a]).reshape(len(a), len(b))
+        k = plain_gram(*self.parameters, a, b)
+        if self.normalise:
+            norms = np.sqrt(np.outer(self._own(a), self._own(b)))
+            k = np.divide(k, norms, out=np.zeros_like(k), where=norms > 0)
+        return k
+
+    def _own(self, a: np.ndarray) -> np.ndarray:
+        return np.array([plain_gram(*self.parameters, row[None], row[None])[0, 0] for row in a])
 
     def own(self, a: np.ndarray) -> np.ndarray:
         """k(x, x) of each row."""
-        return np.array([self.value(u, u) for u in a])
+        return np.where(self._own(a) > 0, 1.0, 0.0) if self.normalise else self._own(a)
+
+    def value(self, a: np.ndarray, b: np.ndarray) -> float:
+        return float(self.gram(a[None], b[None])[0, 0])
 
 
 # ------------------------------------------------------------------------------- definitions, from the maths alone
@@ -194,8 +196,9 @@ class Twin:
         self.method = basis.method if basis is not None else "stream"
         self.rho, self.points = (basis.candidates, basis.points) if basis is not None else (59, 59)
         self.tau, self.horizon = (basis.tau, basis.horizon) if basis is not None else (0.0, 0)
+        self.horizon = max(self.horizon, learning.samples) if self.horizon else 0  # never fewer than its own rows
         self.ridge, self.beta = float(learning.ridge), float(learning.forgetting)
-        self.rows, self.n_max = learning.samples, spec.reduction.n_max
+        self.rows, self.n_max = learning.samples, spec.capacities["N_MAX"]
         self.gate = float(spec.reduction.gate if spec.reduction.gate is not None else 1e-3)
         self.classes, self.outputs = len(spec.label.classes or ()), spec.outputs
         self.random = WichmannHill(first_seeds(learning.seed))
@@ -359,17 +362,18 @@ class Twin:
         """Choose the basis among the reservoir's rows, and learn these anew.  O(n M rho) kernel values, many times."""
         if not len(self.reservoir):
             return [TOO_FEW]
-        chosen = self._chosen()
+        chosen = self._chosen(held)
         if held is not None and not self._is(self.fresh(self.reservoir.x[chosen]), held):
             raise Disagreement(
                 f"select holds {held.tolist()}; the definitions give {self.reservoir.x[chosen].tolist()}"
             )
-        self.model, self.turn = self.fresh(self.reservoir.x[chosen]), 0
-        for x, y in zip(self.reservoir.x, self.reservoir.y, strict=True):
-            self.model = self._taught(self.model, x, y)
+        model, self.turn = self.fresh(self.reservoir.x[chosen]), 0
+        # rows are in no order of time: all weigh the same
+        z = np.array([self.features_of(x, model.vectors) for x in self.reservoir.x])
+        self.model = replace(model, a=model.a + z.T @ z, b=model.b + z.T @ self.reservoir.y)
         return [DONE]
 
-    def _chosen(self) -> list[int]:
+    def _chosen(self, held: np.ndarray | None) -> list[int]:
         x, chosen = self.reservoir.x, list[int]()
         own = self.kernel.own(x)
         weight = np.divide(1.0, own, out=np.zeros(len(x)), where=own > 0) if self.method == "efvs" else np.ones(len(x))
@@ -381,9 +385,13 @@ class Twin:
             if delta.mean() <= self.tau or not alive:
                 break
             candidates = self.drawn(alive, self.rho)
-            points = self.drawn(alive, self.points) if self.method == "efvs" else list(range(len(x)))
+            points = self.drawn(list(alive), self.points) if self.method == "efvs" else list(range(len(x)))
             scores = [float(np.sum(r[points, c] ** 2 * weight[points]) / r[c, c]) for c in candidates]
-            chosen.append(candidates[int(np.argmax(scores))])
+            best = candidates[int(np.argmax(scores))]
+            if held is not None and len(chosen) < len(held):
+                equal = [c for c, s in zip(candidates, scores, strict=True) if s >= max(scores) * (1 - CLOSE)]
+                best = next((c for c in equal if (x[c] == held[len(chosen)]).all()), best)
+            chosen.append(best)
         return chosen
 
     def drawn(self, alive: list[int], count: int) -> list[int]:
