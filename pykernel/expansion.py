@@ -13,10 +13,13 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
+    entry,
     kernel,
     real,
+    sqrt,
 )
-from pykernel.kernels import gaussian, squared_distance
+from pykernel.kernel_choice import KernelConfig, KernelFunction, kernel_value, plain_value
+from pykernel.kernels import NORM_LEAST, cosine_similarity, gaussian, squared_distance
 from pykernel.numerics import clipped
 
 
@@ -86,6 +89,7 @@ class Expansion(Struct):
     """The model: f(x) = sum_i alpha_i k(v_i, x)."""
 
     v: Real[N_MAX, DIM]  # expansion vectors
+    diagonal: Real[N_MAX]  # k(v, v), before it is normalised
     alpha: Real[N_MAX, OUTPUTS]  # multipliers
     m: Real[N_MAX, N_MAX]  # a square root of the inverse Gram matrix: m' m = P = (K + ridge I)^-1
     inverse: Real[N_MAX, N_MAX]  # P, for LS
@@ -111,6 +115,8 @@ class Work(Struct):
     """
 
     x: Real[DIM]  # the sample, standardised
+    own: Real  # k(x, x) of the sample, before it is normalised
+    norm: Real  # its square root
     y: Real[OUTPUTS]  # what the function should be there
     error: Real[OUTPUTS]  # y - f(x)
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
@@ -166,12 +172,14 @@ class OnlineConfig(Config):
     keeps_neighbours: bool  # whether nearest neighbours are known
     keeps_overlap: bool  # whether sums of squared kernel values are kept
     keeps_ages: bool  # whether ages are kept
-    gamma: Real  # 1 / (2 sigma^2)
+    keeps_diagonal: bool  # whether k(v, v) is kept: the kernel is normalised by it
+    radial: bool  # whether k(a, b) depends on a - b only, and is never below 0
     eta: Real  # learning rate
     keep: Real  # 1 - eta rho: the part of a multiplier that each presentation leaves
     forgetting: Real  # the part of what was learned that each presentation leaves
     root_forgetting: Real  # its square root
     noise: Real  # variance of a label's noise, in parts of the function's variance
+    noise_least: Real  # the least of it, in parts of the function's variance at a sample
     label_scale: Real  # 1 / label_limit
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
     kappa_least: Real  # no Schur complement is smaller, but for rounding
@@ -183,7 +191,6 @@ class OnlineConfig(Config):
     truncate_below: Real  # multipliers smaller than this are dropped
     truncate_age: Index  # vectors this old are dropped
     removals: Index  # most vectors that an update removes, beyond the one whose place the sample takes
-    input_limit: Real  # largest |x_j| that is taken
     label_limit: Real  # largest |y| that is taken
     alpha_limit: Real  # largest |alpha| that is stored
     step_limit: Real  # largest |alpha| that one sample may bring
@@ -205,13 +212,34 @@ FAR = Constant(float32=1e38, float64=1e300)
 
 
 @kernel
-def within(c: OnlineConfig, x: Real[DIM]) -> Bool:
+def within(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within its limit."""
     for j in range(len(x)):
         # not "> limit": NaN must fail
-        if not (absolute(x[j]) <= c.input_limit):
+        if not (absolute(x[j]) <= q.input_limit):
             return False
     return True
+
+
+@entry
+def alike(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index, x: Real[DIM], own: Real) -> Real:
+    """How alike expansion vector i and an input are: k(v_i, x) / sqrt(k(v_i, v_i) k(x, x)), given own = k(x, x).  O(D).
+
+    k(v_i, x) itself where k(x, x) is 1 for every x.
+    """
+    if c.keeps_diagonal:
+        return cosine_similarity(plain_value(q, s.v[i], x), s.diagonal[i], own)
+    return kernel_value(q, s.v[i], x)
+
+
+@kernel
+def measure(w: Work, q: KernelConfig, x: Real[DIM]) -> None:
+    """Compute k(x, x) and its root, which is 0 if the sample is nothing to the kernel, as in cosine_similarity().  O(D)."""
+    own = plain_value(q, x, x)
+    w.own[0] = own
+    w.norm[0] = real(0)
+    if own > NORM_LEAST:
+        w.norm[0] = sqrt(own)
 
 
 @kernel
@@ -223,22 +251,45 @@ def answer(c: OnlineConfig, y: Real) -> Real:
 
 
 @kernel
-def expand(s: Expansion, c: OnlineConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def expand(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x) = sum_i alpha_i k(v_i, x).  O(N D).  Mitchinson et al. 2003, eq. 1."""
-    if c.single:
-        total = real(0)
-        for i in range(s.n[0]):
-            total += s.alpha[i, 0] * gaussian(c.gamma, squared_distance(s.v[i], x))
-        y[0] = answer(c, total)
-    else:
-        for o in range(len(y)):
-            y[o] = real(0)
-        for i in range(s.n[0]):
-            value = gaussian(c.gamma, squared_distance(s.v[i], x))
+    if q.function == KernelFunction.GAUSSIAN:
+        if c.single:
+            total = real(0)
+            for i in range(s.n[0]):
+                total += s.alpha[i, 0] * gaussian(q.gamma, squared_distance(s.v[i], x))
+            y[0] = answer(c, total)
+        else:
             for o in range(len(y)):
-                y[o] += s.alpha[i, o] * value
+                y[o] = real(0)
+            for i in range(s.n[0]):
+                value = gaussian(q.gamma, squared_distance(s.v[i], x))
+                for o in range(len(y)):
+                    y[o] += s.alpha[i, o] * value
+            for o in range(len(y)):
+                y[o] = answer(c, y[o])
+    else:
+        expand_alike(s, c, q, x, y)
+
+
+@kernel
+def expand_alike(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x) for any kernel: sum_i alpha_i k(v_i, x), multiplied by sqrt(k(x, x)) where k is normalised by it.  O(N D)."""
+    own = real(1)
+    if c.keeps_diagonal:
+        own = plain_value(q, x, x)
+    for o in range(len(y)):
+        y[o] = real(0)
+    for i in range(s.n[0]):
+        value = alike(s, c, q, i, x, own)
         for o in range(len(y)):
-            y[o] = answer(c, y[o])
+            y[o] += s.alpha[i, o] * value
+    for o in range(len(y)):
+        if not q.unit:
+            # of NORM_LEAST and less, every value above is zero
+            if own > NORM_LEAST:
+                y[o] = sqrt(own) * y[o]
+        y[o] = answer(c, y[o])
 
 
 @kernel
@@ -265,29 +316,56 @@ def place(s: Expansion, x: Real[DIM], i: Index) -> None:
 
 
 @kernel
-def present(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
+def present(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """f(x), negated in w.error, with the distances and kernel values for the update that follows.  O(N D)."""
+    if q.function == KernelFunction.GAUSSIAN:
+        nearest = 0
+        nearest_distance = FAR
+        total = real(0)
+        if not c.single:
+            for o in range(len(w.error)):
+                w.error[o] = real(0)
+        for i in range(s.n[0]):
+            distance = squared_distance(s.v[i], x)
+            value = gaussian(q.gamma, distance)
+            w.distance[i] = distance
+            w.k[i] = value
+            if c.single:
+                total += s.alpha[i, 0] * value
+            else:
+                for o in range(len(w.error)):
+                    w.error[o] -= s.alpha[i, o] * value
+            if distance < nearest_distance:
+                nearest_distance = distance
+                nearest = i
+        if c.single:
+            w.error[0] = -total
+        w.nearest[0] = nearest
+        w.nearest_distance[0] = nearest_distance
+    else:
+        present_alike(s, w, c, q, x)
+
+
+@kernel
+def present_alike(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """The same for any kernel, after measure(): kernel values k are normalised, and distances are 1 - |k|.  O(N D)."""
     nearest = 0
-    nearest_distance = FAR
-    total = real(0)
-    if not c.single:
-        for o in range(len(w.error)):
-            w.error[o] = real(0)
+    nearest_distance = real(1)
+    for o in range(len(w.error)):
+        w.error[o] = real(0)
     for i in range(s.n[0]):
-        distance = squared_distance(s.v[i], x)
-        value = gaussian(c.gamma, distance)
+        value = alike(s, c, q, i, x, w.own[0])
+        distance = real(1) - absolute(value)
         w.distance[i] = distance
         w.k[i] = value
-        if c.single:
-            total += s.alpha[i, 0] * value
-        else:
-            for o in range(len(w.error)):
-                w.error[o] -= s.alpha[i, o] * value
+        for o in range(len(w.error)):
+            w.error[o] -= s.alpha[i, o] * value
         if distance < nearest_distance:
             nearest_distance = distance
             nearest = i
-    if c.single:
-        w.error[0] = -total
+    if not q.unit:
+        for o in range(len(w.error)):
+            w.error[o] = w.norm[0] * w.error[o]
     w.nearest[0] = nearest
     w.nearest_distance[0] = nearest_distance
 

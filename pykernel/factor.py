@@ -6,7 +6,8 @@ are updated with vectors computed from m, so that their rounding errors are not 
 """
 
 from pykernel.dialect import Index, Real, absolute, entry, kernel, real, sqrt
-from pykernel.expansion import Expansion, OnlineConfig, Work
+from pykernel.expansion import Expansion, OnlineConfig, Work, alike
+from pykernel.kernel_choice import KernelConfig, KernelFunction
 from pykernel.kernels import gaussian, squared_distance
 
 # ------------------------------------------------------------------------------------------------- the factor m
@@ -104,7 +105,7 @@ def release(s: Expansion, w: Work, r: Index) -> None:
 
 
 @kernel
-def watch(s: Expansion, c: OnlineConfig, r: Index) -> None:
+def watch(s: Expansion, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
     """Measure one element of (K + ridge I) P - I, where P = m' m, next to the vector r just stored.  O(N D).
 
     m_:r has one element, so P_:r is known; it is multiplied with the row of another vector, each in its turn.
@@ -121,7 +122,10 @@ def watch(s: Expansion, c: OnlineConfig, r: Index) -> None:
         for j in range(n):
             value = c.ridge_diagonal
             if j != i:
-                value = gaussian(c.gamma, squared_distance(s.v[i], s.v[j]))
+                if q.function == KernelFunction.GAUSSIAN:
+                    value = gaussian(q.gamma, squared_distance(s.v[i], s.v[j]))
+                else:
+                    value = alike(s, c, q, i, s.v[j], s.diagonal[j])
             total += value * s.m[n - 1, j]
         residual = absolute(total * s.m[n - 1, r])
         if residual > s.drift[0]:

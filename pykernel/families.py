@@ -39,7 +39,6 @@ class Family(Protocol):
 
 AT_ONCE = {
     "input": ("center", "factor"),
-    "kernel": ("function", "gamma", "coef0", "degree"),
     "learning": ("ridge", "samples"),
     "expansion": ("vectors", "weights", "bias", "decision", "owners", "break_ties", "calibration", "distance"),
 }

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
+from pykernel import kernel_settings
 from pykernel.expansion import Metric, Projection, Rule, Tie
 from pykernel.families import Family, Refuse, unused_online
 from pykernel.online import ONLINE
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
 DRIFT_LIMIT = 0.01
 """Elements of (K + ridge I) P - I above which a refresh is due; predictions do not depend on P, reductions do."""
+
+NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
+"""Less noise than this part of the function's variance is lost in the rounding of the variance."""
 
 RULES = {
     "klms": Rule.KLMS,
@@ -149,6 +155,8 @@ class KernelModels:
         rule, reduction = spec.learning.rule, spec.reduction
         if (reason := unused_online(rule, section, key)) is not None:
             return reason
+        if section == "kernel":
+            return kernel_settings.unused(spec, key)
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
             owners = LEARNING_KEYS[key]
             return (
@@ -169,29 +177,44 @@ class KernelModels:
         return None
 
     def complain(self, spec: Spec, refuse: Refuse) -> None:
-        self._complain_of_numbers(spec, refuse)
+        self._complain_of_kernel(spec, refuse)
         self._complain_of_learning(spec, refuse)
         self._complain_of_reduction(spec, refuse)
         self._complain_of_pairs(spec, refuse)
 
-    def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_kernel(self, spec: Spec, refuse: Refuse) -> None:
         narrow = spec.precision == "float32"
-        if spec.kernel is None:
-            refuse("[kernel]", f"is missing; {spec.learning.rule} needs sigma, the kernel's width")
-        sigma = spec.kernel.sigma
-        if sigma is None:
-            refuse("[kernel] sigma", f"is missing; {spec.learning.rule} must have it, the kernel's width")
-        low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
-        if not low <= sigma <= high:
-            refuse("[kernel] sigma", f"is {sigma:g}; it must be from {low:g} to {high:g} for {spec.precision}")
-        far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
-        if spec.input.limit < low:
-            refuse("[input] limit", f"is {spec.input.limit:g}; it must be {low:g} or more for {spec.precision}")
-        if spec.input.limit > far:
+        kernel, rule = spec.kernel, spec.learning.rule
+        if kernel is None:
+            refuse("[kernel]", f"is missing; {rule} needs sigma, the kernel's width")
+        if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
+            refuse("[kernel] sigma", f"is missing; {rule} must have it, the kernel's width")
+        if kernel.function == "sigmoid":
             refuse(
-                "[input] limit",
-                f"is {spec.input.limit:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
+                "[kernel] function",
+                f"is sigmoid, which is not positive definite: what a vector adds to others can be below zero, and {rule} "
+                "could not tell what is new; take another kernel",
             )
+        kernel_settings.complain(spec, refuse)
+        if kernel.function == "polynomial" and kernel.coef0 < 0:
+            refuse(
+                "[kernel] coef0", f"is {kernel.coef0:g}; it must be 0 or more, or the kernel is not positive definite"
+            )
+        if rule == "qklms" and kernel.function not in kernel_settings.UNIT and spec.learning.quantisation >= 1:
+            refuse(
+                "[learning] quantisation",
+                f"is {spec.learning.quantisation:g}, a sine of the angle between a sample and a vector with a "
+                f"{kernel.function} kernel; it must be below 1, or no second vector is stored",
+            )
+        if kernel.function == "gaussian":
+            far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
+            if spec.input.limit > far:
+                refuse(
+                    "[input] limit",
+                    f"is {spec.input.limit:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
+                )
+        else:
+            _most(spec, refuse)
 
     def _complain_of_learning(self, spec: Spec, refuse: Refuse) -> None:
         learning, limit, narrow = spec.learning, spec.label_limit, spec.precision == "float32"
@@ -209,7 +232,7 @@ class KernelModels:
             if learning.step_limit is not None and learning.step_limit < 1e-20:
                 refuse("[learning] step_limit", f"is {learning.step_limit:g}; it must be 1e-20 or more")
         if learning.rule == "krls-t":
-            least, most = (1e-4, 1e15) if narrow else (1e-10, 1e80)
+            least, most = NOISE_LEAST[spec.precision], 1e15 if narrow else 1e80
             near = 0.9999 if narrow else 1 - 1e-9
             if near < learning.forgetting < 1:
                 refuse(
@@ -219,6 +242,8 @@ class KernelModels:
                 )
             if learning.noise < least:
                 refuse("[learning] noise", f"is {learning.noise:g}; it must be {least:g} or more for {spec.precision}")
+            # the variance is limit^2 k(x, x)
+            most /= max(1.0, math.sqrt(_most(spec)))
             if limit > most:
                 refuse(
                     "[label] limit", f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows"
@@ -306,18 +331,26 @@ class KernelModels:
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
+        assert spec.kernel is not None
+        function = spec.kernel.function
         sigma, limit, alpha_limit = spec.scale, spec.label_limit, self._alpha_limit(spec)
         gate, mu = _gate(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
-        most = alpha_limit * reduction.n_max
+        largest_norm = math.sqrt(_most(spec))
+        most = alpha_limit * reduction.n_max * largest_norm
+        own = kernel_settings.parameters(spec)
+        if function == "gaussian":
+            own["gamma"] = 0.5 / sigma / sigma if spec.kernel.sigma is not None else spec.kernel.gamma
         if choices.rule is Rule.QKLMS:
-            gate_distance = (learning.quantisation * sigma) ** 2
+            gate_distance = _quantum(spec)
         elif choices.factor or choices.complex:
             gate_distance = 0.0  # exact repeats
-        else:
+        elif function == "gaussian":
             # 1 - k^2 <= gate, k = exp(-d / (2 sigma^2))
             gate_distance = -math.log1p(-gate) * sigma * sigma
-        return {
+        else:
+            gate_distance = _beyond(gate)
+        return own | {
             "rule": choices.rule,
             "metric": choices.metric,
             "projection": choices.projection,
@@ -343,12 +376,14 @@ class KernelModels:
             "keeps_neighbours": choices.neighbours,
             "keeps_overlap": choices.overlap,
             "keeps_ages": choices.ages,
-            "gamma": 0.5 / sigma / sigma,
+            "keeps_diagonal": own["normalises"] or not own["unit"],
+            "radial": function in kernel_settings.UNIT,
             "eta": learning.eta,
             "keep": 1 - learning.eta * learning.rho,
             "forgetting": forgetting,
             "root_forgetting": math.sqrt(forgetting),
             "noise": learning.noise,
+            "noise_least": NOISE_LEAST[spec.precision],
             "label_scale": 1 / limit,
             "ridge_diagonal": 1 + reduction.ridge,
             "kappa_least": reduction.ridge or gate * 2.0**-10 or 2.0**-50,
@@ -360,10 +395,11 @@ class KernelModels:
             "truncate_below": reduction.truncate_below or 0.0,
             "truncate_age": reduction.truncate_age or 0,
             "removals": reduction.removals,
-            "input_limit": spec.input.limit,
             "label_limit": limit,
             "alpha_limit": alpha_limit,
-            "step_limit": min(learning.step_limit or alpha_limit, alpha_limit),
+            "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
+            if own["unit"]
+            else learning.step_limit or 1.0,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
             "clip": spec.input.clip,
@@ -376,11 +412,60 @@ class KernelModels:
         }
 
     def _alpha_limit(self, spec: Spec) -> float:
-        return min(2.0**20 * spec.label_limit, 2.0**100)
+        """Multipliers are f / sqrt(k(x, x)) in size; no sum of them overflows."""
+        norm = math.sqrt(_most(spec))
+        widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
+        return min(2.0**20 * spec.label_limit * max(1.0, 1 / norm), 2.0**100, widest)
 
 
 def _gate(spec: Spec) -> float:
     return spec.reduction.gate if spec.reduction.gate is not None else 2 * spec.reduction.ridge
+
+
+def _beyond(part: float) -> float:
+    """1 - |k| where 1 - k^2 is this."""
+    return part / (1 + math.sqrt(1 - part))
+
+
+def _quantum(spec: Spec) -> float:
+    """Up to which distance, as the model measures it, a sample goes to the nearest vector."""
+    assert spec.kernel is not None
+    units, function = spec.learning.quantisation, spec.kernel.function
+    if function == "gaussian":
+        return (units * spec.scale) ** 2
+    fading = -math.expm1(-units)
+    if function == "laplacian":
+        return fading
+    if function == "matern32":
+        return fading - units * math.exp(-units)
+    if function == "matern52":
+        return fading - (units + units * units / 3) * math.exp(-units)
+    return _beyond(units * units)
+
+
+def _most(spec: Spec, refuse: Refuse | None = None) -> float:
+    """The largest k(x, x).  Refuses limits with which a kernel value, or a step on the way to it, could overflow."""
+    assert spec.kernel is not None
+    if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
+        return 1.0
+    key = "clip" if spec.input.standardise else "limit"
+    reach = getattr(spec.input, key)
+
+    def reworded(where: str, message: str) -> NoReturn:
+        assert refuse is not None
+        refuse(f"[input] {key}", message)
+
+    inputs = spec.model_copy(update={"input": spec.input.model_copy(update={"limit": reach})})
+    most = kernel_settings.bound(inputs, reworded, np.full(spec.dim, reach))
+    # two vectors' own values are multiplied
+    largest = math.sqrt(kernel_settings.largest(spec.precision))
+    if refuse is not None and most > largest:
+        reworded(
+            "",
+            f"is {reach:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; it must be lower, "
+            f"{spec.precision} takes {largest:.0e} at most",
+        )
+    return most
 
 
 KERNEL_MODELS: Family = KernelModels()

@@ -1,12 +1,14 @@
 """What the fast techniques know instead of a Gram matrix: nearest neighbours, and sums of squared kernel values.
 
-1 - max_j k_ij is smallest where the distance to the nearest vector is.  w.neighbour caches those distances; when a
+1 - max_j |k_ij| is smallest where the distance to the nearest vector is: the squared one for the Gaussian kernel, 1 - |k|
+for others.  w.neighbour caches those distances; when a
 vector's neighbour goes, its entry stays as a lower bound (negated), and it is searched for again only if a choice
 depends on it.
 """
 
 from pykernel.dialect import Bool, Index, Real, absolute, kernel, real
-from pykernel.expansion import FAR, Expansion, OnlineConfig, Work
+from pykernel.expansion import FAR, Expansion, OnlineConfig, Work, alike
+from pykernel.kernel_choice import KernelConfig, KernelFunction
 from pykernel.kernels import gaussian, squared_distance
 
 
@@ -19,26 +21,39 @@ def lesser(a: Real, b: Real) -> Real:
 
 
 @kernel
-def measure_row(s: Expansion, w: Work, r: Index) -> None:
+def measure_row(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
     """row_j = |v_j - v_r|^2.  O(N D)."""
     for j in range(s.n[0]):
-        w.row[j] = squared_distance(s.v[j], s.v[r])
+        if q.function == KernelFunction.GAUSSIAN:
+            w.row[j] = squared_distance(s.v[j], s.v[r])
+        else:
+            # where distances are made of it, k_jr itself
+            w.row[j] = alike(s, c, q, j, s.v[r], s.diagonal[r])
 
 
 @kernel
-def find_neighbour(s: Expansion, w: Work, i: Index) -> None:
+def row_distance(w: Work, j: Index) -> Real:
+    """The distance 1 - |k| that an element of row stands for."""
+    return real(1) - absolute(w.row[j])
+
+
+@kernel
+def find_neighbour(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, i: Index) -> None:
     """Compute the distance from expansion vector i to its nearest.  O(N D)."""
-    nearest = FAR
+    nearest = FAR if q.function == KernelFunction.GAUSSIAN else real(1)
     for j in range(s.n[0]):
         if j != i:
-            nearest = lesser(squared_distance(s.v[i], s.v[j]), nearest)
+            if q.function == KernelFunction.GAUSSIAN:
+                nearest = lesser(squared_distance(s.v[i], s.v[j]), nearest)
+            else:
+                nearest = lesser(real(1) - absolute(alike(s, c, q, i, s.v[j], s.diagonal[j])), nearest)
     w.neighbour[i] = nearest
 
 
 @kernel
-def introduce_neighbour(s: Expansion, w: Work, i: Index) -> None:
+def introduce_neighbour(s: Expansion, w: Work, q: KernelConfig, i: Index) -> None:
     """Let the expansion vectors know the sample as neighbour, now that it is number i.  O(N)."""
-    nearest = FAR
+    nearest = FAR if q.function == KernelFunction.GAUSSIAN else real(1)
     for j in range(s.n[0]):
         if j != i:
             nearest = lesser(w.distance[j], nearest)
@@ -48,11 +63,11 @@ def introduce_neighbour(s: Expansion, w: Work, i: Index) -> None:
 
 
 @kernel
-def lose_neighbour(s: Expansion, w: Work, r: Index) -> None:
+def lose_neighbour(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
     """Vector r goes, whose distances are in row: where it was the nearest, the distance stays as a bound.  O(N)."""
     for i in range(s.n[0]):
-        if i != r and w.neighbour[i] == w.row[i]:
-            w.neighbour[i] = -w.row[i]
+        if i != r and w.neighbour[i] == (w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i)):
+            w.neighbour[i] = -(w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i))
 
 
 @kernel
@@ -91,11 +106,11 @@ def introduce_overlap(s: Expansion, w: Work, i: Index) -> None:
 
 
 @kernel
-def lose_overlap(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+def lose_overlap(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
     """Vector r goes, whose distances are in row.  O(N)."""
     for j in range(s.n[0]):
         if j != r:
-            value = gaussian(c.gamma, w.row[j])
+            value = gaussian(q.gamma, w.row[j]) if q.function == KernelFunction.GAUSSIAN else w.row[j]
             rest = s.overlap[j] - value * value
             if rest < real(0):
                 rest = real(0)
@@ -103,11 +118,15 @@ def lose_overlap(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
 
 
 @kernel
-def renew_overlap(s: Expansion, c: OnlineConfig, i: Index) -> None:
+def renew_overlap(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index) -> None:
     """Compute the sum of vector i afresh, which removes the rounding errors it has gathered.  O(N D)."""
     total = real(0)
     for j in range(s.n[0]):
         if j != i:
-            value = gaussian(c.gamma, squared_distance(s.v[i], s.v[j]))
+            value = (
+                gaussian(q.gamma, squared_distance(s.v[i], s.v[j]))
+                if q.function == KernelFunction.GAUSSIAN
+                else alike(s, c, q, i, s.v[j], s.diagonal[j])
+            )
             total += value * value
     s.overlap[i] = total

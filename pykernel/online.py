@@ -8,14 +8,17 @@ from pykernel.expansion import (
     Rule,
     Status,
     Work,
+    alike,
     expand,
     kept,
+    measure,
     miss,
     present,
     settle,
     within,
 )
 from pykernel.factor import border, border_inverse, border_squared, express
+from pykernel.kernel_choice import KernelConfig, KernelFunction
 from pykernel.kernels import gaussian, squared_distance
 from pykernel.neighbours import renew_overlap
 from pykernel.program import Entry, LabelKind, Program
@@ -43,6 +46,8 @@ from pykernel.rules import (
     learn_dictionary,
     learn_posterior,
     limited,
+    limited_by_norm,
+    noise_at,
     propose,
 )
 from pykernel.standardiser import Standardiser, observe, standardise
@@ -52,28 +57,32 @@ from pykernel.validity import valid
 
 
 @entry
-def predict(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def predict(
+    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+) -> Index:
     """Write f(x) to y.  O(N D).
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not within(c, x):
+    if not within(q, x):
         return Status.REFUSED_INPUT
     if c.standardises:
         standardise(z, c.clip, x, w.x)
-        expand(s, c, w.x, y)
+        expand(s, c, q, w.x, y)
     else:
-        expand(s, c, x, y)
+        expand(s, c, q, x, y)
     return Status.DONE
 
 
 @entry
-def classify(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], label: Index[1]) -> Index:
+def classify(
+    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
+) -> Index:
     """Write the position of the class that x most likely has to label.  O(N D).
 
     DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, z, w, c, x, w.error)
+    status = predict(s, z, w, c, q, x, w.error)
     if status == Status.DONE:
         best = 0
         if c.single:
@@ -88,52 +97,71 @@ def classify(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DI
 
 
 @kernel
-def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
+def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Distances and kernel values between the sample and the expansion vectors, and what those leave over of it."""
     if c.standardises:
         standardise(z, c.clip, x, w.x)
-        present(s, w, c, w.x)
+        if c.keeps_diagonal:
+            measure(w, q, w.x)
+        present(s, w, c, q, w.x)
     else:
-        present(s, w, c, x)
+        if c.keeps_diagonal:
+            measure(w, q, x)
+        present(s, w, c, q, x)
     if c.keeps_factor:
         express(s, w, c, s.n[0], s.n[0])
 
 
 @entry
-def novelty(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], y: Real[1]) -> Index:
+def novelty(
+    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
+) -> Index:
     """Write to y how much of the sample is new: the part of its squared norm that expansion vectors cannot express.
 
     With a Gram matrix kappa = 1 + ridge - k' P k, O(N^2 + N D); without one, of the nearest vector only, 1 - k^2,
     O(N D).  DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not within(c, x):
+    if not within(q, x):
         return Status.REFUSED_INPUT
-    compare(s, z, w, c, x)
+    compare(s, z, w, c, q, x)
     if c.keeps_factor:
         y[0] = w.kappa[0]
+    elif q.function != KernelFunction.GAUSSIAN:
+        # 1 - k^2 of 1 - |k|
+        y[0] = w.nearest_distance[0] * (real(2) - w.nearest_distance[0])
     else:
         nearest = real(0)
         if s.n[0] > 0:
-            nearest = gaussian(c.gamma, w.nearest_distance[0])
+            nearest = gaussian(q.gamma, w.nearest_distance[0])
         y[0] = real(1) - nearest * nearest
+    if c.keeps_diagonal:
+        if w.norm[0] == real(0):
+            y[0] = real(0)
     return Status.DONE
 
 
 @entry
-def variance(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], y: Real[1]) -> Index:
+def variance(
+    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
+) -> Index:
     """Write to y how far the label may be from f(x): the variance that the model expects, in squares of its unit.
 
     O(N^2 + N D).  Van Vaerenbergh et al. 2012.  DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not within(c, x):
+    if not within(q, x):
         return Status.REFUSED_INPUT
-    compare(s, z, w, c, x)
+    compare(s, z, w, c, q, x)
     foresee(s, w, c)
     power = s.power[0]
     # nothing is known: as far as a label can be
     if s.weight[0] == real(0):
         power = real(1)
-    y[0] = (c.noise + w.spread[0]) * power * c.label_limit * c.label_limit
+    if not q.unit:
+        if w.norm[0] == real(0):
+            y[0] = c.noise * power * c.label_limit * c.label_limit
+            return Status.DONE
+        power = w.own[0] * power
+    y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_limit * c.label_limit
     return Status.DONE
 
 
@@ -141,12 +169,15 @@ def variance(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DI
 
 
 @kernel
-def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig) -> Bool:
+def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Bool:
     """Give the sample's part to the nearest vector, in the measure k that they share; whether that can be stored.  O(1)."""
     i = w.nearest[0]
     share = real(1)
-    if c.rule != Rule.QKLMS:
-        share = gaussian(c.gamma, w.nearest_distance[0])
+    if q.function != KernelFunction.GAUSSIAN:
+        if c.rule != Rule.QKLMS or not c.radial:
+            share = w.k[i]
+    elif c.rule != Rule.QKLMS:
+        share = gaussian(q.gamma, w.nearest_distance[0])
     if c.stages:
         for o in range(len(w.error)):
             w.beta[i, o] += share * w.beta[s.n[0], o]
@@ -159,18 +190,18 @@ def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig) -> Bool:
 
 
 @entry
-def absorb(s: Expansion, w: Work, c: OnlineConfig, close: Bool) -> Index:
+def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool) -> Index:
     """Learn a sample that is not stored: the vectors nearest to it, or all, take it up.  O(N), with matrices O(N^2)."""
     fits = True
     if c.rule == Rule.ALD_KRLS:
-        absorb_by_dictionary(s, w)
+        absorb_by_dictionary(s, w, q)
     elif c.rule == Rule.FB_KRLS:
         absorb_as_label(s, w, c)
     else:
-        propose(s, w, c)
+        propose(s, w, c, q)
         fits = largest_step(s, w, c) <= c.alpha_limit
         if close and c.rule != Rule.KRLS_T:
-            shared = give_to_nearest(s, w, c)
+            shared = give_to_nearest(s, w, c, q)
             fits = fits and shared
         elif c.keeps_factor:
             project_klms(s, w, c, s.n[0])
@@ -181,10 +212,10 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, close: Bool) -> Index:
         for o in range(len(w.error)):
             s.alpha[w.nearest[0], o] = w.step[o]
     if c.rule == Rule.KRLS_T:
-        learn_posterior(s, w, c)
+        learn_posterior(s, w, c, q)
     if c.rule == Rule.ALD_KRLS:
         learn_dictionary(s, w)
-    grow_older(s, c)
+    grow_older(s, c, q)
     if c.keeps_ages and close:
         s.age[w.nearest[0]] = 0
     if w.nearest_distance[0] > real(0):
@@ -220,7 +251,7 @@ def smallness(s: Expansion, i: Index) -> Real:
 
 
 @entry
-def trim(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def trim(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Drop stale vectors, then those whose score is at most lambda_max; at most so many as the spec says."""
     for turn in range(c.removals):
         if s.n[0] == 0:
@@ -229,7 +260,7 @@ def trim(s: Expansion, w: Work, c: OnlineConfig) -> None:
         if c.truncates_old or c.truncates_small:
             r = stale(s, w, c, 0)
             if r < s.n[0]:
-                locate(s, w, c, r)
+                locate(s, w, c, q, r)
         if c.thresholds and not c.newest_only:
             if r == s.n[0]:
                 w.newest[0] = 0
@@ -237,25 +268,25 @@ def trim(s: Expansion, w: Work, c: OnlineConfig) -> None:
                 for i in range(s.n[0]):
                     for o in range(len(w.error)):
                         w.beta[i, o] = s.alpha[i, o]
-                r = choose(s, w, c)
-                if not negligible(s, w, c, r):
+                r = choose(s, w, c, q)
+                if not negligible(s, w, c, q, r):
                     break
-                fits = project(s, w, c, r)
+                fits = project(s, w, c, q, r)
                 if not fits:
                     break
                 commit(s, w, c)
         if r == s.n[0]:
             break
-        take_out(s, w, c, r)
+        take_out(s, w, c, q, r)
         close_gap(s, c, w, r)
 
 
 @entry
-def insert(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
+def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn a sample as one more vector, and reduce if need be.  O(N D), with matrices O(N^2 + N D)."""
     n = s.n[0]
     full = n == len(s.v)
-    propose(s, w, c)
+    propose(s, w, c, q)
     if not (largest_step(s, w, c) <= c.alpha_limit):
         return Status.REFUSED_MULTIPLIER
     # the vector that goes; n is the sample, n + 1 none
@@ -269,15 +300,15 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
         if full and not dropped:
             r = stale(s, w, c, 1)
             if r < n:
-                locate(s, w, c, r)
+                locate(s, w, c, q, r)
                 dropped = True
     if not dropped and (full or c.thresholds):
-        r = choose(s, w, c)
+        r = choose(s, w, c, q)
         if c.thresholds:
-            if not full and not negligible(s, w, c, r):
+            if not full and not negligible(s, w, c, q, r):
                 r = n + 1
         if r <= n:
-            fits = project(s, w, c, r)
+            fits = project(s, w, c, q, r)
             if not fits:
                 return Status.REFUSED_MULTIPLIER
     if c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS or c.rule == Rule.KRLS_T:
@@ -285,8 +316,8 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
             return Status.REFUSED_MULTIPLIER
     commit(s, w, c)
     if c.rule == Rule.KRLS_T:
-        learn_posterior(s, w, c)
-    grow_older(s, c)
+        learn_posterior(s, w, c, q)
+    grow_older(s, c, q)
     if r == n:
         return Status.DISCARDED
     place_at = n
@@ -294,17 +325,17 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     if r < n:
         place_at = r
         status = Status.REPLACED
-        take_out(s, w, c, r)
-    put_in(s, w, c, x, place_at)
+        take_out(s, w, c, q, r)
+    put_in(s, w, c, q, x, place_at)
     if c.rule == Rule.KRLS_T:
-        border_deficit(s, w, c, place_at, s.n[0])
+        border_deficit(s, w, c, q, place_at, s.n[0])
     if c.rule == Rule.ALD_KRLS:
         s.covariance[place_at, place_at] = real(1)
     return status
 
 
 @entry
-def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
+def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn a sample after a full model has made room for it: f(x) is the reduced model's.  O(N^2 + N D).
 
     Mitchinson et al. 2003, section 3.
@@ -315,11 +346,11 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     for i in range(n):
         for o in range(len(w.error)):
             w.beta[i, o] = s.alpha[i, o]
-    r = choose(s, w, c)
-    fits = project(s, w, c, r)
+    r = choose(s, w, c, q)
+    fits = project(s, w, c, q, r)
     if not fits:
         return Status.REFUSED_MULTIPLIER
-    present(s, w, c, x)
+    present(s, w, c, q, x)
     w.nearest_distance[0] = w.distance[r]
     w.nearest[0] = r
     for i in range(n):
@@ -332,8 +363,12 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
             if i != r:
                 value += w.beta[i, o] * w.k[i]
                 w.beta[i, o] = kept(c, w.beta[i, o])
+        if not q.unit:
+            value = w.norm[0] * value
         w.error[o] = miss(c, w.y[o], value)
-        w.step[o] = settle(limited(c, c.eta * w.error[o]))
+        if not q.unit:
+            w.error[o] = w.error[o] / w.norm[0]
+        w.step[o] = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
         if not (absolute(w.step[o]) <= c.alpha_limit):
             return Status.REFUSED_MULTIPLIER
     close = n > 1 and w.nearest_distance[0] <= c.gate_distance
@@ -351,31 +386,36 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     for o in range(len(w.error)):
         w.beta[n, o] = w.step[o]
     if close:
-        shared = give_to_nearest(s, w, c)
+        shared = give_to_nearest(s, w, c, q)
         fits = shared
     if not fits or not acceptable(s, w, c, r):
         return Status.REFUSED_MULTIPLIER
     commit(s, w, c)
-    grow_older(s, c)
+    grow_older(s, c, q)
     if c.keeps_ages and close:
         s.age[w.nearest[0]] = 0
-    take_out(s, w, c, r)
+    take_out(s, w, c, q, r)
     if close or spanned:
         close_gap(s, c, w, r)
         if w.nearest_distance[0] > real(0):
             return Status.ABSORBED
         return Status.MERGED
-    put_in(s, w, c, x, r)
+    put_in(s, w, c, q, x, r)
     return Status.REPLACED
 
 
 @entry
-def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
+def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Mitchinson et al. 2003, eq. 2-6, or another rule, and then the reduction, so that f(x) comes nearer to w.y."""
+    if c.keeps_diagonal:
+        measure(w, q, x)
+        # f is zero there, whatever is learned
+        if w.norm[0] == real(0):
+            return Status.DISCARDED
     if c.before:
         if s.n[0] == len(s.v):
-            return renew(s, w, c, x)
-    present(s, w, c, x)
+            return renew(s, w, c, q, x)
+    present(s, w, c, q, x)
     sure = True
     for o in range(len(w.error)):
         value = -w.error[o]
@@ -387,6 +427,10 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
     if c.separates and sure:
         if c.rule == Rule.KRLS_T or c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
             return Status.DISCARDED
+    if not q.unit:
+        # from here on f(x) / sqrt(k(x, x)) is learned, with the normalised kernel
+        for o in range(len(w.error)):
+            w.error[o] = w.error[o] / w.norm[0]
     close = s.n[0] > 0 and w.nearest_distance[0] <= c.gate_distance
     spanned = False
     if c.keeps_factor:
@@ -402,17 +446,17 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
         w.newest[0] = 1
     status = 0
     if close or spanned:
-        status = absorb(s, w, c, close)
+        status = absorb(s, w, c, q, close)
     else:
-        status = insert(s, w, c, x)
+        status = insert(s, w, c, q, x)
     if c.truncates_old or c.truncates_small or (c.thresholds and not c.newest_only):
         if status > 0:
-            trim(s, w, c)
+            trim(s, w, c, q)
     return status
 
 
 @entry
-def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) -> Index:
+def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn that f(x) should be w.y; both are within their limits."""
     if s.frozen[0] != 0:
         return Status.FROZEN
@@ -421,54 +465,58 @@ def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) 
             observe(z, c.horizon, x)
             return Status.OBSERVED
         standardise(z, c.clip, x, w.x)
-        status = learn(s, w, c, w.x)
+        status = learn(s, w, c, q, w.x)
         if status > 0:
             observe(z, c.horizon, x)
         return status
-    return learn(s, w, c, x)
+    return learn(s, w, c, q, x)
 
 
 @entry
-def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], y: Real) -> Index:
+def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
     """Learn that f(x) should be y.
 
     O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
     refused; the model is then unchanged.
     """
-    if not within(c, x):
+    if not within(q, x):
         return Status.REFUSED_INPUT
     if not (absolute(y) <= c.label_limit):
         return Status.REFUSED_LABEL
     w.y[0] = y
-    return take(s, z, w, c, x)
+    return take(s, z, w, c, q, x)
 
 
 @entry
-def update_many(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def update_many(
+    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+) -> Index:
     """Learn that f(x) should be y.
 
     O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
     refused; the model is then unchanged.
     """
-    if not within(c, x):
+    if not within(q, x):
         return Status.REFUSED_INPUT
     for o in range(len(y)):
         if not (absolute(y[o]) <= c.label_limit):
             return Status.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]
-    return take(s, z, w, c, x)
+    return take(s, z, w, c, q, x)
 
 
 @entry
-def update_class(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM], label: Index) -> Index:
+def update_class(
+    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], label: Index
+) -> Index:
     """Learn that x is of the class at position label.
 
     Each class has a function that should be 1 there and -1 elsewhere, or beyond (two classes share one: 1 is the
     second).  O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it
     was refused; the model is then unchanged.
     """
-    if not within(c, x):
+    if not within(q, x):
         return Status.REFUSED_INPUT
     if label < 0 or label >= c.classes:
         return Status.REFUSED_LABEL
@@ -479,7 +527,7 @@ def update_class(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Rea
         w.y[o] = real(-1)
         if label == positive:
             w.y[o] = real(1)
-    return take(s, z, w, c, x)
+    return take(s, z, w, c, q, x)
 
 
 @entry
@@ -504,7 +552,7 @@ def drift(s: Expansion, c: OnlineConfig, y: Real[1]) -> Index:
 
 
 @entry
-def refresh(s: Expansion, w: Work, c: OnlineConfig) -> Index:
+def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
     """Compute afresh what is kept of the Gram matrix, which removes the rounding errors it has gathered.
 
     O(N^3 + N^2 D): call it when drift() says REFRESH_DUE and there is time.  The model's predictions do not change.
@@ -513,7 +561,10 @@ def refresh(s: Expansion, w: Work, c: OnlineConfig) -> Index:
         if t == s.n[0]:
             break
         for i in range(t):
-            w.k[i] = gaussian(c.gamma, squared_distance(s.v[i], s.v[t]))
+            if q.function == KernelFunction.GAUSSIAN:
+                w.k[i] = gaussian(q.gamma, squared_distance(s.v[i], s.v[t]))
+            else:
+                w.k[i] = alike(s, c, q, i, s.v[t], s.diagonal[t])
         for j in range(s.n[0]):
             if c.keeps_factor:
                 s.m[t, j] = real(0)
@@ -539,14 +590,14 @@ def refresh(s: Expansion, w: Work, c: OnlineConfig) -> Index:
             express_complex(s, w, c, t)
             border_complex(s, w, t, t + 1)
         if c.keeps_overlap:
-            renew_overlap(s, c, t)
+            renew_overlap(s, c, q, t)
     if c.keeps_factor:
         s.drift[0] = real(0)
     return Status.DONE
 
 
 @entry
-def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DIM]) -> None:
+def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times."""
     seed = 1
     for t in range(2 * len(s.v) + 32):
@@ -556,7 +607,7 @@ def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, x: Real[DI
         for o in range(len(w.y)):
             seed = (seed * 75 + 74) % 65537
             w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(s, z, w, c, x)
+        status = take(s, z, w, c, q, x)
         if status < 0:
             break
 
@@ -570,7 +621,7 @@ def _program(*learning: Entry) -> Program:
         name="online",
         structs=(Expansion, Standardiser, Work),
         persistent=(Expansion, Standardiser),
-        configs=(OnlineConfig,),
+        configs=(OnlineConfig, KernelConfig),
         status=Status,
         entries=(
             Entry("predict", predict),

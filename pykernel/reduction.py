@@ -3,6 +3,9 @@
 Candidates are the n stored vectors and, as number n, the newest sample, which takes no memory until it is certain to
 stay.  Their multipliers are those after the presentation.  All scores are had in O(N^2) from what is kept of the Gram
 matrix, or in O(N D) without one.
+
+Where k(x, x) is not 1 for every x, all of this is done with k(a, b) / sqrt(k(a, a) k(b, b)), and alpha_i sqrt(k(v_i, v_i))
+is what is stored as a multiplier: f(x) / sqrt(k(x, x)) is an expansion of that kernel.
 """
 
 from pykernel.complex_inverse import (
@@ -30,6 +33,7 @@ from pykernel.factor import (
     release_squared,
     watch,
 )
+from pykernel.kernel_choice import KernelConfig, KernelFunction
 from pykernel.kernels import gaussian, one_minus_exp
 from pykernel.neighbours import (
     find_neighbour,
@@ -103,7 +107,7 @@ def age_of(s: Expansion, i: Index) -> Index:
 
 
 @entry
-def survey(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def survey(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Compute what the candidates' scores are made of.  O(N^2), or nothing."""
     if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
         inverse_diagonal(s, w)
@@ -118,13 +122,15 @@ def survey(s: Expansion, w: Work, c: OnlineConfig) -> None:
     if c.metric == Metric.FMKLMS:
         count = candidates(s, w, c)
         for i in range(count):
-            w.score[i] = weighted_isolation(s, w, c, i)
+            w.score[i] = weighted_isolation(s, w, c, q, i)
 
 
 @kernel
-def weighted_isolation(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+def weighted_isolation(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, i: Index) -> Real:
     """alpha_i^2 (1 - max_j k_ij), or a lower bound of it.  Eq. 18."""
-    return energy(s, w, c, i, one_minus_exp(c.gamma * isolation(s, w, c, i)))
+    if q.function == KernelFunction.GAUSSIAN:
+        return energy(s, w, c, i, one_minus_exp(q.gamma * isolation(s, w, c, i)))
+    return energy(s, w, c, i, isolation(s, w, c, i))
 
 
 @kernel
@@ -212,7 +218,7 @@ def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
 
 
 @entry
-def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Search for the lost neighbours that the choice depends on.  O(N) and O(N D) for each.
 
     A score made of a bound is a bound: the least of all is certain if no bound is as small.
@@ -230,26 +236,26 @@ def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig) -> None:
                 lost = i
         if lost == count:
             break
-        find_neighbour(s, w, lost)
+        find_neighbour(s, w, c, q, lost)
         if c.metric == Metric.FMKLMS:
-            w.score[lost] = weighted_isolation(s, w, c, lost)
+            w.score[lost] = weighted_isolation(s, w, c, q, lost)
 
 
 @entry
-def choose(s: Expansion, w: Work, c: OnlineConfig) -> Index:
+def choose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
     """Position of the candidate that goes next.  O(N^2 + N D) with a Gram matrix, O(N D) mostly without."""
     if c.newest_only:
         if candidates(s, w, c) > s.n[0]:
-            survey_newest(s, w, c)
+            survey_newest(s, w, c, q)
             return s.n[0]
-    survey(s, w, c)
+    survey(s, w, c, q)
     if c.keeps_neighbours:
-        resolve_neighbours(s, w, c)
+        resolve_neighbours(s, w, c, q)
     return cheapest(s, w, c)
 
 
 @kernel
-def survey_newest(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def survey_newest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """What the newest sample's score is made of."""
     n = s.n[0]
     if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
@@ -266,15 +272,15 @@ def survey_newest(s: Expansion, w: Work, c: OnlineConfig) -> None:
     if c.metric == Metric.LSRIDGE:
         ridge_diagonal(s, w, c, n + 1)
     if c.metric == Metric.FMKLMS:
-        w.score[n] = weighted_isolation(s, w, c, n)
+        w.score[n] = weighted_isolation(s, w, c, q, n)
 
 
 @kernel
-def negligible(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
+def negligible(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> Bool:
     """Whether the chosen candidate's score is at most lambda_max."""
     value = score(s, w, c, r)
-    if c.metric == Metric.FKLMS:
-        value = one_minus_exp(c.gamma * value)
+    if c.metric == Metric.FKLMS and q.function == KernelFunction.GAUSSIAN:
+        value = one_minus_exp(q.gamma * value)
     if c.metric == Metric.LS or c.metric == Metric.LSRIDGE:
         value = value * (real(1) / real(candidates(s, w, c)))
     return value <= c.lambda_max
@@ -305,14 +311,14 @@ def project_klms(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
 
 
 @kernel
-def project_fklms(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+def project_fklms(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
     """beta = alpha + K_:r alpha_r, taking the others as orthogonal, given row.  O(N).  Mitchinson et al. 2003, eq. 16."""
     n = s.n[0]
     for i in range(n):
         if i != r:
             value = w.k[i]
             if r < n:
-                value = gaussian(c.gamma, w.row[i])
+                value = gaussian(q.gamma, w.row[i]) if q.function == KernelFunction.GAUSSIAN else w.row[i]
             for o in range(len(s.alpha[0])):
                 w.beta[i, o] += value * w.beta[r, o]
     if r < n:
@@ -363,16 +369,16 @@ def is_stored(s: Expansion, c: OnlineConfig, r: Index) -> Bool:
 
 
 @kernel
-def locate(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+def locate(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
     """Compute what take_out() needs of stored vector r.  O(N^2 + N D)."""
     if c.projection == Projection.FKLMS or c.keeps_neighbours or c.keeps_overlap:
-        measure_row(s, w, r)
+        measure_row(s, w, c, q, r)
     if c.keeps_factor:
         inverse_column(s, w, r)
 
 
 @entry
-def project(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
+def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> Bool:
     """Let the others make up for candidate r, in beta; whether every multiplier may then be stored.
 
     Leaves what take_out() needs.
@@ -382,11 +388,11 @@ def project(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
     if c.projection == Projection.LS:
         project_ls(s, w, c, r)
     if is_stored(s, c, r):
-        locate(s, w, c, r)
+        locate(s, w, c, q, r)
     if c.projection == Projection.KLMS:
         project_klms(s, w, c, r)
     if c.projection == Projection.FKLMS:
-        project_fklms(s, w, c, r)
+        project_fklms(s, w, q, r)
     return acceptable(s, w, c, r)
 
 
@@ -420,7 +426,7 @@ def commit(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 
 @entry
-def take_out(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+def take_out(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
     """Let everything that is kept forget vector r, given P_:r in p and distances in row; its place is still there."""
     if c.keeps_squared:
         release_squared(s, w, r)
@@ -431,9 +437,9 @@ def take_out(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
     if c.keeps_complex:
         release_complex(s, w, r)
     if c.keeps_neighbours:
-        lose_neighbour(s, w, r)
+        lose_neighbour(s, w, q, r)
     if c.keeps_overlap:
-        lose_overlap(s, w, c, r)
+        lose_overlap(s, w, q, r)
     if c.rule == Rule.KRLS_T:
         for j in range(s.n[0]):
             s.deficit[r, j] = real(0)
@@ -441,7 +447,7 @@ def take_out(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
 
 
 @entry
-def put_in(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], r: Index) -> None:
+def put_in(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], r: Index) -> None:
     """Make the sample vector r: a place that is free, or the one after the last.  Mitchinson et al. 2003, eq. 3-6."""
     n = s.n[0]
     fresh = r == n
@@ -463,18 +469,20 @@ def put_in(s: Expansion, w: Work, c: OnlineConfig, x: Real[DIM], r: Index) -> No
             express_complex(s, w, c, n)
         border_complex(s, w, r, count)
     place(s, x, r)
+    if c.keeps_diagonal:
+        s.diagonal[r] = w.own[0]
     for o in range(len(s.alpha[0])):
         s.alpha[r, o] = settle(multiplier(s, w, c, n, o))
     s.n[0] = count
     if c.keeps_neighbours:
-        introduce_neighbour(s, w, r)
+        introduce_neighbour(s, w, q, r)
     if c.keeps_overlap:
         introduce_overlap(s, w, r)
     if c.keeps_ages:
         s.age[r] = 0
     if c.keeps_factor:
         if not fresh:
-            watch(s, c, r)
+            watch(s, c, q, r)
 
 
 @entry
@@ -490,6 +498,9 @@ def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
     for o in range(len(s.alpha[0])):
         s.alpha[r, o] = s.alpha[last, o]
         s.alpha[last, o] = real(0)
+    if c.keeps_diagonal:
+        s.diagonal[r] = s.diagonal[last]
+        s.diagonal[last] = real(0)
     if c.keeps_ages:
         s.age[r] = s.age[last]
         s.age[last] = 0
@@ -540,7 +551,7 @@ def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
 
 
 @kernel
-def grow_older(s: Expansion, c: OnlineConfig) -> None:
+def grow_older(s: Expansion, c: OnlineConfig, q: KernelConfig) -> None:
     """One more sample was learned."""
     if c.keeps_ages:
         for i in range(s.n[0]):
@@ -552,4 +563,4 @@ def grow_older(s: Expansion, c: OnlineConfig) -> None:
             if turn < 0 or turn >= s.n[0]:
                 turn = 0
             s.probe[0] = turn + 1
-            renew_overlap(s, c, turn)
+            renew_overlap(s, c, q, turn)

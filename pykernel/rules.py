@@ -8,6 +8,7 @@ when nothing can be refused any more.
 from pykernel.dialect import Constant, Index, Real, absolute, entry, kernel, real, sqrt
 from pykernel.expansion import Expansion, OnlineConfig, Rule, Work, clipped, kept, settle
 from pykernel.factor import inverse_column, inverse_times
+from pykernel.kernel_choice import KernelConfig
 from pykernel.reduction import multiplier
 
 LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
@@ -16,6 +17,10 @@ LEAST_NARROWED = Constant(float32=2.0**-15, float64=2.0**-44)
 """The same, in parts of a multiplier's variance."""
 WEIGHT_MOST = Constant(1_000_000.0)
 """The estimate of the function's variance reaches back so many samples at most."""
+
+
+LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
+"""Far above any error, in label limits, from which the function's variance is learned."""
 
 
 @kernel
@@ -27,10 +32,30 @@ def limited(c: OnlineConfig, step: Real) -> Real:
 
 
 @kernel
-def propose_gradient(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def limited_by_norm(w: Work, c: OnlineConfig, step: Real) -> Real:
+    """The same of a step in parts of sqrt(k(x, x)): the function changes by sqrt(k(x, x)) of it."""
+    if c.limits_step:
+        most = c.step_limit / w.norm[0]
+        return clipped(step, -most, most)
+    return step
+
+
+@kernel
+def noise_at(w: Work, c: OnlineConfig, q: KernelConfig) -> Real:
+    """Variance of the sample's noise, in parts of the function's prior variance there."""
+    if q.unit:
+        return c.noise
+    part = c.noise / w.own[0]
+    if part < c.noise_least:
+        return c.noise_least
+    return part
+
+
+@kernel
+def propose_gradient(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """alpha = eta e for the sample, (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5."""
     for o in range(len(w.error)):
-        step = settle(limited(c, c.eta * w.error[o]))
+        step = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
         if c.stages:
             w.beta[s.n[0], o] = step
         else:
@@ -78,7 +103,7 @@ def foresee(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 
 @kernel
-def propose_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def propose_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """The posterior mean: [sqrt(lambda) alpha - g P h; g], g = e / s_y^2.  O(N^2).
 
     D = K - Sigma is kept in place of the covariance Sigma of the function's values at the vectors: forgetting towards
@@ -88,7 +113,7 @@ def propose_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
     n = s.n[0]
     foresee(s, w, c)
     inverse_times(s, w.h, w.ph, n)
-    inverse = real(1) / (c.noise + w.spread[0])
+    inverse = real(1) / (noise_at(w, c, q) + w.spread[0])
     for o in range(len(w.error)):
         g = w.error[o] * inverse
         w.beta[n, o] = g
@@ -100,18 +125,20 @@ def propose_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 
 @kernel
-def learn_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def learn_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """D of the stored vectors: lambda D + p p' / s_y^2, p = k - h; and the function's variance from the error.  O(N^2).
 
     Leaves p in h.
     """
     n = s.n[0]
-    inverse = real(1) / (c.noise + w.spread[0])
+    inverse = real(1) / (noise_at(w, c, q) + w.spread[0])
     if s.weight[0] < WEIGHT_MOST:
         s.weight[0] = c.forgetting * s.weight[0] + real(1)
     squares = real(0)
     for o in range(len(w.error)):
         e = w.error[o] * c.label_scale
+        if not q.unit:
+            e = clipped(e, -LARGEST_ERROR, LARGEST_ERROR)
         squares += e * e
     squares = squares * (real(1) / real(len(w.error)))
     s.power[0] += (squares * inverse - s.power[0]) * (real(1) / s.weight[0])
@@ -134,9 +161,9 @@ def learn_posterior(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 
 @kernel
-def border_deficit(s: Expansion, w: Work, c: OnlineConfig, r: Index, n: Index) -> None:
+def border_deficit(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index, n: Index) -> None:
     """Row and column of the sample as vector r of n, whose h is p: h + p s^2 / s_y^2, s^2 its variance.  O(N)."""
-    share = w.spread[0] * (real(1) / (c.noise + w.spread[0]))
+    share = w.spread[0] * (real(1) / (noise_at(w, c, q) + w.spread[0]))
     for j in range(n):
         if j != r:
             # k - p is what was known of the sample's value before
@@ -147,12 +174,22 @@ def border_deficit(s: Expansion, w: Work, c: OnlineConfig, r: Index, n: Index) -
 
 
 @kernel
-def absorb_by_dictionary(s: Expansion, w: Work) -> None:
+def rescale_combination(s: Expansion, w: Work) -> None:
+    """u of k(x, .) itself, of u for the normalised kernel: u_i sqrt(k(x, x) / k(v_i, v_i)).  O(N)."""
+    for i in range(s.n[0]):
+        w.u[i] = w.u[i] * (w.norm[0] / sqrt(s.diagonal[i]))
+
+
+@kernel
+def absorb_by_dictionary(s: Expansion, w: Work, q: KernelConfig) -> None:
     """The dictionary's multipliers by recursive least squares: alpha + P h e / (1 + u'h), h = C u.  O(N^2).
 
     Engel et al. 2004, eq. 3.12-3.14; C is their P.
     """
     n = s.n[0]
+    # C is of values of f, not of f / sqrt(k(x, x)): all errors count alike
+    if not q.unit:
+        rescale_combination(s, w)
     total = real(1)
     length = real(0)
     for i in range(n):
@@ -170,8 +207,15 @@ def absorb_by_dictionary(s: Expansion, w: Work) -> None:
     if total < real(1):
         total = real(1)
     w.spread[0] = total
-    inverse_times(s, w.h, w.ph, n)
+    if q.unit:
+        inverse_times(s, w.h, w.ph, n)
+    else:
+        for i in range(n):
+            w.u[i] = w.h[i] / sqrt(s.diagonal[i])
+        inverse_times(s, w.u, w.ph, n)
     inverse = real(1) / total
+    if not q.unit:
+        inverse = inverse * w.norm[0]
     for o in range(len(w.error)):
         g = w.error[o] * inverse
         for i in range(n):
@@ -206,19 +250,22 @@ def absorb_as_label(s: Expansion, w: Work, c: OnlineConfig) -> None:
     inverse_column(s, w, w.nearest[0])
     for o in range(len(w.error)):
         g = c.eta * w.error[o]
+        if not c.radial:
+            # what the vector's label has to do with this one
+            g = w.k[w.nearest[0]] * g
         for i in range(n):
             w.beta[i, o] = s.alpha[i, o] + w.p[i] * g
 
 
 @entry
-def propose(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def propose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Multipliers after the presentation, with the sample as vector n.  O(N), with KRLS_T O(N^2)."""
     if c.rule == Rule.KRLS_T:
-        propose_posterior(s, w, c)
+        propose_posterior(s, w, c, q)
     elif c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
         propose_interpolation(s, w)
     else:
-        propose_gradient(s, w, c)
+        propose_gradient(s, w, c, q)
 
 
 @kernel

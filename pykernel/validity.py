@@ -2,6 +2,8 @@
 
 from pykernel.dialect import Bool, Constant, Real, absolute, entry, kernel, real
 from pykernel.expansion import Expansion, OnlineConfig, Rule, settle
+from pykernel.kernel_choice import KernelConfig, plain_value
+from pykernel.kernels import NORM_LEAST
 from pykernel.reduction import AGE_MOST
 from pykernel.rules import WEIGHT_MOST
 from pykernel.standardiser import Standardiser, valid_standardiser
@@ -18,10 +20,10 @@ LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.797693134862315
 
 
 @kernel
-def valid_vectors(s: Expansion, c: OnlineConfig) -> Bool:
+def valid_vectors(s: Expansion, c: OnlineConfig, q: KernelConfig) -> Bool:
     """Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D)."""
     n = s.n[0]
-    limit = c.input_limit
+    limit = q.input_limit
     if c.standardises:
         limit = c.clip
     for i in range(len(s.v)):
@@ -35,6 +37,12 @@ def valid_vectors(s: Expansion, c: OnlineConfig) -> Bool:
             if i >= n and s.alpha[i, o] != real(0):
                 return False
             if not (absolute(s.alpha[i, o]) <= c.alpha_limit) or settle(s.alpha[i, o]) != s.alpha[i, o]:
+                return False
+        if c.keeps_diagonal:
+            if i >= n:
+                if s.diagonal[i] != real(0):
+                    return False
+            elif not (s.diagonal[i] > NORM_LEAST) or s.diagonal[i] != plain_value(q, s.v[i], s.v[i]):
                 return False
         if c.keeps_ages:
             if s.age[i] < 0 or s.age[i] > AGE_MOST or (i >= n and s.age[i] != 0):
@@ -108,7 +116,7 @@ def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
 
 
 @entry
-def valid(s: Expansion, z: Standardiser, c: OnlineConfig) -> Bool:
+def valid(s: Expansion, z: Standardiser, c: OnlineConfig, q: KernelConfig) -> Bool:
     """Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
 
     Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero.
@@ -117,7 +125,7 @@ def valid(s: Expansion, z: Standardiser, c: OnlineConfig) -> Bool:
         return False
     if s.frozen[0] != 0 and s.frozen[0] != 1:
         return False
-    if not valid_vectors(s, c):
+    if not valid_vectors(s, c, q):
         return False
     if c.keeps_factor or c.keeps_overlap:
         if s.probe[0] < 0 or s.probe[0] > s.n[0]:
@@ -130,6 +138,6 @@ def valid(s: Expansion, z: Standardiser, c: OnlineConfig) -> Bool:
     if c.standardises:
         if s.n[0] > 0 and z.seen[0] < c.warmup:
             return False
-        if not valid_standardiser(z, c.input_limit, c.horizon):
+        if not valid_standardiser(z, q.input_limit, c.horizon):
             return False
     return True
