@@ -17,7 +17,6 @@ from pykernel.dialect import (
     N_MAX,
     OUTPUTS,
     PACKED,
-    Bool,
     Config,
     Constant,
     Index,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pykernel import kernel_settings
-from pykernel.dialect import FLOAT64, driver
+from pykernel.dialect import FLOAT64, Kernel, bind, driver, substitute
+from pykernel.errors import UserError
 from pykernel.families import Family, Refuse
-from pykernel.kernel_choice import KernelConfig, kernel_value
+from pykernel.kernel_choice import KernelConfig, kernel_value, own_kernel
 from pykernel.nystrom import NYSTROM, REHEARSED, Method
 from pykernel.nystrom_rls import NYSTROM_RLS
 from pykernel.program import LabelKind, Program
@@ -37,12 +39,32 @@ BASIS_KEYS = {
 
 
 @driver
-def compare_vectors(q, vectors, gram):  # type: ignore[no-untyped-def]
-    """Write the Gram matrix of vectors, (n, DIM), to gram, (n, n)."""
+def factorise(q, vectors, least, packed):  # type: ignore[no-untyped-def]
+    """Write L of vectors, (n, DIM), to packed, row by row with the diagonal's reciprocals; the first dependent row, or -1.
+
+    Compiled like all kernels, so that the tables in C do not depend on the machine that made them.
+    """
+    dependent = -1
+    row = 0
     for i in range(len(vectors)):
-        for j in range(i + 1):
-            gram[i, j] = kernel_value(q, vectors[i], vectors[j])
-            gram[j, i] = gram[i, j]
+        rest = kernel_value(q, vectors[i], vectors[i])
+        own = rest
+        other = 0
+        for j in range(i):
+            total = kernel_value(q, vectors[i], vectors[j])
+            for k in range(j):
+                total -= packed[row + k] * packed[other + k]
+            total *= packed[other + j]
+            packed[row + j] = total
+            rest -= total * total
+            other += j + 1
+        if not rest > least * own:
+            if dependent < 0:
+                dependent = i
+            rest = 1.0
+        packed[row + i] = 1 / math.sqrt(rest)
+        row += i + 1
+    return dependent
 
 
 class _NystromModels:
@@ -74,12 +96,8 @@ class _NystromModels:
                     f"has an input beyond the limit in row {i}; vectors must be what samples can be, scaled as they are",
                 )
         _, dependent = factor_of(spec)
-        if dependent is not None:
-            refuse(
-                "[expansion] vectors",
-                f"has row {dependent}, of which those before it leave over less than {LEAST_GATE[spec.precision]:g} of its "
-                f"squared length in feature space, too little for {spec.precision}: leave it out",
-            )
+        if dependent >= 0:
+            refuse("[expansion] vectors", _dependence(spec, dependent))
 
     def _rehearsal(self, spec: Spec) -> float:
         return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2)
@@ -94,6 +112,9 @@ class _NystromModels:
         size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], capacities["OUTPUTS"]
         value = math.sqrt(kernel_settings.bound(spec, never, kernel_settings.reach(spec)))
         given = method is Method.GIVEN
+        factor_rows, dependent = factor_of(spec) if given else (np.zeros(size * (size + 1) // 2), -1)
+        if dependent >= 0:  # with a user's own kernel, which was not there before
+            raise UserError(f"[expansion] vectors {_dependence(spec, dependent)}")
         weights = spec.expansion.weights if spec.expansion is not None else None
         bias = spec.expansion.bias if spec.expansion is not None else None
         most = 1e37 if narrow else 1e305
@@ -110,7 +131,7 @@ class _NystromModels:
             "forgets": learning.forgetting < 1,
             "caches": method in (Method.EFVS, Method.SGMA) or (method is Method.STREAM and spec.basis.cache),
             "vectors": np.array(spec.expansion.vectors, float) if spec.expansion else np.zeros((size, spec.dim)),
-            "factor_rows": factor_of(spec)[0] if given else np.zeros(size * (size + 1) // 2),
+            "factor_rows": factor_rows,
             "weights": np.zeros((size, outputs)) if weights is None else np.array(weights, float),
             "bias": np.zeros(outputs) if bias is None else np.array(bias, float),
             "gate": gate_of(spec),
@@ -145,35 +166,58 @@ class _NystromModels:
         return 2.0**10 * spec.label_limit * max(1.0, value / spec.learning.ridge, 1 / math.sqrt(spec.learning.ridge))
 
 
+def _dependence(spec: Spec, row: int) -> str:
+    return (
+        f"has row {row}, of which those before it leave over less than {LEAST_GATE[spec.precision]:g} of its squared length "
+        f"in feature space, too little for {spec.precision}: leave it out"
+    )
+
+
 def gate_of(spec: Spec) -> float:
     """Samples are no candidates if at most this part of them is left over."""
     return spec.reduction.gate if spec.reduction.gate is not None else LEAST_GATE[spec.precision]
 
 
-def factor_of(spec: Spec) -> tuple[np.ndarray, int | None]:
+def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     """L of the expansion vectors as the device has them, packed by rows with the diagonal's reciprocals, in float64.
 
-    And the first vector that depends on those before it, None if there is none.
+    And the first vector that depends on those before it, -1 if there is none.
     """
-    from pykernel.dialect import bind
-
-    assert spec.expansion is not None
+    assert spec.expansion is not None and spec.kernel is not None
     vectors = np.array(spec.expansion.vectors, float).astype(spec.real.dtype).astype(float)
     size = len(vectors)
-    q = KernelConfig.of(FLOAT64, kernel_settings.parameters(spec), {"DIM": spec.dim})
-    gram, factor, packed = np.empty((size, size)), np.zeros((size, size)), []
-    bind(compare_vectors, FLOAT64)(q, vectors, gram)
-    dependent = None
-    for i in range(size):
-        for j in range(i):
-            factor[i, j] = (gram[i, j] - factor[i, :j] @ factor[j, :j]) / factor[j, j]
-        rest = gram[i, i] - factor[i, :i] @ factor[i, :i]
-        if not rest > LEAST_GATE[spec.precision] * gram[i, i]:
-            dependent = i if dependent is None else dependent
-            rest = max(gram[i, i], 1e-30)
-        factor[i, i] = math.sqrt(rest)
-        packed += [*factor[i, :i], 1 / factor[i, i]]
-    return np.array(packed), dependent
+    if spec.kernel.function == "own" and spec.own is None:
+        # it comes when the spec's values are in order
+        return np.zeros(size * (size + 1) // 2), -1
+    return _factor(
+        vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.own, _View(spec)
+    )
+
+
+class _View:
+    """A kernel's parameters in float64, on the way through a cache that does not look at them."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.q = KernelConfig.of(FLOAT64, kernel_settings.parameters(spec), {"DIM": spec.dim})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _View)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@functools.lru_cache(64)
+def _factor(
+    vectors: bytes, shape: tuple[int, int], kernel: str, precision: str, own: Kernel | None, view: _View
+) -> tuple[np.ndarray, int]:
+    # the other arguments say what the view holds
+    packed = np.zeros(shape[0] * (shape[0] + 1) // 2)
+    compare = factorise if own is None else substitute(factorise, {own_kernel: own})
+    rows = np.frombuffer(vectors).reshape(shape)
+    dependent = bind(compare, FLOAT64)(view.q, rows, LEAST_GATE[precision], packed)
+    packed.flags.writeable = False
+    return packed, int(dependent)
 
 
 class NystromModels(_NystromModels):
@@ -210,7 +254,9 @@ class NystromModels(_NystromModels):
                 )
             return
         if len(expansion.weights) != size:
-            refuse("[expansion] weights", f"has {len(expansion.weights)} rows; it must have {size}, one for each vector")
+            refuse(
+                "[expansion] weights", f"has {len(expansion.weights)} rows; it must have {size}, one for each vector"
+            )
         for i, row in enumerate(expansion.weights):
             if len(row) != spec.outputs:
                 refuse("[expansion] weights", f"has {len(row)} numbers in row {i}; it must be {spec.outputs}")
@@ -221,7 +267,9 @@ class NystromModels(_NystromModels):
         with np.errstate(over="ignore"):
             sums = np.abs(np.array(expansion.weights, float)).sum(0).max() * value + np.abs(bias).max()
         if not sums <= most:
-            refuse("[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}")
+            refuse(
+                "[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}"
+            )
 
     def capacities(self, spec: Spec) -> dict[str, int]:
         assert spec.expansion is not None
@@ -301,7 +349,10 @@ class NystromLearners(_NystromModels):
         narrow = spec.precision == "float32"
         near = 0.99999 if narrow else 1 - 1e-12
         if near < learning.forgetting < 1:
-            refuse("[learning] forgetting", f"is {learning.forgetting}; it must be 1 or at most {near} for {spec.precision}")
+            refuse(
+                "[learning] forgetting",
+                f"is {learning.forgetting}; it must be 1 or at most {near} for {spec.precision}",
+            )
         least_ridge = LEAST_RIDGE[spec.precision] * value
         if not least_ridge <= learning.ridge <= 1e12:
             refuse(
@@ -345,7 +396,11 @@ class NystromLearners(_NystromModels):
         capacities = self.capacities(spec)
         size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], spec.outputs
         return (
-            size * (size + 1) + size * (spec.dim + outputs + 9) + samples * (spec.dim + outputs + size + 5) + 64 + spec.dim
+            size * (size + 1)
+            + size * (spec.dim + outputs + 9)
+            + samples * (spec.dim + outputs + size + 5)
+            + 64
+            + spec.dim
         )
 
     def parameters(self, spec: Spec) -> dict[str, Any]:

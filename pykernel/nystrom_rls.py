@@ -225,7 +225,9 @@ def keep_row(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig) -> None:
 
 
 @entry
-def take(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def take(
+    b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
+) -> Index:
     """Learn that the functions should be w.target at x; both are within their limits."""
     scaled(w, q, x)
     project(b, w, c, q, w.x)

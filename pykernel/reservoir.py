@@ -121,9 +121,7 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 
 
 @kernel
-def gain(
-    e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, r: Index, points: Index, n: Index
-) -> Real:
+def gain(e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, r: Index, points: Index, n: Index) -> Real:
     """What row r as a basis vector takes off the residuals of so many points.  O(points (N + D)).
 
     EFVS: sum_t R_tr^2 / (k_tt R_rr), the gain in relative residual; SGMA: sum_t R_tr^2 / R_rr, that in its trace.

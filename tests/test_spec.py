@@ -293,6 +293,14 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         },
     }
     batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
+    streaming: dict[str, Any] = {
+        "name": "flow",
+        "input": {"dim": 2},
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "nystrom-rls", "samples": 16},
+        "reduction": {"n_max": 4},
+    }
+    choosing = streaming | {"basis": {"method": "efvs"}}
     changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
         (full, None, "precision", "float32"),
         (full, "input", "columns", ["a", "b", "c"]),
@@ -339,6 +347,13 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (frozen, "kernel", "degree", 2),
         (batch, "learning", "ridge", 0.2),
         (batch, "learning", "samples", 65),
+        (streaming, "basis", "method", "efvs"),
+        (choosing, "basis", "method", "sgma"),
+        (choosing, "basis", "candidates", 9),
+        (choosing, "basis", "points", 9),
+        (choosing, "basis", "tau", 0.1),
+        (streaming, "basis", "horizon", 100),
+        (streaming, "basis", "cache", False),
         (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
         (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),
         (frozen, "expansion", "bias", [0.5]),
