@@ -103,8 +103,9 @@ class Live:
 class Parts:
     """Parts of K, counted in ``grown.evaluations``: computed when asked for, or read from all of it, computed once."""
 
-    def __init__(self, rows: Rows, grown: Growing, whole: bool) -> None:
+    def __init__(self, rows: Rows, grown: Growing, whole: bool = False) -> None:
         self.rows, self.grown, self.whole = rows, grown, whole
+        self.counted = False  # all of K, once: also if a restored selector has to compute it anew
         self._gram: np.ndarray | None = None
 
     @property
@@ -114,7 +115,9 @@ class Parts:
             x = self.rows.take(np.arange(len(self.rows)))
             self._gram = np.empty((len(x), len(x)))
             for start, block in self.rows.blocks(max(1, BLOCK // len(x))):
-                self._gram[start : start + len(block)] = self.grown.values(block, x)
+                self._gram[start : start + len(block)] = self.grown.kernel.gram(block, x)
+            self.grown.evaluations += 0 if self.counted else len(x) ** 2
+            self.counted = True
         return self._gram
 
     def diagonal(self) -> np.ndarray:
@@ -166,6 +169,7 @@ class Greedy:
         self.grown = Growing(kernel, self.rows.dim, min(n_max, len(self.rows)))
         self.generator = np.random.default_rng(seed)
         self.stopped: Stop | None = None
+        self.parts = Parts(self.rows, self.grown)
 
     @property
     def error(self) -> float:
@@ -192,10 +196,12 @@ class Greedy:
     def state(self) -> dict[str, np.ndarray]:
         """All that step changes, as arrays."""
         kept = {**self.grown.state(), "generator": pack_generator(self.generator)}
-        return kept | {"stopped": np.array(self.stopped or "")} | self._state()
+        kept |= {"stopped": np.array(self.stopped or ""), "counted": np.array(self.parts.counted)}
+        return kept | self._state()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from what ``state`` returned, of a selector that was made with the same arguments."""
+        self.parts.counted = bool(state["counted"])
         self._restore(state)
         self.grown.restore(state)
         unpack_generator(self.generator, state["generator"])

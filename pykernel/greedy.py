@@ -21,7 +21,6 @@ from pykernel.candidates import (
     MEMORY,
     Greedy,
     Live,
-    Parts,
     Residual,
     drawn,
     first_of_largest,
@@ -90,7 +89,7 @@ class Fvs(Greedy):
         need_choice(form, "form", ("bordered", "literal"))
         need_memory(8 * len(self.rows) ** 2, memory, "K of all rows, which fvs keeps,", "take efvs")
         self.form = form
-        self.parts = Parts(self.rows, self.grown, whole=True)
+        self.parts.whole = True
         self.inverse = np.zeros((0, 0))
         self.fitness = 0.0
 
@@ -256,8 +255,7 @@ class Efvs(Greedy):
             self.drawn: _Drawn | None = None
             self.seen = np.zeros(3)  # of k(x, x): sum over all points, how many, and sum over the dead
         else:
-            whole = 8 * l * l + size <= memory and l * l <= n * (l + rho * v)
-            self.parts = Parts(self.rows, self.grown, whole)
+            self.parts.whole = 8 * l * l + size <= memory and l * l <= n * (l + rho * v)
             self.residual: Residual | None = None
 
     @property

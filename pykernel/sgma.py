@@ -135,7 +135,7 @@ class Sgma(Greedy):
         size = 8 * l * (n * (2 if view == "column" or form != "cholesky" else 1) + 2 * kappa)
         need_memory(size, memory, f"C of {l:,} rows and {kappa} candidates", "take efvs, which does not keep it")
         fewer = l * l <= n * (l if view == "kronecker" else (kappa - pool) * l) or rule == "4.1"
-        self.parts = Parts(self.rows, self.grown, fewer and 8 * l * l + size <= memory)
+        self.parts.whole = fewer and 8 * l * l + size <= memory
         self.residual: Residual | None = None
         self.frobenius: list[float] = []
         self.energy = 0.0  # |K|^2
@@ -300,7 +300,7 @@ class Exhaustive(Greedy):
         self.view = view
         size = 8 * l * n * (2 if view == "column" else 1)
         need_memory(size, memory, f"C of {l:,} rows", "take efvs, which does not keep it")
-        self.parts = Parts(self.rows, self.grown, 8 * l * l + size <= memory)
+        self.parts.whole = 8 * l * l + size <= memory
         self.residual: Residual | None = None
         self.orthonormal = np.zeros((n if view == "column" else 0, l))  # Q'
         self.f = self.g = self.reference = self.energies = np.zeros(0)
