@@ -385,6 +385,7 @@ def divide(s: Box, k: Index) -> Index:
     total = 0
     for i in range(9, -1, -1):
         part = (i * 7 + len(s.a)) % 5
+        total = total + (total if total > 0 else 2) % 7
         total = total * 3 + part // 2 + i % len(s.a)
     return total
 
