@@ -19,7 +19,7 @@ class Family(Protocol):
 
     rules: tuple[str, ...]
     programs: Mapping[LabelKind, Program]
-    online: bool  # whether they learn sample by sample
+    online: bool  # whether choose and plan compare them: models that learn sample by sample, from raw inputs
 
     def unused(self, spec: Spec, section: str, key: str) -> str | None:
         """Why a key that was given means nothing for this model; None if it does mean something."""

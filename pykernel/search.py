@@ -198,7 +198,7 @@ def options(section: type, key: str) -> tuple[str, ...]:
 
 
 def rules() -> tuple[str, ...]:
-    """Those that learn sample by sample."""
+    """Those that are compared: all that learn sample by sample from raw inputs."""
     return tuple(rule for family in FAMILIES if family.online for rule in family.rules)
 
 
@@ -206,8 +206,8 @@ def require_online(spec: Spec, where: str = "the spec") -> None:
     """Raises UserError, ``where`` first, for a model that does not learn sample by sample."""
     if not spec.family.online:
         raise UserError(
-            f"{where}: [learning] rule is {spec.learning.rule}, which does not learn sample by sample; what is chosen here "
-            f"does: give a spec with one of the rules {', '.join(rules())}"
+            f"{where}: [learning] rule is {spec.learning.rule}, which is not among those that are compared here; give a spec "
+            f"with one of the rules {', '.join(rules())}"
         )
 
 
