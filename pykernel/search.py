@@ -203,7 +203,7 @@ def rules() -> tuple[str, ...]:
 
 
 def require_online(spec: Spec, where: str = "the spec") -> None:
-    """Raises UserError, ``where`` first, for a model that does not learn sample by sample."""
+    """Raises UserError, ``where`` first, for a model of another rule."""
     if not spec.family.online:
         raise UserError(
             f"{where}: [learning] rule is {spec.learning.rule}, which is not among those that are compared here; give a spec "

@@ -790,9 +790,9 @@ def test_simulate_trains_or_only_scores(files, capsys):
         (("replay", "frozen.toml", "data.csv", "--state", "data.csv"), "frozen learns nothing on the device, so that"),
         (
             ("sweep", "frozen.toml", "data.csv"),
-            "frozen.toml: [learning] rule is frozen, which does not learn sample by",
+            "frozen.toml: [learning] rule is frozen, which is not among those",
         ),
-        (("sweep", "kfd.toml", "data.csv"), "kfd.toml: [learning] rule is kfd, which does not learn sample by sample"),
+        (("sweep", "kfd.toml", "data.csv"), "kfd.toml: [learning] rule is kfd, which is not among those"),
     ],
 )
 def test_what_makes_no_sense_gets_one_sentence(words, sentence, files, capsys):
