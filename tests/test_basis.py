@@ -1,5 +1,6 @@
 """The basis and the driver of its selection: what every method keeps to, files, checkpoints, refusals."""
 
+import contextlib
 import io
 import json
 import os
@@ -7,6 +8,7 @@ import re
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -20,6 +22,13 @@ from pykernel.errors import UserError
 from pykernel.rows import as_rows
 
 NAMED = tuple(SELECTORS)
+
+
+def by(value):
+    """An id; "exhaustive" alone is a mark of conftest.py, and would be skipped."""
+    return f"by {value}"
+
+
 GAUSSIAN = MercerKernel("gaussian", gamma=0.5)
 ARRAYS = ("vectors", "indices", "factor", "trace")
 KERNELS = {
@@ -58,7 +67,7 @@ def data(draw):
     return np.vstack([x, x[repeats], np.zeros((zeros, dim))])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS, ids=by)
 @settings(max_examples=40)
 @given(st.data())
 def test_a_basis_is_what_its_definition_says(method, data_of):
@@ -118,7 +127,7 @@ GIVEN = {"leverage": {"ridge": 0.5}, "efvs": {"lazy": True}}
 NESTED = [(name, GIVEN.get(name, {})) for name in NAMED if name != "k-means"]
 
 
-@pytest.mark.parametrize("method, options", NESTED, ids=[name for name, _ in NESTED])
+@pytest.mark.parametrize("method, options", NESTED, ids=[by(name) for name, _ in NESTED])
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_the_head_is_what_a_smaller_selection_gives(method, options, kernel):
     x = samples(80)
@@ -134,7 +143,7 @@ def test_the_head_is_what_a_smaller_selection_gives(method, options, kernel):
         assert head.stopped == ("n_max" if k < len(found) else found.stopped)
 
 
-@pytest.mark.parametrize("method", NAMED)
+@pytest.mark.parametrize("method", NAMED, ids=by)
 def test_it_stops_as_soon_as_the_residual_is_small_enough(method):
     x = samples(100)
     options = {"lazy": False} if method == "efvs" else {}
@@ -143,7 +152,7 @@ def test_it_stops_as_soon_as_the_residual_is_small_enough(method):
     assert found.trace[-1] <= 0.3 < found.trace[-2]
 
 
-@pytest.mark.parametrize("method", NAMED)
+@pytest.mark.parametrize("method", NAMED, ids=by)
 def test_each_kernel_value_is_counted(method):
     class Counted(MercerKernel):
         def gram(self, a, b):
@@ -181,7 +190,7 @@ def test_digits_near_singular_matrices():
     assert (np.diff(found.trace) <= 0).all() and 0 <= found.trace[-1] < 1e-12
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS, ids=by)
 def test_rows_of_a_file_give_the_same_basis(method, tmp_path):
     x = samples(300)
     np.save(tmp_path / "x.npy", x)
@@ -291,7 +300,7 @@ EACH = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("method, options", EACH, ids=lambda value: str(value))
+@pytest.mark.parametrize("method, options", EACH, ids=by)
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_what_was_interrupted_goes_on_to_the_same_bits(method, options, kernel, tmp_path):
     x, path, kernel = samples(90), tmp_path / "checkpoint.npz", KERNELS[kernel]
@@ -453,3 +462,30 @@ def test_bad_use_of_a_basis_gets_a_sentence():
     ):  # fmt: skip
         with pytest.raises(UserError, match=re.escape(sentence)):
             call()
+
+
+# ---------------------------------------------------------------------------------------------------- docs/bases.md
+
+
+def test_the_guides_blocks_run_and_print_what_it_says(tmp_path, monkeypatch):
+    """All Python blocks, in their order; numbers within a tenth, since versions of libraries differ."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[1] / "docs" / "bases.md").read_text(encoding="utf-8")
+    space, said, compared = {}, "", 0
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        if language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, "bases.md", "exec"), space)
+            said = out.getvalue()
+        elif language == "text" and said:
+            told, found = text.split(), said.split()
+            assert len(told) == len(found), said
+            for a, b in zip(told, found, strict=True):
+                numbers = [re.fullmatch(r"[\d.,]*\d", word) for word in (a, b)]
+                if all(numbers):
+                    wanted, got = (float(word.replace(",", "")) for word in (a, b))
+                    assert abs(wanted - got) <= 0.1 * abs(wanted), said
+                else:
+                    assert a == b, said
+            compared, said = compared + 1, ""
+    assert compared >= 5
