@@ -245,7 +245,7 @@ class Efvs(Greedy):
             lazy = size > memory or 2 * l > (rho + v) * n
         elif not lazy:
             need_memory(size, memory, f"C of {l:,} rows", "leave lazy=False out")
-        self.lazy = self.estimated = lazy
+        self.lazy = lazy
         self.exact = not lazy
         self.errors = [1.0]
         """1 - J after 0, 1, ..., n vectors: exact, or estimated."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -634,16 +635,16 @@ def test_one_row_and_all_rows(name: str) -> None:
     assert every.trace[-1] == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("name", EVERY)
-def test_rows_of_zeros_are_never_chosen(name: str) -> None:
+def test_rows_of_zeros_are_never_chosen(name: str, normalise: bool) -> None:
     method, options = EVERY[name]
+    kernel = MercerKernel("linear", normalise=normalise)
     x = cloud(12, 4)
     x[[0, 5, 11]] = 0.0
-    basis = run(made(method, x, MercerKernel("linear"), 9, epsilon=1e-9, **options))
+    basis = run(made(method, x, kernel, 9, epsilon=1e-9, **options))
     assert len(basis) == 4 and not set(basis.indices.tolist()) & {0, 5, 11}
-    nothing = made(
-        method, np.zeros((3, 2)), MercerKernel("linear"), 2, **{**options, "pool": 0} if "pool" in options else options
-    )
+    nothing = made(method, np.zeros((3, 2)), kernel, 2, **{name: o for name, o in options.items() if name != "pool"})
     assert not nothing.step() and nothing.stopped == "spanned"
 
 
@@ -677,6 +678,21 @@ def test_an_interrupted_selection_goes_on_bit_for_bit(name: str, kernel: MercerK
         assert not other.step()
         assert bits(other) == bits(selector), n
     assert selector.basis().factor.tobytes() == other.basis().factor.tobytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["EFVS 5", "EFVS 5, lazy", "SGMA 5, pool", "rule 4.1", "recursion", "recursion without K"]
+)
+def test_a_file_s_rows_give_the_same_bits_as_an_array_s(name: str, tmp_path: Path) -> None:
+    method, options = EVERY[name]
+    x = cloud(300).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    expected = made(method, x, GAUSSIAN, 10, **options)
+    run(expected)
+    for source in (tmp_path / "x.npy", np.load(tmp_path / "x.npy", mmap_mode="r"), x.astype(np.float64)):
+        selector = made(method, source, GAUSSIAN, 10, **options)
+        run(selector)
+        assert bits(selector) == bits(expected)
 
 
 def test_other_seeds_draw_other_rows() -> None:
