@@ -547,10 +547,10 @@ class _Typer:
             return self.is_nonnegative(value.left) and self.is_nonnegative(value.right)
         if isinstance(value, Choice):
             # a if a > 0 else 1
-            test = value.condition
-            guarded = isinstance(test, Binary) and test.op in (">", ">=") and test.left == value.yes
-            guarded = guarded and self.is_nonnegative(test.right)
-            return self.is_nonnegative(value.no) and (guarded or self.is_nonnegative(value.yes))
+            test, positive = value.condition, self.is_nonnegative(value.yes)
+            if isinstance(test, Binary) and test.op in (">", ">=") and test.left == value.yes:
+                positive = positive or self.is_nonnegative(test.right)
+            return positive and self.is_nonnegative(value.no)
         return isinstance(value, Length)
 
     @property
