@@ -513,8 +513,9 @@ class _KernelMachine(BaseEstimator):
             takes it where that does not count.
         rule : {"frozen", "nystrom"}, default="frozen"
             What the spec's ``[learning] rule`` is. "nystrom", of models with ``reduced_``: weights of projection
-            features, which are of the functions' own size where those of kernel values nearly cancel; it takes
-            p^2 / 2 numbers of flash more, as many multiplications, and has no probabilities.
+            features. The device then also tells these, and how much of a sample the basis leaves over
+            (``NAME_features``, ``NAME_residual``). It takes p^2 / 2 numbers of flash more, as many multiplications, has
+            no probabilities, and loses as many digits as "frozen".
 
         Returns
         -------
@@ -544,8 +545,7 @@ class _KernelMachine(BaseEstimator):
         if precision == "float32" and lost > RESOLVED:
             warnings.warn(
                 f"{type(self).__name__}: weights nearly cancel, so that float32 resolves the functions to about "
-                f"{lost:.0%} of their spread only; take a larger ridge, or precision='float64'"
-                + (", or rule='nystrom'" if self.reduced_ is not None else ""),
+                f"{lost:.0%} of their spread only; take a larger ridge, or precision='float64'",
                 stacklevel=2,
             )
         return spec

@@ -1,7 +1,6 @@
 """Kernel features and models on a basis, as scikit-learn estimators: conventions, definitions, and the way to the device."""
 
 import doctest
-import warnings
 
 import numpy as np
 import pytest
@@ -304,19 +303,15 @@ def test_parameters_of_machines_on_a_basis_that_cannot_be():
             call()
 
 
-def test_features_keep_digits_that_weights_of_kernel_values_lose():
-    """A wide kernel: frozen in float32, alpha nearly cancels, and to_spec says so; w does not."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, (200, 1))
-    y = np.sin(4 * x[:, 0])
-    model = KernelRidgeRegressor(sigma=1.2, ridge=1e-4, basis=30, basis_params={"epsilon": 1.01e-3}).fit(x, y)
-    with (
-        pytest.warns(UserWarning, match="or rule='nystrom'") if model._cancellation > 9e4 else warnings.catch_warnings()
-    ):
-        frozen = HostModel(model.to_spec("m"))
-    nystrom = HostModel(model.to_spec("m", rule="nystrom"))
-    lost = [np.abs(device.predict(x) - model.predict(x)).max() for device in (frozen, nystrom)]
-    assert lost[1] < 1e-3
+def test_a_frozen_basis_tells_features_and_what_it_leaves_over():
+    x, y = samples("number")
+    model = KernelRidgeRegressor(sigma=1.5, ridge=0.1, basis=10, basis_params={"epsilon": 2e-3}).fit(x, y)
+    device = HostModel(model.to_spec("m", rule="nystrom", precision="float64"))
+    basis = model.reduced_.basis
+    z, statuses = device.ask("features", x)
+    assert not statuses.any() and np.abs(z - basis.features(x)).max() < 1e-11
+    delta, _ = device.ask("residual", x)
+    assert np.abs(delta[:, 0] - basis.residual(x)).max() < 1e-11
 
 
 def test_ridge_classifier_is_the_same_machine():
