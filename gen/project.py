@@ -187,7 +187,7 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "input_scale": number(min(1.0, spec.input.limit), precision),
         "label_scale": number(min(1.0, spec.label.limit), precision),
     }
-    context["config_hash"] = _meaning_hash(context)
+    context["config_hash"] = _meaning_hash(context, b"" if spec.own is None else spec.own.source)
     context["shown"] = _used_capacities(context)
     if program.valid is not None:
         context["snapshot_bytes"] = HEADER.size + state_bytes + TRAILER.size
@@ -200,6 +200,8 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
+    if spec.own is not None and spec.kernel is not None and spec.kernel.source is not None:
+        files[spec.kernel.source] = spec.own.source.decode()
     files |= package_files(files, context, _render, checks)
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     figures = {key: context[key] for key in shown if key in context} | {
@@ -245,10 +247,11 @@ def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
     return {n: value for n, value in context["capacities"].items() if n in always or f"{context['macro']}_{n}" in words}
 
 
-def _meaning_hash(context: Mapping[str, Any]) -> int:
+def _meaning_hash(context: Mapping[str, Any], own: bytes = b"") -> int:
     """32 bits that change with whatever changes results or memory.
 
-    Comments, the model's name and wishes to the compiler do not count: a state saved under them is still its own.
+    Comments, the model's name and wishes to the compiler do not count: a state saved under them is still its own.  Of a
+    user's own kernel every byte of its file counts: nobody has promised what it does.
     """
     meaning = [context["real"], *(f"{name} {value}" for name, value in context["capacities"].items())]
     meaning += [f"{p['name']} {p['value']}" for p in context["parameters"] + context["constants"]]
@@ -259,7 +262,7 @@ def _meaning_hash(context: Mapping[str, Any]) -> int:
     code = re.sub(rf"\b{name.upper()}_UNROLL\b|\binline\b", "", code)
     code = re.sub(rf"\b{name}_", "pk_", re.sub(rf"\b{name.upper()}_", "PK_", code))
     code = re.sub(r"\s+", " ", code)
-    return int.from_bytes(hashlib.sha256(code.encode()).digest()[:4], "little")
+    return int.from_bytes(hashlib.sha256(code.encode() + own).digest()[:4], "little")
 
 
 # ------------------------------------------------------------------------------------------ template contexts

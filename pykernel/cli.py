@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from pykernel import cli_choose, cli_fit, cli_import
+from pykernel import cli_basis, cli_choose, cli_fit, cli_import
 from pykernel.errors import CheckFailed, UserError
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines, and nothing else.")]
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The model, a TOML file.", show_default=False)]
+TrustCode = Annotated[
+    bool, typer.Option("--trust-code", help="Execute the Python file that the spec's [kernel] source names.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -56,6 +59,7 @@ def pykernel(
         pykernel plan --ram 4k data.csv           which model is best, and fits?
         pykernel fit data.csv -o spec.toml        trained here, predicts there
         pykernel import svc.skops -o spec.toml    trained by scikit-learn
+        pykernel basis rows.npy -o spec.toml      few vectors for millions of rows
 
     **Exit codes**: 0 done, 1 the check failed, 2 bad input (one sentence on standard error says what).
     """
@@ -147,6 +151,7 @@ def simulate(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="PNG", help="Draw the errors over time.", show_default=False)
     ] = None,
+    trust: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Try a model on recorded data, as the device would learn from it.
@@ -180,7 +185,6 @@ def simulate(
 
     **Exit codes**: 0 done, 2 bad input.
     """
-    from pykernel.spec import load_spec
     from pykernel.streams import (
         Simulation,
         prediction_header,
@@ -190,7 +194,7 @@ def simulate(
         whole_file,
     )
 
-    spec = load_spec(spec_file)
+    spec = _spec(spec_file, trust)
     require_columns(spec, str(spec_file))
     for path in (output, plot):
         if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):
@@ -335,6 +339,8 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
 app.command()(cli_choose.sweep)
 app.command()(cli_choose.plan)
 app.command()(cli_fit.fit)
+app.command()(cli_basis.basis)
+app.command()(cli_basis.convert)
 app.command("import")(cli_import.import_model)
 
 # ---------------------------------------------------------------------------------------------------------- replay
@@ -352,6 +358,7 @@ def replay(
         Path | None,
         typer.Option("--start", metavar="FILE", help="The device's state before the log.", show_default=False),
     ] = None,
+    trust: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Do again what a device has logged, and name the first update that differs.
@@ -374,9 +381,8 @@ def replay(
     **Exit codes**: 0 equal, 1 not equal, 2 bad input.
     """
     from pykernel.replay import Replay, device_memory, differing_fields, read_log
-    from pykernel.spec import load_spec
 
-    spec = load_spec(spec_file)
+    spec = _spec(spec_file, trust)
     at_end = device_memory(spec, _bytes_of(state), str(state)) if state else None
     run = Replay(spec, _bytes_of(start), str(start)) if start else Replay(spec)
     with contextlib.ExitStack() as stack:
@@ -445,7 +451,7 @@ def snapshot() -> None:
 
 
 @snapshot_app.command("show")
-def snapshot_show(spec_file: SpecFile, file: SnapshotFile, as_json: Json = False) -> None:
+def snapshot_show(spec_file: SpecFile, file: SnapshotFile, trust: TrustCode = False, as_json: Json = False) -> None:
     """Show what a saved state holds.
 
         pykernel snapshot show spec.toml state.bin
@@ -455,7 +461,7 @@ def snapshot_show(spec_file: SpecFile, file: SnapshotFile, as_json: Json = False
 
     **Exit codes**: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
-    spec, (found,) = _snapshots(spec_file, file)
+    spec, (found,) = _snapshots(spec_file, trust, file)
     rows = found.ranges()
     report = {
         "name": spec.name,
@@ -480,6 +486,7 @@ def snapshot_diff(
     spec_file: SpecFile,
     first: Annotated[Path, typer.Argument(metavar="A", help="A snapshot.", show_default=False)],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    trust: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Compare two saved states, byte for byte.
@@ -493,7 +500,7 @@ def snapshot_diff(
     """
     from pykernel.snapshot import difference
 
-    _, (a, b) = _snapshots(spec_file, first, second)
+    _, (a, b) = _snapshots(spec_file, trust, first, second)
     rows = difference(a, b)
     if as_json:
         _print_json({"equal": not rows, "fields": rows})
@@ -510,7 +517,7 @@ def snapshot_diff(
 
 
 @snapshot_app.command("to-json")
-def snapshot_to_json(spec_file: SpecFile, file: SnapshotFile) -> None:
+def snapshot_to_json(spec_file: SpecFile, file: SnapshotFile, trust: TrustCode = False) -> None:
     """Print a saved state as one JSON object, every value of it.
 
         pykernel snapshot to-json spec.toml state.bin > state.json
@@ -519,7 +526,7 @@ def snapshot_to_json(spec_file: SpecFile, file: SnapshotFile) -> None:
 
     **Exit codes**: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
-    spec, (found,) = _snapshots(spec_file, file)
+    spec, (found,) = _snapshots(spec_file, trust, file)
     _print_json(
         {
             "name": spec.name,
@@ -531,11 +538,17 @@ def snapshot_to_json(spec_file: SpecFile, file: SnapshotFile) -> None:
     )
 
 
-def _snapshots(spec_file: Path, *files: Path) -> tuple[Spec, list[Snapshot]]:
-    from pykernel.snapshot import read, snapshot_bytes
+def _spec(spec_file: Path, trust: bool) -> Spec:
+    """The spec; whose code, if it has any and is trusted, is executed, and that is said."""
     from pykernel.spec import load_spec
 
-    spec = load_spec(spec_file)
+    return load_spec(spec_file, trust, lambda path: print(f"executing {_visible(path)}", file=sys.stderr))
+
+
+def _snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, list[Snapshot]]:
+    from pykernel.snapshot import read, snapshot_bytes
+
+    spec = _spec(spec_file, trust)
     found, enough = [], snapshot_bytes(spec) + 1  # to see that there are too many
     for path in files:
         try:
@@ -561,6 +574,7 @@ def generate(
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the project goes.", show_default=False)
     ],
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that were changed by hand.")] = False,
+    trust: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Print a model as C: plain C99, without allocation, in a project that builds.
@@ -586,9 +600,8 @@ def generate(
     **Exit codes**: 0 done, 2 bad input (nothing is written then).
     """
     from pykernel.gen import generate as generate_project
-    from pykernel.spec import load_spec
 
-    made = generate_project(load_spec(spec_file), out, force=force)
+    made = generate_project(_spec(spec_file, trust), out, force=force)
     if as_json:
         _print_json({"project": str(made.folder), "files": [str(file) for file in made.files], "sizes": made.figures})
         return
@@ -639,6 +652,7 @@ def check(
             show_default=False,
         ),
     ] = None,
+    trust: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Check that the C computes what the host computes, to the byte.
@@ -664,9 +678,8 @@ def check(
     from pykernel.gen import check as run_check
     from pykernel.gen.record import record as write_record
     from pykernel.gen.record import require_project
-    from pykernel.spec import load_spec
 
-    spec = load_spec(spec_file)
+    spec = _spec(spec_file, trust)
     if samples is None:
         samples = 1000 if target else 100_000
     if samples < 1:

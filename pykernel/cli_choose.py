@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra, UntrustedCode, UserError
 
 if TYPE_CHECKING:
     from pykernel.parallel import Workers
@@ -101,10 +101,9 @@ def sweep(
     from pykernel import cli
     from pykernel.search import compile_all, plan_groups, trivial
     from pykernel.search import sweep as run_sweep
-    from pykernel.spec import load_spec
 
     _need_rounds(rounds)
-    base = load_spec(spec_file)
+    base = _spec(spec_file)
     recorded = _load(base, spec_file, data, delay, as_json)
     by = _measure(base, score)
     sizes = _numbers(n_max, "--n-max")
@@ -259,12 +258,11 @@ def _planned_data(
     from pykernel import cli
     from pykernel.plan import infer
     from pykernel.search import Data
-    from pykernel.spec import load_spec
 
     if spec_file is not None:
         if inputs is not None or label is not None:
             raise UserError("--inputs and --label are for data without a spec; with --spec, the spec names the columns")
-        spec = load_spec(spec_file)
+        spec = _spec(spec_file)
         return spec, _load(spec, spec_file, data, delay, as_json), []
     with contextlib.ExitStack() as stack:
         name, file, size = cli._open(data, stack)
@@ -400,6 +398,18 @@ def _folder(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{out}: cannot be made a folder: {error.strerror}; choose another with -o") from None
+
+
+def _spec(spec_file: Path) -> Spec:
+    """The spec, which must be data: searches run in other processes and on other machines, and execute no code."""
+    from pykernel.spec import load_spec
+
+    try:
+        return load_spec(spec_file)
+    except UntrustedCode:
+        raise UserError(
+            f"{spec_file}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
+        ) from None
 
 
 def _tell(text: str) -> None:

@@ -5,6 +5,10 @@ class UserError(ValueError):
     """Bad input: one sentence that says what was wrong, where, and what would be right.  The command exits with 2."""
 
 
+class UntrustedCode(UserError):
+    """A spec names code that would be executed, and nobody has said that it may be."""
+
+
 class MissingExtra(UserError, ImportError):
     """An optional dependency is not installed."""
 

@@ -38,7 +38,7 @@ class KernelConfig(Config):
     normalises: bool  # whether values are divided by sqrt(k(a, a) k(b, b))
     unit: bool  # whether k(x, x) is 1 for every x
     rescales: bool  # whether inputs are scaled before they are compared
-    gamma: Real  # polynomial and sigmoid kernels: the factor of a'b; Matern kernels: of |a - b|
+    gamma: Real  # the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models)
     rate: Real  # Gaussian and Laplacian kernels: gamma / ln 2, since powers of two are cheaper than powers of e
     coef0: Real  # polynomial and sigmoid kernels: what is added to gamma a'b
     degree: Index  # of the polynomial kernel

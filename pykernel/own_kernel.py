@@ -77,6 +77,10 @@ def load(
         raise UserError(
             f"{where}: [kernel] source {source} is no file of at most {SIZE_LIMIT:,} bytes; give a plain .py file"
         )
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8 text from byte {error.start} on; save it as UTF-8") from None
     if announce is not None:
         announce(str(path))
     return _loaded(str(path), name, content)
@@ -103,7 +107,8 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
 @functools.cache
 def _executed(path: str, content: bytes) -> types.ModuleType:
     """The file as a module of its own: two files of one name, or two states of one, do not meet."""
-    digest = hashlib.sha256(path.encode("utf-8", "surrogatepass") + b"\0" + content).hexdigest()[:16]
+    # of the content alone, so that what Numba compiled of it is found again wherever it lies
+    digest = hashlib.sha256(content).hexdigest()[:16]
     module = types.ModuleType(f"pykernel_own_{digest}")
     module.__file__ = path
     sys.modules[module.__name__] = module

@@ -26,7 +26,7 @@ from pydantic import (
 from pykernel import kernel_settings
 from pykernel.batch_models import BATCH_MODELS, FISHER_MODELS
 from pykernel.dialect import PRECISIONS, Kernel, Memory, Precision
-from pykernel.errors import UserError
+from pykernel.errors import UntrustedCode, UserError
 from pykernel.families import Family, Refuse
 from pykernel.frozen_models import FROZEN_MODELS
 from pykernel.kernel_choice import KernelConfig
@@ -604,7 +604,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
         return spec
     source, name = _own_names(kernel, where)
     if not trust:
-        raise UserError(
+        raise UntrustedCode(
             f"{where}: [kernel] source names {source}, Python code that this would execute; read that file, then allow it "
             "with --trust-code (in Python: load_spec(path, trust=True))"
         )
