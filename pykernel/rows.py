@@ -687,6 +687,30 @@ class SomeRows:
             yield start, self.take(np.arange(start, end))
 
 
+class ScaledRows:
+    """(x - center) * factor of other rows; center, factor: (D,)."""
+
+    def __init__(self, rows: Rows, center: Any, factor: Any) -> None:
+        self.rows = rows
+        self.center, self.factor = np.asarray(center, np.float64), np.asarray(factor, np.float64)
+
+    @property
+    def dim(self) -> int:
+        return self.rows.dim
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, indices: Any) -> np.ndarray:
+        return np.asarray((self.rows.take(indices) - self.center) * self.factor)
+
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        for start, block in self.rows.blocks(size):
+            block -= self.center
+            block *= self.factor
+            yield start, block
+
+
 def save_rows(
     rows: Rows,
     path: str | Path,

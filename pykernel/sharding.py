@@ -183,7 +183,14 @@ def select_sharded(
     if workers != 1:
         _need_pickle(kernel)
     told = _fingerprint(rows, kernel)
-    task = {"shards": shards, "split": split, "n": per_shard, "method": method, "seed": seed, "epsilon": epsilon}
+    task: dict[str, Any] = {
+        "shards": shards,
+        "split": split,
+        "n": per_shard,
+        "method": method,
+        "seed": seed,
+        "epsilon": epsilon,
+    }
     task |= {"points": points, "options": dict(options or {})}
     tasks = [task | {"shard": s} for s in range(shards)]
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
-from pykernel.rows import ParquetRows, Rows, SomeRows, as_rows, save_rows
+from pykernel.rows import ParquetRows, Rows, ScaledRows, SomeRows, as_rows, save_rows
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset  # noqa: E402
@@ -104,6 +104,17 @@ def test_every_source_gives_the_same_rows(sources, kind, cache):
             rows.take(wrong)
     with pytest.raises(UserError, match="must be 1 or more"):
         list(rows.blocks(0))
+
+
+@pytest.mark.parametrize("kind", ["array", ".npy", "Parquet"])
+def test_scaled(sources, kind):
+    center, factor = np.arange(D), 2.0 ** np.arange(D)
+    rows = ScaledRows(as_rows(sources[kind]), center, factor)
+    expected = (X.astype(np.float64) - center) * factor
+    assert isinstance(rows, Rows) and (len(rows), rows.dim) == (L, D)
+    for _ in range(2):
+        assert np.array_equal(rows.take([7, 3]), expected[[7, 3]])
+        assert np.array_equal(np.concatenate([block for _, block in rows.blocks(100)]), expected)
 
 
 @pytest.mark.parametrize("kind", ["array", ".npy", "Parquet", "Parquet folder", "Arrow"])
