@@ -22,6 +22,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -54,6 +55,7 @@ SELECTORS: dict[str, tuple[str, str]] = {
 }
 METHODS = ("auto", *SELECTORS)
 LEAST_EPSILON = 1e-14  # below, rounding decides what is new
+MOST = 32_768  # vectors: L is 8.6 GB
 CHECKPOINT_SECONDS = 60.0
 _NUMBERS = 2**22  # of a block of kernel values: 32 MB
 
@@ -61,7 +63,7 @@ _NUMBERS = 2**22  # of a block of kernel values: 32 MB
 # ------------------------------------------------------------------------------------------------------- the basis
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Basis:
     """Vectors in the order in which they were chosen, with the Cholesky factor of their Gram matrix.
 
@@ -99,6 +101,11 @@ class Basis:
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    def __repr__(self) -> str:
+        size = f"{len(self)} vectors of {self.vectors.shape[1]} inputs"
+        left = f"trace {'' if self.exact else 'about '}{self.trace[-1]:.4g}"
+        return f"<Basis: {size} by {self.method}, {left}, stopped: {self.stopped}>"
 
     def features(self, x: Any) -> np.ndarray:
         """z(x) = L^-1 k_S(x), (rows, n), of x (rows, D): an array, or what ``as_rows`` takes.  O(n D + n^2) a row.
@@ -240,8 +247,8 @@ def block_rows(n: int, dim: int) -> int:
 class Selector(Protocol):
     """A method at work.  Made as ``Method(rows, kernel, n_max, seed=, candidates=, points=, tau=, epsilon=, **options)``.
 
-    Its parameters beyond these, with defaults, are the method's options.  Same arguments, same basis, bit for bit; a new
-    object after ``restore(state())`` goes on as the old one would have.
+    Its parameters beyond these, with defaults, are the method's options.  Same arguments, same basis, bit for bit, with as
+    many BLAS threads; a new object after ``restore(state())`` goes on as the old one would have.
     """
 
     stopped: Stop | None  # why step returned False
@@ -263,6 +270,10 @@ class Growing:
     """What a selector has chosen so far: vectors, indices, L, the trace, and the count of kernel values."""
 
     def __init__(self, kernel: MercerKernel, dim: int, capacity: int) -> None:
+        if capacity > MOST:
+            raise UserError(
+                f"n_max is {capacity:,}; L alone would take {8 * capacity**2 / 1e9:,.0f} GB: {MOST:,} vectors are the most"
+            )
         self.kernel, self.n, self.evaluations = kernel, 0, 0
         self.vectors = np.zeros((capacity, dim))
         self.indices = np.zeros(capacity, np.int64)
@@ -410,20 +421,17 @@ def select_basis(
         hints = {name: options.pop(name) for name in ("prefer", "memory") if name in options}
         method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], **hints)
         options["memory"] = hints.get("memory", MEMORY)  # what was allowed there holds here
-    selector = make_selector(method, rows, kernel, **arguments, **options)
-    if checkpoint is None:
-        _advance(selector, arguments["n_max"], progress, None)
-    else:
+    if not (progress is None or isinstance(progress, str) or callable(progress)):
+        raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
+    keeper = None
+    if checkpoint is not None:
         told = {"method": method, **arguments, **options}
         keeper = _Keeper(Path(checkpoint), {**_fingerprint(rows, kernel), "arguments": repr(sorted(told.items()))})
+    selector = make_selector(method, rows, kernel, **arguments, **options)
+    if keeper is not None:
         keeper.resume(selector)
-        try:
-            _advance(selector, arguments["n_max"], progress, keeper)
-        except KeyboardInterrupt:
-            keeper.save(selector)
-            raise KeyboardInterrupt(
-                f"stopped; {keeper.path} holds what was done, and the same call goes on from there"
-            ) from None
+    _advance(selector, arguments["n_max"], progress, keeper)
+    if keeper is not None:
         keeper.remove()
     basis = selector.basis()
     if not len(basis):
@@ -447,14 +455,30 @@ def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **a
 
 
 def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | None) -> None:
-    with _display(progress, n_max) as show:
-        while True:
-            with _whole_step():
-                if not selector.step():
+    """Step until there is none.  When interrupted between steps the checkpoint is written, amid one it stays as it is."""
+    whole = True
+    try:
+        with _display(progress, n_max) as show:
+            while True:
+                with _whole_step():
+                    whole = False
+                    going = selector.step()
+                    whole = True
+                if not going:
                     return
-            show(selector)
-            if keeper is not None and keeper.due():
-                keeper.save(selector)
+                show(selector)
+                if keeper is not None and keeper.due():
+                    keeper.save(selector)
+    except KeyboardInterrupt:
+        if keeper is None:
+            raise
+        if whole:
+            keeper.save(selector)
+        elif not keeper.path.exists():
+            raise
+        raise KeyboardInterrupt(
+            f"stopped; {keeper.path} holds what was done, and the same call goes on from there"
+        ) from None
 
 
 @contextlib.contextmanager
@@ -524,12 +548,14 @@ class _Keeper:
         self.next = end + max(self.seconds, 10 * (end - start))
 
     def resume(self, selector: Selector) -> None:
+        if not self.path.parent.is_dir():
+            raise UserError(f"there is no folder {self.path.parent} for the checkpoint; make it, or give another path")
         if not self.path.exists():
             return
         stored, state = read_npz(self.path, "pykernel checkpoint 1", "select_basis(..., checkpoint=...)")
-        for name, what in (("data", "data"), ("kernel", "another kernel"), ("arguments", "arguments")):
+        others = {"data": "other data", "kernel": "another kernel", "arguments": "other arguments"}
+        for name, other in {**others, "versions": "another version of pykernel or NumPy"}.items():
             if stored.get(name) != self.about[name]:
-                other = what if what.startswith("another") else f"other {what}"
                 raise UserError(
                     f"{self.path} is a checkpoint of {other}; give another file, or remove it to start anew"
                 )
@@ -551,7 +577,8 @@ def _fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
             digest.update(block.tobytes())
     else:
         digest.update(rows.take(np.linspace(0, count - 1, 4096).astype(np.int64)).tobytes())
-    return {"data": digest.hexdigest(), "kernel": describe_kernel(kernel)}
+    versions = f"{version('pykernel-mcu')} {np.__version__}"
+    return {"data": digest.hexdigest(), "kernel": describe_kernel(kernel), "versions": versions}
 
 
 def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
@@ -593,8 +620,10 @@ def write_npz(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         Path(part).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UserError(f"cannot write {path}: {error.strerror}; make room, or give another path") from error
         raise
 
 

@@ -315,6 +315,7 @@ class _Listed:
 
     method: str
     stopped: Stop | None = None
+    keeps_order = True  # the list is part of the state, since it took time
 
     def __init__(
         self, rows: Rows, kernel: MercerKernel, n_max: int, seed: int, tau: float, epsilon: float, traced: int | None
@@ -354,8 +355,7 @@ class _Listed:
                 self.stopped = "n_max"
         if self.stopped is not None:
             return False
-        indices, vectors = self.order
-        look = 1
+        (indices, vectors), look = self.order, 1
         while self.position < len(indices):
             some = indices[self.position : self.position + look]
             x = self.rows.take(some) if vectors is None else vectors[self.position : self.position + look]
@@ -390,15 +390,12 @@ class _Listed:
 
     def state(self) -> dict[str, np.ndarray]:
         indices, vectors = self.order
-        return {
-            **self.chosen.state(),
-            "position": np.array(self.position),
-            "order": indices,
-            "order_vectors": np.zeros((0, 0)) if vectors is None else vectors,
-        }
+        listed = {"order": indices, "order_vectors": np.zeros((0, 0)) if vectors is None else vectors}
+        return {**self.chosen.state(), "position": np.array(self.position), **(listed if self.keeps_order else {})}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        self._order = state["order"], (state["order_vectors"] if len(state["order_vectors"]) else None)
+        if self.keeps_order:
+            self._order = state["order"], (state["order_vectors"] if len(state["order_vectors"]) else None)
         self.position = int(state["position"])
         self.chosen.restore(state)
         evaluations = self.chosen.evaluations
@@ -418,6 +415,7 @@ class Uniform(_Listed):
     """
 
     method = "uniform"
+    keeps_order = False
 
     def __init__(
         self,
@@ -519,6 +517,12 @@ class RidgeLeverage(_Listed):
             if not len(kept):  # all of it is spanned, or nearly
                 kept = np.sort(draw_without(generator, length, min(size, length)))
                 chances[:] = len(kept) / length
+            if len(kept) > EXACT_LEVERAGE:
+                told = f"n_max {self.n_max:,}" if self.ridge is None else f"a ridge of {self.ridge:g}"
+                raise UserError(
+                    f"leverage scores for {told} need a sample of {len(kept):,} rows, and {EXACT_LEVERAGE:,} are the most: "
+                    "take a larger ridge, fewer vectors, or the method rpcholesky"
+                )
             sample, weights = level[kept], 1.0 / np.sqrt(chances[kept])
         return scores
 
