@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pykernel import kernel_settings
 from pykernel.families import Family, Refuse, unused_online
 from pykernel.linear import LINEAR, Basis, Gain
 from pykernel.program import LabelKind, Program
@@ -44,22 +45,47 @@ WINDUP = 1024.0
 """How far forgetting may raise the trace of P above its initial value; float32 still holds P's small directions."""
 
 
+SPECTRA = ("gaussian", "laplacian", "matern32", "matern52")
+"""Kernels k(a - b) whose random features are known: those that are the mean of cos(w'(a - b)) over some w."""
+DEGREES = {"matern32": 3, "matern52": 5}
+"""Degrees of freedom of a Matern kernel's Student t distribution, 2 nu."""
+GRAIN = 2.0**-16
+"""What frequencies are rounded to multiples of, so that they do not depend on the last digits of a machine's functions."""
+
+
 @functools.lru_cache(maxsize=8)
-def random_features(seed: int, count: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normal numbers, (count, dim), and numbers evenly spread over [0, 1), (count,); read-only.
+def random_features(seed: int, count: int, dim: int, function: str = "gaussian") -> tuple[np.ndarray, np.ndarray]:
+    """Frequencies w of a kernel of width 1, (count, dim), and phases evenly spread over [0, 1), (count,); read-only.
+
+    k(a, b) is the mean of cos(w'(a - b)), over w of these distributions (A. Rahimi, B. Recht 2007, figure 1; C. E.
+    Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.1):
+
+        gaussian, exp(-r^2 / 2): standard normal;
+        laplacian, exp(-|a - b|_1): each element standard Cauchy;
+        matern32 (1 + r) e^-r, matern52 (1 + r + r^2 / 3) e^-r: a standard normal vector over the root of the sum of 3, 5
+        squared standard normal numbers, which is Student's t with 3, 5 degrees of freedom, of scale 1 / sqrt(3), 1 / sqrt(5).
 
     A seed gives the same numbers for ever, and more features begin with those of fewer.  They come from Python's
-    ``Random(seed).random()``, whose sequence Python promises to keep: for each feature ``dim`` of them become normal
-    numbers z by the inverse of the normal distribution, the next one is its phase.  z is rounded to multiples of 2^-16, so
-    that it does not depend on the last digits of a machine's logarithm.
+    ``Random(seed).random()``, whose sequence Python promises to keep: for each feature ``dim`` of them become normal (or
+    Cauchy) numbers by the inverse of the distribution, Matern kernels take 3 or 5 more, the next one is its phase.
+    Frequencies are rounded to multiples of 2^-16.
     """
     draw, normal = random.Random(seed).random, statistics.NormalDist()
     frequencies, phases = np.zeros((count, dim)), np.zeros(count)
+
+    def part() -> float:
+        # the middle of one of 2^32 steps: never 0 or 1
+        return (math.floor(draw() * 2.0**32) + 0.5) * 2.0**-32
+
     for row in range(count):
-        for j in range(dim):
-            # the middle of one of 2^32 steps: never 0 or 1
-            part = (math.floor(draw() * 2.0**32) + 0.5) * 2.0**-32
-            frequencies[row, j] = round(normal.inv_cdf(part) * 2.0**16) * 2.0**-16
+        if function == "laplacian":
+            values = [math.tan(math.pi * (part() - 0.5)) for _ in range(dim)]
+        else:
+            values = [normal.inv_cdf(part()) for _ in range(dim)]
+        if function in DEGREES:
+            length = math.sqrt(math.fsum(normal.inv_cdf(part()) ** 2 for _ in range(DEGREES[function])))
+            values = [value / length for value in values]
+        frequencies[row] = [round(value / GRAIN) * GRAIN for value in values]
         phases[row] = draw()
     frequencies.setflags(write=False)
     phases.setflags(write=False)
@@ -77,6 +103,10 @@ class LinearModels:
         rule = spec.learning.rule
         if (reason := unused_online(rule, section, key)) is not None:
             return reason
+        if section == "kernel" and rule in RANDOM and spec.kernel is not None:
+            if spec.kernel.function not in SPECTRA:
+                return None  # complain says more
+            return kernel_settings.unused(spec, key)
         if section == "reduction":
             return f"is of kernel models; {rule} keeps no expansion vectors; leave it out"
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
@@ -96,22 +126,32 @@ class LinearModels:
         if basis is Basis.FOURIER:
             if spec.kernel is None:
                 refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
-            if spec.kernel.sigma is None:
+            if spec.kernel.function not in SPECTRA:
+                refuse(
+                    "[kernel] function",
+                    f"is {spec.kernel.function}, which has no random Fourier features: they are of kernels of a - b; take "
+                    f"{', '.join(SPECTRA[:-1])} or {SPECTRA[-1]}",
+                )
+            if spec.kernel.function == "gaussian" and spec.kernel.sigma is None and spec.kernel.gamma is None:
                 refuse(
                     "[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates"
                 )
-            within("[kernel] sigma", spec.kernel.sigma)
+            kernel_settings.complain(spec, refuse)
         elif spec.kernel is not None:
             refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")
         within("[input] limit", spec.input.limit)
         if gain is Gain.RLS:
             within("[learning] covariance", learning.covariance)
         self._complain_of_size(spec, refuse)
-        if basis is Basis.FOURIER and _reach(spec) / spec.scale * spec.dim > (1e36 if narrow else 1e300):
-            refuse(
-                "[input] limit",
-                f"is {spec.input.limit:g}, too many times sigma, {spec.scale:g}; it must be lower, or the inputs standardised",
-            )
+        if basis is Basis.FOURIER:
+            # no Cauchy number of 2^32 is above 2^32 / pi
+            most = _reach(spec) / spec.scale * spec.dim * (2.0**31 if spec.kernel.function == "laplacian" else 1.0)
+            if most > (1e36 if narrow else 1e300):
+                width = "sigma" if spec.kernel.function == "gaussian" else "1 / gamma"
+                refuse(
+                    "[input] limit",
+                    f"is {spec.input.limit:g}, too many times {width}, {spec.scale:g}; it must be lower, or the inputs standardised",
+                )
         # the sum of squares, or phi'P phi, whose inverse must be a normal number
         largest = 2 * (
             math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if basis is Basis.PRODUCTS else 1)
@@ -170,7 +210,8 @@ class LinearModels:
         learning, limit, features = spec.learning, spec.label_limit, self._features(spec)
         frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
         if basis is Basis.FOURIER:
-            frequencies, phases = random_features(learning.seed, features - 1, spec.dim)
+            assert spec.kernel is not None
+            frequencies, phases = random_features(learning.seed, features - 1, spec.dim, spec.kernel.function)
             frequencies = frequencies / (2 * math.pi * spec.scale)
         weight_limit, start = self._weight_limit(spec), math.sqrt(learning.covariance)
         trace_limit = WINDUP * features * learning.covariance

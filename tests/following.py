@@ -11,7 +11,7 @@ from pykernel.dialect import bind
 from pykernel.expansion import Status
 from pykernel.host import HostModel
 from pykernel.spec import Learning, Reduction, Spec, make_spec
-from tests.naive import OWN_PROJECTION, Twin, kernels
+from tests.naive import OWN_PROJECTION, Twin, kernel_values
 
 TECHNIQUES = tuple(OWN_PROJECTION)
 PROJECTIONS = ("none", "klms", "fklms", "ls", "lsridge")
@@ -28,7 +28,7 @@ def spec_of(technique: str = "mklms", n_max: int = 8, dim: int = 1, precision: s
         "precision": precision,
         "input": {"dim": dim, **keys.pop("input", {})},
         "label": label,
-        "kernel": {"sigma": keys.pop("sigma", 0.5)},
+        "kernel": keys.pop("kernel", None) or {"sigma": keys.pop("sigma", 0.5)},
         "learning": {
             key: keys.pop(key)
             for key in list(keys)
@@ -67,8 +67,7 @@ def is_valid(model: HostModel) -> bool:
 def kept(model: HostModel) -> dict[str, np.ndarray]:
     """What the model keeps of its Gram matrix: field -> its value by definition."""
     spec, c = model.spec, model.config
-    assert spec.kernel is not None
-    k = kernels(in_use(model, "v"), in_use(model, "v"), spec.kernel.sigma)
+    k = normalised_gram(model)
     eye = np.eye(len(k))
     regular = k + spec.reduction.ridge * eye
     fields: dict[str, np.ndarray] = {}
@@ -93,11 +92,18 @@ def held(model: HostModel, name: str) -> np.ndarray:
     return value.T @ value if name == "m" else value
 
 
+def normalised_gram(model: HostModel) -> np.ndarray:
+    """k(v_i, v_j) / sqrt(k(v_i, v_i) k(v_j, v_j)) in float64: what a model keeps is of that."""
+    v = in_use(model, "v")
+    k = kernel_values(model.spec, v, v)
+    root = np.sqrt(np.diagonal(k))
+    return np.asarray(k / np.outer(root, root))
+
+
 def factor_error(model: HostModel) -> float:
     """max |(K + ridge I) m'm - I| in float64."""
-    assert model.spec.kernel is not None
     v = in_use(model, "v")
-    k = kernels(v, v, model.spec.kernel.sigma) + model.spec.reduction.ridge * np.eye(len(v))
+    k = normalised_gram(model) + model.spec.reduction.ridge * np.eye(len(v))
     return float(np.abs(k @ held(model, "m") - np.eye(len(v))).max(initial=0.0))
 
 
@@ -107,7 +113,7 @@ MATRICES = ("m", "inverse", "squared", "z_re", "z_im", "deficit", "covariance")
 def assert_sound(model: HostModel) -> None:
     """Everything is finite, free slots are zero to the bit, and valid() agrees."""
     n = int(model.memory.field("n")[0])
-    for name in ("v", "alpha", "overlap", "age", *MATRICES):
+    for name in ("v", "alpha", "diagonal", "overlap", "age", *MATRICES):
         field = model.memory.field(name)
         assert np.isfinite(field).all(), name
         assert not np.ascontiguousarray(field[n:]).tobytes().strip(b"\0"), f"{name} beyond n"
@@ -127,16 +133,22 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
         if labels.dtype.kind == "f":
             largest = max(largest, np.abs(labels[t]).max())
         allowed = tolerance * largest
+        norm = np.sqrt(max(1.0, twin.power_of(x[t])))
         np.testing.assert_allclose(
-            np.atleast_1d(model.predict(x[t])[0]), twin.predict(x[t]), rtol=0, atol=spec.reduction.n_max * allowed
+            np.atleast_1d(model.predict(x[t])[0]),
+            twin.predict(x[t]),
+            rtol=0,
+            atol=norm * spec.reduction.n_max * allowed,
         )
         (status,) = model.learn(x[t], labels[t : t + 1])
         if status < 0:
             assert persistent(model) == before
-        twin.update(x[t], labels[t], int(status), (in_use(model, "v"), in_use(model, "alpha")))
-        largest = max(largest, np.abs(twin.model.alpha).max(initial=0.0))
-        np.testing.assert_array_equal(in_use(model, "v"), twin.model.v)
-        np.testing.assert_allclose(in_use(model, "alpha"), twin.model.alpha, rtol=0, atol=tolerance * largest)
+        v = in_use(model, "v")
+        twin.update(x[t], labels[t], int(status), (v, in_use(model, "alpha") / twin.norms(v)))
+        alpha = twin.normalised(twin.model).alpha
+        largest = max(largest, np.abs(alpha).max(initial=0.0))
+        np.testing.assert_array_equal(v, twin.model.v)
+        np.testing.assert_allclose(in_use(model, "alpha"), alpha, rtol=0, atol=tolerance * largest)
         if model.config.keeps_ages:
             np.testing.assert_array_equal(in_use(model, "age"), twin.model.age)
         assert_sound(model)
@@ -155,8 +167,9 @@ def compare_kept(model: HostModel, twin: Twin, tolerance: float) -> None:
         scale = np.abs(expected).max(initial=1.0)
         np.testing.assert_allclose(held(model, name), expected, rtol=0, atol=tolerance * scale, err_msg=name)
     if twin.rule == "krls-t":
-        prior = twin.gram(twin.model)
-        np.testing.assert_allclose(prior - in_use(model, "deficit"), twin.model.spread, rtol=0, atol=tolerance)
+        prior, norms = twin.normal_gram(twin.model), twin.norms(twin.model.v)
+        spread = twin.model.spread / (norms * norms.T)
+        np.testing.assert_allclose(prior - in_use(model, "deficit"), spread, rtol=0, atol=tolerance)
     if twin.rule == "ald-krls":
         np.testing.assert_allclose(in_use(model, "covariance"), twin.model.spread, rtol=0, atol=tolerance)
 

@@ -34,6 +34,8 @@ OWN_PROJECTION = {
 }
 INVERSE = {"klms", "mklms", "sup", "ls", "lsreg"}
 """Metrics and projections for which (K + ridge I)^-1 is kept."""
+RADIAL = ("gaussian", "laplacian", "matern32", "matern52")
+"""Kernels of a - b, with k(x, x) = 1."""
 
 
 def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -45,6 +47,34 @@ def kernels(a: np.ndarray, b: np.ndarray, sigma: float) -> np.ndarray:
     """Eq. 15 for the rows of a and those of b, and nothing below 2^-60; with a = b, the Gram matrix of eq. 7."""
     k = np.exp(-distances(a, b) / (2 * sigma**2))
     return np.where(k >= 2.0**-60, k, 0.0)
+
+
+def kernel_values(spec: Spec, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The spec's k between the rows of a and those of b, written out; nothing below 2^-60 of those that fade."""
+    kernel = spec.kernel
+    assert kernel is not None
+    gamma = kernel.gamma if kernel.gamma is not None else 0.0
+    if kernel.function == "gaussian":
+        return kernels(a, b, float(kernel.sigma) if kernel.sigma is not None else np.sqrt(0.5 / gamma))
+    if kernel.function == "laplacian":
+        k = np.exp(-gamma * np.abs(a[:, None] - b[None]).sum(-1))
+        return np.where(k >= 2.0**-60, k, 0.0)
+    if kernel.function in ("matern32", "matern52"):
+        r = gamma * np.sqrt(distances(a, b))
+        k = (1 + r + (r * r / 3 if kernel.function == "matern52" else 0.0)) * np.exp(-r)
+        return np.where(np.exp(-r) >= 2.0**-60, k, 0.0)
+    product = np.einsum("id,jd->ij", a, b)
+    k = (gamma * product + kernel.coef0) ** kernel.degree if kernel.function == "polynomial" else product
+    if kernel.normalise:
+        root = np.sqrt(np.outer(*(np.diagonal(kernel_values_plain(spec, v)) for v in (a, b))))
+        return np.divide(k, root, out=np.zeros_like(k), where=root > 0)
+    return np.asarray(k)
+
+
+def kernel_values_plain(spec: Spec, a: np.ndarray) -> np.ndarray:
+    """The same before it is normalised, of one set with itself."""
+    assert spec.kernel is not None
+    return kernel_values(spec.model_copy(update={"kernel": spec.kernel.model_copy(update={"normalise": False})}), a, a)
 
 
 def at_most(a: float, bound: float, fuzz: float = 1e-12) -> list[bool]:
@@ -114,7 +144,11 @@ class Twin:
         self.metric = reduction.technique
         self.projection = reduction.projection or OWN_PROJECTION[reduction.technique]
         assert spec.kernel is not None
-        self.sigma, self.ridge, self.n_max = spec.kernel.sigma, reduction.ridge, reduction.n_max
+        self.spec, self.function = spec, spec.kernel.function
+        self.gaussian, self.radial = self.function == "gaussian", self.function in RADIAL
+        self.unit = self.radial or spec.kernel.normalise
+        self.sigma = spec.scale if self.gaussian else 0.0
+        self.ridge, self.n_max = reduction.ridge, reduction.n_max
         self.eta, self.rho, self.step_limit = learning.eta, learning.rho, learning.step_limit
         self.quantisation, self.forgetting, self.noise = learning.quantisation, learning.forgetting, learning.noise
         self.has_inverse = bool({self.metric, self.projection} & INVERSE) or "krls" in self.rule
@@ -128,20 +162,46 @@ class Twin:
         self.classes = len(spec.label.classes) if spec.label.classes is not None else 0
         self.outputs = spec.outputs
         self.label_limit = 1.0 if self.classes else spec.label.limit
-        self.alpha_limit = 2.0**20 * self.label_limit
+        self.alpha_limit = float(spec.config.alpha_limit)
+        self.noise_least = 1e-4 if spec.precision == "float32" else 1e-10
         self.power, self.weight = 0.0, 0.0  # krls-t: mean squared standardised error, and of how many
         empty = np.zeros((0, self.outputs))
+        self.nearest_one = 0  # which vector is taken for the nearest
         self.model = Model(np.zeros((0, spec.dim)), empty, np.zeros(0, int), empty, np.zeros((0, 0)))
 
     # ---- what a model answers
 
     def gram(self, model: Model) -> np.ndarray:
-        """K, and the ridge wherever a Gram matrix is inverted."""
+        """K, and the ridge wherever a Gram matrix is inverted: so much of each k(v, v)."""
         ridge = self.ridge if self.has_ridge else 0.0
-        return kernels(model.v, model.v, self.sigma) + ridge * np.eye(len(model))
+        k = kernel_values(self.spec, model.v, model.v)
+        return k + ridge * np.diag(np.diagonal(k))
 
     def kernels(self, model: Model, x: np.ndarray) -> np.ndarray:
-        return np.asarray(kernels(x[None], model.v, self.sigma)[0])
+        return np.asarray(kernel_values(self.spec, x[None], model.v)[0])
+
+    def power_of(self, x: np.ndarray) -> float:
+        """k(x, x)."""
+        return 1.0 if self.unit else float(kernel_values(self.spec, x[None], x[None])[0, 0])
+
+    def norms(self, v: np.ndarray) -> np.ndarray:
+        """sqrt(k(v, v)) of each row, (n, 1)."""
+        return np.sqrt([self.power_of(row) for row in v]).reshape(-1, 1)
+
+    def is_nothing(self, x: np.ndarray) -> bool:
+        """Whether the kernel takes a sample for zero."""
+        return not self.radial and not kernel_values_plain(self.spec, x[None])[0, 0] > 2.0**-500
+
+    def normalised(self, model: Model) -> Model:
+        """The expansion of k / sqrt(k k) that f / sqrt(k) is: what reduction weighs."""
+        return replace(model, alpha=model.alpha * self.norms(model.v))
+
+    def normal_gram(self, model: Model) -> np.ndarray:
+        norms = self.norms(model.v)
+        return np.asarray(self.gram(model) / (norms * norms.T))
+
+    def noise_at(self, x: np.ndarray) -> float:
+        return self.noise if self.unit else max(self.noise, self.noise_least * self.power_of(x))
 
     def value(self, model: Model, x: np.ndarray) -> np.ndarray:
         """Eq. 1, (OUTPUTS,)."""
@@ -157,12 +217,15 @@ class Twin:
     def novelty(self, x: np.ndarray, model: Model | None = None) -> float:
         """What stored vectors leave over of the sample: with a Gram matrix all of them, else the nearest."""
         model = self.model if model is None else model
+        if self.is_nothing(x):
+            return 0.0
         if not len(model):
             return 1.0 + (self.ridge if self.has_inverse else 0.0)
         if self.has_inverse:
-            k = self.kernels(model, x)
-            return float(1 + self.ridge - k @ np.linalg.solve(self.gram(model), k))
-        return float(-np.expm1(-self.distances(model, x).min() / self.sigma**2))  # 1 - k^2
+            k, own = self.kernels(model, x), self.power_of(x)
+            return float((own * (1 + self.ridge) - k @ np.linalg.solve(self.gram(model), k)) / own)
+        nearest = self.distances(model, x).min()
+        return float(-np.expm1(-nearest / self.sigma**2) if self.gaussian else nearest * (2 - nearest))  # 1 - k^2
 
     def variance(self, x: np.ndarray) -> float:
         """KRLS-T's predictive variance of the next label (Van Vaerenbergh et al. 2012, eq. 19 and 25)."""
@@ -170,11 +233,26 @@ class Twin:
         k = self.kernels(model, x)
         q = np.linalg.solve(self.gram(model), k)
         power = self.power / self.weight if self.weight else self.label_limit**2
-        return float((self.noise + 1 + self.ridge - k @ q + q @ model.spread @ q) * power)
+        own = self.power_of(x)
+        return float((self.noise_at(x) + own * (1 + self.ridge) - k @ q + q @ model.spread @ q) * power)
 
-    @staticmethod
-    def distances(model: Model, x: np.ndarray) -> np.ndarray:
-        return np.asarray(distances(x[None], model.v)[0])
+    def distances(self, model: Model, x: np.ndarray) -> np.ndarray:
+        """Squared ones for the Gaussian kernel; 1 - |cos| of the angle in the kernel's space for others."""
+        if self.gaussian:
+            return np.asarray(distances(x[None], model.v)[0])
+        cosine = np.abs(self.kernels(model, x)) / (self.norms(model.v)[:, 0] * np.sqrt(self.power_of(x)))
+        return np.where((model.v == x).all(1), 0.0, 1 - np.minimum(cosine, 1.0))
+
+    def nearest(self, model: Model, x: np.ndarray) -> list[int]:
+        """The nearest vector, and others that rounding may take for it."""
+        distance = self.distances(model, x)
+        first = int(distance.argmin())
+        return [first] + [i for i in np.flatnonzero(distance - distance[first] <= self.fuzz) if i != first]
+
+    @property
+    def fuzz(self) -> float:
+        """Rounding of 1 - |cos|; squared distances are exact."""
+        return 0.0 if self.gaussian else 1e-13
 
     # ---- one presentation
 
@@ -210,7 +288,7 @@ class Twin:
     def _within_limits(self, outcome: Outcome) -> Iterator[Outcome]:
         """A multiplier beyond its limit is refused, and the model stays as it was."""
         status, model = outcome
-        largest = np.abs(model.alpha).max(initial=0.0) / self.alpha_limit
+        largest = np.abs(self.normalised(model).alpha).max(initial=0.0) / self.alpha_limit
         if status is Status.REFUSED_MULTIPLIER or largest <= 1 + 1e-6:
             yield status, model
         if largest > 1 - 1e-6:
@@ -226,7 +304,7 @@ class Twin:
 
     def _presented(self, x: np.ndarray, label: object) -> Iterator[Outcome]:
         """Every (status, model) that rounding allows; mostly there is one.  The first is what exact numbers give."""
-        if self._sure(x, label):
+        if self.is_nothing(x) or self._sure(x, label):
             yield Status.DISCARDED, self.model
             return
         starts, full = [self.model], False
@@ -235,7 +313,7 @@ class Twin:
             starts = [self._without(self.model, r) for r in self._removable(self.model, everyone, competes=False)]
             full = True
         for start in starts:
-            if np.abs(start.alpha).max(initial=0.0) > self.alpha_limit:
+            if np.abs(self.normalised(start).alpha).max(initial=0.0) > self.alpha_limit:
                 yield Status.REFUSED_MULTIPLIER, self.model
                 continue
             for outcome in self._learned(start, x, label):
@@ -274,14 +352,21 @@ class Twin:
                 error = np.clip(error, -self.step_limit, self.step_limit)
             error = settled(error)
         for near, spanned in self._kinships(model, x):
-            for status, outcome in learn(model, x, error, near, spanned):
-                if near and status in (Status.MERGED, Status.ABSORBED):  # the repeated vector is young again
-                    age = outcome.age.copy()
-                    age[self.distances(model, x).argmin()] = 0
-                    outcome = replace(outcome, age=age)
-                if status in (Status.MERGED, Status.ABSORBED):
-                    status = Status.MERGED if (self.distances(model, x) == 0).any() else Status.ABSORBED
-                yield status, outcome
+            for nearest in self.nearest(model, x) if len(model) else [0]:
+                self.nearest_one = nearest
+                for status, outcome in learn(model, x, error, near, spanned):
+                    if status not in (Status.MERGED, Status.ABSORBED):
+                        yield status, outcome
+                        continue
+                    if near:  # the repeated vector is young again
+                        age = outcome.age.copy()
+                        age[nearest] = 0
+                        outcome = replace(outcome, age=age)
+                    distance = self.distances(model, x).min()
+                    if distance == 0 or distance < self.fuzz:
+                        yield Status.MERGED, outcome
+                    if distance > 0:
+                        yield Status.ABSORBED, outcome
 
     def _kinships(self, model: Model, x: np.ndarray) -> Iterator[tuple[bool, bool]]:
         """Whether the nearest vector takes the sample up, and whether all together do, as far as rounding leaves open."""
@@ -291,7 +376,9 @@ class Twin:
             if distance == 0:
                 near = [True]
             elif self.rule == "qklms":
-                near = at_most(distance, (self.quantisation * self.sigma) ** 2)
+                near = self._quantised(model, x)
+            elif self.has_ridge and distance < self.fuzz:
+                near = [True, False]
             elif not self.has_ridge:
                 near = at_most(self.novelty(x, model), self.gate)
             if self.has_inverse:
@@ -300,18 +387,34 @@ class Twin:
             for b in spanned:
                 yield a, b
 
+    def _quantised(self, model: Model, x: np.ndarray) -> list[bool]:
+        """Whether a vector is within quantisation: in sigmas, in 1 / gamma, or as the sine of the angle."""
+        gamma = self.spec.kernel.gamma if self.spec.kernel is not None else None
+        if self.gaussian:
+            return at_most(float(distances(x[None], model.v).min()), (self.quantisation * self.sigma) ** 2)
+        if self.function == "laplacian":
+            return at_most(float(np.abs(x - model.v).sum(1).min()) * (gamma or 0.0), self.quantisation)
+        if self.radial:
+            return at_most(float(np.sqrt(distances(x[None], model.v).min())) * (gamma or 0.0), self.quantisation)
+        cosine = 1 - self.distances(model, x).min()
+        return at_most(float(1 - cosine**2), self.quantisation**2)
+
     # ---- rules.  What they are given of the error is eta e for the first
 
     def _gradient(self, model: Model, x: np.ndarray, step: np.ndarray, near: bool, spanned: bool) -> Iterator[Outcome]:
         """Eq. 3-6, and QKLMS (Chen et al. 2012)."""
-        if np.abs(step).max() > self.alpha_limit:
+        own = self.power_of(x)
+        step = step / own
+        if np.abs(step).max() * np.sqrt(own) > self.alpha_limit:
             yield Status.REFUSED_MULTIPLIER, self.model
             return
         model = replace(model, alpha=settled((1 - self.eta * self.rho) * model.alpha))
         if near:
             share = np.zeros(len(model))
-            nearest = self.distances(model, x).argmin()
-            share[nearest] = 1.0 if self.rule == "qklms" else self.kernels(model, x)[nearest]
+            nearest = self.nearest_one
+            share[nearest] = self.kernels(model, x)[nearest] / self.power_of(model.v[nearest])
+            if self.rule == "qklms" and self.radial:
+                share[nearest] = 1.0
         elif spanned:
             share = np.linalg.solve(self.gram(model), self.kernels(model, x))
         else:
@@ -335,17 +438,18 @@ class Twin:
         mu, sigma, k = model.values, model.spread, self.kernels(model, x)
         q = np.linalg.solve(self.gram(model), k)
         h = sigma @ q
-        variance = 1 + self.ridge - k @ q + q @ h
-        gain = error / (self.noise + variance)
-        if np.abs(gain).max() > self.alpha_limit:
+        variance = self.power_of(x) * (1 + self.ridge) - k @ q + q @ h
+        noise = self.noise_at(x)
+        gain = error / (noise + variance)
+        if np.abs(gain).max() * np.sqrt(self.power_of(x)) > self.alpha_limit:
             yield Status.REFUSED_MULTIPLIER, self.model
         elif near or spanned:
-            spread = sigma - np.outer(h, h) / (self.noise + variance)
+            spread = sigma - np.outer(h, h) / (noise + variance)
             yield Status.ABSORBED, self._solved(replace(model, values=mu + np.outer(h, gain), spread=spread))
         else:
             p = np.append(h, variance)
             spread = np.block([[sigma, h[:, None]], [h[None], np.array([[variance]])]])
-            spread = spread - np.outer(p, p) / (self.noise + variance)
+            spread = spread - np.outer(p, p) / (noise + variance)
             mu = np.vstack([mu, q @ mu]) + np.outer(p, gain)
             grown = replace(model.plus(x, np.zeros(self.outputs)), values=mu, spread=spread)
             yield from self._inserted(self._solved(grown))
@@ -355,7 +459,7 @@ class Twin:
         model = self._forgetful(self.model)
         k = self.kernels(model, x)
         q = np.linalg.solve(self.gram(model), k)
-        expected = self.noise + 1 + self.ridge - k @ q + q @ model.spread @ q
+        expected = self.noise_at(x) + self.power_of(x) * (1 + self.ridge) - k @ q + q @ model.spread @ q
         self.power = self.forgetting * self.power + np.mean(self._error(model, x, label) ** 2) / expected
         self.weight = self.forgetting * self.weight + 1
 
@@ -372,12 +476,15 @@ class Twin:
         """
         if near or spanned:
             values = model.values.copy()
-            values[self.distances(model, x).argmin()] += self.eta * error
+            nearest = self.nearest_one
+            # what its label has to do with this one
+            share = 1.0 if self.radial else self.kernels(model, x)[nearest] / self.power_of(x)
+            values[nearest] += self.eta * error * share
             yield Status.ABSORBED, self._solved(replace(model, values=values))
             return
         grown = model.plus(x, np.zeros(self.outputs))
         grown = self._solved(replace(grown, values=np.vstack([model.values, self.value(model, x) + error])))
-        if np.abs(grown.alpha).max() > self.alpha_limit:
+        if np.abs(self.normalised(grown).alpha).max() > self.alpha_limit:
             yield Status.REFUSED_MULTIPLIER, self.model
         yield from self._inserted(grown)
 
@@ -391,7 +498,7 @@ class Twin:
             alpha = model.alpha + np.outer(inverse @ q, error)
             yield Status.ABSORBED, replace(model, alpha=settled(alpha), spread=p - np.outer(q, a @ p))
             return
-        step = error / (1 + self.ridge - k @ a)
+        step = error / (self.power_of(x) * (1 + self.ridge) - k @ a)
         grown = model.plus(x, step)
         grown.spread[-1, -1] = 1.0
         grown.alpha[:-1] -= np.outer(a, step)
@@ -422,7 +529,7 @@ class Twin:
                 yield (Status.DISCARDED if r == newest else Status.REPLACED), self._without(model, r)
 
     def _stale(self, model: Model, i: int) -> bool:
-        small = self.below is not None and np.abs(model.alpha[i]).max() < self.below
+        small = self.below is not None and np.abs(self.normalised(model).alpha[i]).max() < self.below
         return bool(small or (self.old is not None and model.age[i] >= self.old))
 
     def _negligible(self, model: Model, candidates: list[int]) -> list[bool]:
@@ -445,7 +552,7 @@ class Twin:
                     continue
                 for r in self._removable(model, everyone, competes=False):
                     left = self._without(model, r)
-                    if np.abs(left.alpha).max(initial=0.0) > self.alpha_limit:
+                    if np.abs(self.normalised(left).alpha).max(initial=0.0) > self.alpha_limit:
                         yield model
                     else:
                         yield from self._trimmed(left, removals - 1)
@@ -479,30 +586,37 @@ class Twin:
             beta[kept] = alpha[kept]
         elif projection == "klms":  # eq. 12
             beta[kept] = np.linalg.solve(k[np.ix_(kept, kept)], k[kept] @ alpha)
-        elif projection == "fklms":  # eq. 16
-            beta[kept] = alpha[kept] + np.outer(k[kept, r], alpha[r])
-        elif projection == "ls":  # eq. 14
-            beta[kept] = np.linalg.pinv(k[:, kept], rcond=1e-15) @ (k @ alpha)
-        else:  # what minimises eq. 20, times N
+        elif projection == "fklms":  # eq. 16, K of the others taken as its diagonal
+            own = self.norms(model.v[kept]) ** 2
+            beta[kept] = alpha[kept] + np.outer(k[kept, r], alpha[r]) / own
+        else:  # of errors in parts of sqrt(k(v, v))
+            k, norms, alpha = self.normal_gram(model), self.norms(model.v), self.normalised(model).alpha
             a = k[:, kept]
-            beta[kept] = np.linalg.solve(a.T @ a + self.mu * np.eye(len(kept)), a.T @ (k @ alpha))
+            if projection == "ls":  # eq. 14
+                beta[kept] = np.linalg.pinv(a, rcond=1e-15) @ (k @ alpha)
+            else:  # what minimises eq. 20, times N
+                beta[kept] = np.linalg.solve(a.T @ a + self.mu * np.eye(len(kept)), a.T @ (k @ alpha))
+            beta = beta / norms
         return beta
 
     def _score(self, model: Model, k: np.ndarray, r: int) -> float:
-        """What the removal of r costs."""
-        n = len(model)
+        """What the removal of r costs; k is the normalised Gram matrix, with the ridge."""
+        n, norms = len(model), self.norms(model.v)
+        plain, model = model, self.normalised(model)
         kept = [i for i in range(n) if i != r]
         size, power = np.abs(model.alpha[r]).max(), np.sum(model.alpha[r] ** 2)
-        others = kernels(model.v[[r]], model.v[kept], self.sigma)[0]
+        others = kernel_values(self.spec, model.v[[r]], model.v[kept])[0] / (norms[r, 0] * norms[kept, 0])
         if self.metric == "nt":
             return float(size)
         if self.metric == "at":
             return -float(model.age[r])
         if self.metric in ("klms", "mklms", "sup"):  # eq. 13
-            kappa = k[r, r] - (k[r, kept] @ np.linalg.solve(k[np.ix_(kept, kept)], k[kept, r]) if kept else 0.0)
+            g = self.gram(plain)  # the part of k(v, v) that the others leave over
+            kappa = g[r, r] - (g[r, kept] @ np.linalg.solve(g[np.ix_(kept, kept)], g[kept, r]) if kept else 0.0)
+            kappa = kappa / norms[r, 0] ** 2
             return float(kappa * {"klms": 1.0, "mklms": power, "sup": size}[self.metric])
         if self.metric in ("ls", "lsreg", "lsridge"):
-            beta = self._projected(model, r, "lsridge" if self.metric == "lsridge" else "ls")
+            beta = self._projected(plain, r, "lsridge" if self.metric == "lsridge" else "ls") * norms
             lost = np.sum((k @ (model.alpha - beta)) ** 2) / n  # after eq. 14
             if self.metric == "ls":
                 return float(lost)
@@ -513,14 +627,17 @@ class Twin:
             before = np.sum((k @ (model.alpha - least)) ** 2) + self.mu * np.sum(least**2)
             return float(lost + (self.mu * np.sum(beta**2) - before) / n)
         if self.metric in ("fklms", "fmklms"):  # eq. 17, 18
-            new = -np.expm1(-distances(model.v[[r]], model.v[kept]).min(initial=np.inf) / (2 * self.sigma**2))
+            new = 1 - np.abs(others).max(initial=0.0)
+            if self.gaussian:
+                new = -np.expm1(-distances(model.v[[r]], model.v[kept]).min(initial=np.inf) / (2 * self.sigma**2))
             return float(new * (power if self.metric == "fmklms" else 1.0))
         return float((1 - np.sum(others**2)) * (power if self.metric == "afmklms" else 1.0))  # section 5
 
     def _scores(self, model: Model, candidates: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Scores, and what rounding of the multipliers and of the kernel values may have changed in them."""
-        k = self.gram(model)
+        k = self.normal_gram(model)
         score = np.array([self._score(model, k, r) for r in candidates])
+        model = self.normalised(model)
         size = np.abs(model.alpha[candidates]).max(axis=1)
         rounding = 1e-10 * np.abs(model.alpha).max(initial=0.0)
         squared = self.outputs * ((size + rounding) ** 2 - size**2)
@@ -530,27 +647,43 @@ class Twin:
             return score, squared + 1e-13 * np.sum(np.abs(model.alpha)) ** 2
         if self.metric in ("mklms", "ls", "lsreg", "fmklms", "afmklms"):
             return score, squared + 1e-13 * self.outputs * size**2
-        return score, np.full(len(score), 0.0 if self.metric in ("at", "fklms") else 1e-13)
+        exact = self.metric == "at" or (self.metric == "fklms" and self.gaussian)
+        return score, np.full(len(score), 0.0 if exact else 1e-13)
+
+    def _of_pairs(self, model: Model, candidates: list[int], near: set[int], size: np.ndarray) -> set[int]:
+        """Those of near whose multiplier is not the larger of a closest pair."""
+        k = np.abs(kernel_values(self.spec, model.v, model.v)) / (self.norms(model.v) * self.norms(model.v).T)
+        np.fill_diagonal(k, -1.0)
+        kept = set()
+        for i in near:
+            row = k[candidates[i], candidates]
+            partners = {int(j) for j in np.flatnonzero(row >= row.max() - 1e-12)}
+            if not partners <= near or any(size[i] <= size[j] + 1e-10 * size.max() for j in partners):
+                kept.add(i)
+        return kept
 
     def _removable(self, model: Model, candidates: list[int], competes: bool = True) -> list[int]:
         """Whom the technique removes (first), and others that only rounding tells from it."""
         score, fuzz = self._scores(model, candidates)
-        if self.metric == "fklms":  # distances are exact, so ties are, and each closest pair is one
+        model = self.normalised(model)
+        if self.metric == "fklms" and self.gaussian:  # distances are exact, so ties are, and each closest pair is one
             score = (distances(model.v, model.v) + np.diag(np.full(len(model), 1e300))).min(axis=1)[candidates]
         size, age = np.abs(model.alpha[candidates]).max(axis=1), model.age[candidates]
         least = int(np.argmin(score))
         rounding = fuzz + fuzz[least] + CLOSE * abs(score[least])
         near = {i for i in range(len(candidates)) if score[i] - score[least] <= rounding[i]}
         tied = [i for i in near if score[i] == score[least]]
-        exact = self.metric in ("fklms", "at") or (
-            not size[tied].any() and self.metric not in ("klms", "lsreg", "lsridge", "afklms")
-        )
+        exact = self.metric == "at" or (self.metric == "fklms" and self.gaussian)
+        exact = exact or (not size[tied].any() and self.metric not in ("klms", "lsreg", "lsridge", "afklms", "fklms"))
 
         # a stored one before the newest, of those the first
         def order(i: int) -> tuple[float, bool, int]:
             key = {"smaller": size[i], "newest": float(age[i]), "oldest": -float(age[i])}[self.tie]
             return key, competes and candidates[i] == len(model) - 1, i
 
+        if self.metric == "fklms" and not self.gaussian and self.tie == "smaller":
+            near = self._of_pairs(model, candidates, near, size)
+            tied = [i for i in tied if i in near]
         first = min(tied, key=order)
         if exact:
             near -= set(tied)

@@ -23,6 +23,7 @@ from pykernel.host import HostModel
 from pykernel.linear import LinearStatus
 from pykernel.linear_models import RECURSIVE, RULES, WINDUP, random_features
 from pykernel.spec import Spec, make_spec
+from tests.naive import kernel_values
 
 BOTH = pytest.mark.parametrize("precision", ["float32", "float64"])
 EACH = pytest.mark.parametrize("rule", RULES)
@@ -58,8 +59,9 @@ def features(spec: Spec, x: np.ndarray) -> np.ndarray:
         i, j = np.triu_indices(spec.dim)
         columns.append(x[:, i] * x[:, j])
     if spec.learning.rule == "rff-rls":
-        z, phases = random_features(spec.learning.seed, spec.learning.features, spec.dim)
-        omega = z / spec.kernel.sigma
+        kernel = spec.kernel
+        z, phases = random_features(spec.learning.seed, spec.learning.features, spec.dim, kernel.function)
+        omega = z / kernel.sigma if kernel.sigma is not None else z * kernel.gamma
         columns = [np.sqrt(2 / len(z)) * np.cos(x @ omega.T + 2 * np.pi * phases)]
     return np.column_stack([*columns, np.ones(len(x))])
 
@@ -202,6 +204,39 @@ def test_random_features_are_those_of_the_gaussian_kernel():
     assert phases.min() >= 0 and phases.max() < 1 and abs(np.histogram(phases, 10)[0] - 200).max() < 60
 
 
+@pytest.mark.parametrize("function", ["laplacian", "matern32", "matern52"])
+def test_random_features_of_other_kernels(function):
+    """The same claim for heavy tails; and the model's own table, in turns, is what the kernel's frequencies are."""
+    spec = spec_of("rff-rls", learning={"features": 2000, "seed": 3}, kernel={"function": function, "gamma": 1.5})
+    a, b = np.random.default_rng(0).normal(size=(2, 300, 3))
+    a[:50] = b[:50] + np.linspace(0, 3, 50)[:, None] * [1, 0, 0]  # near ones, where the kernels differ most
+    phi = [features(spec, part)[:, :-1] for part in (a, b)]
+    exact = np.diagonal(kernel_values(spec, a, b))
+    assert exact.max() > 0.99 and exact.min() < 0.1
+    assert np.abs((phi[0] * phi[1]).sum(1) - exact).max() < 4 / math.sqrt(2000)
+    others = [{"function": name, "gamma": 1.5} for name in ("laplacian", "matern32", "matern52") if name != function]
+    for other in others:  # which that bound tells apart
+        wrong = np.diagonal(kernel_values(spec_of("rff-rls", kernel=other), a, b))
+        assert np.abs(wrong - exact).max() > 2 * np.abs((phi[0] * phi[1]).sum(1) - exact).max()
+    z, _ = random_features(3, 2000, 3, function)
+    np.testing.assert_allclose(spec.config_values["frequencies"], 1.5 * z / (2 * np.pi), rtol=1e-12)
+    more, _ = random_features(3, 2001, 3, function)
+    np.testing.assert_array_equal(more[:2000], z)
+
+
+def test_rff_rls_learns_what_its_kernel_would():
+    """A prediction is that of ridge regression with the features, so near that with the kernel: e^-|x - v|_1 has a kink."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (300, 1))
+    y = np.abs(x[:, 0])
+    errors = {}
+    for kernel in ({"function": "laplacian", "gamma": 1.0}, {"sigma": 1.0}):
+        model = HostModel(spec_of("rff-rls", dim=1, learning={"features": 300}, kernel=kernel))
+        model.learn(x, y)
+        errors[kernel.get("function")] = float(np.abs(model.predict([[0.0]])[0]))
+    assert errors["laplacian"] < 0.5 * errors[None], errors
+
+
 def test_a_seed_means_the_same_for_ever():
     frequencies, phases = random_features(0, 2, 2)
     np.testing.assert_array_equal(frequencies * 2**16, [[66375, 45858], [-42381, 1852]])
@@ -279,6 +314,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("quadratic-rls", {"label": {"classes": ["a", "b", "c"]}, "input": {"standardise": True}}),
     ("rff-rls", {"learning": {"features": 24, "forgetting": 0.999}}),
     ("rff-rls", {"learning": {"features": 7}, "label": {"outputs": 3}, "input": {"standardise": True}}),
+    ("rff-rls", {"learning": {"features": 24}, "kernel": {"function": "laplacian", "gamma": 0.5}}),
 ]
 
 
@@ -552,6 +588,8 @@ BASE = {"name": "line", "input": {"dim": 2}}
         ("rff-rls", {"kernel": {"sigma": 0.0}}, r"\[kernel\] sigma is 0; it must be from 1e-18"),
         ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "limit": 1e18}, "learning": {"covariance": 1e-9}},
          "limit is 1e.18, too many times sigma, 1e-18"),
+        ("rff-rls", {"kernel": {"function": "polynomial", "gamma": 1.0}}, "polynomial, which has no random Fourier"),
+        ("rff-rls", {"kernel": {"function": "matern32"}}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ("rff-rls", {"kernel": {"sigma": 1.0}, "learning": {"features": 4096}}, "features is 4096, which takes 67"),
         ("rls", {"learning": {"covariance": 1e-30}}, "covariance is 1e-30; it must be from 1e-18"),
         ("rls", {"learning": {"covariance": 1e10}, "input": {"dim": 2, "limit": 1e15}}, "for which rls with covariance 1e.10 overflows float32"),
