@@ -18,7 +18,11 @@ from hypothesis import strategies as st
 
 from pykernel import Basis, MercerKernel, basis, select_basis
 from pykernel.basis import METHODS, SELECTORS, make_selector
+from pykernel.dialect import DIM, Real, real
+from pykernel.dialect import kernel as dialect_kernel
 from pykernel.errors import UserError
+from pykernel.kernel_choice import KernelConfig
+from pykernel.kernels import inner_product, squared_distance
 from pykernel.rows import as_rows
 
 NAMED = tuple(SELECTORS)
@@ -221,18 +225,34 @@ def test_what_is_saved_comes_back(kernel, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["basis.npz"]
 
 
-def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
-    from pykernel.kernels import inner_product  # any dialect kernel has a name and a file
+@dialect_kernel
+def rational_quadratic(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # type: ignore[valid-type]
+    return real(1) / (real(1) + q.gamma * squared_distance(a, b))
 
-    own = MercerKernel("own", own=inner_product, most=4.0)
-    found = replace(select_basis(samples(), MercerKernel("linear"), 3, "uniform"), kernel=own)
-    found.save(tmp_path / "basis.npz")
-    with pytest.raises(
-        UserError, match=r"basis.npz was made with a kernel of your own, 'inner_product'; give it as kernel="
-    ):
-        Basis.load(tmp_path / "basis.npz")
-    with pytest.raises(UserError, match="was made with another kernel than the one given"):
-        Basis.load(tmp_path / "basis.npz", kernel=GAUSSIAN)
+
+@dialect_kernel
+def product(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # type: ignore[valid-type]
+    return inner_product(a, b)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
+    own, other = (MercerKernel("own", gamma=0.5, own=k, most=9.0) for k in (rational_quadratic, product))
+    x, path = samples() / 2, tmp_path / "basis.npz"
+    for method in ("auto", "rpcholesky", "uniform"):
+        found = select_basis(x, own, 8, method)
+        gram = 1 / (1 + 0.5 * ((x[:, None] - x) ** 2).sum(2))
+        np.testing.assert_allclose(
+            found.residual(x), 1 - np.diag(gram[:, found.indices] @ np.linalg.solve(
+                gram[np.ix_(found.indices, found.indices)], gram[found.indices])), rtol=0, atol=1e-12)  # fmt: skip
+    found.save(path)
+    sentence = r"basis.npz was made with a kernel of your own, 'rational_quadratic'; give it as kernel="
+    with pytest.raises(UserError, match=sentence):
+        Basis.load(path)
+    for wrong in (other, replace(own, gamma=0.51), GAUSSIAN):
+        with pytest.raises(UserError, match="was made with another kernel than the one given; give that one"):
+            Basis.load(path, kernel=wrong)
+    assert same(Basis.load(path, kernel=own), found)
 
 
 def test_a_file_is_not_trusted(tmp_path):
@@ -283,7 +303,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises((OSError, UserError), match="No space left"):
+    with pytest.raises(UserError, match=r"cannot write .*basis.npz: No space left on device; make room"):
         found.head(2).save(tmp_path / "basis.npz")
     assert len(Basis.load(tmp_path / "basis.npz")) == 5 and len(list(tmp_path.iterdir())) == 1
     with pytest.raises(UserError, match=r"cannot write to .*absent"):
@@ -326,7 +346,7 @@ def test_what_was_interrupted_goes_on_to_the_same_bits(method, options, kernel, 
     assert not any(tmp_path.iterdir())
 
 
-def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+def test_a_checkpoint_of_something_else_is_refused(tmp_path, monkeypatch):
     x, path = samples(40), tmp_path / "checkpoint.npz"
 
     def stop(n, trace):
@@ -349,6 +369,10 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
             UserError, match=rf"checkpoint.npz is a checkpoint of {what}; give another file, or remove it"
         ):
             select(**arguments)
+    with monkeypatch.context() as patch:
+        patch.setattr(basis, "version", lambda _: "9.9")
+        with pytest.raises(UserError, match=r"is a checkpoint of another version of pykernel or NumPy"):
+            select()
     whole = path.read_bytes()
     path.write_bytes(whole[:-100])
     with pytest.raises(UserError, match="not what select_basis"):
@@ -398,6 +422,35 @@ def test_an_interrupt_waits_for_the_steps_end(tmp_path, monkeypatch):
     assert same(select_basis(x, GAUSSIAN, 8, "uniform", checkpoint=path), whole)
 
 
+def test_a_second_interrupt_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatch):
+    """In the middle of a step the state is not whole: it is not written."""
+    from pykernel.peers import RandomlyPivotedCholesky
+
+    path, x, sweep = tmp_path / "checkpoint.npz", samples(), RandomlyPivotedCholesky._sweep
+    arguments = (x, GAUSSIAN, 8, "rpcholesky")
+    whole = select_basis(*arguments, block=2)
+
+    def interrupted(self, before):
+        if before >= at:
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+        return sweep(self, before)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RandomlyPivotedCholesky, "_sweep", interrupted)
+        at = 0
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            select_basis(*arguments, block=2, checkpoint=path)
+        assert not path.exists() and "checkpoint" not in str(stopped.value)
+        patch.setattr(basis._Keeper, "due", lambda keeper: True)
+        at = 3
+        with pytest.raises(KeyboardInterrupt, match="the same call goes on"):
+            select_basis(*arguments, block=2, checkpoint=path)
+    with np.load(path) as file:
+        assert file["shown"] >= 3
+    assert same(select_basis(*arguments, block=2, checkpoint=path), whole)
+
+
 def test_progress_is_told_or_drawn(capsys):
     told = []
     found = select_basis(samples(), GAUSSIAN, 6, "uniform", progress=lambda n, trace: told.append((n, trace)))
@@ -438,6 +491,11 @@ def test_progress_is_told_or_drawn(capsys):
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),
         ({"x": np.zeros(4)}, "has 1 dimensions; rows and columns are wanted"),
         ({"x": np.zeros((4, 3)), "kernel": MercerKernel("linear")}, "no row can be chosen: k(x, x) is zero for each"),
+        ({"progress": True}, "progress is True; it must be a title, or a function of n and tr R / tr K"),
+        (
+            {"checkpoint": "absent/point.npz"},
+            "there is no folder absent for the checkpoint; make it, or give another path",
+        ),
         (
             {"kernel": "gaussian"},
             "kernel is a str; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)",
@@ -449,6 +507,14 @@ def test_bad_input_gets_a_sentence(arguments, sentence):
     with pytest.raises(UserError, match=re.escape(sentence)) as refused:
         select_basis(given.pop("x"), given.pop("kernel"), given.pop("n_max"), **given)
     assert "\n" not in str(refused.value)
+
+
+def test_too_many_vectors_are_refused_before_memory_is_taken():
+    rows = np.lib.stride_tricks.as_strided(np.zeros(1), (10**6, 1), (0, 0))
+    for method in ("rpcholesky", "uniform", "efvs"):
+        sentence = r"n_max is 1,000,000; L alone would take 8,000 GB: 32,768 vectors are the most"
+        with pytest.raises(UserError, match=sentence):
+            select_basis(rows, GAUSSIAN, 10**6, method)
 
 
 def test_bad_use_of_a_basis_gets_a_sentence():

@@ -180,6 +180,13 @@ def test_exact_scores_of_too_many_rows_are_refused():
     assert len(select_basis(x, GAUSSIAN, 3, "leverage")) == 1  # all are the same row
 
 
+def test_a_ridge_that_wants_too_large_a_sample_is_refused(monkeypatch):
+    monkeypatch.setattr(peers, "EXACT_LEVERAGE", 300)
+    sentence = r"scores for a ridge of 1e-09 need a sample of \d+ rows, and 300 are the most: take a larger ridge"
+    with pytest.raises(UserError, match=sentence):
+        select_basis(samples(2000), GAUSSIAN, 10, "leverage", exact=False, ridge=1e-9)
+
+
 # ---------------------------------------------------------------------------------------------------------- k-means
 
 
