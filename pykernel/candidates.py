@@ -251,7 +251,8 @@ class Residual:
     def part(self, values: np.ndarray, a: np.ndarray, b: np.ndarray | slice) -> np.ndarray:
         """R_ab of K_ab."""
         c = self.projected[: self.n]
-        return values - c[:, a].T @ c[:, b]
+        product = c[:, a].T @ c[:, b]
+        return np.subtract(values, product, out=product)
 
     def column(self, values: np.ndarray, r: int) -> np.ndarray:
         """R_:r of K_:r, (l,)."""

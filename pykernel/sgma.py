@@ -85,8 +85,8 @@ class Sgma(Greedy):
     In the Kronecker view all gains are 1: the first that was drawn is chosen; 4.3 chooses the largest column of K.
 
     A vector costs kappa l kernel values (K is kept instead where that takes fewer, and fits into ``memory``) and
-    O(kappa l n); rule 4.1 takes all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa) bytes, and 8 l n more in the
-    column view.
+    O(kappa l n); rule 4.1 takes all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa) bytes, and twice that in the
+    column view and for Algorithm 2.
 
     pool: so many of the best that were not chosen stay candidates for the next vector, with their columns, so that only
     kappa - pool new columns are computed.
@@ -132,7 +132,8 @@ class Sgma(Greedy):
             raise UserError(f"algorithm 2 is of the function view; the {view} view has the form 'cholesky' only")
         self.view, self.rule, self.form = view, rule, form
         self.candidates, self.pool = candidates, pool
-        size = 8 * l * (n * (2 if view == "column" or form != "cholesky" else 1) + 2 * kappa)
+        twice = view == "column" or form != "cholesky"
+        size = 8 * l * (2 if twice else 1) * (n + 2 * kappa)
         need_memory(size, memory, f"C of {l:,} rows and {kappa} candidates", "take efvs, which does not keep it")
         fewer = l * l <= n * (l if view == "kronecker" else (kappa - pool) * l) or rule == "4.1"
         self.parts.whole = fewer and 8 * l * l + size <= memory

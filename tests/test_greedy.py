@@ -45,8 +45,8 @@ def made(method: str, x: Any, kernel: MercerKernel, n_max: int, **options: Any) 
     """A selector; memory "tight": room for C, and none for K."""
     rows = as_rows(x)
     if options.get("memory") == "tight":
-        columns = 2 if options.get("view") == "column" else 1
-        options["memory"] = 8 * len(rows) * min(n_max, len(rows)) * columns
+        n, tried = min(n_max, len(rows)), 2 * len(rows) if method == "sgma" else 0
+        options["memory"] = 8 * len(rows) * (n + tried) * (2 if options.get("view") == "column" else 1)
     return make_selector(method, rows, kernel, n_max, **{"seed": 0, "candidates": 59, "points": 59, **options})
 
 
@@ -424,7 +424,7 @@ def test_rule_4_1_lowers_the_frobenius_norm_the_most(kernel: MercerKernel) -> No
     norms = [frobenius_of(gram, expected[:n]) / (gram**2).sum() for n in range(clear + 1)]
     for method, options in (
         ("sgma", {"view": "column", "candidates": None}),
-        ("sgma", {"view": "column", "candidates": None, "memory": 10_000}),
+        ("sgma", {"view": "column", "candidates": None, "memory": "tight"}),
         ("exhaustive", {"view": "column"}),
         ("exhaustive", {"view": "column", "memory": "tight"}),
     ):
