@@ -56,9 +56,17 @@ def values(model, x):
 # ------------------------------------------------------------------------------------------------------- conventions
 
 
+def not_promised(estimator):
+    """docs/kernel-machines.md: predict goes by the functions, whose order that of their sigmoids need not be."""
+    if not isinstance(estimator, CLASSIFIERS):
+        return {}
+    return {"check_classifiers_train": "the most probable class need not be that of predict"}
+
+
 @parametrize_with_checks(
     [KernelBasis(), KernelBasis("polynomial", n_components=7, method="rpcholesky")]
-    + [kind(basis=40, ridge=[0.01, 1.0], basis_params={"method": "uniform"}) for kind in ALL]
+    + [kind(basis=40, ridge=[0.01, 1.0], basis_params={"method": "uniform"}) for kind in ALL],
+    expected_failed_checks=not_promised,
 )
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
