@@ -67,7 +67,11 @@ class BatchModels(_BatchModels):
         kernel_settings.complain(spec, refuse)
         value = kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
         ridge, least, most = spec.learning.ridge, LEAST[spec.precision], kernel_settings.largest(spec.precision)
-        if spec.kernel is not None and spec.kernel.function in ("gaussian", "laplacian") and ridge < least:
+        if (
+            spec.kernel is not None
+            and (spec.kernel.function in kernel_settings.UNIT or spec.kernel.normalise)
+            and ridge < least
+        ):
             refuse(
                 "[learning] ridge",
                 f"is {ridge:g}; it must be {least:g} or more for {spec.precision}, or no training can succeed",

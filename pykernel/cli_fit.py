@@ -64,7 +64,11 @@ def fit(
     ] = None,
     kernel: Annotated[
         str,
-        typer.Option("--kernel", metavar="KERNEL", help="gaussian, laplacian, polynomial, linear or sigmoid (kfd)."),
+        typer.Option(
+            "--kernel",
+            metavar="KERNEL",
+            help="gaussian, laplacian, matern32, matern52, polynomial, linear or sigmoid (kfd).",
+        ),
     ] = "gaussian",
     sigma: Annotated[
         str | None,

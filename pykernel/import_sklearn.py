@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,8 @@ from pykernel.errors import MissingExtra, UserError
 from pykernel.machine import Machine, array_of, checked, number_of, require_classes
 from pykernel.spec import DIM_LIMIT, OUTPUTS_LIMIT, _plain, _shown
 
+MATERN = {1.5: "matern32", 2.5: "matern52"}
+"""Matern kernels by their nu."""
 KERNELS = {
     "linear": "linear",
     "poly": "polynomial",
@@ -236,7 +239,7 @@ def _kernel_ridge(model: Any, where: str) -> Machine:
 
 
 def _gaussian_process(model: Any, where: str) -> Machine:
-    """The mean: std * (K alpha) + mean, K = c + s exp(-|(x - v) / l|^2 / 2)."""
+    """The mean: std * (K alpha) + mean, K = c + s k(x, v), k an RBF or a Matern kernel."""
     terms = _terms(model.kernel_, where)  # refused before anything is made of the vectors
     vectors = _vectors(model.X_train_, where)
     dim = vectors.shape[1]
@@ -245,27 +248,34 @@ def _gaussian_process(model: Any, where: str) -> Machine:
         np.broadcast_to(array_of(values, None, where, name), (alpha.shape[1],))
         for name, values in (("_y_train_mean", model._y_train_mean), ("_y_train_std", model._y_train_std))
     )
-    constant = sum(size for size, inverse in terms if inverse is None)
-    widths = [(size, inverse) for size, inverse in terms if inverse is not None]
+    constant = sum(size for size, shape in terms if shape is None)
+    widths = [(size, shape[1]) for size, shape in terms if shape is not None]
+    functions = sorted({shape[0] for _, shape in terms if shape is not None})
     if not widths:
         raise UserError(f"{where}: kernel_ has no RBF, so its mean is a constant; there is nothing to compute")
-    first = widths[0][1]
+    if len(functions) > 1:
+        raise UserError(f"{where}: kernel_ is a sum of {' and '.join(functions)} kernels; one of them can be computed")
+    function, first = functions[0], widths[0][1]
     if first.size not in (1, dim):
         raise UserError(f"{where}: kernel_ has {first.size} length scales for {dim} inputs")
     if any(inverse.shape != first.shape or not np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:]):
-        raise UserError(f"{where}: kernel_ is a sum of RBFs of different length scales; one of them can be computed")
+        raise UserError(f"{where}: kernel_ is a sum of kernels of different length scales; one of them can be computed")
     size = sum(size for size, _ in widths)
     bias = mean + std * constant * alpha.sum(axis=0)
     weights = size * alpha * std
+    # gamma of inputs over their length scales
+    unit = {"gaussian": 0.5, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[function]
     if first.size == 1:
-        gamma = float(first.ravel()[0]) / 2
-        return Machine(where, "gaussian", vectors, weights, bias, gamma=gamma)
+        inverse = float(first.ravel()[0])
+        gamma = inverse / 2 if function == "gaussian" else unit * math.sqrt(inverse)
+        return Machine(where, function, vectors, weights, bias, gamma=gamma)
     factor = np.sqrt(first)
-    return Machine(where, "gaussian", vectors * factor, weights, bias, gamma=0.5, factor=factor)
+    return Machine(where, function, vectors * factor, weights, bias, gamma=unit, factor=factor)
 
 
-def _terms(kernel: Any, where: str) -> list[tuple[float, np.ndarray | None]]:
-    """A kernel as a sum of size * exp(-sum_j inverse_j d_j^2 / 2); inverse is None where there is no RBF.
+def _terms(kernel: Any, where: str) -> list[tuple[float, tuple[str, np.ndarray] | None]]:
+    """A kernel as a sum of size * k(x, v), k given by its name and one over the squares of its length scales; no k where
+    the kernel is constant.
 
     Between different samples WhiteKernel is zero.
     """
@@ -276,21 +286,30 @@ def _terms(kernel: Any, where: str) -> list[tuple[float, np.ndarray | None]]:
         return [(number_of(kernel.constant_value, where, "constant_value"), None)]
     if kind is kernels.WhiteKernel:
         return []
-    if kind is kernels.RBF:
+    if kind in (kernels.RBF, kernels.Matern):
+        function = "gaussian" if kind is kernels.RBF else MATERN.get(number_of(kernel.nu, where, "nu"))
+        if function is None:
+            raise UserError(f"{where}: kernel_ holds a Matern with nu {kernel.nu:g}; those with C have 1.5 or 2.5")
         length = np.atleast_1d(array_of(kernel.length_scale, None, where, "length_scale"))
         if length.ndim != 1 or not (length > 0).all():
             raise UserError(f"{where}: length_scale must be above 0")
-        return [(1.0, length**-2)]
+        return [(1.0, (function, length**-2))]
     if kind is kernels.Sum:
         return _terms(kernel.k1, where) + _terms(kernel.k2, where)
     if kind is kernels.Product:
-        return [
-            (a * b, p if q is None else q if p is None else p + q)
-            for a, p in _terms(kernel.k1, where)
-            for b, q in _terms(kernel.k2, where)
-        ]
+
+        def product(p: Any, q: Any) -> Any:
+            if p is None or q is None:
+                return p or q
+            if p[0] != q[0] or p[0] != "gaussian":
+                raise UserError(
+                    f"{where}: kernel_ is a product of Matern kernels, which has no C; one times constants has"
+                )
+            return p[0], p[1] + q[1]
+
+        return [(a * b, product(p, q)) for a, p in _terms(kernel.k1, where) for b, q in _terms(kernel.k2, where)]
     raise UserError(
-        f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF, times and plus "
+        f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF and Matern, times and plus "
         "ConstantKernel, plus WhiteKernel"
     )
 

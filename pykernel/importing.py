@@ -13,6 +13,7 @@ import numpy as np
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
 from pykernel.import_sklearn import read_estimator, steps_of
+from pykernel.kernel_settings import UNIT
 from pykernel.machine import ERROR, FILE_LIMIT, Distance, Machine, compact, pairs, to_spec, votes
 from pykernel.spec import Spec, _shown
 
@@ -143,7 +144,7 @@ def notes(machine: Machine, precision: str) -> list[str]:
     beside what they add up to: 2^-24 |w| is what it comes to, if it is at random.
     """
     found = list(machine.notes)
-    if precision == "float32" and machine.function in ("gaussian", "laplacian", "sigmoid") and len(machine.vectors):
+    if precision == "float32" and machine.function in (*UNIT, "sigmoid") and len(machine.vectors):
         at = np.linspace(0, len(machine.vectors) - 1, min(SEEN, len(machine.vectors)), dtype=int)
         spread = machine.functions(machine.vectors[at]).std(axis=0)
         moved = 2.0**-24 * np.sqrt(np.square(machine.columns_of_weights()).sum(axis=0))

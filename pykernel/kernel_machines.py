@@ -41,6 +41,8 @@ from pykernel.spec import Spec, make_spec
 SHAPED_BY: dict[str, tuple[str, ...]] = {
     "gaussian": ("sigma",),
     "laplacian": ("gamma",),
+    "matern32": ("gamma",),
+    "matern52": ("gamma",),
     "polynomial": ("gamma", "coef0", "degree"),
     "linear": (),
     "sigmoid": ("gamma", "coef0"),
@@ -62,8 +64,9 @@ RESOLVED = 0.01
 Kind = TypeVar("Kind", bound="type[_KernelMachine]")
 
 PARAMETERS = {
-    "kernel": """{"gaussian", "laplacian", "polynomial", "linear", "sigmoid"}
-        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(gamma a'b + coef0)^degree``, ``a'b``,
+    "kernel": """{"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear", "sigmoid"}
+        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
+        with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
         ``ridge`` that makes up for it.""",
     "sigma": """float or sequence of floats

@@ -304,7 +304,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
         raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
     lost = exact - center
     vectors, bias = machine.vectors * (scale / factor), machine.bias
-    if machine.function in ("gaussian", "laplacian"):
+    if machine.function in kernel_settings.UNIT:
         vectors = (machine.vectors / scale + lost) * factor
     elif machine.function == "linear":
         bias = bias - machine.columns_of_weights().T @ (machine.vectors * scale) @ lost
@@ -355,7 +355,10 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
         with np.errstate(over="ignore", invalid="ignore"):
             reach = (limit + center) * factor
             value = 1.0
-            if machine.function in ("gaussian", "laplacian"):
+            if machine.function in ("matern32", "matern52"):
+                steps = [np.sum((reach + v) ** 2)]
+                steps.append(machine.gamma * np.sqrt(steps[0]))
+            elif machine.function in ("gaussian", "laplacian"):
                 steps = [np.sum((reach + v) ** 2 if machine.function == "gaussian" else reach + v)]
                 steps.append(3 * machine.gamma * steps[0])  # divided by ln 2 and doubled, where products are taken
             else:

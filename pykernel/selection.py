@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -24,9 +25,10 @@ import numpy as np
 from pykernel.closed_form import Model, Targets, error_rate, press, problem
 from pykernel.errors import UserError
 from pykernel.gram import gram_matrix
+from pykernel.kernel_settings import UNIT
 from pykernel.parallel import Workers
 
-Function = Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid"]
+Function = Literal["gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
 Criterion = Literal["error", "press"]
 CrossValidation = Literal["deleted", "kept"] | int
 
@@ -52,6 +54,7 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 
     gaussian: sigma from 1/16 of the median distance of two samples to 4 times, in steps of sqrt 2 (13).
     laplacian: gamma from 1/4 of 1 / (the median sum of absolute differences) to 16 times, likewise (13).
+    matern32, matern52: gamma from 1/4 of sqrt(3) or sqrt(5) / (the median distance) to 16 times, likewise (13).
     polynomial, sigmoid: gamma from 1/16 of 1 / (the mean of |x|^2) to 16 times, in steps of 2 (9).
     linear: has no width; the 1.0 stands for it.
     """
@@ -65,6 +68,9 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
         scale = _typical_distance(x, 1)
         return _rounded(1 / (half * scale) for half in reversed(halves))
     scale = _typical_distance(x, 2)
+    if kernel in ("matern32", "matern52"):
+        unit = math.sqrt(3 if kernel == "matern32" else 5)
+        return _rounded(unit / (half * scale) for half in reversed(halves))
     return _rounded(half * scale for half in halves)
 
 
@@ -75,10 +81,10 @@ def default_ridges(
 
     krr, ls-svm: lambda is added to the Gram matrix's eigenvalues, none above its trace t = l mean k(x, x); from 1e-8 t
     to t (17 values).  kfd: mu is added to squares of singular values, none above t^2; from 1e-12 t^2 to t^2 (25).
-    Gaussian and Laplacian kernels have t = l whatever the width; of the others t is that of ``width``.
+    Gaussian, Laplacian and Matern kernels have t = l whatever the width; of the others t is that of ``width``.
     """
     mean = 1.0
-    if kernel not in ("gaussian", "laplacian"):
+    if kernel not in UNIT:
         keys: dict[str, Any] = {**_keys(kernel, width), "coef0": coef0, "degree": degree}
         diagonal = [abs(float(gram_matrix(kernel, row, row, **keys)[0, 0])) for row in x[:PAIRS, None]]
         mean = float(np.mean(diagonal)) or 1.0
