@@ -458,7 +458,7 @@ def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | No
     """Step until there is none.  When interrupted between steps the checkpoint is written, amid one it stays as it is."""
     whole = True
     try:
-        with _display(progress, n_max) as show:
+        with _display(progress, n_max, 0 if progress is None else len(selector.basis())) as show:
             while True:
                 with _whole_step():
                     whole = False
@@ -482,7 +482,9 @@ def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | No
 
 
 @contextlib.contextmanager
-def _display(progress: str | Callable[[int, float], None] | None, n_max: int) -> Iterator[Callable[[Selector], None]]:
+def _display(
+    progress: str | Callable[[int, float], None] | None, n_max: int, done: int
+) -> Iterator[Callable[[Selector], None]]:
     if progress is None:
         yield lambda selector: None
         return
@@ -511,8 +513,8 @@ def _display(progress: str | Callable[[int, float], None] | None, n_max: int) ->
         *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True,
         disable=not console.is_terminal,
     ) as bar:  # fmt: skip
-        task = bar.add_task(progress, total=n_max)
-        yield lambda selector: bar.update(task, completed=len(selector.basis()))
+        task = bar.add_task(progress, total=n_max, completed=done)
+        yield lambda selector: bar.advance(task)
 
 
 def _whole_step() -> contextlib.AbstractContextManager[None]:

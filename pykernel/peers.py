@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pykernel.rows import Rows
 
 MEMORY = 2**30  # bytes of the largest array that a method keeps
-TRACED_NUMBERS = 2**24  # up to so many numbers (128 MB) the trace of a listed basis is exact
+TRACED_NUMBERS = 2**22  # up to so many numbers (32 MB) the trace of a listed basis is exact
 TRACED_ROWS = 4096  # else it is estimated on so many rows
+TRACED_AT_ONCE = 32  # vectors
 EXACT_LEVERAGE = 10_000  # rows: K and its eigenvectors are 0.8 GB each
 EXACT_LEVERAGE_BY_ITSELF = 2048
 LLOYD_NUMBERS = 2**23  # up to so many numbers k-means is Lloyd's, on all rows
@@ -309,8 +310,8 @@ class PivotedCholesky(_Sweep):
 class _Listed:
     """Candidates in an order; those with delta >= epsilon are taken.  O(n D + n^2) for each that is looked at.
 
-    The trace is over all rows if these and C take at most 128 MB, else over 4,096 drawn ones, and then an estimate:
-    ``traced`` rows if given.  O(traced (D + n)) for a vector.
+    The trace is over all rows if these and C take at most 32 MB, else over 4,096 drawn ones, and then an estimate:
+    ``traced`` rows if given.  O(traced (D + n)) for a vector, 32 vectors at once if tau does not ask for each.
     """
 
     method: str
@@ -331,9 +332,10 @@ class _Listed:
         self.exact = traced >= count
         at = np.arange(count) if self.exact else draw_without(np.random.default_rng([seed, 1]), count, int(traced))
         self.traced = rows.take(np.sort(at))
-        self.left = self.chosen.diagonal(self.traced)
+        self.left = self.chosen.diagonal(self.traced)  # R_ii, by the vectors that are followed
         self.total = float(self.left.sum())
         self.columns = np.zeros((len(self.traced), min(n_max, count)))
+        self.followed, self.batch = 0, 1 if tau > 0 else TRACED_AT_ONCE
         self._order: Any = None
 
     def _list(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -374,19 +376,31 @@ class _Listed:
         return False
 
     def _append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float) -> None:
-        chosen, n = self.chosen, self.chosen.n
-        chosen.append(vector, index, z, square)
-        self._follow(n)
-        chosen.trace[n + 1] = self.left.sum() / self.total if self.total > 0 else 0.0
+        self.chosen.append(vector, index, z, square)
+        if self.chosen.n - self.followed == self.batch:
+            self._follow()
 
-    def _follow(self, n: int) -> None:
-        """Column n of C, and R's diagonal, on the traced rows."""
-        chosen = self.chosen
-        column = chosen.values(self.traced, chosen.vectors[n : n + 1])[:, 0]
-        column -= self.columns[:, :n] @ chosen.factor[n, :n]
-        column /= chosen.factor[n, n]
-        self.columns[:, n] = column
-        np.maximum(self.left - column * column, 0.0, out=self.left)
+    def _follow(self) -> None:
+        """C and R's diagonal on the traced rows by the next vectors, a whole batch."""
+        first, n = self.followed, self.followed + self.batch
+        self.chosen.evaluations += len(self.traced) * self.batch
+        self.chosen.trace[first + 1 : n + 1] = self._traces(n, keep=True)
+        self.followed = n
+
+    def _traces(self, n: int, keep: bool) -> np.ndarray:
+        """tr R / tr K after each of the vectors from number ``followed`` to n."""
+        chosen, first, traces = self.chosen, self.followed, np.zeros(n - self.followed)
+        size = block_rows(n, self.rows.dim)
+        for start in range(0, len(self.traced), size):
+            some = slice(start, start + size)
+            values = self.kernel.gram(self.traced[some], chosen.vectors[first:n])
+            values -= self.columns[some, :first] @ chosen.factor[first:n, :first].T
+            fresh = project(chosen.factor[first:n, first:n], values)
+            falling = np.maximum(self.left[some, None] - np.cumsum(fresh * fresh, axis=1), 0.0)
+            traces += falling.sum(axis=0)
+            if keep:
+                self.columns[some, first:n], self.left[some] = fresh, falling[:, -1]
+        return traces / self.total if self.total > 0 else traces
 
     def state(self) -> dict[str, np.ndarray]:
         indices, vectors = self.order
@@ -399,12 +413,16 @@ class _Listed:
         self.position = int(state["position"])
         self.chosen.restore(state)
         evaluations = self.chosen.evaluations
-        for n in range(self.chosen.n):
-            self._follow(n)
+        while self.followed + self.batch <= self.chosen.n:
+            self._follow()
         self.chosen.evaluations = evaluations
 
     def basis(self) -> Basis:
-        return self.chosen.basis(self.method, self.stopped, self.exact)
+        chosen, first = self.chosen, self.followed
+        if first < chosen.n:  # of a batch's beginning, which will be followed as a whole
+            chosen.trace[first + 1 : chosen.n + 1] = self._traces(chosen.n, keep=False)
+        basis = chosen.basis(self.method, self.stopped, self.exact)
+        return replace(basis, evaluations=basis.evaluations + len(self.traced) * (chosen.n - first))
 
 
 class Uniform(_Listed):

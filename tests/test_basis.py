@@ -454,7 +454,8 @@ def test_a_second_interrupt_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatc
 def test_progress_is_told_or_drawn(capsys):
     told = []
     found = select_basis(samples(), GAUSSIAN, 6, "uniform", progress=lambda n, trace: told.append((n, trace)))
-    assert told == list(zip(range(1, 7), found.trace[1:].tolist(), strict=True))
+    assert [n for n, _ in told] == list(range(1, 7))
+    np.testing.assert_allclose([trace for _, trace in told], found.trace[1:], rtol=1e-12)
     assert same(select_basis(samples(), GAUSSIAN, 6, "uniform", progress="a [title]"), found)
     assert capsys.readouterr() == ("", "")  # nobody is watching
 
