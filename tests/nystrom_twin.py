@@ -129,7 +129,7 @@ def losses(kernel: Kernel, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 def greedy(
     kernel: Kernel, x: np.ndarray, n_max: int, rule: str, gate: float, tau: float = 0.0
 ) -> tuple[list[int], list[float]]:
-    """FVS ("efvs") or rule 4.2 ("sgma") over all rows of x by trying each; and by how much each choice was ahead.
+    """FVS ("efvs") or rule 4.2 ("sgma") over all rows of x by trying each; and by what part each choice was ahead.
 
     The score of a candidate is the criterion itself: the mean relative error, or the trace, with it in the basis.
     """
@@ -145,9 +145,10 @@ def greedy(
         weight = np.divide(1.0, own, out=np.zeros(len(x)), where=own > 0) if rule == "efvs" else np.ones(len(x))
         before = float(np.diag(r) @ weight)
         gains = np.array([before - np.diag(residual_gram(kernel, x, x[[*chosen, i]])) @ weight for i in alive])
-        order = np.argsort(-gains, kind="stable")
-        margins.append(float(gains[order[0]] - gains[order[1]]) / before if len(order) > 1 else 1.0)
-        chosen.append(alive[int(order[0])])
+        best = int(gains.argmax())
+        others = [g for i, g in zip(alive, gains, strict=True) if not np.array_equal(x[i], x[alive[best]])]
+        margins.append(float(1 - max(others) / gains[best]) if others else 1.0)
+        chosen.append(alive[best])
     return chosen, margins
 
 
