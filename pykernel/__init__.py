@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from pykernel.basis import Basis as Basis
     from pykernel.basis import select_basis as select_basis
+    from pykernel.basis_estimators import KernelBasis as KernelBasis
     from pykernel.dialect import Memory
     from pykernel.estimators import BudgetedKernelClassifier as BudgetedKernelClassifier
     from pykernel.estimators import BudgetedKernelRegressor as BudgetedKernelRegressor
@@ -39,6 +40,7 @@ __all__ = [
     "BudgetedKernelClassifier",
     "BudgetedKernelRegressor",
     "HostModel",
+    "KernelBasis",
     "KernelFisherClassifier",
     "KernelRidgeClassifier",
     "KernelRidgeRegressor",
@@ -61,6 +63,7 @@ _HOMES = {
     "BudgetedKernelClassifier": "pykernel.estimators",
     "BudgetedKernelRegressor": "pykernel.estimators",
     "HostModel": "pykernel.host",
+    "KernelBasis": "pykernel.basis_estimators",
     "KernelFisherClassifier": "pykernel.kernel_machines",
     "KernelRidgeClassifier": "pykernel.kernel_machines",
     "KernelRidgeRegressor": "pykernel.kernel_machines",

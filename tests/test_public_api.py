@@ -43,6 +43,17 @@ def test_import_is_light_and_names_are_lazy():
     assert done.returncode == 0, done.stderr
 
 
+def test_a_basis_is_chosen_without_numba_or_scikit_learn():
+    done = run(
+        "import sys, numpy\n"
+        "from pykernel import Basis, MercerKernel, select_basis\n"
+        "basis = select_basis(numpy.arange(12.0).reshape(6, 2), MercerKernel('gaussian', gamma=0.1), 3)\n"
+        "assert isinstance(basis, Basis) and len(basis) == 3\n"
+        "assert not {'numba', 'sklearn', 'pydantic', 'pyarrow', 'dask'} & set(sys.modules)\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_name_is_there():
     assert all(getattr(pykernel, name) is not None for name in pykernel.__all__)
     assert pykernel.__version__ == importlib.metadata.version("pykernel-mcu")
@@ -67,14 +78,17 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "    lambda: pykernel.BudgetedKernelRegressor(),\n"
         "    lambda: pykernel.BudgetedKernelClassifier(),\n"
         "    lambda: __import__('pykernel.estimators'),\n"
+        "    lambda: pykernel.KernelBasis(),\n"
+        "    lambda: pykernel.select_basis([[0.0]], pykernel.MercerKernel('gaussian'), 1, 'k-means'),\n"
         "):\n"
         "    try:\n"
         "        attempt()\n"
         "    except MissingExtra as error:\n"
         "        print(error)\n"
     )
-    sentence = "pykernel.estimators needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
-    assert done.stdout == 3 * sentence, done.stderr
+    sentence = "{} needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
+    rest = [sentence.format("pykernel.basis_estimators"), sentence.format("the method k-means")]
+    assert done.stdout == 3 * sentence.format("pykernel.estimators") + "".join(rest), done.stderr
     assert issubclass(MissingExtra, ImportError) and issubclass(MissingExtra, UserError)
 
 
