@@ -144,7 +144,8 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
         if status < 0:
             assert persistent(model) == before
         v = in_use(model, "v")
-        twin.update(x[t], labels[t], int(status), (v, in_use(model, "alpha") / twin.norms(v)))
+        age = in_use(model, "age") if model.config.keeps_ages else None
+        twin.update(x[t], labels[t], int(status), (v, in_use(model, "alpha") / twin.norms(v)), age)
         alpha = twin.normalised(twin.model).alpha
         largest = max(largest, np.abs(alpha).max(initial=0.0))
         np.testing.assert_array_equal(v, twin.model.v)

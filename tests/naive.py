@@ -257,9 +257,16 @@ class Twin:
     # ---- one presentation
 
     def update(
-        self, x: np.ndarray, label: object, status: int | None = None, held: tuple[np.ndarray, np.ndarray] | None = None
+        self,
+        x: np.ndarray,
+        label: object,
+        status: int | None = None,
+        held: tuple[np.ndarray, np.ndarray] | None = None,
+        age: np.ndarray | None = None,
     ) -> Status:
         """Learn (x, label).  The product's answer was ``status``, and it now holds vectors and multipliers (v, alpha).
+
+        ``age``: how old its vectors are, if it knows.
 
         Raises Disagreement if the definitions allow no such answer with these vectors.  Without an answer the twin
         goes by itself.
@@ -279,8 +286,15 @@ class Twin:
                     + " or ".join(f"{allowed.name}, holding {model.v.tolist()}" for allowed, model in outcomes)
                 )
             # by different ways to the same vectors, where rounding decides
-            chosen, model = min(same, key=lambda outcome: np.abs(outcome[1].alpha - held[1]).max(initial=0.0))
-        if self.rule == "krls-t" and chosen is not Status.REFUSED_MULTIPLIER and not self._sure(x, label):
+            alpha = held[1]
+
+            def difference(outcome: Outcome) -> float:
+                other = age is not None and (outcome[1].age != age).any()
+                return float(np.abs(outcome[1].alpha - alpha).max(initial=0.0)) + (1e-9 if other else 0.0)
+
+            chosen, model = min(same, key=difference)
+        learns = not self.is_nothing(x) and not self._sure(x, label)
+        if self.rule == "krls-t" and chosen is not Status.REFUSED_MULTIPLIER and learns:
             self._learn_power(x, label)
         self.model = model
         return chosen
@@ -362,10 +376,10 @@ class Twin:
                         age = outcome.age.copy()
                         age[nearest] = 0
                         outcome = replace(outcome, age=age)
-                    distance = self.distances(model, x).min()
-                    if distance == 0 or distance < self.fuzz:
+                    repeats, distance = (model.v == x).all(1).any(), self.distances(model, x).min()
+                    if repeats or distance < self.fuzz:
                         yield Status.MERGED, outcome
-                    if distance > 0:
+                    if not repeats:
                         yield Status.ABSORBED, outcome
 
     def _kinships(self, model: Model, x: np.ndarray) -> Iterator[tuple[bool, bool]]:
@@ -373,7 +387,7 @@ class Twin:
         near, spanned = [False], [False]
         if len(model):
             distance = float(self.distances(model, x).min())
-            if distance == 0:
+            if (model.v == x).all(1).any():
                 near = [True]
             elif self.rule == "qklms":
                 near = self._quantised(model, x)
