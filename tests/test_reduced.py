@@ -1,9 +1,13 @@
 """Least squares, systems and neighbours on a basis, against what is written out: dense solves, and training anew."""
 
+import contextlib
+import io
 import math
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +31,9 @@ from pykernel.reduced import (
     select_reduced,
 )
 from tests.retraining import Task, left_out
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reduced.md"
 
 KERNELS = {
     "gaussian": MercerKernel("gaussian", gamma=0.3),
@@ -456,3 +463,40 @@ def test_refusals_say_what_is_wrong():
     for message, call in cases.items():
         with pytest.raises(UserError, match=message):
             call()
+
+
+# --------------------------------------------------------------------------------------------- the page, the benchmark
+
+
+def test_the_page_is_true():
+    """Its blocks run one after the other and print what it says."""
+    blocks = re.findall(r"^```(python|text)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert [kind for kind, _ in blocks] == ["python", "text"] * 6
+    names: dict = {}
+    for (_, code), (_, expected) in zip(blocks[::2], blocks[1::2], strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "reduced.md", "exec"), names)
+        assert printed.getvalue() == expected
+
+
+def test_the_benchmark_counts_iterations_and_its_table_is_on_the_page(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import preconditioner as benchmark
+    import tables
+
+    rows = tables.load(tables.DOCS / "preconditioner.csv")
+    page = PAGE.read_text(encoding="utf-8")
+    assert tables.place(page, "preconditioner", benchmark.tables(rows)["preconditioner"]) == page
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 2))
+    y = rng.normal(size=120)
+    monkeypatch.setattr(benchmark, "problem", lambda name: (x, KERNELS["gaussian"], y))
+    found = benchmark.measure(2, ["digits"], (10, 40), (0.1,))
+    count = {(row["basis"], row["n"]): row["iterations"] for row in found}
+    assert all(count[method, 40] < count[method, 10] < count["none", 0] for method in benchmark.METHODS)
+    assert count["sgma", 40] <= 5  # 40 vectors hold nearly all of 120 points in the plane
+    # with the exact inverse one iteration is enough
+    basis = basis_of(x, KERNELS["gaussian"], epsilon=1e-13)
+    operator = gram_operator(KERNELS["gaussian"], x, 0.1)
+    assert benchmark.iterations(operator, y, preconditioner(basis, x, 0.1)) <= 2
