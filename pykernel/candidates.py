@@ -223,11 +223,12 @@ class Greedy:
 
 
 class Residual:
-    """C and d of all rows: ``projected`` is C' (capacity, l), ``left`` d.  O(l n) a vector; 8 l (capacity + 3) bytes."""
+    """C and d of all rows: ``projected`` is C' (capacity, l), ``left`` d.  O(l n) a vector; 8 l (capacity + 4) bytes."""
 
     def __init__(self, diagonal: np.ndarray, capacity: int, epsilon: float) -> None:
         self.diagonal, self.epsilon = diagonal, epsilon
         self.total = float(diagonal.sum())
+        self.weights = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
         self.left = diagonal.copy()
         self.projected = np.zeros((capacity, len(diagonal)))
         self.n = 0
@@ -241,12 +242,15 @@ class Residual:
     @property
     def mean(self) -> float:
         """Mean of delta_i = R_ii / k_ii over all rows."""
-        share = np.divide(self.left, self.diagonal, out=np.zeros_like(self.left), where=self.diagonal > 0)
-        return float(share.mean())
+        return float(self.left @ self.weights) / len(self.left)
 
-    def candidates(self) -> np.ndarray:
-        """Rows that are neither chosen nor spanned, ascending."""
-        return np.flatnonzero(self.live)
+    def candidates(self, without: np.ndarray | None = None) -> np.ndarray:
+        """Rows that are neither chosen nor spanned, ascending; but for these."""
+        if without is None:
+            return np.flatnonzero(self.live)
+        live = self.live.copy()
+        live[without] = False
+        return np.flatnonzero(live)
 
     def part(self, values: np.ndarray, a: np.ndarray, b: np.ndarray | slice) -> np.ndarray:
         """R_ab of K_ab."""

@@ -240,7 +240,7 @@ class Efvs(Greedy):
         self.candidates, self.points, self.form, self.disjoint = candidates, points, form, disjoint
         l, n = len(self.rows), min(n_max, len(self.rows))
         rho, v = min(l, candidates or l), min(l, points or l)
-        size = 8 * l * (n + 3)
+        size = 8 * l * (n + 4)
         if lazy is None:
             lazy = size > memory or 2 * l > (rho + v) * n
         elif not lazy:
@@ -279,9 +279,9 @@ class Efvs(Greedy):
             return False
         points = drawn(self.generator, alive, self.points)
         if self.disjoint and self.candidates and len(alive) - len(points) >= self.candidates:
-            alive = alive[~np.isin(alive, points)]
+            alive = residual.candidates(points)
         tried = drawn(self.generator, alive, self.candidates)
-        weights = 1 / residual.diagonal[points]
+        weights = residual.weights[points]
         gains = np.empty(len(tried))
         if self.form == "literal":
             gains[:] = self._literal_gains(

@@ -185,7 +185,7 @@ class Sgma(Greedy):
         old = residual.live[self.kept]
         columns, kept = self.kept_columns[old], self.kept[old]
         if kept.size:
-            alive = alive[~np.isin(alive, kept)]
+            alive = residual.candidates(kept)
         fresh = drawn(self.generator, alive, None if self.candidates is None else self.candidates - len(kept))
         tried = np.concatenate([kept, fresh])
         if len(fresh):
