@@ -174,8 +174,10 @@ def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> 
     i = w.nearest[0]
     share = real(1)
     if q.function != KernelFunction.GAUSSIAN:
-        if c.rule != Rule.QKLMS or not c.radial:
+        if not c.radial:
             share = w.k[i]
+        elif c.rule != Rule.QKLMS:
+            share = real(1) - w.nearest_distance[0]
     elif c.rule != Rule.QKLMS:
         share = gaussian(q.gamma, w.nearest_distance[0])
     if c.stages:
