@@ -68,10 +68,10 @@ def complain(spec: Spec, refuse: Refuse) -> None:
     if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "own"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
     low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
-    for key in ("sigma", "gamma", "most"):
+    for key, top in (("sigma", high), ("gamma", high), ("most", largest(spec.precision))):
         value = getattr(kernel, key)
-        if value is not None and not low <= value <= high:
-            refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {high:g} for {spec.precision}")
+        if value is not None and not low <= value <= top:
+            refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {top:g} for {spec.precision}")
     if abs(kernel.coef0) > high:
         refuse("[kernel] coef0", f"is {kernel.coef0:g}; it must be at most {high:g} for {spec.precision}")
     if spec.input.limit < low:

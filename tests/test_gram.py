@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from pykernel.dialect import DIM, FLOAT32, FLOAT64, Memory, Precision, Real, entry
 from pykernel.errors import UserError
 from pykernel.gram import KERNELS, gram_matrix
 from pykernel.kernel_choice import KernelConfig, KernelFunction, kernel_value
+from pykernel.kernel_settings import UNIT
 from tests import dialect_cases
 from tests.dialect_cases import CAPACITIES, Box, Compiled, c_source, run_host
 
@@ -33,6 +35,9 @@ def definition(name: str, a: np.ndarray, b: np.ndarray, gamma: float, coef0: flo
         return math.exp(-gamma * math.fsum((x - y) ** 2 for x, y in zip(a, b, strict=True)))
     if name == "laplacian":
         return math.exp(-gamma * math.fsum(abs(x - y) for x, y in zip(a, b, strict=True)))
+    if name in ("matern32", "matern52"):
+        r = gamma * math.dist(a, b)
+        return (1 + r if name == "matern32" else 1 + r + r * r / 3) * math.exp(-r)
     if name == "polynomial":
         return (gamma * product + coef0) ** degree
     return math.tanh(gamma * product + coef0) if name == "sigmoid" else product
@@ -62,7 +67,11 @@ def test_gram_matrices_are_their_definition_and_scikit_learns(
     options: dict[str, Any] = {} if name == "linear" else {"gamma": gamma}
     options |= {"coef0": coef0} if name in ("polynomial", "sigmoid") else {}
     options |= {"degree": degree} if name == "polynomial" else {}
-    theirs = pairwise_kernels(a, b, {"gaussian": "rbf"}.get(name, name), **options)
+    if name in ("matern32", "matern52"):
+        nu = {"matern32": 1.5, "matern52": 2.5}[name]
+        theirs = Matern(math.sqrt(2 * nu) / gamma, nu=nu)(a, b)
+    else:
+        theirs = pairwise_kernels(a, b, {"gaussian": "rbf"}.get(name, name), **options)
     np.testing.assert_allclose(found, theirs, rtol=1e-9, atol=1e-12 * float(np.max(size)))
 
 
@@ -117,11 +126,14 @@ def compare(s: Box, q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # typ
 def settings(name: str, degree: int, precision: Precision, gamma: float, coef0: float) -> Any:
     values = {
         "function": KernelFunction[name.upper()],
+        "normalises": False,
+        "unit": name in UNIT,
         "rescales": False,
         "gamma": gamma,
         "rate": gamma / math.log(2),
         "coef0": coef0,
         "degree": degree,
+        "value_limit": 0.0,
         "center": np.zeros(3),
         "factor": np.ones(3),
         "input_limit": 1e6,
@@ -179,11 +191,17 @@ def test_kernels_in_the_dialect(name: str, degree: int, precision: Precision, tm
     bound = {
         "gaussian": (4 + 8 * gamma * np.square(wide - other).sum(1)) * exact + 2.0**-60,
         "laplacian": (4 + 8 * gamma * np.abs(wide - other).sum(1)) * exact + 2.0**-60,
+        "matern32": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-52,
+        "matern52": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-48,
         "polynomial": 5 * degree * (gamma * products + abs(coef0)) ** degree,
         "linear": 3 * products,
         "sigmoid": 2 * np.abs(exact) + 5 * (gamma * products + abs(coef0)) * (1 - exact**2) + 4 * eps,
     }[name]
-    assert (np.abs(values - exact) <= eps * bound + (2.0**-60 if name in ("gaussian", "laplacian") else 0)).all()
+    assert (
+        np.abs(values - exact)
+        <= eps * bound
+        + ({"gaussian": 2.0**-60, "laplacian": 2.0**-60, "matern32": 2.0**-54, "matern52": 2.0**-50}.get(name, 0))
+    ).all()
     assert np.ptp(values) > 0.5
 
 
