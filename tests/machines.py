@@ -1,4 +1,4 @@
-"""Specs of models that are trained at once, on the device or elsewhere: every kernel, every decision, every kind of label."""
+"""Specs of models that are trained at once, or on a basis, on the device or elsewhere: every kernel, every decision, every kind of label."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ KERNELS: dict[str, dict[str, Any]] = {
     "polynomial": {"function": "polynomial", "gamma": 0.25, "coef0": 1.0, "degree": 3},
     "linear": {"function": "linear"},
     "sigmoid": {"function": "sigmoid", "gamma": 0.05, "coef0": 0.1},
+    "matern32": {"function": "matern32", "gamma": 0.75},
+    "matern52": {"function": "matern52", "gamma": 1.0},
 }
 CLASSES = {"classes": ["rest", "tap", "shake"]}
 TWO = {"classes": ["rest", "tap"]}
@@ -90,6 +92,80 @@ MACHINES: dict[str, dict[str, Any]] = {
         "expansion": {"vectors": expansion(9, 1)["vectors"]},
     },
 }
+
+
+def _given(**sections: Any) -> dict[str, Any]:
+    """Learned on a basis in flash."""
+    made: dict[str, Any] = {"learning": {"rule": "nystrom-rls", "ridge": 0.25}, "basis": {"method": "given"}}
+    return made | {"kernel": KERNELS["gaussian"], "expansion": {"vectors": expansion(6, 1)["vectors"]}} | sections
+
+
+def _chosen(kernel: dict[str, Any], n: int, rows: int, basis: dict[str, Any], **sections: Any) -> dict[str, Any]:
+    """Learned on a basis that is chosen on the device."""
+    learning = {"rule": "nystrom-rls", "ridge": 0.25, "samples": rows, "seed": 7} | sections.pop("learning", {})
+    made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": {"n_max": n, "gate": 0.01}}
+    return made | {"basis": basis, "input": {"limit": 10.0}, "label": {"limit": 10.0}} | sections
+
+
+COSINE = {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2, "normalise": True}
+
+BASES: dict[str, dict[str, Any]] = {
+    "map": {"learning": {"rule": "nystrom"}, "kernel": KERNELS["matern52"], "expansion": expansion(7, 1)},
+    "map-coordinates": {
+        "learning": {"rule": "nystrom"},
+        "kernel": KERNELS["gaussian"],
+        "label": {"outputs": 5},
+        "input": SCALED,
+        "expansion": {"vectors": expansion(5, 1)["vectors"]},
+    },
+    "map-classes": {
+        "learning": {"rule": "nystrom"},
+        "kernel": COSINE,
+        "label": CLASSES,
+        "input": {"limit": 100.0},
+        "expansion": expansion(4, 3),
+    },
+    "map-clamped": {
+        "learning": {"rule": "nystrom"},
+        "kernel": KERNELS["polynomial"],
+        "label": {"outputs": 2, "low": -1.0, "high": 2.0},
+        "input": {"limit": 10.0},
+        "expansion": expansion(6, 2),
+    },
+    "given": _given(),
+    "given-classes": _given(
+        kernel=KERNELS["laplacian"], label=CLASSES, learning={"rule": "nystrom-rls", "ridge": 1.0, "forgetting": 0.98}
+    ),
+    "stream": _chosen(KERNELS["gaussian"], 8, 24, {"method": "stream"}),
+    "stream-uncached": _chosen(
+        KERNELS["matern32"],
+        6,
+        15,
+        {"method": "stream", "cache": False, "horizon": 200},
+        label={"outputs": 2, "limit": 10.0},
+    ),
+    "stream-polynomial": _chosen(
+        KERNELS["polynomial"],
+        7,
+        21,
+        {"method": "stream"},
+        learning={"ridge": 20.0, "forgetting": 0.99},
+        label={"limit": 5.0, "low": -2.0, "high": 2.0},
+    ),
+    "stream-linear": _chosen(
+        KERNELS["linear"], 2, 6, {"method": "stream", "horizon": 50}, label=TWO, input=SCALED | {"limit": 20.0}
+    ),
+    "efvs": _chosen(KERNELS["laplacian"], 6, 20, {"method": "efvs", "candidates": 7, "points": 9}, label=CLASSES),
+    "efvs-all": _chosen(
+        COSINE, 5, 12, {"method": "efvs", "tau": 0.05, "horizon": 60}, label={"outputs": 2, "limit": 10.0}
+    ),
+    "sgma": _chosen(KERNELS["gaussian"], 8, 30, {"method": "sgma", "candidates": 5}, learning={"forgetting": 0.995}),
+    "sgma-polynomial": _chosen(
+        KERNELS["polynomial"], 6, 16, {"method": "sgma", "tau": 0.01}, learning={"ridge": 20.0}, label=TWO
+    ),
+}
+"""Models on a basis, frozen and learning."""
+MACHINES |= BASES
 
 
 def machine(name: str, precision: str = "float32", model: str = "flow") -> Spec:

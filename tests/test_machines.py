@@ -1,4 +1,4 @@
-"""Models that are trained at once, on the device or elsewhere: the same bytes from Numba, every compiler and every target."""
+"""Models that are trained at once, or on a basis, on the device or elsewhere: the same bytes from Numba, every compiler and every target."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRECISIONS = ("float32", "float64")
 
 
 def test_there_is_one_of_each():
-    assert set(KERNELS) == set(FUNCTIONS) and len(KERNELS) == len(KernelFunction)
+    assert {*KERNELS, "own"} == set(FUNCTIONS) and len(FUNCTIONS) == len(KernelFunction)
     used = {MACHINES[name]["kernel"].get("function", "gaussian") for name in MACHINES}
     assert used == set(KERNELS)
 
@@ -38,7 +38,7 @@ def test_the_stream_reaches_what_it_should(name):
     model, (x, y) = HostModel(spec), mixed_stream(spec, 1000)
     if spec.program.learns:
         model.learn(x[:400], y[:400])
-        assert model.call("train") == 0
+        assert model.call("train") == 0 and model.call("select") == 0
     found = model.predict(x[400:])
     assert len(np.unique(found[~np.isnan(found)])) > 100
     if spec.label.classes:
@@ -66,7 +66,9 @@ def test_every_target_computes_the_hosts_bytes(name, target):
 @pytest.mark.parametrize(
     "name",
     [
-        n if n in ("products", "ls-svm-classes", "kfd") else pytest.param(n, marks=pytest.mark.exhaustive)
+        n
+        if n in ("products", "ls-svm-classes", "kfd", "stream", "efvs")
+        else pytest.param(n, marks=pytest.mark.exhaustive)
         for n in MACHINES
     ],
 )
