@@ -541,8 +541,6 @@ class _KernelMachine(BaseEstimator):
             raise self._error(f'rule is {rule!r}; it must be "frozen" or "nystrom"')
         if rule == "nystrom":
             return self._nystrom(name, precision, limit, distance)
-        if self.kernel_["function"] == "own" or "normalise" in self.kernel_:
-            raise self._error('its kernel is normalised or your own; take rule="nystrom"')
         spec = frozen(self._machine(), name, precision, _plain(limit), distance=distance)  # type: ignore[arg-type]
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
@@ -570,6 +568,8 @@ class _KernelMachine(BaseEstimator):
 
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
+        if self.kernel_["function"] == "own" or "normalise" in self.kernel_:
+            raise self._error('its kernel is normalised or your own; take to_spec with rule="nystrom"')
         names = getattr(self, "feature_names_in_", None)
         return Machine(
             source=type(self).__name__,

@@ -23,6 +23,7 @@ from pykernel.basis import select_basis
 from pykernel.basis_estimators import KernelBasis
 from pykernel.errors import UserError
 from pykernel.gram import MercerKernel
+from pykernel.importing import from_sklearn
 from pykernel.reduced import ReducedProblem, kernel_with
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
@@ -232,10 +233,15 @@ def test_a_basis_of_all_samples_is_the_model_of_all_samples(kind):
 
 
 @pytest.mark.parametrize("kind, labels", EACH)
-@pytest.mark.parametrize("kernel", ["gaussian", "polynomial", "linear"])
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "polynomial", "linear"])
 def test_frozen_and_learning_devices_compute_the_same(kind, labels, kernel):
     x, y = samples(labels)
-    scale = {"gaussian": {"sigma": 1.5}, "polynomial": {"gamma": 0.3, "degree": 2}, "linear": {}}[kernel]
+    scale = {
+        "gaussian": {"sigma": 1.5},
+        "matern32": {"gamma": 0.5},
+        "polynomial": {"gamma": 0.3, "degree": 2},
+        "linear": {},
+    }[kernel]
     model = kind(kernel, **scale, ridge=0.1, basis=10, basis_params={"epsilon": 2e-3}).fit(x, y)
     expected = values(model, x)
     size = np.abs(expected).max()
@@ -268,6 +274,9 @@ def test_a_basis_brings_any_kernel_and_other_parameters_must_agree():
     device = HostModel(model.to_spec("m", rule="nystrom"))
     assert np.abs(device.predict(x) - expected).max() < 1e-3
     assert model.gamma_ == 0.5 and model.kernel_["normalise"] is True
+    for refused in (lambda: model.to_spec("m"), lambda: from_sklearn(model, "m")):
+        with pytest.raises(UserError, match="its kernel is normalised or your own; take to_spec"):
+            refused()
     wider = KernelRidgeRegressor(basis=basis, gamma=[0.1, 0.5], ridge=0.1).fit(x, y)
     assert wider.selection_.press[1] == pytest.approx([model.loo_error_])
     cases = {
@@ -309,6 +318,19 @@ def test_parameters_of_machines_on_a_basis_that_cannot_be():
     }.items():
         with pytest.raises(UserError, match=message):
             call()
+
+
+def test_pipelines_are_imported_and_workers_choose_the_same():
+    x, y = samples("number")
+    x = 5 + 10 * x
+    grid = {"ridge": [0.01, 1.0], "sigma": [0.7, 1.5], "basis": 9, "cv": 5}
+    pipeline = make_pipeline(StandardScaler(), KernelRidgeRegressor("gaussian", **grid)).fit(x, y)
+    spec = from_sklearn(pipeline, "m", precision="float64")
+    assert len(spec.expansion.vectors) == 9
+    assert np.abs(HostModel(spec).predict(x) - pipeline.predict(x)).max() < 1e-10
+    two = make_pipeline(StandardScaler(), KernelRidgeRegressor("gaussian", **grid, workers=2)).fit(x, y)
+    assert two.predict(x).tobytes() == pipeline.predict(x).tobytes()
+    assert two[1].selection_.press.tobytes() == pipeline[1].selection_.press.tobytes()
 
 
 def test_a_frozen_basis_tells_features_and_what_it_leaves_over():
