@@ -61,7 +61,8 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
 #define FLOW_DRIFT_LIMIT 0.01f /* a refresh is due above */
 #define FLOW_ETA 0.4f /* learning rate */
-#define FLOW_GAMMA 0.22222222f /* 1 / (2 sigma^2) */
+/* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
+#define FLOW_GAMMA 0.22222222f
 #define FLOW_GATE 0.002f /* a sample is absorbed if no more than this of it (kappa) is new */
 #define FLOW_GATE_DISTANCE 0.0f /* ... if its nearest expansion vector is within this squared distance */
 #define FLOW_INPUT_LIMIT 10.0f /* largest |x_j| that is taken */

@@ -55,7 +55,8 @@ LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 /* Parameters, from the spec. */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
 #define LEVEL_ETA 0.5f /* learning rate */
-#define LEVEL_GAMMA 2.0f /* 1 / (2 sigma^2) */
+/* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
+#define LEVEL_GAMMA 2.0f
 #define LEVEL_GATE_DISTANCE 0.00050050067f /* ... if its nearest expansion vector is within this squared distance */
 #define LEVEL_INPUT_LIMIT 1e+06f /* largest |x_j| that is taken */
 #define LEVEL_LABEL_LIMIT 1e+06f /* largest |y| that is taken */

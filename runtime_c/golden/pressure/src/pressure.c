@@ -52,7 +52,8 @@ PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 /* Parameters, from the spec. */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_ETA 0.5 /* learning rate */
-#define PRESSURE_GAMMA 0.5 /* 1 / (2 sigma^2) */
+/* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
+#define PRESSURE_GAMMA 0.5
 /* ... if its nearest expansion vector is within this squared distance */
 #define PRESSURE_GATE_DISTANCE 0.0020020026706730775
 #define PRESSURE_INPUT_LIMIT 1000000.0 /* largest |x_j| that is taken */
