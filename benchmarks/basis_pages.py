@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import basis_data
+import basis_tasks
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -40,7 +41,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#7
 class Experiment:
     """tasks: of one function, plain values.  lines: the rows of NAME.csv from (task, result) pairs, in their order.
 
-    uses: modules that the results depend on, beside the tasks' own.  timed: runs alone.
+    uses: modules whose source the results depend on, beside the tasks' own.  timed: runs alone.  What the selectors choose
+    on a small problem (``basis_tasks.sample``) is part of the context always: results are kept while that is the same.
     """
 
     name: str
@@ -100,10 +102,11 @@ def compute(
     """Run what has not been run; the rows of each CSV file."""
     experiments = page.plan(given.quick, names)
     path = given.results or given.output / "tasks.jsonl"
+    picked = basis_tasks.sample()
     rows: dict[str, Any] = {}
     computed, start = 0, time.perf_counter()
     for experiment in sorted(experiments, key=lambda e: e.timed):
-        options: dict[str, Any] = {"results": path, "context": digest([*common, *experiment.uses])}
+        options: dict[str, Any] = {"results": path, "context": [digest([*common, *experiment.uses]), picked]}
         jobs = 1 if experiment.timed else given.jobs
         with Workers(page.run_task, jobs=jobs, title=f"{page.name}: {experiment.name}", **options) as workers:
             found = workers.run(experiment.tasks)

@@ -55,7 +55,7 @@ METHODS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "pivoted-cholesky": ("pivoted-cholesky", {}, False),
     "leverage": ("leverage", {}, True),
     "uniform": ("uniform", {}, True),
-    "auto": ("auto", {}, True),
+    "auto": ("auto", {}, False),
 }
 """Name: method, options, whether seeds matter."""
 FVS_ROWS, FVS_SIZES = 600, (25, 50, 100)
@@ -148,14 +148,14 @@ def plan(quick: bool, sets: Sequence[str], seeds: int) -> Iterator[dict[str, Any
 
 def measure(quick: bool, sets: Sequence[str], seeds: int, jobs: int | None, path: Path) -> list[dict[str, str]]:
     tasks = list(plan(quick, sets, seeds))
-    context = pages.digest(
-        [reference, basis_tasks, basis, candidates, gram, greedy, peers, sgma, sys.modules[__name__]]
-    )
+    sources, product = (reference, basis_tasks), (basis, candidates, gram, greedy, peers, sgma)
+    picked = basis_tasks.sample()
     found: dict[int, Any] = {}
     # times last, and alone; scikit-learn's fits are timed, too
     timed = ("steps", "nystroem")
     for alone in (False, True):
         some = [task for task in tasks if (task["kind"] in timed) == alone]
+        context = [pages.digest([*sources, *(product if alone else ())]), picked]
         options: dict[str, Any] = {"results": path, "context": context, "title": "times" if alone else "residuals"}
         with Workers(run_task, jobs=1 if alone else jobs, **options) as workers:
             found.update(zip(map(id, some), workers.run(some), strict=True))
@@ -250,8 +250,9 @@ def draw(rows: Rows, path: Path) -> None:
     sets = names(rows)
     figure, axes = pages.canvas(4.2 * len(sets), 4.4, len(sets))
     for axis, name in zip(axes, sets, strict=True):
-        shown = [label for label in labels(rows, name) if label not in (LIMIT, "auto", "sgma, rule 4.3", "efvs")]
-        for at, label in enumerate(shown):
+        shown = [label for label in labels(rows, name) if label not in (LIMIT, "auto", "sgma, rule 4.3", "efvs", "fvs")]
+        for label in shown:
+            at = [*METHODS, PEER].index(label)
             found = [row for row in rows if (row["data"], row["method"]) == (name, label)]
             ms, left = ([float(row[key]) for row in found] for key in ("ms", "residual"))
             style = {"linestyle": "--" if label == PEER else "-", "marker": "osv^D"[at % 5]}

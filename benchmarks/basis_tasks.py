@@ -6,6 +6,7 @@ A task and its result are plain values.  Keys of a task: data, rows (0: all), wi
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import basis_reference as reference
 import numpy as np
 
-from pykernel.basis import Basis, make_selector, select_basis
+from pykernel.basis import METHODS, Basis, make_selector, select_basis
 from pykernel.gram import MercerKernel
 from pykernel.peers import choose_method
 from pykernel.rows import as_rows
@@ -90,6 +91,22 @@ def steps(task: Mapping[str, Any]) -> dict[str, Any]:
         if time.process_time() - start > task["seconds"]:
             break
     return {"seconds": np.median(seconds, axis=0), "runs": len(seconds), "evaluations": evaluations}
+
+
+def sample() -> str:
+    """A digest of what each method chooses of 150 rows: it changes when a selector chooses otherwise."""
+    x = reference.data("diabetes", 150)
+    kernel = MercerKernel("gaussian", gamma=reference.gamma(x, 0.5))
+    forms: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in METHODS]
+    forms += [("efvs", {"lazy": lazy, "points": 20, "tau": 0.1}) for lazy in (False, True)]
+    forms += [("efvs", {"lazy": True, "disjoint": False}), ("efvs", {"form": "literal"}), ("sgma", {"rule": "4.3"})]
+    forms += [("sgma", {"view": "column"}), ("sgma", {"view": "kronecker"}), ("exhaustive", {"view": "column"})]
+    found = hashlib.sha256()
+    for method, options in forms:
+        basis = select_basis(x, kernel, 30, method, seed=1, **options)
+        found.update(f"{method} {options} {basis.stopped} {basis.evaluations}".encode())
+        found.update(basis.indices.tobytes() if basis.indices[0] >= 0 else np.round(basis.vectors, 6).tobytes())
+    return found.hexdigest()[:16]
 
 
 KINDS = {"select": select, "limit": limit, "steps": steps}

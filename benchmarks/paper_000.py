@@ -30,7 +30,7 @@ import paper_000_tasks as tasks
 from basis_pages import Experiment, Task, number
 from paper_000_page import FIGURES, TABLES
 
-from pykernel import basis, candidates, gram, greedy, peers, sgma
+from pykernel import basis, candidates, gram, greedy, sgma
 
 PRODUCT = (basis, candidates, greedy, sgma)
 WIDTH = 0.5
@@ -93,7 +93,7 @@ def residuals(sets: Sequence[str], quick: bool) -> Experiment:
                 told = {name: task[name] for name in ("data", "case", "rho", "v")}
                 yield {**told, "n": f"{n}", **pages.statistics(values)}
 
-    return Experiment("residuals", todo, lines, (*PRODUCT, peers))
+    return Experiment("residuals", todo, lines)
 
 
 def times(sets: Sequence[str], quick: bool) -> Experiment:
@@ -111,7 +111,7 @@ def times(sets: Sequence[str], quick: bool) -> Experiment:
     runs.append(("exhaustive", None, None, "exhaustive", {}))
     if quick:
         runs = [run for run in runs if run[1] in (59, None)]
-    limits = {"runs": 2 if quick else 7, "seconds": 0.1 if quick else 10.0}
+    limits = {"runs": 2 if quick else 5, "seconds": 0.1 if quick else 5.0}
     todo = [
         {"kind": "steps", "data": name, "width": WIDTH, "n": list(at), "case": case, "rho": shown(rho), "v": shown(v)}
         | {"method": method, "options": options, **limits}
@@ -173,7 +173,7 @@ def stops(sets: Sequence[str], quick: bool) -> Experiment:
             told = {"data": name, "tau": f"{tau:g}", "form": "lazy" if lazy else "eager"}
             yield {**told, "n": number(sum(size) / len(size)), **pages.statistics(each["true"] for each in results)}
 
-    return Experiment("stops", todo, lines, PRODUCT)
+    return Experiment("stops", todo, lines)
 
 
 def estimates(sets: Sequence[str], quick: bool) -> Experiment:
@@ -197,7 +197,7 @@ def estimates(sets: Sequence[str], quick: bool) -> Experiment:
             spread = float(away["error"]) * len(results) ** 0.5
             yield {"data": name, "n": f"{n}", "v": f"{v}", "true": number(true), "deviation": number(spread), **away}
 
-    return Experiment("estimates", todo, lines, PRODUCT)
+    return Experiment("estimates", todo, lines)
 
 
 def eliminations(sets: Sequence[str], quick: bool) -> Experiment:
@@ -225,7 +225,7 @@ def eliminations(sets: Sequence[str], quick: bool) -> Experiment:
                 **pages.statistics(each["curve"][-1] for each in results),
             }
 
-    return Experiment("eliminations", todo, lines, PRODUCT)
+    return Experiment("eliminations", todo, lines)
 
 
 def ranks(sets: Sequence[str], quick: bool) -> Experiment:
@@ -255,7 +255,7 @@ def ranks(sets: Sequence[str], quick: bool) -> Experiment:
             hits = pages.statistics(each["hit"] for each in results)
             yield {"data": name, "n": f"{n}", "part": number(part), "spread": number(spread), **hits}
 
-    return Experiment("ranks", todo, lines, PRODUCT)
+    return Experiment("ranks", todo, lines)
 
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -288,7 +288,7 @@ def same(sets: Sequence[str], quick: bool) -> Experiment:
                     "equal": f"{equal}",
                 }
 
-    return Experiment("same", todo, lines, PRODUCT)
+    return Experiment("same", todo, lines)
 
 
 def errata(sets: Sequence[str], quick: bool) -> Experiment:
