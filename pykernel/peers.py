@@ -198,7 +198,7 @@ class RandomlyPivotedCholesky(_Sweep):
     block : int
         Rows proposed at once, all by the R of the round's begin; each is accepted with probability R_rr now / R_rr then,
         which is the same distribution, and a pass over the rows serves all that were accepted (Epperly, Tropp, Webber
-        2024, algorithm 2.1).  1: one draw, one pass.
+        2024, accelerated RPCholesky).  1: one draw, one pass.
     memory : int
         Bytes for C; beyond, C is computed anew in each pass.
     """
@@ -458,8 +458,8 @@ class RidgeLeverage(_Listed):
     """Rows drawn without replacement with probabilities that follow (K (K + ridge I)^-1)_ii (Alaoui, Mahoney 2015).
 
     exact : bool, optional
-        The scores by K's eigenvalues: O(l^3), up to 10,000 rows.  If False, by recursion (Musco, Musco 2017, algorithm
-        3): O(l n) kernel values, O(l n^2), for a sample of about n_max rows.  By itself: exact up to 2,048 rows.
+        The scores by K's eigenvalues: O(l^3), up to 10,000 rows.  If False, by recursion (Musco, Musco 2017), approximate:
+        about 2 l n_max kernel values and O(l n_max^2).  By itself: exact up to 2,048 rows.
     ridge : float, optional
         If not given, (tr K - the sum of the k largest eigenvalues) / k with k = n_max / (4 log n_max), as the recursion's
         authors have it: the scores' sum is 2 k at most.  It depends on n_max, and so do the first vectors.
