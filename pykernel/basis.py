@@ -445,6 +445,11 @@ def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **a
     """The selector of a method's name, at its start.  Raises UserError for options that it does not have."""
     module, name = SELECTORS[method]
     kind = getattr(importlib.import_module(module), name)
+    if method == "sgma":
+        from pykernel.sharding import SgmaInPasses, beyond_memory
+
+        if beyond_memory(rows, n_max, arguments):
+            kind = SgmaInPasses
     common = {"seed", "candidates", "points", "tau", "epsilon"}
     known = [option for option in list(inspect.signature(kind).parameters)[3:] if option not in common]
     for option in arguments:

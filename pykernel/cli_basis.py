@@ -229,6 +229,8 @@ def basis(
         raise UserError("--kfd separates classes; give --label, their column")
     if classes is not None and label is None:
         raise UserError("--classes are of the label; give --label, its column")
+    if shards < 1:
+        raise UserError(f"--shards is {shards}; it must be 1 or more")
     if tau and shards > 1:
         raise UserError("--tau does not go with --shards: what is left out is known when all are done; leave it out")
     if workers is not None and shards == 1:

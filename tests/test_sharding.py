@@ -16,7 +16,7 @@ from pykernel.basis import select_basis
 from pykernel.errors import UserError
 from pykernel.gram import MercerKernel
 from pykernel.rows import ArrayRows, as_rows
-from pykernel.sharding import residual_sums, select_sharded, shard_of, work
+from pykernel.sharding import SgmaInPasses, residual_sums, select_sharded, shard_of, work
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.7)
 QUICK = {"method": "sgma", "options": {"candidates": 20}}
@@ -332,3 +332,70 @@ def test_what_cannot_be_is_refused_in_one_sentence(arguments, what, monkeypatch)
         select_sharded(**({"x": X, "kernel": GAUSSIAN, "n_max": 15, "shards": 4, "workers": 1, **QUICK} | arguments))
     with pytest.raises(UserError, match="no row can be chosen"):
         select_sharded(np.zeros((50, 2)), MercerKernel("linear"), 3, 2, workers=1)
+
+
+# ----------------------------------------------------------------------------------------------- SGMA beyond memory
+
+
+@pytest.mark.parametrize(
+    "kernel", [GAUSSIAN, MercerKernel("polynomial", gamma=0.05, coef0=1.0, degree=3)], ids=["unit", "not unit"]
+)
+def test_sgma_in_passes_chooses_the_best_of_its_candidates_by_the_exact_gain(kernel, monkeypatch):
+    monkeypatch.setattr(sharding, "BLOCK", 5000)  # several blocks
+    x = X[::3]
+    selector = SgmaInPasses(x, kernel, 12, candidates=15, seed=4)
+    tried = []
+    fresh = selector._fresh
+
+    def record():
+        tried.append(fresh())
+        return tried[-1]
+
+    selector._fresh = record
+    while selector.step():
+        pass
+    basis = selector.basis()
+    assert basis.stopped == "n_max" and basis.exact and len(tried) == 12
+    for n in range(12):
+        assert len(tried[n][0]) == 15 == len(set(tried[n][0].tolist())) and not set(tried[n][0]) & set(
+            basis.indices[:n]
+        )
+        left = [error(_Given(kernel, x[[*basis.indices[:n], r]]), x) for r in tried[n][0]]
+        assert basis.indices[n] == tried[n][0][int(np.argmin(left))]
+        assert basis.trace[n + 1] == pytest.approx(min(left), rel=1e-7)
+        # l (n + kappa), and the candidates' own
+        assert basis.evaluations >= 12 * 1000 * 15
+    features = 12 * 11 // 2
+    own = 0 if kernel.unit else 12 * 15 + 1000
+    assert basis.evaluations == 1000 * (12 * 15 + features) + 15 * features + own
+
+
+def test_sgma_takes_passes_where_its_columns_do_not_fit_and_all_candidates_are_the_exhaustive_choice():
+    x = X[:500]
+    found = select_basis(x, GAUSSIAN, 20, "sgma", candidates=500, memory=10_000)
+    greedy = select_basis(x, GAUSSIAN, 20, "exhaustive")
+    assert found.indices.tolist() == greedy.indices.tolist() and np.allclose(found.trace, greedy.trace, rtol=1e-9)
+    assert found.method == "sgma" and found.evaluations > 20 * 500 * 480
+    with pytest.raises(UserError, match="memory is"):
+        select_basis(x, GAUSSIAN, 20, "sgma", view="column", memory=10_000)
+    few = np.repeat(X[:5], 40, axis=0)
+    found = select_basis(few, GAUSSIAN, 20, "sgma", candidates=7, memory=10)
+    assert found.stopped == "spanned" and len(found) == 5
+    assert select_basis(X, GAUSSIAN, 200, "sgma", candidates=7, memory=10, tau=0.5).stopped == "tau"
+
+
+def test_sgma_in_passes_goes_on_from_any_vector_to_the_same_bytes(tmp_path):
+    whole = select_basis(X, GAUSSIAN, 9, "sgma", candidates=8, memory=10)
+    for stop in range(1, 9):
+
+        def interrupt(n, trace, stop=stop):
+            if n == stop:
+                raise KeyboardInterrupt
+
+        arguments = {"candidates": 8, "memory": 10, "checkpoint": tmp_path / "kept.npz"}
+        with pytest.raises(KeyboardInterrupt):
+            select_basis(X, GAUSSIAN, 9, "sgma", progress=interrupt, **arguments)
+        again = select_basis(X, GAUSSIAN, 9, "sgma", **arguments)
+        for name in ("vectors", "indices", "factor", "trace"):
+            assert getattr(again, name).tobytes() == getattr(whole, name).tobytes()
+        assert again.evaluations == whole.evaluations
