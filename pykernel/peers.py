@@ -103,7 +103,7 @@ class _Sweep:
             for start, block in rows.blocks(block_rows(0, rows.dim)):
                 self.left[start : start + len(block)] = self.chosen.diagonal(block)
             self.least = epsilon * self.left
-        self.total = float(self.left.sum())
+        self.total = _sum(self.left)
 
     def step(self) -> bool:
         if self.stopped is None and (stop := self._stop()) is not None:
@@ -333,7 +333,7 @@ class _Listed:
         at = np.arange(count) if self.exact else draw_without(np.random.default_rng([seed, 1]), count, int(traced))
         self.traced = rows.take(np.sort(at))
         self.left = self.chosen.diagonal(self.traced)  # R_ii, by the vectors that are followed
-        self.total = float(self.left.sum())
+        self.total = _sum(self.left)
         self.columns = np.zeros((len(self.traced), min(n_max, count)))
         self.followed, self.batch = 0, 1 if tau > 0 else TRACED_AT_ONCE
         self._order: Any = None
@@ -621,6 +621,7 @@ class KMeans(_Listed):
     def _arrange(self, centres: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Centres by weighted trace gain sum_j w_j R_rj^2 / R_rr, of the residual R of their Gram matrix.  O(n^3)."""
         residual = self.chosen.values(centres, centres)
+        residual /= residual.diagonal().max() or 1.0  # so that squares do not overflow
         least = self.epsilon * residual.diagonal()
         order: list[int] = []
         while len(order) < len(centres):
@@ -635,6 +636,14 @@ class KMeans(_Listed):
             residual -= np.outer(column, column)
             order.append(r)
         return np.array(order, np.int64)
+
+
+def _sum(diagonal: np.ndarray) -> float:
+    with np.errstate(over="ignore"):
+        total = float(diagonal.sum())
+    if not math.isfinite(total):
+        raise UserError("the sum of k(x, x) over the rows overflows; inputs must be smaller: scale them")
+    return total
 
 
 def draw_without(generator: np.random.Generator, count: int, size: int) -> np.ndarray:

@@ -269,6 +269,18 @@ def test_rows_that_are_spanned_are_passed_over():
         assert found.stopped == "spanned" and len(found) == 2 and (found.indices < 50).all()
 
 
+@pytest.mark.parametrize("method", ["rpcholesky", "pivoted-cholesky", "uniform", "leverage", "k-means"])
+def test_values_near_the_end_of_the_range(method):
+    """Features and the trace scale with the kernel; where even its sum overflows, a sentence says so."""
+    x, linear = samples(30, dim=2), MercerKernel("linear")
+    found, large = (select_basis(scale * x, linear, 5, method, seed=1) for scale in (1.0, 2.0**500))
+    assert len(found) == len(large) == 2 and large.stopped == "spanned"
+    np.testing.assert_allclose(large.trace, found.trace, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(large.features(2.0**500 * x) / 2.0**500, found.features(x), rtol=0, atol=1e-12)
+    with pytest.raises(UserError, match=r"overflow[^\n]*; inputs must be smaller: scale them"):
+        select_basis(np.full((30, 1), 1.2e154), linear, 5, method)
+
+
 # ------------------------------------------------------------------------------------------------------------- auto
 
 
