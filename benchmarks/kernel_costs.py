@@ -54,7 +54,7 @@ KERNELS: dict[str, tuple[dict[str, Any], Kernel | None]] = {
     "sigmoid": ({"function": "sigmoid", "gamma": 0.25, "coef0": 0.5}, None),
     "linear, normalised": ({"function": "linear", "normalise": True}, None),
     "polynomial, normalised": (CUBIC | {"normalise": True}, None),
-    "own: 1 / (1 + gamma |a - b|^2)": (OWN, rational_quadratic),
+    "own: rational quadratic": (OWN, rational_quadratic),
 }
 
 
