@@ -289,7 +289,7 @@ default="gaussian"
             )  # fmt: skip
         except UserError as error:
             raise self._error(str(error)) from None
-        return make_spec(content, type(self).__name__)
+        return make_spec(content, type(self).__name__, self.basis_.kernel.own)
 
     def _linear(self, model: Any) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Weights (n, o), bias (o,) and [label] of a linear model."""

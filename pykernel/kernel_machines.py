@@ -564,7 +564,7 @@ class _KernelMachine(BaseEstimator):
                 self.reduced_.basis, name, precision, self._largest, limit=_plain(limit), columns=columns,
                 label=self._label(() if columns is None else columns), weights=self.reduced_.w, bias=self.reduced_.bias,
             )  # fmt: skip
-        return make_spec(content, type(self).__name__)
+        return make_spec(content, type(self).__name__, self.reduced_.basis.kernel.own)
 
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
@@ -923,11 +923,9 @@ class _TrainsOnSamples(_KernelMachine):
             content["label"]["limit"] = REACH * (self._largest_label or 1.0)
         with self._named():
             reduced.need_distinct(self.reduced_.basis, content["precision"])
-        learning = {"rule": "nystrom-rls", "ridge": self.ridge_}
-        expansion = {"vectors": self.basis_.tolist()}
-        return make_spec(
-            {**content, "learning": learning, "basis": {"method": "given"}, "expansion": expansion}, type(self).__name__
-        )
+        content |= {"learning": {"rule": "nystrom-rls", "ridge": self.ridge_}, "basis": {"method": "given"}}
+        content |= {"expansion": {"vectors": self.basis_.tolist()}}
+        return make_spec(content, type(self).__name__, self.reduced_.basis.kernel.own)
 
 
 @_documented
@@ -1054,10 +1052,10 @@ class KernelFisherClassifier(_Classifier):
         if self.coding != "counts":
             raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
         content = self._learning_content(name, precision, limit, scaler)
-        learning = {"rule": self._model, "ridge": self.ridge_}
-        return make_spec(
-            {**content, "learning": learning, "expansion": {"vectors": self.basis_.tolist()}}, type(self).__name__
-        )
+        content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
+        content |= {"expansion": {"vectors": self.basis_.tolist()}}
+        own = None if self.reduced_ is None else self.reduced_.basis.kernel.own
+        return make_spec(content, type(self).__name__, own)
 
 
 @_documented

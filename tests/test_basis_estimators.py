@@ -25,6 +25,7 @@ from pykernel.errors import UserError
 from pykernel.gram import MercerKernel
 from pykernel.importing import from_sklearn
 from pykernel.reduced import ReducedProblem, kernel_with
+from tests import own_kernels
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
 CLASSIFIERS = ALL[:3]
@@ -290,6 +291,22 @@ def test_a_basis_brings_any_kernel_and_other_parameters_must_agree():
             KernelRidgeRegressor(basis=basis, **parameters).fit(x, y)
     with pytest.raises(UserError, match="basis holds vectors of 3 inputs; the samples have 2"):
         KernelRidgeRegressor(basis=basis).fit(x[:, :2], y)
+
+
+def test_a_kernel_of_ones_own_goes_all_the_way():
+    x, y = samples("number")
+    kernel = MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, most=1.0)
+    transformer = KernelBasis(kernel, n_components=10, epsilon=2e-3).fit(x)
+    with pytest.raises(UserError, match="limit must be given with a kernel of your own"):
+        transformer.to_spec("m")
+    features = HostModel(transformer.to_spec("m", limit=10.0, precision="float64"))
+    assert np.abs(features.predict(x) - transformer.transform(x)).max() < 1e-10
+    model = KernelRidgeRegressor(basis=transformer.basis_, ridge=[0.1, 1.0]).fit(x, y)
+    frozen = HostModel(model.to_spec("m", rule="nystrom", limit=10.0, precision="float64"))
+    assert np.abs(frozen.predict(x) - model.predict(x)).max() < 1e-10
+    learner = HostModel(model.device_spec("m", limit=10.0, precision="float64"))
+    learner.learn(x, y)
+    assert np.abs(learner.predict(x) - model.predict(x)).max() < 1e-8
 
 
 def test_parameters_of_machines_on_a_basis_that_cannot_be():
