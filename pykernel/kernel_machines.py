@@ -64,7 +64,8 @@ RESOLVED = 0.01
 Kind = TypeVar("Kind", bound="type[_KernelMachine]")
 
 PARAMETERS = {
-    "kernel": """{"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear", "sigmoid"}
+    "kernel": """str
+        "gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
         with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
