@@ -48,7 +48,8 @@ def figure_1(results: Results, path: Path) -> None:
         )
         left.set(xlabel="basis vectors n", ylabel="CPU time (ms)", yscale="log", title=f"({'ac'[row]}) run time")
         right.set(xlabel="basis vectors n", ylabel="mean δ", yscale="log", title=f"({'bd'[row]}) mean relative error")
-        left.legend(frameon=False, fontsize=7)
+        left.set_ylim(top=left.get_ylim()[1] * 8)
+        left.legend(frameon=False, fontsize=7, loc="upper left", ncols=2)
         right.legend(frameon=False, fontsize=7)
     pages.keep(figure, path)
 
@@ -269,12 +270,14 @@ def fact_random(results: Results) -> str:
 
 
 def fact_digits(results: Results) -> str:
-    more = {
-        "ρ = 59": error(results, "EFVS", 60, "59", data="digits") / error(results, "EFVS", 60, data="digits") - 1,
-        "ρ = v = 59": error(results, "EFVS", 60, "59", "59", "digits") / error(results, "EFVS", 60, data="digits") - 1,
-    }
-    parts = ", ".join(f"{100 * part:.0f} % with {name}" for name, part in more.items())
-    return claim(max(more.values()) < 0.12, f"on the digits it is {parts}")
+    more = [
+        error(results, "EFVS", 60, "59", v, data="digits") / error(results, "EFVS", 60, data="digits") - 1
+        for v in ("all", "59")
+    ]
+    return claim(
+        max(more) < 0.12,
+        f"On the digits ρ = 59 leaves {100 * more[0]:.0f} % more than all candidates do, and ρ = v = 59 {100 * more[1]:.0f} % more",
+    )
 
 
 def fact_alone(results: Results) -> str:
@@ -291,12 +294,13 @@ def fact_alone(results: Results) -> str:
 
 def fact_exhaustive(results: Results) -> str:
     mine = timed(results, EXHAUSTIVE, 100)
-    others = [timed(results, case, 100, "59", v) for case, v in (("EFVS", "all"), ("EFVS, lazy", "59"))]
+    others = [timed(results, GAIN, 100, "59", v) for v in ("all", "59")]
     defined = timed(results, DEFINED, 60) / timed(results, EXHAUSTIVE, 60)
+    more = error(results, "EFVS", 100, "59", "59") / error(results, EXHAUSTIVE, 100) - 1
     return claim(
-        mine < min(others) and defined > 100,
-        f"{milliseconds(mine)} ms for n = 100, where EFVS with ρ = 59 takes {milliseconds(others[0])} ms and with v = 59, too, "
-        f"{milliseconds(others[1])} ms; {defined:.0f} times less than FVS as defined at n = 60",
+        mine < others[0] and defined > 50 and more > 0.05,
+        f"{milliseconds(mine)} ms for n = 100, where EFVS with ρ = 59 takes {milliseconds(others[0])} ms, and with v = 59, too, "
+        f"{milliseconds(others[1])} ms and leaves {100 * more:.0f} % more; FVS as defined takes {defined:.0f} times as long at n = 60",
     )
 
 

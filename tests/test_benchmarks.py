@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 pytest.importorskip("matplotlib")
 
 import accuracy_table  # noqa: E402
+import basis_summary  # noqa: E402
 import basis_table  # noqa: E402
 import efvs_speed  # noqa: E402
 import loo_digits  # noqa: E402
@@ -50,6 +51,14 @@ def test_the_pages_tables_are_the_results(name):
     page = PAGES.get(name, tables.PAGE).read_text(encoding="utf-8")
     for place, table in SCRIPTS[name].tables(ROWS[name]).items():
         assert tables.place(page, place, table) == page, place
+
+
+def test_the_pages_summaries_are_the_results():
+    """Of measurements that have pages of their own."""
+    made = basis_summary.tables()
+    assert set(made) == set(basis_summary.PLACES)
+    for place, table in made.items():
+        assert tables.place(PAGE, place, table) == PAGE, place
 
 
 def test_what_the_page_says_of_accuracy_is_so():

@@ -1,0 +1,89 @@
+"""What other pages' measurements of bases come to, for docs/benchmarks.md: measures nothing, reads the CSV files.
+
+    python benchmarks/basis_summary.py
+
+Conjugate gradients with a basis (preconditioner.csv), a basis on the device (streaming-cost.csv), bases of up to ten million
+rows (million-rows.csv), bases from shards (sharding.csv).  Each has a page and a script of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from tables import DOCS, Rows, load, markdown, publish
+
+
+def preconditioner(rows: Rows) -> str:
+    here = [row for row in rows if row["data"] == "abalone"]
+    sizes = sorted({int(row["n"]) for row in here} - {0})
+    lines = []
+    for ridge in dict.fromkeys(row["ridge"] for row in here):
+        cells: dict[str, dict[int, str]] = {}
+        for row in here:
+            if row["ridge"] == ridge:
+                cells.setdefault(row["basis"], {})[int(row["n"])] = f"{int(row['iterations']):,}"
+        for basis, found in cells.items():
+            lines.append([ridge, basis, *([found[0]] * len(sizes) if 0 in found else [found[n] for n in sizes])])
+    return markdown(["ridge", "basis", *(f"n = {n}" for n in sizes)], lines)
+
+
+def streaming(rows: Rows) -> str:
+    def count(row: Mapping[str, str], key: str) -> str:
+        return f"{int(row[key]):,}" if row[key] else "–"
+
+    keys = ("state_bytes", "ram_bytes", "flash_bytes", "predict", "done_mean", "added_mean", "replaced_max", "select")
+    heads = [
+        "state",
+        "RAM",
+        "flash",
+        "predict",
+        "update: nothing new",
+        "vector added",
+        "vector exchanged, most",
+        "select",
+    ]
+    lines = [[row["method"], row["n"], row["rows"] or "–", *(count(row, key) for key in keys)] for row in rows]
+    return markdown(["basis", "N", "rows of the reservoir", *heads], lines)
+
+
+def million_rows(rows: Rows) -> str:
+    heads = ["method", "rows from", "rows", "n", "seconds", "CPU", "kernel values for a vector", "most memory", "error"]
+    lines = []
+    for row in rows:
+        told = [
+            row["method"],
+            row["source"],
+            f"{int(row['rows']):,}",
+            row["vectors"],
+            row["seconds"],
+            row["cpu_seconds"],
+        ]
+        lines.append(
+            [*told, f"{float(row['values_per_vector']):,.0f}", f"{float(row['peak_mb']):,.0f} MB", row["error"]]
+        )
+    return markdown(heads, lines)
+
+
+PLACES: dict[str, tuple[str, Callable[[Rows], str]]] = {
+    "preconditioner": ("preconditioner", preconditioner),
+    "streaming cost": ("streaming-cost", streaming),
+    "million rows": ("million-rows", million_rows),
+}
+"""Place in the page: name of the CSV file, and the table."""
+
+
+def tables() -> dict[str, str]:
+    """Of the files that are there."""
+    return {
+        place: made(load(DOCS / f"{name}.csv"))
+        for place, (name, made) in PLACES.items()
+        if (DOCS / f"{name}.csv").is_file()
+    }
+
+
+if __name__ == "__main__":
+    publish(tables())
