@@ -66,8 +66,8 @@ Kind = TypeVar("Kind", bound="type[_KernelMachine]")
 PARAMETERS = {
     "kernel": """str
         "gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
-        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
-        with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
+        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
+        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
         ``ridge`` that makes up for it.""",
     "sigma": """float or sequence of floats
