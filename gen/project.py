@@ -18,6 +18,7 @@ import jinja2
 import numpy as np
 
 from pykernel.dialect import Index, Kernel, Layout, Memory, Real, bind, extent_docs, is_choice, reachable
+from pykernel.errors import UserError
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
 from pykernel.gen.ir import DialectError, Field, For, Function, Functions, Parameter, walk
@@ -101,6 +102,17 @@ def specialised(spec: Spec) -> Specialised:
 
 def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str, str]] = ()) -> Project:
     """Everything that ``generate`` writes.  checks: results for VALIDITY.md and the manifest, see ``gen.record``."""
+    try:
+        return _build(spec, memory, checks)
+    except DialectError as error:
+        if spec.own is None:
+            raise
+        # the user's own kernel does not go with this model: two things of one name
+        place = "" if error.file == spec.own.file else f"{spec.own.file}: {spec.own.name} does not go with this model: "
+        raise UserError(f"{place}{error}") from None
+
+
+def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]]) -> Project:
     program, config, precision = spec.program, spec.config, spec.real
     entries = program.entries_for(config)
     code = specialised(spec)

@@ -255,6 +255,17 @@ def test_one_sentence_for_each_thing_that_is_wrong(text, kernel, message, tmp_pa
     assert "\n" not in str(error.value) and len(str(error.value)) < 500
 
 
+@pytest.mark.parametrize("name", ["GAMMA", "EXP_LOWEST", "DONE"])
+def test_a_constant_of_a_name_that_the_model_has(name, tmp_path):
+    text = (
+        HEAD
+        + f"from pykernel.dialect import Constant\nfrom pykernel.numerics import exp_negative\n{name} = Constant(-0.5)\n"
+    )
+    text += f"@kernel\ndef k{SIGNATURE}return q.gamma + exp_negative({name})\n"
+    with pytest.raises(UserError, match=rf"own_kernels\.py:.* would be a second FLOW_{name} in C; choose another name"):
+        build(load_spec(written(tmp_path, text, kernel="k", most=2.0), trust=True))
+
+
 def test_a_kernel_that_is_wrong_where_no_sample_was_harms_nothing(tmp_path):
     """NaN and too large values far from the sample: zero and the limit, in C as on the host, and no NaN in a model."""
     text = K + (
