@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.errors import UserError
 from pykernel.expansion import Status
-from pykernel.gen import check
+from pykernel.gen import build, check
 from pykernel.host import HostModel
-from pykernel.spec import Spec
+from pykernel.kernel_choice import KernelConfig
+from pykernel.kernels import inner_product, polynomial, squared_distance
+from pykernel.spec import Spec, make_spec
 from tests.following import (
     GRADIENT,
     PROJECTIONS,
@@ -171,14 +174,14 @@ def test_qklms_measures_in_the_kernels_own_unit() -> None:
     """Stored vectors are more than quantisation / gamma apart, or their angle's sine is more than it."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-1.5, 1.5, (1500, 2))
-    for kernel in KERNELS:
-        model = HostModel(made_of(kernel, "qklms", "nt", 400, quantisation=0.6))
+    for name in KERNELS:
+        model = HostModel(made_of(name, "qklms", "nt", 400, quantisation=0.6))
         assert set(model.learn(x, np.sin(x[:, 0]))) <= {Status.ADDED, Status.ABSORBED}
-        v, gamma = in_use(model, "v"), KERNELS[kernel].get("gamma", 1.0)
-        norm = 1 if kernel == "laplacian" else 2
+        v, gamma = in_use(model, "v"), KERNELS[name].get("gamma", 1.0)
+        norm = 1 if name == "laplacian" else 2
         distance = gamma * np.linalg.norm(v[:, None] - v[None], norm, axis=-1)
         every = gamma * np.linalg.norm(x[:, None] - v[None], norm, axis=-1)
-        if kernel not in ("laplacian", "matern32", "matern52"):
+        if name not in ("laplacian", "matern32", "matern52"):
             own = [np.sqrt(np.diagonal(kernel_values(model.spec, part, part))) for part in (v, x)]
             cosine = kernel_values(model.spec, v, v) / np.outer(own[0], own[0])
             distance = np.sqrt(1 - np.clip(cosine, -1, 1) ** 2)
@@ -313,18 +316,90 @@ def test_all_of_them_agree_to_the_byte(kernel: str, rule: str, technique: str, p
     same_bytes(kernel, rule, technique, precision, 20_000)
 
 
+# -------------------------------------------------------------------------------------------- a user's own kernel
+
+
+@kernel
+def mine(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """The polynomial kernel, written once more."""
+    return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
+
+
+@kernel
+def wild(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """A kernel but for single values, where it is NaN, too large, negative or not symmetric."""
+    if a[0] == real(0.25):
+        return (a[1] - a[1]) / (b[1] - b[1])
+    if b[0] == real(0.5):
+        return real(1e30)
+    if a[1] == real(0.75):
+        return -real(2) * squared_distance(a, b)
+    if b[1] == real(1.25):
+        return a[0]
+    return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
+
+
+def own_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **keys: Any) -> Spec:
+    section = {"function": "own", "source": "mine.py", "kernel": own.name, "most": 1e8, **KERNELS["polynomial"]}
+    section["function"] = "own"
+    projection = {"projection": "klms"} if rule in ("krls-t", "fb-krls") else {}
+    reduction = {} if rule == "ald-krls" else {"technique": technique, "force": True, **projection}
+    content = {
+        "name": "m",
+        "precision": keys.pop("precision", "float64"),
+        "input": {"dim": 2, "limit": LIMIT},
+        "kernel": section | keys,
+        "learning": {"rule": rule},
+        "reduction": {"n_max": 6, **reduction},
+    }
+    return make_spec(content, own=own)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("normalise", [False, True])
+def test_an_own_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-2, 2, (200, 2))
+    name = "polynomial cosine" if normalise else "polynomial"
+    parameters = {key: value for key, value in KERNELS[name].items() if key != "function"}
+    a = HostModel(own_spec(mine, rule, **parameters))
+    b = HostModel(made_of(name, rule, n_max=6, **({"projection": "klms"} if rule in ("krls-t", "fb-krls") else {})))
+    first, second = a.run(x, np.sin(x[:, 0])), b.run(x, np.sin(x[:, 0]))
+    np.testing.assert_array_equal(first[1], second[1])
+    assert first[0].tobytes() == second[0].tobytes() and (first[1] == Status.REPLACED).any() == (rule != "ald-krls")
+    assert_sound(a)
+
+
+@pytest.mark.parametrize(
+    ("rule", "technique"), [("klms", "fmklms"), ("klms", "lsreg"), ("krls-t", "sup"), ("qklms", "afklms")]
+)
+def test_a_wrong_kernel_gives_numbers_and_equal_bytes(rule: str, technique: str) -> None:
+    """Its Gram matrix is none, so that what is kept of it may be beyond all bounds; predictions are not."""
+    rng = np.random.default_rng(6)
+    x = np.round(rng.uniform(-2, 2, (400, 2)) * 4) / 4  # the poles are met
+    for normalise in (False, True):
+        made = own_spec(wild, rule, technique, precision="float32", normalise=normalise)
+        model = HostModel(made)
+        for t in range(len(x)):
+            model.learn(x[t], np.sin(x[t, 0]))
+            assert np.isfinite(model.predict(x[t]))
+        for field in ("v", "alpha", "diagonal"):
+            assert np.isfinite(model.memory.field(field)).all()
+    assert check(made, samples=2_000, compilers=["gcc"]).ok
+
+
 # ---------------------------------------------------------------------------------------------------- the spec
 
 
-def test_memory_is_what_the_kernel_needs() -> None:
-    """k(v, v) is kept where the kernel is normalised by it, and nowhere else."""
-    from pykernel.gen import build
-
-    sizes = {}
-    for kernel in KERNELS:
-        header = build(made_of(kernel, n_max=8, dim=2, precision="float32")).files["src/m.h"]
-        sizes[kernel] = "float diagonal[M_N_MAX]" in header
-    assert sizes == {kernel: kernel not in ("laplacian", "matern32", "matern52") for kernel in KERNELS}
+@pytest.mark.parametrize(("technique", "more"), [("nt", 1), ("mklms", 0), ("fklms", 0)])
+def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
+    """N numbers in the state, and 2 of work (nt: N + 2), where the kernel is normalised by k(v, v); else none."""
+    gaussian = build(spec_of(technique, 8, 2, "float32")).figures
+    for name in ("laplacian", "linear", "cosine"):
+        figures = build(made_of(name, technique=technique, n_max=8, dim=2, precision="float32")).figures
+        state, ram = (4 * 8, 4 * (8 + 2 + 8 * more)) if name != "laplacian" else (0, 0)
+        assert figures["state_bytes"] - gaussian["state_bytes"] == state
+        assert figures["ram_bytes"] - gaussian["ram_bytes"] == ram
 
 
 @pytest.mark.parametrize(
@@ -360,6 +435,6 @@ def test_the_twin_knows_its_kernels() -> None:
         "linear": x @ x.T,
         "cosine": pairwise.cosine_similarity(x),
     }
-    for kernel, gram in expected.items():
-        np.testing.assert_allclose(kernel_values(made_of(kernel, dim=3), x, x), gram, rtol=1e-12, atol=1e-12)
+    for name, gram in expected.items():
+        np.testing.assert_allclose(kernel_values(made_of(name, dim=3), x, x), gram, rtol=1e-12, atol=1e-12)
     assert Twin(made_of("polynomial")).power_of(np.array([1.0, 1.0])) == pytest.approx((0.5 * 2 + 0.5) ** 3)
