@@ -259,7 +259,8 @@ def _gaussian_process(model: Any, where: str) -> Machine:
     if first.size not in (1, dim):
         raise UserError(f"{where}: kernel_ has {first.size} length scales for {dim} inputs")
     if any(inverse.shape != first.shape or not np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:]):
-        raise UserError(f"{where}: kernel_ is a sum of kernels of different length scales; one of them can be computed")
+        kinds = "RBFs" if function == "gaussian" else "Matern kernels"
+        raise UserError(f"{where}: kernel_ is a sum of {kinds} of different length scales; one of them can be computed")
     size = sum(size for size, _ in widths)
     bias = mean + std * constant * alpha.sum(axis=0)
     weights = size * alpha * std

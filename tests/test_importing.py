@@ -481,7 +481,7 @@ REFUSED = {
     "Pipeline: its StandardScaler is not a model": lambda: make_pipeline(StandardScaler()).fit(data()[0]),
     "Pipeline, step 'pca': a PCA is not x -> ": lambda: make_pipeline(PCA(2), SVC()).fit(data()[0], data()[2]["two"]),
     "Pipeline, step 'minmaxscaler': clip=True bends": lambda: fit(make_pipeline(MinMaxScaler(clip=True), SVC())),
-    "GaussianProcessRegressor: kernel_ holds a Matern": lambda: fit(GaussianProcessRegressor(Matern()), "numbers"),
+    "GaussianProcessRegressor: kernel_ holds a Matern": lambda: fit(GaussianProcessRegressor(Matern(nu=0.5)), "numbers"),
     "kernel_ holds a DotProduct": lambda: fit(
         GaussianProcessRegressor(RBF() + DotProduct(), alpha=0.1, optimizer=None), "numbers"
     ),
