@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tables import DOCS, Rows, load, markdown, publish
+from tables import DOCS, PAGE, Rows, load, markdown, publish
 
 
 def preconditioner(rows: Rows) -> str:
@@ -35,15 +35,16 @@ def streaming(rows: Rows) -> str:
     def count(row: Mapping[str, str], key: str) -> str:
         return f"{int(row[key]):,}" if row[key] else "–"
 
-    keys = ("state_bytes", "ram_bytes", "flash_bytes", "predict", "done_mean", "added_mean", "replaced_max", "select")
+    keys = ("state_bytes", "ram_bytes", "flash_bytes", "predict", "update", "added", "tried", "replaced", "select")
     heads = [
         "state",
         "RAM",
         "flash",
         "predict",
-        "update: nothing new",
-        "vector added",
-        "vector exchanged, most",
+        "update: no candidate",
+        "added",
+        "candidate that loses",
+        "exchanged",
         "select",
     ]
     lines = [[row["method"], row["n"], row["rows"] or "–", *(count(row, key) for key in keys)] for row in rows]
@@ -76,14 +77,12 @@ PLACES: dict[str, tuple[str, Callable[[Rows], str]]] = {
 """Place in the page: name of the CSV file, and the table."""
 
 
-def tables() -> dict[str, str]:
-    """Of the files that are there."""
+def tables(page: str) -> dict[str, str]:
+    """Of the places that the page has."""
     return {
-        place: made(load(DOCS / f"{name}.csv"))
-        for place, (name, made) in PLACES.items()
-        if (DOCS / f"{name}.csv").is_file()
+        place: made(load(DOCS / f"{name}.csv")) for place, (name, made) in PLACES.items() if f"<!-- {place} -->" in page
     }
 
 
 if __name__ == "__main__":
-    publish(tables())
+    publish(tables(PAGE.read_text(encoding="utf-8")))

@@ -292,7 +292,7 @@ def fact_alone(results: Results) -> str:
     )
 
 
-def fact_exhaustive(results: Results) -> str:
+def fact_all_at_once(results: Results) -> str:
     mine = timed(results, EXHAUSTIVE, 100)
     others = [timed(results, GAIN, 100, "59", v) for v in ("all", "59")]
     defined = timed(results, DEFINED, 60) / timed(results, EXHAUSTIVE, 60)
