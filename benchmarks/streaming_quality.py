@@ -1,6 +1,6 @@
 """How good a basis is that was chosen from a stream in fixed memory; writes docs/streaming-quality.csv.
 
-    python benchmarks/streaming_quality.py [--data abalone boston bikeshare] [--seeds 5]
+    python benchmarks/streaming_quality.py [--data abalone boston bikeshare] [--seeds 4]
 
 Four fifths of the rows come once, in random order (bikeshare: in time order), to the program that the device runs, in
 float32; the others are held out.  Inputs are standardised, the kernel is Gaussian with 2 sigma^2 = D / 2.  ``held_out``
@@ -9,10 +9,14 @@ over the seeds, and the standard deviation; ``seen`` the same over the rows that
 from all rows that came: SGMA with 59 candidates, random pivots, uniform draws, and the eigenvalues beyond the N-th of the
 rows' own kernel matrix, which no basis can beat.  A reservoir of N rows, which a spec refuses, shows why it does.
 
-``docs/bases-on-device.md`` quotes the results; ``tests/test_nystrom_docs.py`` compares the two.
+``docs/bases-on-device.md`` quotes the results; ``tests/test_bases_on_device_docs.py`` compares the two.
 """
 
 from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
 
 import argparse
 from collections.abc import Iterator
