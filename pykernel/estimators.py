@@ -32,6 +32,8 @@ PATIENCE = 32
 """So many refusals in a row are worth a warning."""
 NO_KERNEL = tuple(rule for rule in LINEAR_RULES if rule not in RANDOM)
 """Rules without a sigma."""
+KERNEL_KEYS = ("kernel", "gamma", "coef0", "degree", "normalise")
+"""Parameters of the kernel, beside sigma."""
 GRADIENT = ("klms", "qklms", "nlms")
 """Rules that correct part of an error; the others are least squares, where a second pass counts every sample twice."""
 GRADIENT_EPOCHS = 5
@@ -51,6 +53,11 @@ class _BudgetedKernelModel(BaseEstimator):
         rule: str = "klms",
         n_max: int | None = None,
         sigma: float | str | None = None,
+        kernel: str | None = None,
+        gamma: float | str | None = None,
+        coef0: float | None = None,
+        degree: int | None = None,
+        normalise: bool = False,
         eta: float | None = None,
         rho: float | None = None,
         step_limit: float | None = None,
@@ -80,6 +87,11 @@ class _BudgetedKernelModel(BaseEstimator):
         self.rule = rule
         self.n_max = n_max
         self.sigma = sigma
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.normalise = normalise
         self.eta = eta
         self.rho = rho
         self.step_limit = step_limit
@@ -169,7 +181,7 @@ class _BudgetedKernelModel(BaseEstimator):
     def _start(self, X: np.ndarray, label: dict[str, Any], label_names: list[str]) -> None:
         """A new model, with what is derived from the data; parameters that were not given are left to the spec."""
         params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        given = {k: v for k, v in params.items() if v is not None and not (k == "force" and v is False)}
+        given = {k: v for k, v in params.items() if v is not None and not (k in ("force", "normalise") and v is False)}
         names = getattr(self, "feature_names_in_", None)
         inputs = {"dim": X.shape[1]} if names is None else {"columns": [str(name) for name in names]}
         if label_names and names is not None and not set(label_names) & set(names):
@@ -185,10 +197,8 @@ class _BudgetedKernelModel(BaseEstimator):
             if found := {key: given[key] for key in keys if key in given}:
                 content[section] = found
         limit = LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
-        if "sigma" in given or params["rule"] not in NO_KERNEL:
-            sigma = _width(given.get("sigma", "scale"), X, self._where)
-            content["kernel"] = {"sigma": sigma}
-            limit = LIMIT * sigma
+        if given.keys() & {"sigma", *KERNEL_KEYS} or params["rule"] not in NO_KERNEL:
+            content["kernel"], limit = _kernel(given, X, limit, self._where)
         inputs["limit"] = given.get("input_limit", limit)
         self.spec_ = make_spec(content, self._where)
         self.model_ = HostModel(self.spec_)
@@ -250,7 +260,7 @@ class _BudgetedKernelModel(BaseEstimator):
 class BudgetedKernelRegressor(RegressorMixin, _BudgetedKernelModel):
     """Kernel regression that learns online, in fixed memory, bit for bit as on a microcontroller.
 
-    The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` Gaussian kernels. Each sample is
+    The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is
     predicted, and its error corrected as ``rule`` says; when that exceeds the budget, the vector that matters least
     goes. Several labels share the vectors, with multipliers of their own. Rules of linear models, on the inputs, their
     products or random features, are there to compare with, or because they are enough. Kernel rules have no intercept:
@@ -282,6 +292,20 @@ default="klms"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"}, default="gaussian"
+        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
+        ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
+        "linear". "rff-rls" has features of the first four.
+    gamma : float or "scale", default="scale"
+        The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
+        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
+        ``sqrt(5) / sigma`` for "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
+    coef0 : float, default=0.0
+        "polynomial": what is added to ``gamma a'b``; not below 0.
+    degree : int, default=3
+        "polynomial": the exponent.
+    normalise : bool, default=False
+        "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     eta : float, default=0.5
         "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one presentation corrects.
         "fb-krls": the part that a sample too near to be stored corrects.
@@ -291,7 +315,8 @@ default="klms"
     step_limit : float, default=None
         "klms", "qklms": most that one sample may change the function at its place, whatever its label. None: any.
     quantisation : float, default=0.3
-        "qklms": a sample goes to the nearest vector if that is within so many ``sigma``.
+        "qklms": a sample goes to the nearest vector if that is within so many ``sigma``; ``1 / gamma`` for "laplacian",
+        "matern32" and "matern52"; for others the sine of the angle between the two, below 1.
     forgetting : float, default=1.0
         "krls-t", "rls", "quadratic-rls", "rff-rls": what a sample's weight is multiplied by at each later one, in
         (0.5, 1]; about the last ``1 / (1 - forgetting)`` samples count.
@@ -338,7 +363,8 @@ default="klms"
         Passes that ``fit`` makes over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct a part
         of each error; 1 for least squares, which would take what is repeated for evidence.
     input_limit : float, default=None
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma``, or where there is no sigma
+        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
+        and for dot products as far as they do not overflow,
         ``1e3 * |x|``, for the largest input of ``fit`` or of the first ``partial_fit``.
     label_limit : float, default=None
         Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
@@ -432,6 +458,11 @@ default="klms"
         rule: str = "klms",
         n_max: int | None = None,
         sigma: float | str | None = None,
+        kernel: str | None = None,
+        gamma: float | str | None = None,
+        coef0: float | None = None,
+        degree: int | None = None,
+        normalise: bool = False,
         eta: float | None = None,
         rho: float | None = None,
         step_limit: float | None = None,
@@ -463,6 +494,11 @@ default="klms"
             rule=rule,
             n_max=n_max,
             sigma=sigma,
+            kernel=kernel,
+            gamma=gamma,
+            coef0=coef0,
+            degree=degree,
+            normalise=normalise,
             eta=eta,
             rho=rho,
             step_limit=step_limit,
@@ -642,6 +678,20 @@ default="klms"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"}, default="gaussian"
+        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
+        ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
+        "linear". "rff-rls" has features of the first four.
+    gamma : float or "scale", default="scale"
+        The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
+        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
+        ``sqrt(5) / sigma`` for "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
+    coef0 : float, default=0.0
+        "polynomial": what is added to ``gamma a'b``; not below 0.
+    degree : int, default=3
+        "polynomial": the exponent.
+    normalise : bool, default=False
+        "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     eta : float, default=0.5
         "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one presentation corrects.
         "fb-krls": the part that a sample too near to be stored corrects.
@@ -651,7 +701,8 @@ default="klms"
     step_limit : float, default=None
         "klms", "qklms": most that one sample may change the function at its place, whatever its label. None: any.
     quantisation : float, default=0.3
-        "qklms": a sample goes to the nearest vector if that is within so many ``sigma``.
+        "qklms": a sample goes to the nearest vector if that is within so many ``sigma``; ``1 / gamma`` for "laplacian",
+        "matern32" and "matern52"; for others the sine of the angle between the two, below 1.
     forgetting : float, default=1.0
         "krls-t", "rls", "quadratic-rls", "rff-rls": what a sample's weight is multiplied by at each later one, in
         (0.5, 1]; about the last ``1 / (1 - forgetting)`` samples count.
@@ -698,7 +749,8 @@ default="klms"
         Passes that ``fit`` makes over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct a part
         of each error; 1 for least squares, which would take what is repeated for evidence.
     input_limit : float, default=None
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma``, or where there is no sigma
+        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
+        and for dot products as far as they do not overflow,
         ``1e3 * |x|``, for the largest input of ``fit`` or of the first ``partial_fit``.
 
     Attributes
@@ -881,6 +933,45 @@ def _width(sigma: Any, X: np.ndarray, where: str) -> float:
     if type(sigma) not in (int, float) or not 0 < sigma < math.inf:
         raise UserError(f'{where}: sigma is {sigma!r}; it must be a number above 0 or "scale"')
     return sigma
+
+
+def _kernel(given: dict[str, Any], X: np.ndarray, limit: float, where: str) -> tuple[dict[str, Any], float]:
+    """The spec's section, with what is derived from the inputs, and the limit of inputs that goes with it."""
+    function, dim = given.get("kernel", "gaussian"), X.shape[1]
+    section = {key: given[key] for key in KERNEL_KEYS if key in given and key != "kernel"}
+    gamma = given.get("gamma", "scale")
+    if isinstance(gamma, str) and gamma != "scale":
+        raise UserError(f'{where}: gamma is {gamma!r}; it must be a number above 0 or "scale"')
+    if function == "gaussian" and gamma == "scale":
+        section.pop("gamma", None)
+        section["sigma"] = _width(given.get("sigma", "scale"), X, where)
+        return section, LIMIT * section["sigma"]
+    section["function"] = function
+    if "sigma" in given:
+        section["sigma"] = _width(given["sigma"], X, where)
+    scales = {
+        "laplacian": lambda sigma: 1 / (sigma * math.sqrt(2 * dim)),
+        "matern32": lambda sigma: math.sqrt(3) / sigma,
+        "matern52": lambda sigma: math.sqrt(5) / sigma,
+        "polynomial": lambda sigma: 0.5 / sigma**2,
+    }
+    if gamma == "scale" and function in scales:
+        section["gamma"] = scales[function](_width("scale", X, where))
+    gamma = section.get("gamma")
+    if type(gamma) in (int, float) and gamma > 0:
+        if function == "gaussian":
+            return section, LIMIT * math.sqrt(0.5 / gamma)
+        if function in ("laplacian", "matern32", "matern52"):
+            return section, LIMIT / gamma
+    if function not in ("polynomial", "linear"):
+        return section, limit
+    # (gamma dim limit^2 + coef0)^degree, of which two are multiplied
+    degree = section.get("degree", 3) if function == "polynomial" else 1
+    coef0 = section.get("coef0", 0.0) if function == "polynomial" else 0.0
+    if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):
+        return section, limit
+    product = (1e16 if given["precision"] == "float32" else 1e140) ** (1 / degree) - coef0
+    return section, min(limit, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))
 
 
 def _column_names(y: Any) -> list[str]:

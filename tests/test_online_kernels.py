@@ -438,3 +438,42 @@ def test_the_twin_knows_its_kernels() -> None:
     for name, gram in expected.items():
         np.testing.assert_allclose(kernel_values(made_of(name, dim=3), x, x), gram, rtol=1e-12, atol=1e-12)
     assert Twin(made_of("polynomial")).power_of(np.array([1.0, 1.0])) == pytest.approx((0.5 * 2 + 0.5) ** 3)
+
+
+@pytest.mark.parametrize("rule", ["klms", "krls-t"])
+def test_estimators_take_kernels(rule: str) -> None:
+    """gamma is derived from the data, and the limit of inputs is one with which nothing overflows."""
+    estimators = pytest.importorskip("pykernel.estimators")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2)) * 50
+    y = x[:, 0] / 50 + 0.5 * (x[:, 1] / 50) ** 2
+    technique = "sup" if rule == "krls-t" else "mklms"
+    for name in ("laplacian", "matern32", "matern52", "polynomial", "linear"):
+        keys: dict[str, Any] = {"coef0": 1.0, "degree": 2} if name == "polynomial" else {}
+        model = estimators.BudgetedKernelRegressor(technique, rule=rule, kernel=name, n_max=20, **keys).fit(x, y)
+        assert model.spec_.kernel.function == name and model.spec_.input.limit > 5 * np.abs(x).max()
+        assert set(key for key, count in model.status_counts_.items() if count) <= {
+            "ADDED",
+            "REPLACED",
+            "DISCARDED",
+            "ABSORBED",
+            "MERGED",
+        }
+        if name != "linear":
+            assert model.score(x, y) > (0.99 if name == "polynomial" else 0.7), name
+    plain = estimators.BudgetedKernelRegressor(rule=rule, technique=technique, sigma=40.0).fit(x, y)
+    by_gamma = estimators.BudgetedKernelRegressor(rule=rule, technique=technique, gamma=0.5 / 40.0**2).fit(x, y)
+    np.testing.assert_allclose(by_gamma.predict(x), plain.predict(x), rtol=1e-4, atol=1e-4)
+    for wrong, words in (
+        ({"kernel": "linear", "gamma": 1.0}, "gamma is of"),
+        ({"kernel": "matern32", "sigma": 1.0}, "sigma is of gaussian"),
+        ({"kernel": "matern32", "gamma": "auto"}, "gamma is 'auto'"),
+        ({"kernel": "cosine"}, "function is 'cosine'"),
+        ({"kernel": "sigmoid", "gamma": 1.0}, "not positive definite"),
+    ):
+        with pytest.raises(UserError, match=words):
+            estimators.BudgetedKernelRegressor(**wrong).fit(x, y)
+    rff = estimators.BudgetedKernelRegressor(rule="rff-rls", kernel="laplacian").fit(x, y)
+    assert rff.score(x, y) > 0.7
+    with pytest.raises(UserError, match="rls has no kernel"):
+        estimators.BudgetedKernelRegressor(rule="rls", kernel="linear").fit(x, y)
