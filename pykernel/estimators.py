@@ -939,7 +939,7 @@ def _kernel(given: dict[str, Any], X: np.ndarray, limit: float, where: str) -> t
     """The spec's section, with what is derived from the inputs, and the limit of inputs that goes with it."""
     function, dim = given.get("kernel", "gaussian"), X.shape[1]
     section = {key: given[key] for key in KERNEL_KEYS if key in given and key != "kernel"}
-    gamma = given.get("gamma", "scale")
+    gamma: Any = given.get("gamma", "scale")
     if isinstance(gamma, str) and gamma != "scale":
         raise UserError(f'{where}: gamma is {gamma!r}; it must be a number above 0 or "scale"')
     if function == "gaussian" and gamma == "scale":

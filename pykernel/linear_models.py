@@ -144,6 +144,7 @@ class LinearModels:
             within("[learning] covariance", learning.covariance)
         self._complain_of_size(spec, refuse)
         if basis is Basis.FOURIER:
+            assert spec.kernel is not None
             # no Cauchy number of 2^32 is above 2^32 / pi
             most = _reach(spec) / spec.scale * spec.dim * (2.0**31 if spec.kernel.function == "laplacian" else 1.0)
             if most > (1e36 if narrow else 1e300):
