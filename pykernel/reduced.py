@@ -297,6 +297,13 @@ class ReducedProblem:
         # all small folds together are one more part
         place = np.where(large, np.cumsum(large) - 1, large.sum())
         count = int(large.sum())
+        width = self.bias + self.features.width + self.taught.shape[1]
+        needed, there = 16 * (count + 1) * width**2, selection._physical_memory()
+        if there is not None and needed > there:
+            raise UserError(
+                f"leaving out {count:,} folds with {self.features.width:,} basis vectors takes {needed / 2**30:,.1f} GiB, and "
+                f"this machine has {there / 2**30:,.1f}; take fewer folds or vectors"
+            )
         triangles = self._triangles(place[parts], count + 1)
         after = triangles[count:]
         for triangle in triangles[count - 1 : 0 : -1]:

@@ -234,6 +234,17 @@ def test_a_ridge_near_nothing_gives_finite_numbers():
             machine.solve(1e-80)
 
 
+@pytest.mark.parametrize("model", ["krr", "ls-svm"])
+def test_a_sample_with_a_coordinate_to_itself_loses_the_ridges_digits(model):
+    """Samples so far apart that K = I: without a sample its prediction is 0, or the others' mean."""
+    x = 1e3 * np.arange(40)[:, None]
+    y = np.random.default_rng(0).normal(size=40)
+    machine = ReducedProblem(model, basis_of(x, KERNELS["gaussian"]), x, Targets.of_values(y))
+    expected = (y.sum() - y) / 39 if model == "ls-svm" else np.zeros(40)
+    for ridge in (1.0, 1e-3, 1e-6, 1e-9, 1e-12):
+        assert np.abs(machine.leave_one_out(ridge)[:, 0] - expected).max() < 2e-14 + 2e-14 / ridge
+
+
 # -------------------------------------------------------------------------------------------------------- selection
 
 
@@ -434,10 +445,17 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
 # ---------------------------------------------------------------------------------------------------------- refusals
 
 
-def test_refusals_say_what_is_wrong():
+def test_refusals_say_what_is_wrong(monkeypatch):
     x = rows()
     basis = small_basis(KERNELS["gaussian"], x)
     targets, _ = labels("values", x)
+
+    def many_folds():
+        monkeypatch.setattr(reduced, "SMALL_FOLD", 5)
+        with monkeypatch.context() as here:
+            here.setattr(selection, "_physical_memory", lambda: 1000)
+            ReducedProblem("krr", basis, x, targets).leave_fold_out(1.0, np.arange(60) % 2)
+
     cases = {
         "model is 'svm'": lambda: ReducedProblem("svm", basis, x, targets),
         "60 rows, but targets of 30": lambda: ReducedProblem("krr", basis, x, Targets.of_values(np.zeros(30))),
@@ -446,6 +464,7 @@ def test_refusals_say_what_is_wrong():
         "ridge is 0": lambda: ReducedProblem("krr", basis, x, targets).solve(0),
         "there is no ridge": lambda: ReducedProblem("krr", basis, x, targets).leave_one_out_path([]),
         "folds must be": lambda: ReducedProblem("krr", basis, x, targets).leave_fold_out(1.0, [0, 1]),
+        "leaving out 2 folds with 9 basis vectors takes": many_folds,
         "all samples are in one fold": lambda: ReducedProblem("krr", basis, x, targets).leave_fold_out(1.0, [0] * 60),
         "sigma holds 0": lambda: LowRankSystem(x, np.zeros(60)),
         "sigma must be a number": lambda: LowRankSystem(x, np.ones(7)),
