@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 from collections.abc import Iterator
@@ -732,3 +733,27 @@ def test_what_cannot_be_is_refused() -> None:
         with pytest.raises(UserError) as told:
             call()
         assert sentence in str(told.value)
+
+
+# ------------------------------------------------------------------------------------------------- committed results
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def table(name: str) -> list[dict[str, str]]:
+    with (DOCS / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_what_was_measured_of_speed_meets_the_goal() -> None:
+    """No time is measured here: this is about the table that benchmarks/efvs_speed.py wrote."""
+    rows = {row["method"]: row for row in table("efvs-speed.csv") if row["l"] == "500"}
+    assert float(rows["EFVS, rho = v = 59"]["ratio"]) >= 20 and float(rows["EFVS, rho = v = 59, lazy"]["ratio"]) >= 20
+    every = ["FVS, literal", "EFVS, literal, rho = v = all", "EFVS, rho = v = all", "exhaustive recursion"]
+    assert {rows[name]["delta_60"] for name in every} == {rows["FVS, compiled, bordered inverse"]["delta_60"]}
+
+
+def test_what_was_measured_of_cost_against_l_meets_the_goal() -> None:
+    lazy = {int(row["l"]): float(row["evaluations"]) for row in table("flat-cost.csv") if row["method"] == "efvs, lazy"}
+    assert min(lazy) == 10**4 and max(lazy) == 10**7
+    assert max(lazy.values()) / min(lazy.values()) <= 1.05
