@@ -49,7 +49,8 @@ def figure_1(results: Results, path: Path) -> None:
         left.set(xlabel="basis vectors n", ylabel="CPU time (ms)", yscale="log", title=f"({'ac'[row]}) run time")
         right.set(xlabel="basis vectors n", ylabel="mean δ", yscale="log", title=f"({'bd'[row]}) mean relative error")
         left.set_ylim(top=left.get_ylim()[1] * 8)
-        left.legend(frameon=False, fontsize=7, loc="upper left", ncols=2)
+        if left.lines:
+            left.legend(frameon=False, fontsize=7, loc="upper left", ncols=2)
         right.legend(frameon=False, fontsize=7)
     pages.keep(figure, path)
 
@@ -86,7 +87,8 @@ def figure_3(results: Results, path: Path) -> None:
     axis.set(
         xscale="log", yscale="log", xlabel="CPU time (ms)", ylabel="mean δ", title="error and time, n = 60 and 100"
     )
-    axis.legend(frameon=False, fontsize=8)
+    if axis.lines:
+        axis.legend(frameon=False, fontsize=8)
     pages.keep(figure, path)
 
 
