@@ -14,6 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import million_rows
+import sharding
 from tables import DOCS, PAGE, Rows, load, markdown, publish
 
 
@@ -51,36 +53,21 @@ def streaming(rows: Rows) -> str:
     return markdown(["basis", "N", "rows of the reservoir", *heads], lines)
 
 
-def million_rows(rows: Rows) -> str:
-    heads = ["method", "rows from", "rows", "n", "seconds", "CPU", "kernel values for a vector", "most memory", "error"]
-    lines = []
-    for row in rows:
-        told = [
-            row["method"],
-            row["source"],
-            f"{int(row['rows']):,}",
-            row["vectors"],
-            row["seconds"],
-            row["cpu_seconds"],
-        ]
-        lines.append(
-            [*told, f"{float(row['values_per_vector']):,.0f}", f"{float(row['peak_mb']):,.0f} MB", row["error"]]
-        )
-    return markdown(heads, lines)
-
-
 PLACES: dict[str, tuple[str, Callable[[Rows], str]]] = {
     "preconditioner": ("preconditioner", preconditioner),
     "streaming cost": ("streaming-cost", streaming),
-    "million rows": ("million-rows", million_rows),
+    "million rows": ("million-rows", million_rows.tables),
+    "sharding": ("sharding", sharding.table),
 }
 """Place in the page: name of the CSV file, and the table."""
 
 
 def tables(page: str) -> dict[str, str]:
-    """Of the places that the page has."""
+    """Of the places that the page has, and the files that are there."""
     return {
-        place: made(load(DOCS / f"{name}.csv")) for place, (name, made) in PLACES.items() if f"<!-- {place} -->" in page
+        place: made(load(DOCS / f"{name}.csv"))
+        for place, (name, made) in PLACES.items()
+        if f"<!-- {place} -->" in page and (DOCS / f"{name}.csv").is_file()
     }
 
 
