@@ -235,7 +235,10 @@ class Learning(Section):
         None, gt=0, description="klms, qklms: most that one sample may change the function, at its place"
     )
     quantisation: float = Field(
-        0.3, gt=0, le=2, description="qklms: samples go to the nearest vector if it is within so many sigma"
+        0.3,
+        gt=0,
+        le=2,
+        description="qklms: samples go to the nearest vector if it is within so many sigma, or 1 / gamma; dot products: the sine of their angle",
     )
     forgetting: float = Field(
         1.0, gt=0.5, le=1, description="krls-t, *-rls: what a sample's weight is multiplied by at each later one"
@@ -274,7 +277,9 @@ class Reduction(Section):
         None, description="how the other multipliers make up for it; the technique's own if not given"
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors")
-    ridge: float = Field(1e-3, ge=0, le=1, description="techniques with a Gram matrix: added to its diagonal")
+    ridge: float = Field(
+        1e-3, ge=0, le=1, description="techniques with a Gram matrix: added to its diagonal, in parts of it"
+    )
     gate: float | None = Field(
         None,
         ge=0,
