@@ -101,8 +101,13 @@ def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
     name, *arguments = call
     if name == "update":
         x, label = arguments
-        kind = np.int64 if isinstance(model, HostModel) else np.int32
-        labels = np.array([label], kind if model.spec.label_kind == "class" else model.spec.real.dtype)
+        labels = np.array([label], np.int64 if model.spec.label_kind == "class" else model.spec.real.dtype)
+        if not isinstance(model, HostModel):  # whose caller gives no more than int32 holds
+            labels = (
+                labels.clip(-(2**31), 2**31 - 1).astype(model.spec.program.label_dtype(model.spec.real))
+                if model.spec.label_kind == "class"
+                else labels
+            )
         return int(model.sweep("update", x[None], labels)[0]), np.zeros(0)
     if name in QUESTIONS:
         values, statuses = model.ask(name, arguments[0][None].astype(model.spec.real.dtype))
