@@ -110,7 +110,7 @@ default="gaussian"
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.linear_model import RidgeClassifier
     >>> from sklearn.pipeline import make_pipeline
-    >>> from pykernel.basis_estimators import KernelBasis
+    >>> from pykernel import KernelBasis
     >>> X, y = load_digits(return_X_y=True)
     >>> model = make_pipeline(KernelBasis(gamma=1e-3, n_components=150), RidgeClassifier(alpha=1e-2))
     >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95)
