@@ -269,6 +269,11 @@ def fact_enough(results: Results) -> str:
     )
 
 
+def fact_limits(results: Results) -> str:
+    left = [residual(results, "digits", "limit", n) for n in (50, 200)]
+    return claim(abs(left[0] - 0.161) < 0.02, f"the limits are {left[0]:.3f} and {left[1]:.3f} at n = 50 and 200")
+
+
 def fact_fifty(results: Results) -> str:
     less = [1 - residual(results, name, "200", n) / residual(results, name, "50", n) for name, n in places(results)]
     return claim(max(less) < 0.15, f"200 candidates leave {spread(less)} less than 50")
