@@ -119,8 +119,8 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def self_value(q: KernelConfig, a: Real[DIM]) -> Real:
-    """k(a, a) of scaled inputs.  O(D), or nothing where it is 1 for all."""
-    if q.unit:
+    """k(a, a) of scaled inputs.  O(D), or nothing where it is 1 for all; normalised: 1, but 0 for a norm of zero."""
+    if q.unit and not q.normalises:
         return real(1)
     return kernel_value(q, a, a)
 

@@ -33,7 +33,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--exhaustive"):
         return
     for item in items:
-        if "exhaustive" in item.keywords:
+        # not item.keywords: a parameter may be called so
+        if item.get_closest_marker("exhaustive"):
             item.add_marker(pytest.mark.skip(reason="runs with --exhaustive"))
 
 
