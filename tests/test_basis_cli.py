@@ -4,6 +4,7 @@ nothing."""
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -564,3 +565,43 @@ def test_what_cannot_be_converted_leaves_nothing(folder, run, arguments, what):
     assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1
     assert what in err, err
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+# --------------------------------------------------------------------------------------------------- docs/bases.md
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def test_the_guides_command_prints_what_it_says(run, tmp_path, monkeypatch):
+    load_digits = pytest.importorskip("sklearn.datasets").load_digits
+    monkeypatch.chdir(tmp_path)
+    np.save("digits.npy", np.column_stack([load_digits().data / 16, load_digits().target]).astype(np.float32))
+    section = (DOCS / "bases.md").read_text(encoding="utf-8").split("### From the command line")[1]
+    command, said = re.findall(r"^```\w+\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[:2]
+    code, out, err = run(*command.split()[1:])
+    assert code == 0, err
+    for line in said.splitlines():
+        name = line.split()[0] if line.split() else ""
+        if name == "cost":
+            assert line.split(" values")[0] in out
+        elif name != "rounding":
+            assert line.strip() in out, line
+
+
+def test_the_guides_tables_are_those_of_the_benchmarks(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent / "benchmarks"))
+    import million_rows
+    import sharding
+    import tables
+
+    page = (DOCS / "bases.md").read_text(encoding="utf-8")
+    measured = tables.load(DOCS / "million-rows.csv")
+    assert million_rows.tables(measured) in page and sharding.table(tables.load(DOCS / "sharding.csv")) in page
+    lazy = [float(row["values_per_vector"]) for row in measured if row["method"] == "efvs"]
+    assert {int(row["rows"]) for row in measured if row["method"] == "efvs"} == set(million_rows.SIZES)
+    assert max(lazy) / min(lazy) <= 1.05 and f"{max(lazy):,.0f} kernel values for a vector" in page
+    assert 10**7 in {int(row["rows"]) for row in measured if row["method"] in ("sgma", "rpcholesky")}
+    # one million rows in float64 would be 128 MB, ten 1,280
+    for row in measured:
+        if row["method"] == "efvs" and row["source"] == ".npy":
+            assert int(row["peak_mb"]) - int(row["before_mb"]) < 20
