@@ -318,8 +318,9 @@ PROGRAMS: dict[str, dict[str, Any]] = {
 
 
 def in_program(kernel: str, program: str, precision: str) -> Spec:
-    made = section(kernel)
-    limit = 50.0
+    # where a user's own reaches (5^2 + 1/2)^3 + 3 5^2 + 1/4
+    own = kernel.startswith("own")
+    made, limit = section(kernel, **({"most": 2e4} if own else {})), 5.0 if own else 50.0
     content = PROGRAMS[program] | {"name": "flow", "precision": precision, "kernel": made}
     return spec_of(content | {"input": {"dim": 3, "limit": limit}})
 
