@@ -34,7 +34,8 @@ SKOPS_TYPES = frozenset(
     sklearn.gaussian_process.kernels.WhiteKernel sklearn.gaussian_process.kernels.Hyperparameter
     pykernel.kernel_machines.KernelFisherClassifier pykernel.kernel_machines.KernelRidgeClassifier
     pykernel.kernel_machines.KernelRidgeRegressor pykernel.kernel_machines.LSSVMClassifier
-    pykernel.kernel_machines.LSSVMRegressor""".split()
+    pykernel.kernel_machines.LSSVMRegressor
+    pykernel.basis.Basis pykernel.gram.MercerKernel pykernel.reduced.ReducedModel""".split()
 )
 """What a .skops file may ask for: the estimators that are taken over, and what their attributes are."""
 SKOPS_NODES = frozenset(

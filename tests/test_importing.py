@@ -30,7 +30,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-from pykernel import import_sklearn, importing, machine
+from pykernel import KernelRidgeRegressor, import_sklearn, importing, machine
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gen import check
 from pykernel.gen.compilers import find_compilers
@@ -565,6 +565,7 @@ def test_sparse_and_seeded_estimators_are_read_from_skops(tmp_path):
         SVC(class_weight={0: 1, 1: 2.5, 2: 1}).fit(sp.csr_matrix(x), y["three"]),
         SVC(random_state=np.random.RandomState(0)).fit(sp.csr_array(x), y["three"].astype(str).astype(object)),
         KernelRidge(kernel="rbf", alpha=np.array([1.0])).fit(sp.csr_matrix(x), y["numbers"]),
+        KernelRidgeRegressor(sigma=2.0, ridge=0.1, basis=20).fit(x, y["numbers"]),
     ):
         skops_io.dump(model, tmp_path / "m.skops")
         assert load_model(tmp_path / "m.skops") == from_sklearn(model, "m")

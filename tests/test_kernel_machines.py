@@ -441,7 +441,7 @@ def test_samples_that_know_nothing_of_each_other():
 @pytest.mark.parametrize(
     "parameters, sentence",
     [
-        ({"kernel": "rbf"}, "kernel is 'rbf'; it must be one of gaussian, laplacian, polynomial, linear, sigmoid"),
+        ({"kernel": "rbf"}, "kernel is 'rbf'; it must be one of gaussian, laplacian, matern32, matern52, polynomial, linear, sigmoid"),
         ({"kernel": None}, "kernel is None; it must be one of"),
         ({"sigma": 0.0}, "sigma is 0.0; it must be a number above 0, several to choose from, or None to derive them"),
         ({"sigma": [1.0, -1.0]}, "sigma is [1.0, -1.0]; it must be"),
