@@ -380,7 +380,7 @@ def test_every_call_does_what_the_definitions_say(sequence: tuple[Spec, list[Cal
 LONG: dict[str, dict[str, Any]] = {
     "gaussian": {},
     "wide": {"kernel": "wide", "n": 8, "rows": 24, "forgetting": 0.995},
-    "laplacian": {"kernel": "laplacian", "label": "numbers", "horizon": 100},
+    "laplacian": {"kernel": "laplacian", "label": "numbers", "horizon": 100, "gate": 0.3},
     "matern": {"kernel": "matern32", "label": "three classes", "cache": False},
     "polynomial": {"kernel": "polynomial", "dim": 3, "label": "two classes", "forgetting": 0.98},
     "cubic": {"kernel": "cubic", "dim": 3, "n": 9, "rows": 30, "forgetting": 0.999},
@@ -562,6 +562,19 @@ def test_choosing_stops_where_it_should(method: str) -> None:
     model.learn(np.zeros((30, 2)), np.zeros(30))  # nobody alive at all
     assert model.call("select") == NystromStatus.DONE and len(held(model)) == 0
     assert model.predict(x).tolist() == [0.0] * 30
+
+
+@pytest.mark.parametrize(("method", "drawn"), [("efvs", "candidates"), ("efvs", "points"), ("sgma", "candidates")])
+def test_random_numbers_are_drawn_only_where_there_is_a_choice(method: str, drawn: str) -> None:
+    """As many rows as candidates, or points: all of them, and no draw; with one row more, one for each."""
+    for count in (5, 6):
+        spec = spec_of(method=method, n=1, rows=18, **{drawn: 5})
+        model, random = HostModel(spec), WichmannHill(first_seeds(0))
+        model.learn(points_of(count), np.zeros(count))
+        assert model.call("select") == NystromStatus.DONE
+        for _ in range(5 if count == 6 else 0):
+            random.draw()
+        assert tuple(model.memory.field("seeds").tolist()) == random.seeds
 
 
 def test_a_basis_that_was_chosen_knows_the_reservoir() -> None:
@@ -807,9 +820,8 @@ def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, kernel: 
     """Inputs and labels up to their limits, near repeats and the origin, at any ridge and forgetting: numbers."""
     rng = np.random.default_rng(seed)
     ridge = float(10.0 ** rng.uniform(-3, 3))
-    spec = spec_of(
-        precision, kernel, "numbers", method, n=5, rows=12, ridge=ridge, forgetting=float(rng.choice([1.0, 0.99, 0.6]))
-    )
+    size, forgetting = 2 if method == "given" or kernel == "linear" else 5, float(rng.choice([1.0, 0.99, 0.6]))
+    spec = spec_of(precision, kernel, "numbers", method, n=size, rows=12, ridge=ridge, forgetting=forgetting)
     model = HostModel(spec)
     for _ in range(4):
         x = rng.normal(size=(40, 2)) * 10.0 ** rng.uniform(-20, 2, (40, 1))
