@@ -205,14 +205,14 @@ class Efvs(Greedy):
     and fits into ``memory``.
     form: "gain" adds to J what a candidate brings, O(v n); "literal" borders the inverse for each candidate and evaluates
     all quadratic forms, O(v n^2): the same scores, for comparison.
-    disjoint: the points are drawn first, and no candidate is a point (where enough rows are alive), so that none is judged
-    by its own error.
+    disjoint: the points are drawn first, and no candidate is a point (where enough rows are alive): each candidate's own
+    error then counts once, beside what the points say of all others, and not as often as a point does if it is one.
 
     The error 1 - J in the lazy form is estimated on points that were drawn after the basis was chosen and before the next
     vector is: (alive / l) mean delta.  It is unbiased but for the dead rows' errors, below epsilon each; ``Basis.trace`` is
     an estimate then.  tau is compared with it, and the first estimate that is low enough stops: few points see few of the rows
-    that are badly represented, so take more for a small tau, or a bound (``residual_bound``).  As printed (mean over the points of the best candidate's score) it would be
-    too low for the choice, and too high for leaving out the dead.
+    that are badly represented, so take more for a small tau, or a bound (``residual_bound``).  As printed (mean over the points of
+    the best candidate's score) it would be too low for the choice, and too high for leaving out the dead.
 
     Raises UserError for a form that there is not, or if C of all rows, asked for, takes more than ``memory`` bytes.
     """
@@ -278,8 +278,9 @@ class Efvs(Greedy):
         alive = residual.candidates()
         if not len(alive):
             return False
-        points = drawn(self.generator, alive, self.points)
-        if self.disjoint and self.candidates and len(alive) - len(points) >= self.candidates:
+        count, points = len(alive), drawn(self.generator, alive, self.points)
+        apart = self.disjoint and bool(self.candidates) and count - len(points) >= (self.candidates or 0)
+        if apart:
             alive = residual.candidates(points)
         tried = drawn(self.generator, alive, self.candidates)
         weights = residual.weights[points]
@@ -294,6 +295,8 @@ class Efvs(Greedy):
                 some = tried[start : start + size]
                 between = residual.part(self.parts.part(points, some), points, some)
                 gains[start : start + size] = weights @ np.square(between) / residual.left[some]
+        if apart:
+            gains = with_own(gains, count, len(points), residual.left[tried] * residual.weights[tried])
         r = int(tried[first_of_largest(gains)])
         column = residual.column(self.parts.columns(np.array([r]))[0], r)
         column[r] = residual.left[r]
@@ -315,20 +318,24 @@ class Efvs(Greedy):
                 self.drawn = self._look(self.live.draw(self.generator, _grown(self.points, times))).first(self.points)
             enough = self.disjoint and len(self.live) - len(self.drawn) >= (self.candidates or self.live.count)
             without = self.drawn.rows if enough else ()
+            count = len(self.live)
             tried = self._look(self.live.draw(self.generator, _grown(self.candidates, times), without))
             if len(self.drawn) and len(tried):
-                self._choose(tried.first(self.candidates), self.drawn)
+                self._choose(tried.first(self.candidates), self.drawn, count if enough else None)
                 self._estimate()
                 return True
             times *= 2  # nearly all are spanned: look at more of them at once
         return False
 
-    def _choose(self, tried: _Drawn, points: _Drawn) -> None:
+    def _choose(self, tried: _Drawn, points: _Drawn, apart: int | None) -> None:
+        """apart: how many rows are alive, if no candidate is a point."""
         if self.form == "literal":
             gains = self._literal_gains(tried.x, tried.diagonal, points.x, points.diagonal)
         else:
             between = self.grown.values(points.x, tried.x) - points.z @ tried.z.T
             gains = (1 / points.diagonal) @ np.square(between) / tried.left
+        if apart is not None:
+            gains = with_own(gains, apart, len(points), tried.delta)
         j = first_of_largest(gains)
         r = tried.rows[j : j + 1]
         self._append(tried.x[j], int(r[0]), tried.z[j], float(tried.left[j]))
@@ -418,7 +425,15 @@ class Efvs(Greedy):
         self.drawn = None
         if "points" in state:
             x = self.rows.take(state["points"])
-            self.drawn = _Drawn(state["points"], x, state["points_z"], self.kernel.diagonal(x))
+            self.drawn = _Drawn(state["points"], x, state["points_z"], self.grown.diagonal(x))
+
+
+def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:
+    """Sums of gains over points that a candidate is none of, as estimates over all that are alive, its own part included.
+
+    Late, when R is nearly diagonal, a candidate's own error is most of what it takes off.
+    """
+    return gains * ((alive - 1) / points) + own
 
 
 class _Drawn:
