@@ -397,6 +397,7 @@ def select_basis(
         of which none can be chosen.
     """
     from pykernel.rows import as_rows
+    from pykernel.selection import one_thread
 
     rows = as_rows(x)
     if not len(rows):
@@ -427,10 +428,11 @@ def select_basis(
     if checkpoint is not None:
         told = {"method": method, **arguments, **options}
         keeper = _Keeper(Path(checkpoint), {**_fingerprint(rows, kernel), "arguments": repr(sorted(told.items()))})
-    selector = make_selector(method, rows, kernel, **arguments, **options)
-    if keeper is not None:
-        keeper.resume(selector)
-    _advance(selector, arguments["n_max"], progress, keeper)
+    with one_thread:  # so that the choice does not depend on how many there are
+        selector = make_selector(method, rows, kernel, **arguments, **options)
+        if keeper is not None:
+            keeper.resume(selector)
+        _advance(selector, arguments["n_max"], progress, keeper)
     if keeper is not None:
         keeper.remove()
     basis = selector.basis()
