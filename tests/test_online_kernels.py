@@ -25,6 +25,7 @@ from tests.following import (
     follow,
     held,
     in_use,
+    is_valid,
     kept,
     learned,
     persistent,
@@ -32,6 +33,7 @@ from tests.following import (
     strategy_keys,
 )
 from tests.naive import Twin, kernel_values
+from tests.test_snapshot import assert_goes_on
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -314,6 +316,21 @@ def test_numba_and_c_agree_to_the_byte(kernel: str, rule: str, technique: str) -
 @pytest.mark.parametrize(("kernel", "rule", "technique"), EVERY)
 def test_all_of_them_agree_to_the_byte(kernel: str, rule: str, technique: str, precision: str) -> None:
     same_bytes(kernel, rule, technique, precision, 20_000)
+
+
+def test_a_saved_state_goes_on_and_its_diagonal_is_checked() -> None:
+    """Host and C write the same bytes and go on from them; a k(v, v) that is not that of v is refused."""
+    made = made_of("polynomial", "krls-t", "sup", 6, 2, precision="float32", forgetting=0.99)
+    assert_goes_on(made)
+    model = HostModel(made)
+    model.learn(np.random.default_rng(0).uniform(-2, 2, (40, 2)), np.ones(40))
+    assert is_valid(model)
+    diagonal = model.memory.field("diagonal")
+    for wrong in (0.0, -diagonal[2], np.nextafter(diagonal[2], np.float32(np.inf)), np.nan):
+        kept_value, diagonal[2] = diagonal[2], wrong
+        assert not is_valid(model)
+        diagonal[2] = kept_value
+    assert is_valid(model)
 
 
 # -------------------------------------------------------------------------------------------- a user's own kernel
