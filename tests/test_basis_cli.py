@@ -580,12 +580,18 @@ def test_the_guides_command_prints_what_it_says(run, tmp_path, monkeypatch):
     command, said = re.findall(r"^```\w+\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[:2]
     code, out, err = run(*command.split()[1:])
     assert code == 0, err
-    for line in said.splitlines():
-        name = line.split()[0] if line.split() else ""
-        if name == "cost":
-            assert line.split(" values")[0] in out
-        elif name != "rounding":
-            assert line.strip() in out, line
+    # numbers within a tenth, since versions of libraries differ
+    told, found = ([line.split() for line in text.splitlines() if line.strip()] for text in (said, out))
+    assert len(told) == len(found), out
+    for wanted, got in zip(told, found, strict=True):
+        if wanted[0] in ("cost", "rounding", "error"):
+            wanted, got = wanted[:1], got[:1]
+        for a, b in zip(wanted, got, strict=True):
+            if all(re.fullmatch(r"[\d.,]*\d", word) for word in (a, b)):
+                x, y = (float(word.replace(",", "")) for word in (a, b))
+                assert abs(x - y) <= 0.1 * abs(x), out
+            else:
+                assert a.strip("─") == b.strip("─"), out
 
 
 def test_the_guides_tables_are_those_of_the_benchmarks(monkeypatch):
