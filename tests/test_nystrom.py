@@ -705,7 +705,7 @@ def forged(model: HostModel, rng: np.random.Generator) -> str:
     else:
         info = np.finfo(field.dtype)
         field[at] = rng.choice(
-            [np.nan, np.inf, -np.inf, 0, 1, -1, info.max, -info.max, info.tiny, 1e-30, -field[at], field[at] * 1.5]
+            [np.nan, np.inf, -np.inf, 0, 1, -1, info.max, -info.max, info.tiny, 1e-30, -field[at], field[at] * 0.5]
         )
     return f"{name}{list(at)} = {field[at]}"
 
