@@ -129,7 +129,7 @@ def test_what_the_page_says_of_bases_is_so():
             if left - 4 * error > 1.01 * float(row["earlier"]) * limit:
                 worse.append((row["data"], row["method"], row["n"]))
     assert compared == 45
-    assert worse == [("boston", "efvs, lazy", "100")]
+    assert worse == []
     cells = {(row["data"], row["method"], row["n"]): row for row in rows}
     for name in basis_table.SETS:
         for n in ("25", "50", "100", "200"):
@@ -138,8 +138,8 @@ def test_what_the_page_says_of_bases_is_so():
             # what scikit-learn draws is what we draw uniformly, by other random numbers
             drawn, spread = (float(cells[name, "uniform", n][key]) for key in ("residual", "error"))
             assert abs(drawn - theirs) < 5 * np.hypot(spread, float(cells[name, basis_table.PEER, n]["error"]))
-    five, half = (float(cells["boston", name, "200"]["residual"]) for name in ("efvs, lazy", "sgma"))
-    assert 4.5 < five / limits["boston", "200"] < 5.5 and 2.2 < five / half < 2.6
+    more, least = (float(cells["boston", name, "200"]["residual"]) for name in ("efvs, lazy", "sgma"))
+    assert 2.5 < more / limits["boston", "200"] < 2.75 and 1.2 < more / least < 1.35
     for name in basis_table.SETS:
         of = {method: cells[name, method, "200"] for method in basis_table.METHODS if (name, method, "200") in cells}
         left = {method: float(cell["residual"]) for method, cell in of.items()}
