@@ -20,6 +20,7 @@ from pykernel.gen import build
 from pykernel.kernel_models import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
 from pykernel.linear_models import LINEAR_MODELS
 from pykernel.spec import DIM_LIMIT, SECTIONS, load_spec, make_spec
+from tests.own_kernels import products, rational_quadratic
 
 BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
 
@@ -345,6 +346,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (frozen, "kernel", "gamma", 0.25),
         (frozen, "kernel", "coef0", 1.0),
         (frozen, "kernel", "degree", 2),
+        (frozen | {"input": {"dim": 2, "limit": 10.0}}, "kernel", "normalise", True),
         (batch, "learning", "ridge", 0.2),
         (batch, "learning", "samples", 65),
         (streaming, "basis", "method", "efvs"),
@@ -366,7 +368,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
     fields |= {(section, key) for section, kind in SECTIONS.items() for key in kind.model_fields}
     uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("reduction", "force")}
-    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted, "a parameter without a change here"
+    own_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "most")}
+    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - own_keys, "no change here"
 
     @functools.cache
     def hash_of_text(text: str) -> str:
@@ -381,6 +384,11 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         changed = {**base, key: value} if section is None else {**base, section: {**section_of, key: value}}
         assert hash_of(changed) != hash_of(base), f"{section}.{key}"
         hashes |= {hash_of(changed), hash_of(base)}
+    for own, most in ((rational_quadratic, 1.0), (rational_quadratic, 2.0), (products, 2.0)):
+        named = {"function": "own", "source": "own_kernels.py", "kernel": own.name, "most": most}
+        made = build(make_spec({**frozen, "input": {"dim": 2, "limit": 0.5}, "kernel": named}, own=own))
+        assert made.figures["config_hash"] not in hashes
+        hashes.add(str(made.figures["config_hash"]))
     content = make_spec(full).model_dump(mode="json")
     assert hash_of(content) == hash_of(full)
     # what the model or a column is called does not count, and a default may be written out or left out
