@@ -111,7 +111,7 @@ def times(sets: Sequence[str], quick: bool) -> Experiment:
     runs.append(("exhaustive", None, None, "exhaustive", {}))
     if quick:
         runs = [run for run in runs if run[1] in (59, None)]
-    limits = {"runs": 2 if quick else 5, "seconds": 0.1 if quick else 5.0}
+    limits = {"runs": 2 if quick else 5, "seconds": 0.1 if quick else 3.0}
     todo = [
         {"kind": "steps", "data": name, "width": WIDTH, "n": list(at), "case": case, "rho": shown(rho), "v": shown(v)}
         | {"method": method, "options": options, **limits}
@@ -184,7 +184,7 @@ def estimates(sets: Sequence[str], quick: bool) -> Experiment:
         for name in sets
         for n in ((10,) if quick else (20, 60, 100))
         for v in ((59,) if quick else (20, 59, 200))
-        for seed in range(2 if quick else 2 * SEEDS)
+        for seed in range(2 if quick else SEEDS)
     ]
 
     def lines(pairs: Sequence[tuple[Task, Any]]) -> Iterator[dict[str, str]]:
