@@ -262,6 +262,10 @@ class Sgma(Greedy):
             self._begin().restore(state)
 
 
+MOST_ROWS = 100_000
+"""More than 1e10 kernel values for each vector are taken for a mistake."""
+
+
 class Exhaustive(Greedy):
     """The best of all rows for each vector, all at once: O(l^2 + l n) a vector.
 
@@ -276,7 +280,7 @@ class Exhaustive(Greedy):
     the chosen row's score is compared with its column; if it was inflated, the next best is looked at.
     tau: on tr R / tr K, exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, in the column view.
 
-    Raises UserError for other views, or if C takes more than ``memory`` bytes.
+    Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
     """
 
     method = "exhaustive"
@@ -298,6 +302,11 @@ class Exhaustive(Greedy):
         super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
         need_choice(view, "view", ("function", "column"))
         l, n = len(self.rows), min(n_max, len(self.rows))
+        if l > MOST_ROWS:
+            raise UserError(
+                f"exhaustive compares all of {l:,} rows with each other for each vector; {MOST_ROWS:,} rows must be the most: "
+                "take efvs, whose cost does not grow with them"
+            )
         self.view = view
         size = 8 * l * n * (2 if view == "column" else 1)
         need_memory(size, memory, f"C of {l:,} rows", "take efvs, which does not keep it")

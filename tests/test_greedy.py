@@ -719,6 +719,7 @@ def test_what_cannot_be_is_refused() -> None:
         (lambda: Sgma(rows, GAUSSIAN, 3, memory=100), "memory is 0 MB; take efvs"),
         (lambda: Exhaustive(rows, GAUSSIAN, 3, view="kronecker"), "one of function, column"),
         (lambda: Exhaustive(rows, GAUSSIAN, 3, memory=100), "take efvs"),
+        (lambda: Exhaustive(as_rows(np.zeros((100_001, 1), np.float32)), GAUSSIAN, 3), "must be the most: take efvs"),
         (lambda: Fvs(rows, GAUSSIAN, 3, memory=100), "take efvs"),
         (lambda: Fvs(rows, GAUSSIAN, 3, form="gain"), "one of bordered, literal"),
         (lambda: Efvs(rows, GAUSSIAN, 3, form="bordered"), "one of gain, literal"),
