@@ -17,7 +17,7 @@ from pykernel.kernel_settings import FUNCTIONS, KERNEL_KEYS, UNIT
 try:
     from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 except ImportError as error:  # scikit-learn brings it
-    raise MissingExtra("training on the host, and import,", "sklearn") from error
+    raise MissingExtra("training, choosing a basis or importing on the host", "sklearn") from error
 
 if TYPE_CHECKING:
     from pykernel.spec import Spec
