@@ -24,6 +24,9 @@ try:
 except ImportError as error:
     raise MissingExtra("pykernel.estimators", "sklearn") from error
 
+# after scikit-learn, which brings SciPy
+from pykernel.gram import MercerKernel
+
 LIMIT = 1e6
 """Derived limits: in sigmas for inputs (float32 hardly resolves the kernel there), in largest |y| for labels."""
 LINEAR_LIMIT = 1e3
@@ -53,7 +56,7 @@ class _BudgetedKernelModel(BaseEstimator):
         rule: str = "klms",
         n_max: int | None = None,
         sigma: float | str | None = None,
-        kernel: str | None = None,
+        kernel: str | MercerKernel | None = None,
         gamma: float | str | None = None,
         coef0: float | None = None,
         degree: int | None = None,
@@ -163,7 +166,7 @@ class _BudgetedKernelModel(BaseEstimator):
     def to_spec(self, name: str) -> Spec:
         """The model's parameters under a name for its C symbols; ``to_spec(name).to_toml()`` is the spec as a file."""
         check_is_fitted(self)
-        return make_spec({**self.spec_.model_dump(exclude_unset=True), "name": name}, self._where)
+        return make_spec({**self.spec_.model_dump(exclude_unset=True), "name": name}, self._where, self.spec_.own)
 
     @property
     def _where(self) -> str:
@@ -200,7 +203,8 @@ class _BudgetedKernelModel(BaseEstimator):
         if given.keys() & {"sigma", *KERNEL_KEYS} or params["rule"] not in NO_KERNEL:
             content["kernel"], limit = _kernel(given, X, limit, self._where)
         inputs["limit"] = given.get("input_limit", limit)
-        self.spec_ = make_spec(content, self._where)
+        own = params["kernel"].own if isinstance(params["kernel"], MercerKernel) else None
+        self.spec_ = make_spec(content, self._where, own)
         self.model_ = HostModel(self.spec_)
         self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
         self._last_statuses = np.zeros(0, np.int32)
@@ -292,10 +296,12 @@ default="klms"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"}, default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.gram.MercerKernel, \
+default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
-        "linear". "rff-rls" has features of the first four.
+        "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
+        degree and normalise; it may be a kernel of your own, which takes ``input_limit``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
@@ -458,7 +464,7 @@ default="klms"
         rule: str = "klms",
         n_max: int | None = None,
         sigma: float | str | None = None,
-        kernel: str | None = None,
+        kernel: str | MercerKernel | None = None,
         gamma: float | str | None = None,
         coef0: float | None = None,
         degree: int | None = None,
@@ -678,10 +684,12 @@ default="klms"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"}, default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.gram.MercerKernel, \
+default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
-        "linear". "rff-rls" has features of the first four.
+        "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
+        degree and normalise; it may be a kernel of your own, which takes ``input_limit``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
@@ -938,6 +946,20 @@ def _width(sigma: Any, X: np.ndarray, where: str) -> float:
 def _kernel(given: dict[str, Any], X: np.ndarray, limit: float, where: str) -> tuple[dict[str, Any], float]:
     """The spec's section, with what is derived from the inputs, and the limit of inputs that goes with it."""
     function, dim = given.get("kernel", "gaussian"), X.shape[1]
+    if isinstance(function, MercerKernel):
+        for key in ("sigma", *KERNEL_KEYS[1:]):
+            if key in given:
+                raise UserError(
+                    f"{where}: {key} is {given[key]!r}, and kernel, a MercerKernel, has its own; leave {key} out"
+                )
+        made = function.section()
+        if function.own is None:
+            return _kernel({**given, **made, "kernel": function.function}, X, limit, where)
+        if "input_limit" not in given:
+            raise UserError(
+                f"{where}: input_limit must be given with a kernel of your own: most is its bound for inputs within that"
+            )
+        return made, limit
     section = {key: given[key] for key in KERNEL_KEYS if key in given and key != "kernel"}
     gamma: Any = given.get("gamma", "scale")
     if isinstance(gamma, str) and gamma != "scale":

@@ -33,7 +33,7 @@ from pykernel.batch_models import LEAST, LEAST_OF_TRACE
 from pykernel.calibration import fit_calibration, log_probabilities, probabilities
 from pykernel.closed_form import Targets, error_rate, press, problem
 from pykernel.estimators import _class_names, _column_names, _plain
-from pykernel.gram import MercerKernel, gram_matrix
+from pykernel.gram import MercerKernel
 from pykernel.machine import Machine
 from pykernel.machine import to_spec as frozen
 from pykernel.spec import Spec, make_spec
@@ -50,6 +50,8 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
 """Kernels, and which parameters each has."""
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
+MACHINES = ("gamma", "coef0", "degree", "normalise", "most")
+"""Keys of ``[kernel]`` that a Machine has."""
 EXTREME = 1e75
 """Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
 REACH = 1e3
@@ -64,12 +66,13 @@ RESOLVED = 0.01
 Kind = TypeVar("Kind", bound="type[_KernelMachine]")
 
 PARAMETERS = {
-    "kernel": """str
+    "kernel": """str or pykernel.gram.MercerKernel
         "gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
-        ``ridge`` that makes up for it.""",
+        ``ridge`` that makes up for it. A MercerKernel, which may be normalised or your own, is taken as it is: it has
+        its parameters, and no width is chosen.""",
     "sigma": """float or sequence of floats
         Width of the Gaussian kernel, in the inputs' unit. None or a sequence: chosen by cross-validation, from 13
         widths about the typical distance of samples or from those given.""",
@@ -184,6 +187,7 @@ class _KernelMachine(BaseEstimator):
     basis_: np.ndarray
     kernel_: dict[str, Any]
     ridge_: float
+    _mercer: MercerKernel
     reduced_: reduced.ReducedModel | None
     selection_: selection.Selection | None
     optimism_: float
@@ -192,7 +196,7 @@ class _KernelMachine(BaseEstimator):
 
     def __init__(
         self,
-        kernel: str = "gaussian",
+        kernel: str | MercerKernel = "gaussian",
         *,
         sigma: Any = None,
         gamma: Any = None,
@@ -225,14 +229,14 @@ class _KernelMachine(BaseEstimator):
 
     def _train(self, X: np.ndarray, targets: Targets) -> np.ndarray:
         """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o)."""
-        function, name, widths, ridges, extra = self._choices()
+        kernel, widths, ridges = self._choices()
         for what, largest in (("inputs", np.abs(X).max()), ("labels", np.abs(targets.values).max())):
             if largest > EXTREME or 0 < largest < 1 / EXTREME:
                 raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
         given = self._given(X)
-        if self._reduces(given):
+        if self._reduces(given, kernel.function):
             with self._named(), selection.one_thread:
-                return self._train_reduced(X, targets, given, function, name, widths, ridges, extra)
+                return self._train_reduced(X, targets, given, kernel, widths, ridges)
         vectors, columns = (None, None) if given is None else self._expansion(X, given)
         # one thread: else the last bits depend on how many there are
         with self._named(), selection.one_thread:
@@ -241,14 +245,13 @@ class _KernelMachine(BaseEstimator):
                 self.selection_, width, self.ridge_ = None, widths[0], ridges[0]
             else:
                 self.selection_ = selection.select(
-                    self._model, X, targets, {"function": function, **extra}, widths, ridges,
+                    self._model, X, targets, kernel, widths, ridges,
                     basis=vectors, columns=columns, cv=_plain(self.cv), by=getattr(self, "by", None),
                     workers=_plain(self.workers), progress=self.progress,
                     seed=int(check_random_state(self.random_state).randint(2**31)),
                 )  # fmt: skip
                 width, self.ridge_ = self.selection_.width, self.selection_.ridge
-            self.optimism_ = 0.0 if self.selection_ is None else self.selection_.optimism
-            self.kernel_ = {"function": function, **({} if function == "linear" else {name: width}), **extra}
+            self._take(kernel, width)
             self.basis_ = X.copy() if vectors is None else vectors.copy()
             self._largest = np.abs(X).max(axis=0)
             self.reduced_ = None
@@ -256,8 +259,9 @@ class _KernelMachine(BaseEstimator):
             machine = problem(self._model, gram, targets, columns)
             solution = machine.solve(self.ridge_)
             self.alpha_, self.bias_ = solution.alpha, solution.bias
-            linear = function == "linear"  # which is frozen as weights of the inputs
-            self._cancellation = _cancellation(*((X, self.basis_.T @ self.alpha_) if linear else (gram, self.alpha_)))
+            # linear functions are frozen as weights of the inputs
+            terms = (X, self.basis_.T @ self.alpha_) if self._linear else (gram, self.alpha_)
+            self._cancellation = _cancellation(*terms)
             fisher = self._model == "kfd"
             self._size = float(((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max())
             return machine.leave_one_out(self.ridge_)
@@ -267,16 +271,11 @@ class _KernelMachine(BaseEstimator):
         X: np.ndarray,
         targets: Targets,
         given: Any,
-        function: Any,
-        name: str,
+        kernel: MercerKernel,
         widths: list[float] | None,
         ridges: list[float] | None,
-        extra: dict[str, Any],
     ) -> np.ndarray:
         """The same on a basis, by ``pykernel.reduced``."""
-        kernel = given.kernel if isinstance(given, Basis) else MercerKernel(function, **extra)
-        if widths is None and isinstance(given, Basis):
-            widths = [reduced.width_of(kernel)]
         seed = int(check_random_state(self.random_state).randint(2**31))
         options = dict(self.basis_params or {}) if isinstance(given, int) else {}
         if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
@@ -287,22 +286,28 @@ class _KernelMachine(BaseEstimator):
                 by=getattr(self, "by", None), workers=_plain(self.workers), progress=self.progress, seed=seed, **options,
             )  # fmt: skip
             width, self.ridge_ = self.selection_.width, self.selection_.ridge
-        self.optimism_ = 0.0 if self.selection_ is None else self.selection_.optimism
-        kernel = reduced.kernel_with(kernel, width)
-        self.kernel_ = {"function": function, **({} if function == "linear" else {name: width}), **extra}
-        basis = reduced.chosen_basis(X, kernel, given, {"seed": seed, **options} if isinstance(given, int) else {})
+        self._take(kernel, width)
+        basis = reduced.chosen_basis(
+            X, self._mercer, given, {"seed": seed, **options} if isinstance(given, int) else {}
+        )
         machine = reduced.ReducedProblem(self._model, basis, X, targets)
         solution, self.reduced_ = machine.coefficients(self.ridge_), machine.solve(self.ridge_)
         self.alpha_, self.bias_, self.basis_ = solution.alpha, solution.bias, basis.vectors.copy()
         self._largest = np.abs(X).max(axis=0)
         some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
-        if function == "linear":
-            self._cancellation = _cancellation(some, self.basis_.T @ self.alpha_)
-        else:
-            self._cancellation = _cancellation(basis.kernel.gram(some, self.basis_), self.alpha_)
+        terms = (some, self.basis_.T @ self.alpha_) if self._linear else (self._gram(some), self.alpha_)
+        self._cancellation = _cancellation(*terms)
         # the device's recursive least squares has a bound of its own
         self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
         return machine.leave_one_out(self.ridge_)
+
+    def _take(self, kernel: MercerKernel, width: float) -> None:
+        """The kernel of the chosen width."""
+        self.optimism_ = 0.0 if self.selection_ is None else self.selection_.optimism
+        self._mercer = reduced.kernel_with(kernel, width)
+        self.kernel_ = self._mercer.section()
+        if kernel.function == "gaussian" and not isinstance(self.kernel, MercerKernel):
+            self.kernel_ = {"function": "gaussian", "sigma": width}
 
     def _given(self, X: np.ndarray) -> Any:
         """``basis``, checked: None, a Basis, how many vectors to choose, positions of samples or vectors."""
@@ -341,11 +346,11 @@ class _KernelMachine(BaseEstimator):
             "None for all samples; or a Basis, or how many vectors to choose"
         )
 
-    def _reduces(self, given: Any) -> bool:
+    def _reduces(self, given: Any, function: str) -> bool:
         """Whether the model is in the span of a basis that stays when samples are left out."""
         if given is None:
             return False
-        if self.kernel == "sigmoid":
+        if function == "sigmoid":
             raise self._error("the sigmoid kernel is not positive definite; a basis must have one that is")
         return True
 
@@ -355,54 +360,69 @@ class _KernelMachine(BaseEstimator):
             return X[given], given
         return given, np.full(len(given), -1)
 
-    def _choices(self) -> tuple[Any, str, list[float] | None, list[float] | None, dict[str, Any]]:
-        """The kernel's function, what its width is called, widths and ridges to choose from (None: to be derived), and
-        what else it has.
+    def _choices(self) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
+        """The kernel, and widths for it and ridges to choose from (None: to be derived).
 
         Refuses parameters that cannot be, or mean nothing.
         """
-        function = self.kernel
-        if isinstance(self.basis, Basis):
-            return self._choices_of_basis(self.basis.kernel)
+        if isinstance(self.kernel, MercerKernel):
+            kernel, name = self._kernel_as_it_is(self.kernel), None
+        elif isinstance(self.basis, Basis):
+            kernel, name = self._kernel_of_basis(self.basis.kernel)
+        else:
+            kernel, name = self._kernel_by_name(self.kernel)
+        self._check_cv()
+        return kernel, [reduced.width_of(kernel)] if name is None else self._candidates(name), self._candidates("ridge")
+
+    def _kernel_by_name(self, function: Any) -> tuple[MercerKernel, str | None]:
+        """The kernel, and what its width is called (None: it has one)."""
         if not isinstance(function, str) or function not in SHAPED_BY:
-            raise self._error(f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}")
-        defaults = inspect.signature(type(self)).parameters
-        for name in ("sigma", "gamma", "coef0", "degree"):
-            given, default = getattr(self, name), defaults[name].default
-            same = given is default or (np.isscalar(given) and _plain(given) == default)
-            if name not in SHAPED_BY[function] and not same:
+            raise self._error(f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel")
+        for name in self._stated():
+            if name not in SHAPED_BY[function]:
                 known = " and ".join(SHAPED_BY[function]) or "no parameters"
-                raise self._error(f"{name} is {given!r}, which the {function} kernel does not have; it has {known}")
+                raise self._error(
+                    f"{name} is {getattr(self, name)!r}, which the {function} kernel does not have; it has {known}"
+                )
         coef0, degree = _plain(self.coef0), _plain(self.degree)
         if type(coef0) not in (int, float) or not math.isfinite(coef0):
             raise self._error(f"coef0 is {coef0!r}; it must be a finite number")
         if type(degree) is not int or not 1 <= degree <= 9:
             raise self._error(f"degree is {degree!r}; it must be a whole number from 1 to 9")
-        extra: dict[str, Any] = {"coef0": float(coef0), "degree": degree}
-        self._check_cv()
-        name = next(iter(SHAPED_BY[function]), "")
-        widths = self._candidates(name) if name else [1.0]
-        extra = {key: value for key, value in extra.items() if key in SHAPED_BY[function]}
-        return function, name, widths, self._candidates("ridge"), extra
+        shape: dict[str, Any] = {"coef0": float(coef0), "degree": degree}
+        shape = {key: value for key, value in shape.items() if key in SHAPED_BY[function]}
+        return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
 
-    def _choices_of_basis(
-        self, kernel: MercerKernel
-    ) -> tuple[Any, str, list[float] | None, list[float] | None, dict[str, Any]]:
-        """The same where a Basis brings its kernel: parameters say the same, or nothing."""
+    def _kernel_as_it_is(self, kernel: MercerKernel) -> MercerKernel:
+        """A MercerKernel, beside which nothing else says what it is."""
+        for name in self._stated():
+            raise self._error(
+                f"{name} is {_short(getattr(self, name))}, and kernel, a MercerKernel, has its own; leave {name} out"
+            )
+        if isinstance(self.basis, Basis) and self.basis.kernel != kernel:
+            raise self._error("kernel is another than the one that basis was chosen with; leave kernel out")
+        return kernel
+
+    def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
+        """That which a Basis brings: parameters say the same, or nothing; but its vectors may be given other widths."""
         defaults = inspect.signature(type(self)).parameters
-        for name, theirs in (("kernel", kernel.function), ("coef0", kernel.coef0), ("degree", kernel.degree)):
-            given = _plain(getattr(self, name))
-            if given != defaults[name].default and given != theirs:
-                raise self._error(f"{name} is {given!r}, but basis was chosen with {theirs!r}; leave {name} out")
-        self._check_cv()
-        section = kernel.section()
-        name = "sigma" if kernel.function == "gaussian" else "gamma"
-        extra = {key: value for key, value in section.items() if key not in ("function", "sigma", "gamma")}
+        for key, theirs in (("kernel", kernel.function), ("coef0", kernel.coef0), ("degree", kernel.degree)):
+            given = _plain(getattr(self, key))
+            if given != defaults[key].default and given != theirs:
+                raise self._error(f"{key} is {given!r}, but basis was chosen with {theirs!r}; leave {key} out")
+        name = selection.width_name(kernel.function)  # type: ignore[arg-type]
         for other in ("sigma", "gamma"):
-            if getattr(self, other) is not None and (other != name or kernel.function == "linear"):
+            if other != name and getattr(self, other) is not None:
                 raise self._error(f"{other} is given, which the {kernel.function} kernel of basis does not have")
-        widths = None if kernel.function == "linear" else self._candidates(name)
-        return kernel.function, name, widths, self._candidates("ridge"), extra
+        return kernel, None if name is None or getattr(self, name) is None else name
+
+    def _stated(self) -> Iterator[str]:
+        """Parameters of the kernel that are not left as they are by default."""
+        defaults = inspect.signature(type(self)).parameters
+        for name in ("sigma", "gamma", "coef0", "degree"):
+            given, default = getattr(self, name), defaults[name].default
+            if not (given is default or (np.isscalar(given) and _plain(given) == default)):
+                yield name
 
     def _check_cv(self) -> None:
         if self.precision not in ("float32", "float64"):
@@ -450,7 +470,7 @@ class _KernelMachine(BaseEstimator):
     def gamma_(self) -> float:
         """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
         check_is_fitted(self)
-        return self._gamma()
+        return self._mercer.gamma
 
     @property
     def sigma_(self) -> float:
@@ -458,24 +478,22 @@ class _KernelMachine(BaseEstimator):
         check_is_fitted(self)
         if self.kernel_["function"] != "gaussian":
             raise AttributeError(f"the {self.kernel_['function']} kernel has no sigma")
-        return self.kernel_["sigma"]
+        return self.kernel_.get("sigma", reduced.width_of(self._mercer))
 
-    def _gamma(self) -> float:
-        sigma = self.kernel_.get("sigma")
-        return 0.5 / sigma / sigma if sigma is not None else self.kernel_.get("gamma", 1.0)
+    @property
+    def _linear(self) -> bool:
+        """Whether functions are linear ones of the inputs."""
+        return self._mercer.function == "linear" and not self._mercer.normalise
 
     def _gram(self, X: np.ndarray) -> np.ndarray:
         """Kernel values of samples and expansion vectors, (n, p)."""
-        if self.reduced_ is not None:
-            return self.reduced_.basis.kernel.gram(X, self.basis_)
-        extra = {key: self.kernel_[key] for key in ("coef0", "degree") if key in self.kernel_}
-        return gram_matrix(self.kernel_["function"], X, self.basis_, gamma=self._gamma(), **extra)
+        return self._mercer.gram(X, self.basis_)
 
     def _values(self, X: Any) -> np.ndarray:
         """What the functions are at each sample, (n, o)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        if self.kernel_["function"] == "linear":
+        if self._linear:
             return X @ (self.basis_.T @ self.alpha_) + self.bias_
         rows = max(1, BLOCK // len(self.basis_))
         with self._named():
@@ -511,7 +529,7 @@ class _KernelMachine(BaseEstimator):
             None: the estimator's.
         limit : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
-            less where that could overflow.
+            less where that could overflow. A kernel of your own, whose ``most`` is for such inputs, must have it.
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
             takes it where that does not count.
@@ -565,12 +583,14 @@ class _KernelMachine(BaseEstimator):
                 self.reduced_.basis, name, precision, self._largest, limit=_plain(limit), columns=columns,
                 label=self._label(() if columns is None else columns), weights=self.reduced_.w, bias=self.reduced_.bias,
             )  # fmt: skip
-        return make_spec(content, type(self).__name__, self.reduced_.basis.kernel.own)
+        return self._made(content)
+
+    def _made(self, content: dict[str, Any]) -> Spec:
+        return make_spec(content, type(self).__name__, self._mercer.own)
 
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
-        if self.kernel_["function"] == "own" or "normalise" in self.kernel_:
-            raise self._error('its kernel is normalised or your own; take to_spec with rule="nystrom"')
+        shape = {key: value for key, value in self._mercer.section().items() if key in MACHINES}
         names = getattr(self, "feature_names_in_", None)
         return Machine(
             source=type(self).__name__,
@@ -578,9 +598,8 @@ class _KernelMachine(BaseEstimator):
             vectors=self.basis_,
             weights=self.alpha_,
             bias=self.bias_,
-            gamma=self.gamma_,
-            coef0=self.kernel_.get("coef0", 0.0),
-            degree=self.kernel_.get("degree", 1),
+            **shape,
+            own=self._mercer.own,
             calibration=getattr(self, "calibration_", None),
             columns=None if names is None else tuple(map(str, names)),
             label=self._label(() if names is None else tuple(map(str, names))),
@@ -603,6 +622,8 @@ class _KernelMachine(BaseEstimator):
             centre = scaler.mean_ if scaler.with_mean else centre
             factor = 1 / scaler.scale_ if scaler.with_std else factor
         inputs: dict[str, Any] = {"dim": self.n_features_in_} if names is None else {"columns": list(map(str, names))}
+        if self._mercer.own is not None and limit is None:
+            raise self._error("limit must be given with a kernel of your own: most is its bound for inputs within that")
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / factor + np.abs(centre)).max())
         inputs["limit"] = reach * (largest or 1.0) if limit is None else _plain(limit)
@@ -642,7 +663,7 @@ class _Classifier(ClassifierMixin, _KernelMachine):
 
     def __init__(
         self,
-        kernel: str = "gaussian",
+        kernel: str | MercerKernel = "gaussian",
         *,
         sigma: Any = None,
         gamma: Any = None,
@@ -905,10 +926,7 @@ class _TrainsOnSamples(_KernelMachine):
         content = self._learning_content(name, precision, limit, scaler, part)
         if hasattr(self, "_largest_label"):
             content["label"]["limit"] = REACH * (self._largest_label or 1.0)
-        return make_spec(
-            {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
-            type(self).__name__,
-        )
+        return self._made({**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}})
 
     def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, limit: Any, scaler: Any) -> Spec:
         if self._model == "ls-svm":
@@ -925,8 +943,7 @@ class _TrainsOnSamples(_KernelMachine):
         with self._named():
             reduced.need_distinct(self.reduced_.basis, content["precision"])
         content |= {"learning": {"rule": "nystrom-rls", "ridge": self.ridge_}, "basis": {"method": "given"}}
-        content |= {"expansion": {"vectors": self.basis_.tolist()}}
-        return make_spec(content, type(self).__name__, self.reduced_.basis.kernel.own)
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}})
 
 
 @_documented
@@ -981,7 +998,7 @@ class KernelFisherClassifier(_Classifier):
 
     def __init__(
         self,
-        kernel: str = "gaussian",
+        kernel: str | MercerKernel = "gaussian",
         *,
         sigma: Any = None,
         gamma: Any = None,
@@ -1016,9 +1033,9 @@ class KernelFisherClassifier(_Classifier):
             random_state=random_state,
         )
 
-    def _reduces(self, given: Any) -> bool:
+    def _reduces(self, given: Any, function: str) -> bool:
         """Vectors that are given one by one go with their samples when these are left out, and take any kernel."""
-        return isinstance(given, (int, Basis)) and super()._reduces(given)
+        return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
     def device_spec(
         self, name: str, *, precision: str | None = None, limit: float | None = None, scaler: Any = None
@@ -1054,9 +1071,7 @@ class KernelFisherClassifier(_Classifier):
             raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
         content = self._learning_content(name, precision, limit, scaler)
         content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
-        content |= {"expansion": {"vectors": self.basis_.tolist()}}
-        own = None if self.reduced_ is None else self.reduced_.basis.kernel.own
-        return make_spec(content, type(self).__name__, own)
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}})
 
 
 @_documented

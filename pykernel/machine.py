@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from pykernel import kernel_settings
-from pykernel.dialect import PRECISIONS
+from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UserError
-from pykernel.gram import gram_matrix
+from pykernel.gram import MercerKernel
 from pykernel.spec import OUTPUTS_LIMIT, Spec, _shown, make_spec
 
 Distance = Literal["auto", "differences", "products"]
@@ -54,10 +54,24 @@ class Machine:
     label: dict[str, Any] | None = None  # what a spec says of the labels, where it is known
     largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
     notes: tuple[str, ...] = ()  # what of the source is left out
+    normalise: bool = False
+    own: Kernel | None = None  # of function "own", with most, its bound
+    most: float | None = None
 
     @property
     def dim(self) -> int:
         return self.vectors.shape[1]
+
+    @property
+    def kernel(self) -> MercerKernel:
+        return MercerKernel(self.function, self.gamma, self.coef0, self.degree, self.normalise, self.own, self.most)
+
+    @property
+    def linear(self) -> bool:
+        """Whether the functions are linear ones of the inputs."""
+        return not self.normalise and (
+            self.function == "linear" or (self.function == "polynomial" and self.degree == 1)
+        )
 
     def inputs(self) -> np.ndarray:
         """The vectors in the inputs' own units, (n, DIM)."""
@@ -66,10 +80,7 @@ class Machine:
 
     def functions(self, z: np.ndarray) -> np.ndarray:
         """All functions at rows of scaled inputs z, (rows, F); of pairs of classes in the order (0,1), (0,2), ..., (1,2)."""
-        gram = gram_matrix(
-            self.function, z, self.vectors, gamma=self.gamma, coef0=self.coef0, degree=self.degree
-        )  # fmt: skip
-        return np.asarray(gram @ self.columns_of_weights() + self.bias)
+        return np.asarray(self.kernel.gram(z, self.vectors) @ self.columns_of_weights() + self.bias)
 
     def columns_of_weights(self) -> np.ndarray:
         """The weights of each function, (n, F): those of pairs written out, zero where a vector is of neither class."""
@@ -162,7 +173,8 @@ def to_spec(
     distance: Distance = "auto",
 ) -> Spec:
     """The frozen model that computes what the machine does.  Raises UserError, one sentence."""
-    return make_spec(content(machine, name, precision, limit, input_names, classes, distance), machine.source)
+    made = content(machine, name, precision, limit, input_names, classes, distance)
+    return make_spec(made, machine.source, machine.own)
 
 
 def content(
@@ -210,13 +222,7 @@ def content(
         made["label"] = machine.label
     elif len(machine.bias) > 1:
         made["label"] = {"outputs": len(machine.bias)}
-    made["kernel"] = {"function": machine.function}
-    if machine.function != "linear":
-        made["kernel"]["gamma"] = machine.gamma
-    if machine.function in ("polynomial", "sigmoid"):
-        made["kernel"]["coef0"] = machine.coef0
-    if machine.function == "polynomial":
-        made["kernel"]["degree"] = machine.degree
+    made["kernel"] = machine.kernel.section()
     made["learning"] = {"rule": "frozen"}
     expansion: dict[str, Any] = {
         "vectors": machine.vectors.tolist(),
@@ -240,7 +246,7 @@ def compact(machine: Machine) -> Machine:
     Linear kernels, and polynomials of degree 1: one vector for each function. Others: no vector of weight zero, and
     equal vectors (of one class, where they have owners) are one.
     """
-    if machine.function == "linear" or (machine.function == "polynomial" and machine.degree == 1):
+    if machine.linear:
         return collapsed(machine)
     owners = machine.owners if machine.owners is not None else np.zeros(len(machine.vectors), int)
     rows, first, inverse = np.unique(
@@ -292,7 +298,8 @@ def rounded(machine: Machine, precision: str) -> Machine:
     """The same functions of an input that is scaled by numbers of the precision.
 
     What center and factor lose by rounding goes into vectors and bias: where inputs lie far from zero, an error of the
-    center would be one of every distance. Of polynomial and sigmoid kernels only what the factor loses has a place.
+    center would be one of every distance. Of polynomial and sigmoid kernels only what the factor loses has a place;
+    of normalised ones and your own the vectors are moved as inputs are.
     """
     if machine.center is None and machine.factor is None:
         return machine
@@ -304,7 +311,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
         raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
     lost = exact - center
     vectors, bias = machine.vectors * (scale / factor), machine.bias
-    if machine.function in kernel_settings.UNIT:
+    if machine.function in (*kernel_settings.UNIT, "own") or machine.normalise:
         vectors = (machine.vectors / scale + lost) * factor
     elif machine.function == "linear":
         bias = bias - machine.columns_of_weights().T @ (machine.vectors * scale) @ lost
@@ -348,6 +355,10 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
     center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
     factor = np.ones(machine.dim) if machine.factor is None else np.abs(machine.factor)
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
+    if machine.function == "own" and given is None:
+        raise UserError(
+            f"{where}: limit must be given with a kernel of your own: most is its bound for inputs within that"
+        )
     # several functions are added up for votes, and one is multiplied for a probability
     several = len(machine.bias) * max(1.0, 0.0 if machine.calibration is None else np.abs(machine.calibration).max())
 
@@ -362,10 +373,14 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
                 steps = [np.sum((reach + v) ** 2 if machine.function == "gaussian" else reach + v)]
                 steps.append(3 * machine.gamma * steps[0])  # divided by ln 2 and doubled, where products are taken
             else:
-                steps = [np.sum(reach * v)]
+                # normalised: by k(x, x) and k(v, v)
+                steps = [np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)]
                 argument = machine.gamma * steps[0] + abs(machine.coef0)
                 value = 1.0 if machine.function == "sigmoid" else np.float64(max(1.0, argument)) ** machine.degree
+                value = machine.most or 1.0 if machine.function == "own" else value
                 steps += [argument, value]
+                if machine.normalise:
+                    steps, value = [*steps, value * value], 1.0
             return bool(max(*steps, several * (weights * value + np.abs(machine.bias).max())) <= room)
 
     if given is not None:

@@ -16,16 +16,16 @@ import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
+from pykernel.basis import describe_kernel
 from pykernel.closed_form import Model, Targets, error_rate, press, problem
 from pykernel.errors import UserError
-from pykernel.gram import gram_matrix
-from pykernel.kernel_settings import UNIT
+from pykernel.gram import MercerKernel
 from pykernel.parallel import Workers
 
 Function = Literal["gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
@@ -75,20 +75,18 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 
 
 def default_ridges(
-    model: Model, kernel: Function, x: np.ndarray, width: float, coef0: float = 1.0, degree: int = 3
+    model: Model, kernel: Function | MercerKernel, x: np.ndarray, width: float, coef0: float = 1.0, degree: int = 3
 ) -> tuple[float, ...]:
     """Ridges below a bound on what they are added to, in half decades, with three digits, ascending; of any width.
 
     krr, ls-svm: lambda is added to the Gram matrix's eigenvalues, none above its trace t = l mean k(x, x); from 1e-8 t
     to t (17 values).  kfd: mu is added to squares of singular values, none above t^2; from 1e-12 t^2 to t^2 (25).
-    Gaussian, Laplacian and Matern kernels have t = l whatever the width; of the others t is that of ``width``.
+    Gaussian, Laplacian, Matern and normalised kernels have t = l whatever the width; of the others t is that of
+    ``width``.  coef0, degree: of a kernel that is named; a MercerKernel has its own.
     """
-    mean = 1.0
-    if kernel not in UNIT:
-        keys: dict[str, Any] = {**_keys(kernel, width), "coef0": coef0, "degree": degree}
-        diagonal = [abs(float(gram_matrix(kernel, row, row, **keys)[0, 0])) for row in x[:PAIRS, None]]
-        mean = float(np.mean(diagonal)) or 1.0
-    trace = len(x) * mean
+    named = kernel if isinstance(kernel, MercerKernel) else {"function": kernel, "coef0": coef0, "degree": degree}
+    mercer = _with_width(_kernel(named), width)
+    trace = len(x) * (float(np.abs(mercer.diagonal(x[:PAIRS])).mean()) or 1.0)
     bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
     return _rounded(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
 
@@ -105,8 +103,8 @@ def _typical_distance(x: np.ndarray, order: int) -> float:
     return float(np.median(distances)) if len(distances) else 1.0
 
 
-def _keys(kernel: Function, width: float) -> dict[str, float]:
-    return {"gamma": 1 / (2 * width * width) if kernel == "gaussian" else width}
+def _with_width(kernel: MercerKernel, width: float) -> MercerKernel:
+    return replace(kernel, gamma=1 / (2 * width * width) if kernel.function == "gaussian" else width)
 
 
 # ------------------------------------------------------------------------------------------------------------ folds
@@ -136,8 +134,7 @@ class _Shared:
     """What all widths share.  basis: expansion vectors, the samples themselves if None; columns: as in closed_form."""
 
     model: Model
-    kernel: Function
-    shape: Mapping[str, Any]
+    mercer: MercerKernel
     x: np.ndarray
     targets: Targets
     basis: np.ndarray | None
@@ -147,9 +144,13 @@ class _Shared:
     groups: np.ndarray
     recode: bool
 
+    @property
+    def kernel(self) -> Function:
+        return cast(Function, self.mercer.function)
+
     def digest(self) -> str:
         """Of all that results depend on."""
-        parts = [self.model, self.kernel, sorted(self.shape.items()), self.column, self.recode]
+        parts = [self.model, describe_kernel(self.mercer), self.column, self.recode]
         arrays = [
             self.x,
             self.targets.values,
@@ -188,8 +189,7 @@ def work(task: Mapping[str, Any], shared: _Shared) -> dict[str, Any]:
 def _problem(width: float, shared: _Shared) -> Any:
     """The one decomposition."""
     vectors = shared.x if shared.basis is None else shared.basis
-    keys: dict[str, Any] = {**_keys(shared.kernel, width), **shared.shape}
-    gram = gram_matrix(shared.kernel, shared.x, vectors, **keys)
+    gram = _with_width(shared.mercer, width).gram(shared.x, vectors)
     return problem(shared.model, gram, shared.targets, shared.columns)
 
 
@@ -350,7 +350,7 @@ def select(
     model: Model,
     x: np.ndarray,
     targets: Targets,
-    kernel: Function | Mapping[str, Any] = "gaussian",
+    kernel: Function | Mapping[str, Any] | MercerKernel = "gaussian",
     widths: Sequence[float] | None = None,
     ridges: Sequence[float] | None = None,
     *,
@@ -367,8 +367,10 @@ def select(
     """Cross-validate a model at every width and ridge of a grid, and choose.  W (O(l p min(l, p)) + R O(l p)).
 
     x: (l, d).  targets: l of them, classes or values.  kernel: a function's name, or that as "function" with "coef0" (1)
-    and "degree" (3).  widths: sigma for "gaussian", gamma for the others, None for ``default_widths``; "linear" has none.  ridges: mu of "kfd", lambda of "ls-svm" and "krr", absolute, in the unit
-    of what they are added to (K'K and K); None for ``default_ridges``, which are relative to the kernel's diagonal.
+    and "degree" (3), or a MercerKernel, whose gamma is replaced by each width's.  widths: sigma for "gaussian", gamma for
+    the others, None for ``default_widths``; "linear" has none, and "own" its own gamma.  ridges: mu of "kfd", lambda of
+    "ls-svm" and "krr", absolute, in the unit of what they are added to (K'K and K); None for ``default_ridges``, which
+    are relative to the kernel's diagonal.
     basis: of "kfd" alone, the expansion vectors: positions of samples (p,), or vectors (p, d), of which ``columns`` (p,)
     says which sample each is (-1: none; that is assumed if it is not given); all samples if None.
 
@@ -384,21 +386,22 @@ def select(
     Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
     """
     x = np.ascontiguousarray(x, np.float64)
-    function, shape = _kernel(kernel)
-    _need(model, function, x, targets, basis, cv, by)
+    mercer = _kernel(kernel)
+    function = cast(Function, mercer.function)
+    _need(model, x, targets, basis, cv, by)
+    if widths is None and mercer.own is not None:
+        widths = (mercer.gamma,)
     every_width = _grid(widths, "widths", default_widths, function, x)
     if function == "linear" and len(every_width) > 1:
         raise UserError(f"the linear kernel has no width; there are {len(every_width)}: leave them out")
     middle = every_width[len(every_width) // 2]
-    every_ridge = _grid(ridges, "ridges", default_ridges, model, function, x, middle, **shape)
+    every_ridge = _grid(ridges, "ridges", default_ridges, model, mercer, x, middle)
     vectors, places = _basis(basis, columns, x)
     folds = stratified_folds(targets, int(cv), seed) if not isinstance(cv, str) else None
     few = folds is not None and int(folds.max()) < MOST_FOLDS
     groups = folds if few else stratified_folds(targets, min(GROUPS, len(x)), seed)
     column: Literal["deleted", "kept"] = "kept" if cv == "kept" else "deleted"
-    shared = _Shared(
-        model, function, shape, x, targets, vectors, places, column, folds, cast(np.ndarray, groups), recode
-    )
+    shared = _Shared(model, mercer, x, targets, vectors, places, column, folds, cast(np.ndarray, groups), recode)
     scheduler = workers if isinstance(workers, str) else None
     jobs = 1 if workers is None or isinstance(workers, str) else int(workers)
     if scheduler is None:
@@ -449,10 +452,9 @@ def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray) -> float:
 # -------------------------------------------------------------------------------------------------------- arguments
 
 
-def _need(model: str, kernel: str, x: np.ndarray, targets: Targets, basis: Any, cv: Any, by: str | None) -> None:
-    for what, given, known in (("model", model, Model), ("kernel", kernel, Function)):
-        if given not in get_args(known):
-            raise UserError(f"{what} is {given!r}; it must be one of {', '.join(get_args(known))}")
+def _need(model: str, x: np.ndarray, targets: Targets, basis: Any, cv: Any, by: str | None) -> None:
+    if model not in get_args(Model):
+        raise UserError(f"model is {model!r}; it must be one of {', '.join(get_args(Model))}")
     if x.ndim != 2 or len(x) != len(targets.values):
         raise UserError(
             f"x has the shape {x.shape}; it must have a row for each of the {len(targets.values):,} targets"
@@ -484,12 +486,15 @@ def _grid(given: Sequence[float] | None, what: str, default: Any, *arguments: An
     return tuple(values.tolist())
 
 
-def _kernel(kernel: str | Mapping[str, Any]) -> tuple[Function, dict[str, Any]]:
-    """The function, and coef0 and degree."""
-    if isinstance(kernel, str):
-        return cast(Function, kernel), {"coef0": 1.0, "degree": 3}
-    shape = {"coef0": float(kernel.get("coef0", 1.0)), "degree": int(kernel.get("degree", 3))}
-    return cast(Function, kernel.get("function")), shape
+def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
+    """The kernel, but for its width."""
+    if isinstance(kernel, MercerKernel):
+        return kernel
+    given = kernel if isinstance(kernel, Mapping) else {"function": kernel}
+    function: Any = given.get("function")
+    if function not in get_args(Function):
+        raise UserError(f"kernel is {function!r}; it must be one of {', '.join(get_args(Function))}")
+    return MercerKernel(function, coef0=float(given.get("coef0", 1.0)), degree=int(given.get("degree", 3)))
 
 
 def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -275,9 +275,8 @@ def test_a_basis_brings_any_kernel_and_other_parameters_must_agree():
     device = HostModel(model.to_spec("m", rule="nystrom"))
     assert np.abs(device.predict(x) - expected).max() < 1e-3
     assert model.gamma_ == 0.5 and model.kernel_["normalise"] is True
-    for refused in (lambda: model.to_spec("m"), lambda: from_sklearn(model, "m")):
-        with pytest.raises(UserError, match="its kernel is normalised or your own; take to_spec"):
-            refused()
+    for spec in (model.to_spec("m"), from_sklearn(model, "m")):
+        assert spec.kernel.normalise and np.abs(HostModel(spec).predict(x) - expected).max() < 1e-3
     wider = KernelRidgeRegressor(basis=basis, gamma=[0.1, 0.5], ridge=0.1).fit(x, y)
     assert wider.selection_.press[1] == pytest.approx([model.loo_error_])
     cases = {

@@ -23,7 +23,9 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel, estimators, load_spec
 from pykernel.errors import UserError
 from pykernel.families import AT_ONCE
-from pykernel.spec import Learning, Reduction
+from pykernel.gram import MercerKernel
+from pykernel.spec import Learning, Reduction, make_spec
+from tests import own_kernels
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -557,6 +559,58 @@ def test_parameters_that_cannot_be(stream, parameters, sentence):
         BudgetedKernelRegressor(**parameters).fit(*stream)
     assert str(caught.value).startswith("BudgetedKernelRegressor: " + sentence)
     assert "\n" not in str(caught.value)
+
+
+OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, most=1.0)
+
+
+def test_a_mercer_kernel_is_taken_as_it_is(stream):
+    """What its parameters by name make, to the byte; a kernel of one's own is the spec's."""
+    x, y = stream
+    for kernel, parameters in {
+        "gaussian": {"gamma": 0.4},
+        "matern32": {"gamma": 0.4},
+        "linear": {"normalise": True},
+        "polynomial": {"gamma": 0.3, "coef0": 0.5, "degree": 2, "normalise": True},
+    }.items():
+        named = BudgetedKernelRegressor(kernel=kernel, n_max=8, **parameters).fit(x, y)
+        model = BudgetedKernelRegressor(kernel=MercerKernel(kernel, **parameters), n_max=8).fit(x, y)
+        assert state(model) == state(named) and model.spec_ == named.spec_
+    rff = {"rule": "rff-rls", "features": 8}
+    named = BudgetedKernelRegressor(kernel="laplacian", gamma=0.4, **rff).fit(x, y)
+    assert state(BudgetedKernelRegressor(kernel=MercerKernel("laplacian", gamma=0.4), **rff).fit(x, y)) == state(named)
+
+    model = BudgetedKernelRegressor(kernel=OWN, n_max=8, input_limit=10.0, n_epochs=1).fit(x, y)
+    spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
+    assert spec.kernel.model_dump(exclude_unset=True) == OWN.section()
+    host = HostModel(spec)
+    host.learn(x, y)
+    assert host.memory.bytes.tobytes() == state(model) and model.score(x, y) > 0.5
+    assert model.to_spec("other").own is OWN.own and model.to_spec("other").name == "other"
+    for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert state(other) == state(model)
+        assert state(other.partial_fit(x, y)) != state(model)
+    classes = BudgetedKernelClassifier(kernel=OWN, n_max=8, input_limit=10.0).fit(x, y > 0)
+    assert classes.spec_.own is OWN.own and classes.score(x, y > 0) > 0.8
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"sigma": 1.0}, "sigma is 1.0, and kernel, a MercerKernel, has its own; leave sigma out"),
+        ({"gamma": "scale"}, "gamma is 'scale', and kernel, a MercerKernel, has its own; leave gamma out"),
+        ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
+        ({"normalise": True}, "normalise is True, and kernel, a MercerKernel, has its own; leave normalise out"),
+        ({}, "input_limit must be given with a kernel of your own: most is its bound for inputs within that"),
+        ({"input_limit": 10.0, "rule": "rff-rls"}, "[kernel] function is own"),
+        ({"input_limit": 10.0, "rule": "rls"}, "[kernel]"),
+        ({"kernel": MercerKernel("sigmoid")}, "[kernel] function is sigmoid, which is not positive definite"),
+    ],
+)
+def test_a_mercer_kernel_says_all_itself(stream, parameters, sentence):
+    with pytest.raises(UserError) as caught:
+        BudgetedKernelRegressor(**{"kernel": OWN, **parameters}).fit(*stream)
+    assert str(caught.value).startswith(f"BudgetedKernelRegressor: {sentence}") and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("case", MODELS)

@@ -38,9 +38,12 @@ from pykernel import (
     kernel_machines,
     load_spec,
 )
+from pykernel.basis import select_basis
 from pykernel.calibration import fit_calibration, fit_sigmoid, probabilities
 from pykernel.errors import UserError
+from pykernel.gram import MercerKernel
 from pykernel.importing import from_sklearn
+from tests import own_kernels
 from tests.retraining import Task, left_out, trained
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
@@ -433,6 +436,188 @@ def test_samples_that_know_nothing_of_each_other():
             np.testing.assert_allclose(f, 0, atol=1e-12)
         assert model.calibration_[0, 0] == 0
         np.testing.assert_allclose(model.predict_proba(x), 0.5)
+
+
+# ------------------------------------------------------------------------------------------------ kernels as they are
+
+GIVEN = {
+    "cosine": MercerKernel("linear", normalise=True),
+    "polynomial cosine": MercerKernel("polynomial", gamma=0.5, coef0=0.7, degree=2, normalise=True),
+    "own": MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, most=1.0),
+    "own cosine": MercerKernel("own", gamma=0.2, coef0=0.3, own=own_kernels.products, most=1e12, normalise=True),
+}
+
+
+def given_value(kernel, a, b):
+    """The Gram matrix of one of them, written out."""
+
+    def plain(a, b):
+        product = a @ b.T
+        return {
+            "cosine": lambda: product,
+            "polynomial cosine": lambda: (0.5 * product + 0.7) ** 2,
+            "own": lambda: 1 / (1 + 0.5 * ((a[:, None] - b) ** 2).sum(axis=2)),
+            "own cosine": lambda: (a[:, None] * b + 0.5).prod(axis=2) + 0.2 * product + 0.3,
+        }[kernel]()
+
+    norms = [np.sqrt(plain(v, v).diagonal()) for v in (a, b)]
+    return plain(a, b) / (1 if kernel == "own" else np.outer(*norms))
+
+
+@pytest.mark.parametrize("kernel", GIVEN)
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_a_mercer_kernel_is_taken_as_it_is(kind, labels, kernel):
+    """Training, leaving out and the choice of the ridge, against dense systems of the kernel written out."""
+    x, y = samples(labels)
+    model = kind(GIVEN[kernel], ridge=0.3).fit(x, y)
+    assert model.selection_ is None and model.kernel_ == GIVEN[kernel].section() and model.reduced_ is None
+    if kind in REGRESSORS:
+        more = {"values": y.reshape(60, -1)}
+    else:
+        classes, positions = np.unique(y, return_inverse=True)
+        more = {"positions": positions, "count": len(classes), "coding": model.coding}
+    task = Task(MODEL[kind], given_value(kernel, x, x), np.arange(60), 0.3, **more)
+    alpha, bias = trained(task.model, task.gram, task.targets, task.ridge)
+    new = np.random.default_rng(1).normal(size=(9, 3))
+    np.testing.assert_allclose(values(model, new), given_value(kernel, new, x) @ alpha + bias, rtol=1e-7, atol=1e-7)
+    left = left_out(task, np.arange(60))
+    np.testing.assert_allclose(model.loo_predictions_.reshape(60, -1), left, rtol=1e-6, atol=1e-6)
+    chosen = clone(model).set_params(ridge=[0.1, 0.3, 3.0]).fit(x, y)
+    found = chosen.selection_
+    assert found.widths.tolist() == [GIVEN[kernel].gamma] and found.press.shape == (1, 3)
+    assert found.press[0, 1] == pytest.approx(np.mean((left - task.targets) ** 2), rel=1e-6)
+    again = kind(GIVEN[kernel], ridge=chosen.ridge_).fit(x, y)
+    assert values(again, x).tobytes() == values(chosen, x).tobytes()
+    assert chosen.gamma_ == GIVEN[kernel].gamma and len(kind(GIVEN[kernel]).fit(x, y).selection_.ridges) in (17, 25)
+
+
+@pytest.mark.parametrize(
+    "kind, labels, kernel",
+    # compiling kernels of one's own takes seconds
+    [(*each, kernel) for each in EACH for kernel in GIVEN if not kernel.startswith("own")]
+    + [(LSSVMClassifier, "three classes", "own cosine")],
+)
+def test_a_mercer_kernel_goes_to_the_device(kind, labels, kernel):
+    """Frozen in both precisions, and trained there; inputs scaled by a pipeline or a scaler."""
+    x, y = samples(labels)
+    raw = x * [1.0, 2.0, 0.5] + [3.0, -5.0, 0.0]
+    pipeline = make_pipeline(StandardScaler(), kind(GIVEN[kernel], ridge=0.3)).fit(raw, y)
+    scaler, model = clone(pipeline).fit(raw, y)
+    inputs, limit = scaler.transform(raw), {"limit": 20.0} if kernel.startswith("own") else {}
+    f = values(model, inputs)
+    for precision in ("float32", "float64"):
+        spec = from_sklearn(pipeline, "m", precision=precision, **limit)
+        assert spec.kernel.function == GIVEN[kernel].function and spec.own is GIVEN[kernel].own
+        found = HostModel(spec).predict(raw).reshape(60, -1)
+        allowed = 64 * np.finfo(precision).eps * (np.abs(model.alpha_).sum(axis=0) + np.abs(model.bias_)).max()
+        assert np.abs(found - f).max() <= allowed < 0.02 * f.std()
+    if kind is KernelFisherClassifier:  # a basis in flash, which stays
+        model = kind(GIVEN[kernel], ridge=0.3, basis=inputs[::6]).fit(inputs, y)
+    device = HostModel(model.device_spec("m", precision="float64", scaler=scaler, **limit))
+    device.learn(raw, np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y)
+    assert device.train() == 0
+    np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "polynomial cosine", "own"])
+def test_a_mercer_kernel_with_a_basis(kernel):
+    """Chosen vectors, positions, and a Basis of the same kernel, against the normal equations of the kernel written out."""
+    x, y = samples("number")
+    mercer, limit = GIVEN[kernel], {"limit": 8.0} if kernel == "own" else {}
+    basis = select_basis(x, mercer, 3 if kernel == "cosine" else 8, "rpcholesky", epsilon=2e-3)
+    model = KernelRidgeRegressor(basis=basis, ridge=0.1).fit(x, y)
+    columns, small = given_value(kernel, x, basis.vectors), given_value(kernel, basis.vectors, basis.vectors)
+    expected = columns @ np.linalg.solve(columns.T @ columns + 0.1 * small, columns.T @ y)
+    for other in (
+        model,
+        KernelRidgeRegressor(mercer, basis=basis, ridge=0.1).fit(x, y),
+        KernelRidgeRegressor(mercer, basis=basis.indices, ridge=0.1).fit(x, y),
+    ):
+        np.testing.assert_allclose(other.predict(x), expected, rtol=1e-7, atol=1e-7)
+        for rule in ("frozen", "nystrom"):
+            spec = other.to_spec("m", rule=rule, precision="float64", **limit)
+            np.testing.assert_allclose(HostModel(spec).predict(x), expected, rtol=1e-7, atol=1e-7)
+    chosen = KernelRidgeRegressor(mercer, basis=3, basis_params={"epsilon": 2e-3}, ridge=[0.1, 1.0]).fit(x, y)
+    assert chosen.selection_.widths.tolist() == [pytest.approx(mercer.gamma)] and chosen.reduced_.basis.kernel == mercer
+    device = HostModel(chosen.device_spec("m", precision="float64", **limit))
+    device.learn(x, y)
+    np.testing.assert_allclose(device.predict(x), chosen.predict(x), rtol=1e-7, atol=1e-7)
+
+
+def test_a_kernel_of_ones_own_is_checked_byte_for_byte(one_compiler):
+    x, y = samples("three classes")
+    model = KernelFisherClassifier(GIVEN["own cosine"], ridge=0.3, basis=range(0, 60, 5)).fit(x, y)
+    assert check(model.to_spec("m", limit=8.0), samples=500, levels=["-O1"]).ok
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_name_and_its_mercer_kernel_are_the_same_model(kind):
+    x, y = samples(labels_of(kind)[1])
+    for kernel, parameters in KERNELS.items():
+        shape = {"gamma": 0.5 / 1.5 / 1.5} if kernel == "gaussian" else parameters
+        named, model = single(kind, kernel).fit(x, y), kind(MercerKernel(kernel, **shape), ridge=0.3).fit(x, y)
+        assert values(model, x).tobytes() == values(named, x).tobytes() and model.gamma_ == named.gamma_
+        assert model.loo_predictions_.tobytes() == named.loo_predictions_.tobytes()
+        assert model.to_spec("m") == named.to_spec("m")
+        if kernel == "gaussian":
+            assert model.kernel_ == {"function": "gaussian", **shape} and model.sigma_ == pytest.approx(1.5, rel=1e-15)
+        else:
+            assert model.kernel_ == named.kernel_
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_mercer_kernel_is_a_parameter_like_others(kind):
+    x, y = samples(labels_of(kind)[0])
+    model = kind(GIVEN["own"], ridge=[0.1, 1.0]).fit(x, y)
+    for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert values(other, x).tobytes() == values(model, x).tobytes() and other.kernel == GIVEN["own"]
+        assert other.to_spec("m", limit=8.0) == model.to_spec("m", limit=8.0)
+    assert model.get_params()["kernel"] is GIVEN["own"]
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), kind(ridge=1.0)), {f"{kind.__name__.lower()}__kernel": list(GIVEN.values())}
+    )
+    assert search.fit(x, y).best_params_[f"{kind.__name__.lower()}__kernel"] in GIVEN.values()
+    # what was learned stays
+    before = values(model, x)
+    assert values(model.set_params(kernel="laplacian"), x).tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"sigma": 1.0}, "sigma is 1.0, and kernel, a MercerKernel, has its own; leave sigma out"),
+        ({"gamma": [0.1, 1.0]}, "gamma is [0.1, 1.0], and kernel, a MercerKernel, has its own; leave gamma out"),
+        ({"coef0": 0.7}, "coef0 is 0.7, and kernel, a MercerKernel, has its own; leave coef0 out"),
+        ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
+        ({"kernel": MercerKernel}, "kernel is <class 'pykernel.gram.MercerKernel'>; it must be one of gaussian, laplacian"),
+        ({"kernel": MercerKernel("sigmoid"), "basis": 4}, "the sigmoid kernel is not positive definite; a basis must have"),
+        ({"kernel": MercerKernel("own", own=own_kernels.products, most=1.0)}, "the kernel products reaches "),
+        ({"cv": 1}, "cv is 1; it must be"),
+    ],
+)  # fmt: skip
+def test_a_mercer_kernel_says_all_itself(parameters, sentence):
+    x, y = samples()
+    for kind in CLASSIFIERS:
+        with pytest.raises(UserError) as caught:
+            kind(**{"kernel": GIVEN["polynomial cosine"], "ridge": 1.0, **parameters}).fit(x, y)
+        assert str(caught.value).startswith(f"{kind.__name__}: {sentence}") and "\n" not in str(caught.value)
+
+
+def test_a_mercer_kernel_beside_a_basis_and_a_limit():
+    x, y = samples("number")
+    basis = select_basis(x, GIVEN["polynomial cosine"], 4, "uniform")
+    with pytest.raises(
+        UserError, match=r"^LSSVMRegressor: kernel is another than the one that basis was chosen with; le"
+    ):
+        LSSVMRegressor(GIVEN["own"], basis=basis).fit(x, y)
+    model = KernelRidgeRegressor(GIVEN["own"], ridge=1.0).fit(x, y)
+    for make in (model.to_spec, model.device_spec):
+        with pytest.raises(
+            UserError, match=r"^KernelRidgeRegressor: limit must be given with a kernel of your own: most is"
+        ):
+            make("m")
+    with pytest.raises(UserError, match=r"^KernelRidgeRegressor: limit is -1; it must be above 0"):
+        model.to_spec("m", limit=-1)
 
 
 # ---------------------------------------------------------------------------------------------------- what cannot be
