@@ -185,8 +185,9 @@ def enlarge(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelC
                 over = over - e.coordinates[t, i] * w.z[i]
             over = clipped(over * inverse, -c.coordinate_limit, c.coordinate_limit)
             e.coordinates[t, n] = over
-            rest = w.rest[t] - over * over
-            w.rest[t] = rest if rest > real(0) else real(0)
+            if c.method != Method.STREAM:
+                rest = w.rest[t] - over * over
+                w.rest[t] = rest if rest > real(0) else real(0)
     append(b, w, x)
 
 
