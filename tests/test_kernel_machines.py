@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import doctest
 import inspect
 import io
@@ -40,9 +41,11 @@ from pykernel import (
 )
 from pykernel.basis import select_basis
 from pykernel.calibration import fit_calibration, fit_sigmoid, probabilities
+from pykernel.closed_form import Targets
 from pykernel.errors import UserError
 from pykernel.gram import MercerKernel
 from pykernel.importing import from_sklearn
+from pykernel.selection import select
 from tests import own_kernels
 from tests.retraining import Task, left_out, trained
 
@@ -566,6 +569,17 @@ def test_a_name_and_its_mercer_kernel_are_the_same_model(kind):
             assert model.kernel_ == {"function": "gaussian", **shape} and model.sigma_ == pytest.approx(1.5, rel=1e-15)
         else:
             assert model.kernel_ == named.kernel_
+
+
+def test_selection_puts_widths_in_the_place_of_a_mercer_kernels_own():
+    x, y = samples("number")
+    for kernel in ("polynomial cosine", "own cosine"):
+        found = select("krr", x, Targets.of_values(y), GIVEN[kernel], [0.2, 0.5], [0.1, 0.3])
+        for i, gamma in enumerate((0.2, 0.5)):
+            model = KernelRidgeRegressor(dataclasses.replace(GIVEN[kernel], gamma=gamma), ridge=0.3).fit(x, y)
+            assert found.press[i, 1] == pytest.approx(model.loo_error_, rel=1e-12)
+    assert select("krr", x, Targets.of_values(y), GIVEN["own"]).widths.tolist() == [0.5]
+    assert len(select("krr", x, Targets.of_values(y), GIVEN["polynomial cosine"]).widths) == 9
 
 
 @pytest.mark.parametrize("kind", ALL)
