@@ -103,6 +103,8 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     with np.errstate(over="ignore"):
         square = float(np.sum((own + vectors) ** 2))
         product = float(np.sum(own * vectors))
+        if kernel.normalise:  # k(x, x) and k(v, v) are computed, too
+            product = max(product, float(np.sum(own**2)), float(np.sum(vectors**2)))
         argument = (kernel.gamma or 1.0) * product + abs(kernel.coef0)
         value = 1.0
         if kernel.function == "linear":

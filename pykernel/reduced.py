@@ -27,7 +27,7 @@ from typing import Any, cast
 import numpy as np
 
 from pykernel import selection
-from pykernel.basis import Basis, relative, select_basis
+from pykernel.basis import Basis, describe_kernel, relative, select_basis
 from pykernel.closed_form import LEAST_RIDGE, MODELS, Model, Solution, Targets, _numbers, _ridge, _solved, fold_numbers
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
@@ -703,7 +703,7 @@ class _Grid:
     def digest(self) -> str:
         """Of all that results depend on; of the rows a sample."""
         basis = self.basis.vectors if isinstance(self.basis, Basis) else self.basis
-        parts = [self.model, repr(self.mercer), sorted(self.options.items()), self.recode]
+        parts = [self.model, describe_kernel(self.mercer), sorted(self.options.items()), self.recode]
         found = hashlib.sha256(repr(parts).encode())
         some = self.rows.take(np.unique(np.linspace(0, len(self.rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))
         for values in (some, self.targets.values, self.targets.positions, basis, self.folds, self.groups):

@@ -275,6 +275,18 @@ def test_refusals_in_a_spec(kernel: dict[str, Any], message: str) -> None:
         make_spec(content | {"kernel": kernel})
 
 
+def test_what_is_divided_by_cannot_overflow_beside_tiny_vectors() -> None:
+    content = {
+        "name": "m",
+        "input": {"dim": 2, "limit": 1e15},
+        "kernel": {"function": "polynomial", "gamma": 1.0, "degree": 3, "normalise": True},
+        "learning": {"rule": "frozen"},
+        "expansion": {"vectors": [[1e-20, 1e-20]], "weights": [[1.0]], "bias": [0.0]},
+    }
+    with pytest.raises(UserError, match="polynomial kernel can overflow"):
+        make_spec(content)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
