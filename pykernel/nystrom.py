@@ -95,7 +95,6 @@ class NystromConfig(Config):
 
     method: Method
     single: bool  # whether there is one function
-    separates: bool  # whether labels are classes
     clamps: bool  # whether predictions are kept between low and high
     weighs: bool  # whether predictions are weighted sums of coordinates; or the coordinates themselves
     forgets: bool  # whether forgetting < 1

@@ -125,7 +125,6 @@ class _NystromModels:
         return kernel_settings.parameters(spec) | {
             "method": method,
             "single": spec.outputs == 1,
-            "separates": spec.label_kind == "class",
             "clamps": spec.label.low is not None or spec.label.high is not None,
             "weighs": weights is not None,
             "forgets": learning.forgetting < 1,

@@ -86,7 +86,17 @@ class _Sweep:
     stopped: Stop | None = None
 
     def __init__(
-        self, rows: Rows, kernel: MercerKernel, n_max: int, seed: int, tau: float, epsilon: float, memory: int
+        self,
+        rows: Rows,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = None,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        memory: int = MEMORY,
     ) -> None:
         if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 0:
             raise UserError(f"memory is {memory!r}; it must be a number of bytes")
@@ -221,7 +231,7 @@ class RandomlyPivotedCholesky(_Sweep):
     ) -> None:
         if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or block < 1:
             raise UserError(f"block is {block!r}; it must be a whole number from 1 up")
-        super().__init__(rows, kernel, n_max, seed, tau, epsilon, memory)
+        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon, memory=memory)
         self.block = int(block)
 
     def _round(self) -> bool:
@@ -271,21 +281,6 @@ class PivotedCholesky(_Sweep):
 
     method = "pivoted-cholesky"
 
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: MercerKernel,
-        n_max: int,
-        *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
-        memory: int = MEMORY,
-    ) -> None:
-        super().__init__(rows, kernel, n_max, seed, tau, epsilon, memory)
-
     def _round(self) -> bool:
         chosen, before = self.chosen, self.chosen.n
         while True:
@@ -319,7 +314,17 @@ class _Listed:
     keeps_order = True  # the list is part of the state, since it took time
 
     def __init__(
-        self, rows: Rows, kernel: MercerKernel, n_max: int, seed: int, tau: float, epsilon: float, traced: int | None
+        self,
+        rows: Rows,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = None,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        traced: int | None = None,
     ) -> None:
         self.rows, self.kernel, self.n_max, self.seed = rows, kernel, n_max, seed
         self.tau, self.epsilon, self.position = tau, epsilon, 0
@@ -435,21 +440,6 @@ class Uniform(_Listed):
     method = "uniform"
     keeps_order = False
 
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: MercerKernel,
-        n_max: int,
-        *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
-        traced: int | None = None,
-    ) -> None:
-        super().__init__(rows, kernel, n_max, seed, tau, epsilon, traced)
-
     def _list(self) -> tuple[np.ndarray, None]:
         return np.random.default_rng(self.seed).permutation(len(self.rows)), None
 
@@ -495,7 +485,7 @@ class RidgeLeverage(_Listed):
         self.ridge = None if ridge is None else float(ridge)
         self.oversampling = max(1.0, math.log(n_max))
         self.rank = math.ceil(n_max / (4 * self.oversampling))
-        super().__init__(rows, kernel, n_max, seed, tau, epsilon, traced)
+        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon, traced=traced)
 
     def _list(self) -> tuple[np.ndarray, None]:
         generator = np.random.default_rng(self.seed)
@@ -578,21 +568,6 @@ class KMeans(_Listed):
     """
 
     method = "k-means"
-
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: MercerKernel,
-        n_max: int,
-        *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
-        traced: int | None = None,
-    ) -> None:
-        super().__init__(rows, kernel, n_max, seed, tau, epsilon, traced)
 
     def _list(self) -> tuple[np.ndarray, np.ndarray]:
         try:
