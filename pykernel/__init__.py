@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pykernel.kernel_machines import LSSVMRegressor as LSSVMRegressor
     from pykernel.spec import Spec as Spec
     from pykernel.spec import load_spec as load_spec
+    from pykernel.subspace_estimators import KernelSubspace as KernelSubspace
+    from pykernel.subspace_estimators import OnlineKernelSubspace as OnlineKernelSubspace
+    from pykernel.subspace_estimators import OnlineSubspaceClassifier as OnlineSubspaceClassifier
+    from pykernel.subspace_estimators import OnlineSubspaceRegressor as OnlineSubspaceRegressor
 
     __version__: str
 
@@ -44,9 +48,13 @@ __all__ = [
     "KernelFisherClassifier",
     "KernelRidgeClassifier",
     "KernelRidgeRegressor",
+    "KernelSubspace",
     "LSSVMClassifier",
     "LSSVMRegressor",
     "MercerKernel",
+    "OnlineKernelSubspace",
+    "OnlineSubspaceClassifier",
+    "OnlineSubspaceRegressor",
     "Spec",
     "__version__",
     "check",
@@ -67,9 +75,13 @@ _HOMES = {
     "KernelFisherClassifier": "pykernel.kernel_machines",
     "KernelRidgeClassifier": "pykernel.kernel_machines",
     "KernelRidgeRegressor": "pykernel.kernel_machines",
+    "KernelSubspace": "pykernel.subspace_estimators",
     "LSSVMClassifier": "pykernel.kernel_machines",
     "LSSVMRegressor": "pykernel.kernel_machines",
     "MercerKernel": "pykernel.gram",
+    "OnlineKernelSubspace": "pykernel.subspace_estimators",
+    "OnlineSubspaceClassifier": "pykernel.subspace_estimators",
+    "OnlineSubspaceRegressor": "pykernel.subspace_estimators",
     "Spec": "pykernel.spec",
     "from_sklearn": "pykernel.importing",
     "load_model": "pykernel.importing",
