@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test exhaustive lint format types golden bench paper paper-000 paper-002 paper-003 paper-004 pairs misra sizes figures choosing demo clean
+.PHONY: help setup test exhaustive lint format types golden bench paper paper-000 paper-001 paper-002 paper-003 paper-004 pairs misra sizes figures choosing demo clean
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -53,10 +53,13 @@ bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python benchmarks/training_cost.py
 	$(BIN)/python benchmarks/basis_table.py
 
-paper: paper-000 paper-002 paper-003 paper-004 ## all four papers
+paper: paper-000 paper-001 paper-002 paper-003 paper-004 ## all five papers
 
 paper-000: setup ## figures and tables of docs/paper-000.md, ten to thirty minutes
 	$(BIN)/python benchmarks/paper_000.py
+
+paper-001: setup ## figures and tables of docs/paper-001.md, ten to thirty minutes
+	$(BIN)/python benchmarks/paper_001.py
 
 paper-002: setup ## figures and tables of docs/paper-002.md, ten to thirty minutes
 	$(BIN)/python benchmarks/paper_002.py
