@@ -72,19 +72,19 @@ class CModel:
     def run(
         self, x: np.ndarray, y: np.ndarray, learn: bool = True, predict: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it: (predictions, statuses), as HostModel.run.
+        """Ask each row, then learn it: (answers, statuses), as HostModel.run; labels that there are not are (rows, 0).
 
-        A model that does not learn only predicts; the statuses are then those of the predictions.
+        predict: whether it is asked.  A model that does not learn only answers; the statuses are then those of the answers.
         """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
-        predictions = program.answers("predict", len(x), self.memory)
+        answers = program.answers(program.asks, len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
         learn, predict = learn or not program.learns, predict or not program.learns
-        out = self._numbers(predictions) if predict else self._ffi.NULL
+        out = self._numbers(answers) if predict else self._ffi.NULL
         states = self._numbers(statuses) if learn else self._ffi.NULL
         self.call("replay", len(x), self._numbers(x), self._numbers(y), out, states)
-        return predictions[:, 0] if predictions.shape[1] == 1 else predictions, statuses
+        return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
@@ -113,7 +113,9 @@ class CModel:
 def _declarations(project: Project) -> str:
     name = project.spec.name
     real = "float" if project.spec.real.dtype.itemsize == 4 else "double"
-    label = "int32_t" if project.spec.program.label_kind == "class" else real
+    program = project.spec.program
+    label = "int32_t" if program.label_kind == "class" else real
+    asked = {q: real if kind.scalar is Real else "int32_t" for q, kind in program.questions.items()}
     lines = [
         f"typedef struct {name}_s {name}_t;",
         f"void {name}_init({name}_t *s);",
@@ -127,10 +129,9 @@ def _declarations(project: Project) -> str:
         f"int32_t {name}_store(const {name}_t *s, {name}_write_fn write, {name}_read_fn read, void *context);",
         f"int32_t {name}_restore({name}_t *s, {name}_read_fn read, void *context);",
         f"void {name}_wipe({name}_t *s);",
-        f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {label} *y, {real} *predictions, int32_t *statuses);",
+        f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {label} *y, {asked[program.asks]} *answers, int32_t *statuses);",
     ]
-    for question, kind in project.spec.program.questions.items():
-        answer = real if kind.scalar is Real else "int32_t"
+    for question, answer in asked.items():
         lines.append(
             f"void {name}_replay_{question}({name}_t *s, int64_t count, const {real} *x, {answer} *answers, int32_t *statuses);"
         )

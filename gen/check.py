@@ -39,7 +39,8 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     """A stream that visits every path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN and infinities.
 
     Returns inputs (samples, DIM) in the spec's precision and labels: numbers (samples,) or (samples, OUTPUTS), whose
-    columns are correlated, or positions of classes (samples,), int32, of which a few are no class.
+    columns are correlated, or positions of classes (samples,), int32, of which a few are no class; (samples, 0) where
+    there are no labels.
     """
     rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     dtype, dim, labels = spec.real.dtype, spec.dim, spec.program.label_array(spec.capacities)
@@ -76,7 +77,8 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     for values in (np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal):
         x[rng.integers(0, samples, few), rng.integers(0, dim)] = values
         rows = rng.integers(0, samples, few)
-        y[(rows, *(own.integers(0, width, few) for width in labels.shape))] = values
+        if y.size:
+            y[(rows, *(own.integers(0, width, few) for width in labels.shape))] = values
     return x, positions if labels.is_class else y
 
 
@@ -100,9 +102,10 @@ def check(
     compilers: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Run a stream through Numba and through the C of every compiler found; compare state, statuses and predictions.
+    """Run a stream through Numba and through the C of every compiler found; compare state, statuses and answers.
 
-    memory: what the model has learned already; stream: (inputs, labels) in place of ``mixed_stream``.
+    memory: what the model has learned already; stream: (inputs, labels) in place of ``mixed_stream``, labels (samples, 0)
+    or None where there are none.
     """
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
@@ -110,8 +113,7 @@ def check(
     chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
     say(0.0, "generating C")
     project = build(spec, memory)
-    x, y = stream if stream is not None else mixed_stream(spec, samples, seed)
-    x, y = np.ascontiguousarray(x, spec.real.dtype), np.ascontiguousarray(y, spec.program.label_dtype(spec.real))
+    x, y = as_taken(spec, *(stream if stream is not None else mixed_stream(spec, samples, seed)))
     say(0.1, "simulating with Numba")
     reference = Reference(project, memory, x, y)
     builds = [(c, level) for c in chosen for level in levels]
@@ -123,6 +125,12 @@ def check(
     return reference.report(rows)
 
 
+def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and labels in the types that the C takes; y: None where there are none."""
+    y = np.zeros((len(x), 0)) if y is None else y
+    return np.ascontiguousarray(x, spec.real.dtype), np.ascontiguousarray(y, spec.program.label_dtype(spec.real))
+
+
 class Device(Protocol):
     """Generated C, wherever it runs."""
 
@@ -132,7 +140,7 @@ class Device(Protocol):
         """NAME_<name> on the model."""
 
     def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it: (predictions, statuses); statuses of the predictions if nothing is learned."""
+        """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses."""
@@ -147,7 +155,7 @@ class Device(Protocol):
 class Reference:
     """The host's results on a stream: what every build of the C is compared with.
 
-    The stream goes through in parts.  In each, every row is predicted and learned; then come the program's actions
+    The stream goes through in parts.  In each, every row is asked (predicted, mostly) and learned; then come the program's actions
     ``between``, its sweeps over some of the part's rows, its questions on some (on all, if nothing is learned), and its
     readings.  Half-way, all other actions follow, such as restart, and those ``between`` once more.
     """
@@ -165,7 +173,7 @@ class Reference:
         self.others = [name for name in program.actions if name in names and name not in program.between]
         self.sweeps = [name for name in program.sweeps if name in names]
         self.readings = [name for name in program.readings if name in names]
-        self.questions = [name for name in program.questions if name != "predict" and name in names]
+        self.questions = [name for name in program.questions if name != program.asks and name in names]
         self.model = self.fresh_host()
         self.results = [self._advance(self.model, part) for part in self._parts()]
         self.hash = state_hash(self.spec, self.model.memory)
@@ -201,8 +209,8 @@ class Reference:
 
     def _advance(self, model: HostModel | Device, part: slice) -> dict[str, np.ndarray]:
         """One part of the stream; what the functions wrote and returned."""
-        predictions, statuses = model.run(self.x[part], self.y[part])
-        found = {"predict": predictions, "update": statuses}
+        answers, statuses = model.run(self.x[part], self.y[part])
+        found = {self.spec.program.asks: answers, "update": statuses}
         found["memory"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
         called = {action: [model.call(action)] for action in self.between}
         for sweep in self.sweeps:
@@ -255,19 +263,20 @@ class Reference:
 
     def first_difference(self, device: Device) -> str:
         """The first call after which the runtimes differ, and where."""
-        host, learns = self.fresh_host(), self.spec.program.learns
+        host, learns, asks = self.fresh_host(), self.spec.program.learns, self.spec.program.asks
+        answer = "prediction" if asks == "predict" else asks
         device.call("init")
         if (field_name := differing_field(host, device)) is not None:
-            return f"before the first {'update' if learns else 'prediction'}, in {field_name}"
+            return f"before the first {'update' if learns else answer}, in {field_name}"
         for part in self._parts():
             for t in range(part.start, part.stop):
                 row = slice(t, t + 1)
                 (p, s), (q, u) = host.run(self.x[row], self.y[row]), device.run(self.x[row], self.y[row])
-                call = f"update {t}" if learns else f"prediction {t}"
+                call = f"update {t}" if learns else f"{answer} {t}"
                 if (found := _difference(call, s, u, host, device)) is not None:
                     return found
                 if not same_numbers(p, q):
-                    return f"prediction {t}: {shown(p[0])} on the host, {shown(q[0])} in C"
+                    return f"{answer} {t}: {shown(p[0])} on the host, {shown(q[0])} in C"
             if (found := self._difference_between(host, device, part)) is not None:
                 return found
         return "the self-test only"

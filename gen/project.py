@@ -160,6 +160,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "label_kind": program.label_kind,
         "label_type": printer.type(Index if program.label_kind == "class" else Real),
         "learns": program.learns,
+        "main": _question(program.asks, spec, printer),
         "trains": "train" in names,
         "persists": bool(program.persistent),
         "clear": "reset" if program.persistent else "init",
@@ -282,7 +283,12 @@ def _meaning_hash(context: Mapping[str, Any], own: bytes = b"") -> int:
 
 def _summary(spec: Spec) -> str:
     labels = len(spec.label.classes) if spec.label.classes else spec.outputs
-    task = {"real": "regression", "reals": f"regression of {labels} labels", "class": f"classifier of {labels} classes"}
+    task = {
+        "real": "regression",
+        "reals": f"regression of {labels} labels",
+        "class": f"classifier of {labels} classes",
+        "none": "model without labels",
+    }
     what, rule, technique = task[spec.program.label_kind], spec.learning.rule, spec.reduction.technique
     kind = "linear" if spec.kernel is None else "kernel"
     if not spec.program.learns:
@@ -313,37 +319,50 @@ def _about(spec: Spec) -> list[str]:
 
 
 def _example(spec: Spec, printer: Printer, entries: set[str]) -> dict[str, Any]:
-    """How the examples call a model and print numbers: what depends on the kind of its labels."""
-    name, macro, kind, zero = spec.name, printer.macro, spec.program.label_kind, number(0, printer.precision)
+    """How the examples call a model and print numbers: what depends on its main question and the kind of its labels."""
+    name, macro, program = spec.name, printer.macro, spec.program
+    kind, zero = program.label_kind, number(0, printer.precision)
 
-    def shown(variable: str, whole: bool, several: bool) -> dict[str, str]:
+    def shown(what: str, variable: str, whole: bool, several: bool) -> dict[str, str]:
         value = f"{variable}[0]" if several else variable
         if whole:
-            return {"value": value, "printed": f"(int){value}", "format": "%d", "wide": "%4d", "digits": ""}
-        printed = f"(double){value}"
-        return {"value": value, "printed": printed, "format": "%.4f", "wide": "%9.4f", "digits": ", 4"}
+            form = {"printed": f"(int){value}", "format": "%d", "wide": "%4d", "digits": ""}
+        else:
+            form = {"printed": f"(double){value}", "format": "%.4f", "wide": "%9.4f", "digits": ", 4"}
+        return {"what": what, "value": value} | form
 
-    (values,) = spec.program.questions["predict"].shape(spec.capacities)
-    classifies, several = "classify" in entries, values > 1
-    if classifies:
-        declared, ask = "int32_t forecast = 0;", f"{name}_classify(&model, x, &forecast)"
-    elif several:
-        declared = f"{printer.real} forecast[{macro}_OUTPUTS] = {{{zero}}};"
-        ask = f"{name}_predict(&model, x, forecast)"
-    else:
-        declared, ask = f"{printer.real} forecast = {zero};", f"{name}_predict(&model, x, &forecast)"
+    # a classifier is asked for the class; an answer other than a forecast is called as the question is
+    question = "classify" if "classify" in entries and program.asks == "predict" else program.asks
+    answer = "forecast" if program.asks == "predict" else program.asks
+    asked, whole = _question(question, spec, printer), program.questions[question].scalar is Index
+    several = program.questions[question].shape(spec.capacities) != (1,)
+    declared = f"{asked['type']} {answer} = {'0' if whole else zero};"
+    if several:
+        declared = f"{asked['type']} {answer}[{asked['count']}] = {{{'0' if whole else zero}}};"
     c_type = printer.type(Index if kind == "class" else Real)
-    label = [f"const {c_type} y = sample(t, x);"]
-    if not spec.program.learns:
-        label = ["sample(t, x);"]
-    elif kind == "reals":
-        label = [f"{c_type} y[{macro}_OUTPUTS];", "sample(t, x, y);"]
+    takes_label = program.learns and kind != "none"
+    sample = ["sample(t, x);"]
+    if takes_label:
+        sample = [f"const {c_type} y = sample(t, x);"]
+    if takes_label and kind == "reals":
+        sample = [f"{c_type} y[{macro}_OUTPUTS];", "sample(t, x, y);"]
+    lines = [shown(answer, answer, whole, several)]
+    if takes_label:
+        lines.append(shown("label", "y", kind == "class", kind == "reals"))
+    if program.learns:
+        lines.append(shown("status", "status", True, False) | {"wide": "%d"})
+    verb = "Predicts" if program.asks == "predict" else f"Asks for the {program.asks}"
     return {
-        "take": label,
+        "takes_label": takes_label,
+        "take": sample,
         "declare": declared,
-        "ask": ask,
-        "forecast": shown("forecast", classifies, several and not classifies),
-        "label": shown("y", kind == "class", kind == "reals"),
+        "ask": f"{name}_{question}(&model, x, {'' if several else '&'}{answer})",
+        "learn": f"{name}_update(&model, x{', y' if takes_label else ''})",
+        "shown": lines,
+        "printed": ", ".join(line["printed"] for line in lines),
+        "does": f"{verb}, then learns," if program.learns else verb,
+        # only models that can be asked for the alarm's state raise it
+        "alarm": " || ".join(f"status == {macro}_{s.name}" for s in program.alarms if "alarm" in entries),
     }
 
 

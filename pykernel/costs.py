@@ -62,19 +62,22 @@ def target_costs(
     """Instructions, stack and flash of a model on an emulated target, from the middle of a stream on.
 
     The host learns the first half; the device goes on from that state, for ``samples`` samples or INSTRUCTIONS, and is
-    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.learn, neither with gaps.  tries: of a
-    search for the most expensive update (predict, if nothing is learned), see ``worst_call``.
+    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.learn ((rows, 0) or None where there are no
+    labels), neither with gaps.  tries: of a search for the most expensive update (main question, if nothing is learned),
+    see ``worst_call``.
 
-    Returns update (not if nothing is learned) and predict (mean, max and worst instructions), flash_bytes (all that is
-    linked), ram_bytes (the struct), stack_bytes, samples, updates_refused, equal; or refused: why the target cannot have
-    the model.  Raises UserError if a tool is missing.
+    Returns update (not if nothing is learned) and the main question, mostly predict (mean, max and worst instructions),
+    flash_bytes (all that is linked), ram_bytes (the struct), stack_bytes, samples, updates_refused, equal; or refused: why
+    the target cannot have the model.  Raises UserError if a tool is missing.
     """
+    from pykernel.gen.check import as_taken
     from pykernel.gen.project import build
     from pykernel.targets.build import model_image
     from pykernel.targets.check import choose
     from pykernel.targets.unicorn_runner import UnicornModel
     from pykernel.targets.worst import worst_call
 
+    x, y = as_taken(spec, x, y)
     target, chain, _ = choose([name], None, "unicorn")[0]
     project = build(spec)
     try:
@@ -104,7 +107,7 @@ def target_costs(
         call: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None} if counts else None
         for call, counts in device.costs.items()
     }
-    call = "update" if learns else "predict"
+    call = "update" if learns else spec.program.asks
     if tries and costs[call]:
         costs[call]["worst"] = worst_call(device, call, x[half:done], y[half:done], tries=tries).instructions
     return costs | {

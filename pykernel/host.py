@@ -29,8 +29,8 @@ class HostModel:
     """What the device holds and does, simulated bit for bit.
 
     Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are (samples,) numbers, (samples,
-    OUTPUTS) numbers where a model learns several, or (samples,) positions of classes, from 0.  ``drop`` lists fields that
-    the generated C left out, so that ``memory.bytes`` are the C struct's.
+    OUTPUTS) numbers where a model learns several, or (samples,) positions of classes, from 0; a model that learns without
+    labels takes none.  ``drop`` lists fields that the generated C left out, so that ``memory.bytes`` are the C struct's.
     """
 
     def __init__(self, spec: Spec, drop: tuple[str, ...] = (), jit: bool = True) -> None:
@@ -54,6 +54,12 @@ class HostModel:
 
     def _labels(self, y: Any, samples: int) -> np.ndarray:
         kind = self.spec.program.label_array(self.memory.capacities)
+        if kind.shape == (0,):
+            if y is not None and np.shape(y) != (samples, 0):
+                raise UserError(f"{self.spec.name} learns without labels; give it the inputs alone")
+            return np.zeros((samples, 0), self.spec.real.dtype)
+        if y is None:
+            raise UserError(f"{self.spec.name} learns from labels; give one for each sample")
         if kind.is_class:
             y = np.array(y, order="C", ndmin=1)
             if y.dtype.kind not in "iu":
@@ -122,11 +128,14 @@ class HostModel:
 
     # ---- learning
 
-    def learn(self, x: Any, y: Any) -> np.ndarray:
-        """Learn each row in turn; the statuses, (samples,) int32.  Raises UserError if this model does not learn."""
+    def learn(self, x: Any, y: Any = None) -> np.ndarray:
+        """Learn each row in turn; the statuses, (samples,) int32.
+
+        Raises UserError if this model does not learn, if it learns from labels and y is None, or if it learns without.
+        """
         return self.sweep("update", x, y)
 
-    def sweep(self, name: str, x: Any, y: Any) -> np.ndarray:
+    def sweep(self, name: str, x: Any, y: Any = None) -> np.ndarray:
         """Call NAME_<name>, which takes a sample and its label, with each row in turn; the statuses, (samples,) int32.
 
         Raises UserError if this model has none.
@@ -142,13 +151,14 @@ class HostModel:
         return statuses
 
     def run(
-        self, x: Any, y: Any, first: int = 0, delay: int = 0, question: str = "predict"
+        self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row from ``first`` on, then learn the row ``delay`` before it: (predictions, statuses).
+        """Ask each row from ``first`` on, then learn the row ``delay`` before it: (answers, statuses).
 
-        question: what is asked in place of predict, such as "classify".  A model that does not learn only predicts, and
-        the statuses are those of the predictions.
+        question: what is asked in place of the program's main question (predict, where there is one), such as "classify".
+        A model that does not learn only answers, and the statuses are those of the answers.
         """
+        question = question or self.spec.program.asks
         x = self._inputs(x)
         y = self._labels(y, len(x))
         if not 0 <= first <= len(x) or delay < 0:

@@ -28,9 +28,9 @@ from pykernel.dialect import (
 from pykernel.errors import UserError
 from pykernel.kernel_choice import own_kernel
 
-LabelKind = Literal["real", "reals", "class"]
-"""What update takes as its label: a number, OUTPUTS numbers, or the position of a class."""
-LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index}
+LabelKind = Literal["real", "reals", "class", "none"]
+"""What update takes as its label: a number, OUTPUTS numbers, the position of a class, or nothing."""
+LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index, "none": None}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class LabelArray:
-    """What a stream's labels are: integers (positions of classes) or reals, and the shape of one sample's."""
+    """What a stream's labels are: integers (positions of classes) or reals, and the shape of one sample's.
+
+    Where there are no labels, each sample has an array of no numbers: shape (0,).
+    """
 
     is_class: bool
     shape: tuple[int, ...]
@@ -81,21 +84,25 @@ class Program:
     entries: all return a status; below 0 they refuse, and change nothing.  What they are is read off their last
         parameters, behind the structs and configurations:
 
-        predict(x: Real[DIM], y: Real[OUTPUTS]): there is one in every program.
+        predict(x: Real[DIM], y: Real[OUTPUTS]): there is one in every program that has labels.
         update(x, label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class.
+        update(x): learns a sample that has no label.
         questions (x, an array), predict among them: write an answer, and leave the model as it is.
         sweeps (x, a Real or an Index), beside update: take a sample and its label for another purpose than learning,
             such as a second pass over the samples.
         actions (nothing): such as refresh, train, restart.
         readings (an array): write what the model knows of itself.
 
+        ``asks`` is the main question, of which streams are made: predict where there is one, else the first.
+
     rehearse: a kernel (…, x) that exercises update, and what makes predictions of it, on a fixed sequence, for the
-        self-test.  In a program without update, it chains predictions: what was predicted goes into the next input, and
+        self-test.  In a program without update, it chains answers: what was answered goes into the next input, and
         ends in the memory, of which the known answer is the CRC.
     valid: a kernel (…) -> Bool, whether learning could have led to the memory's contents: a restored state is
         untrusted.  It must take whatever update leaves, and refuse what update could not go on from.  Only where
         something is persistent.
-    labels: the kind of label that predictions are of, where there is no update to tell it.
+    labels: the kind of label that answers are of, where there is no update to tell it.
+    alarms: statuses of update upon which a firmware should act, of models that have the reading alarm; for the examples.
     between: actions that a check calls between the parts of its stream, in this order.
     """
 
@@ -108,8 +115,10 @@ class Program:
     rehearse: Kernel
     valid: Kernel | None = None
     labels: LabelKind | None = None
+    alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ("refresh", "train")
     learns: bool = field(init=False)  # whether there is update
+    asks: str = field(init=False)  # the main question
     actions: tuple[str, ...] = field(init=False)
     sweeps: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
@@ -123,26 +132,41 @@ class Program:
         update, taken = kernels.get("update"), {name: _taken(kernel) for name, kernel in kernels.items()}
         asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
         swept = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
+        labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
+        run, learn = (run_stream, learn_stream) if labelled else (run_unlabelled, learn_unlabelled)
         found: dict[str, Any] = {
             "learns": update is not None,
+            "asks": "predict" if "predict" in asked else next(iter(asked), ""),
             "actions": tuple(name for name, kinds in taken.items() if not kinds),
             "sweeps": tuple(name for name in swept if name != "update"),
-            "readings": {n: k[0] for n, k in taken.items() if len(k) == 1 and isinstance(k[0], Array)},
+            "readings": {
+                n: k[0] for n, k in taken.items() if n != "update" and len(k) == 1 and isinstance(k[0], Array)
+            },
             "questions": {name: taken[name][1] for name in asked},
-            "run_streams": {n: replace(run_stream, names={"ask": k, "update": update}) for n, k in asked.items()}
+            "run_streams": {n: replace(run, names={"ask": k, "update": update}) for n, k in asked.items()}
             if update is not None
             else {},
             "ask_streams": {name: replace(ask_stream, names={"ask": kernel}) for name, kernel in asked.items()},
-            "sweep_streams": {name: replace(learn_stream, names={"update": kernel}) for name, kernel in swept.items()},
+            "sweep_streams": {name: replace(learn, names={"update": kernel}) for name, kernel in swept.items()},
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
-        if "predict" not in asked:
+        if labelled and "predict" not in asked:
             raise TypeError(f"{self.name} has no predict(…, x: Real[DIM], y: Real[OUTPUTS])")
+        if not asked:
+            raise TypeError(f"{self.name} has no question (…, x: Real[DIM], an array)")
         if self.learns == (self.labels is not None):
             raise TypeError(
                 f"{self.name}: update tells the kind of its labels; without update, and only then, labels does"
             )
+        if update is not None and taken["update"] not in [
+            [Real[DIM], *([] if label is None else [label])] for label in LABELS.values()
+        ]:
+            raise TypeError(
+                f"{self.name}: update takes (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
+            )
+        if not labelled and self.sweeps:
+            raise TypeError(f"{self.name}: {self.sweeps[0]} takes a label, but update takes none")
         if bool(self.persistent) != (self.valid is not None):
             raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
         if self.persistent != self.structs[: len(self.persistent)]:
@@ -161,14 +185,16 @@ class Program:
 
     @property
     def label(self) -> Any:
-        """The type of update's last parameter, or what labels stands for."""
-        return LABELS[self.labels] if self.labels is not None else _taken(self.entry("update"))[-1]
+        """The type of update's label, or what labels stands for; None where there is none."""
+        return LABELS[self.labels] if self.labels is not None else next(iter(_taken(self.entry("update"))[1:]), None)
 
     @property
     def label_kind(self) -> LabelKind:
-        return "reals" if isinstance(self.label, Array) else "class" if self.label is Index else "real"
+        return next(kind for kind, label in LABELS.items() if label == self.label)
 
     def label_array(self, capacities: Mapping[str, int]) -> LabelArray:
+        if self.label is None:
+            return LabelArray(False, (0,))
         shape = self.label.shape(capacities) if isinstance(self.label, Array) else ()
         return LabelArray(self.label is Index, shape)
 
@@ -286,6 +312,17 @@ def run_stream(reads, writes, x, y, first, delay, answers, statuses):  # type: i
 
 
 @driver
+def run_unlabelled(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
+    """``run_stream`` where update takes no label; y: (len(x), 0)."""
+    for t in range(first, len(x)):
+        i = t - first
+        ask(*reads, x[t], answers[i])
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(*writes, x[t - delay])
+
+
+@driver
 def ask_stream(reads, x, answers, statuses):  # type: ignore[no-untyped-def]
     """Ask for each row; answers: (len(x), values), left as they are where refused."""
     for t in range(len(x)):
@@ -297,3 +334,10 @@ def learn_stream(writes, x, y, statuses):  # type: ignore[no-untyped-def]
     """Learn each row in turn, or sweep over it."""
     for t in range(len(x)):
         statuses[t] = update(*writes, x[t], y[t])
+
+
+@driver
+def learn_unlabelled(writes, x, y, statuses):  # type: ignore[no-untyped-def]
+    """``learn_stream`` where update takes no label; y: (len(x), 0)."""
+    for t in range(len(x)):
+        statuses[t] = update(*writes, x[t])

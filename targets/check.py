@@ -10,7 +10,7 @@ import numpy as np
 
 from pykernel.dialect import Memory
 from pykernel.errors import CheckFailed, MissingExtra, UserError
-from pykernel.gen.check import Progress, Reference, Report, mixed_stream
+from pykernel.gen.check import Progress, Reference, Report, as_taken, mixed_stream
 from pykernel.gen.project import Project, build
 from pykernel.spec import Spec
 from pykernel.targets.build import (
@@ -43,7 +43,7 @@ def check_targets(
     tries: int = TRIES,
     progress: Progress | None = None,
 ) -> Report:
-    """Run a stream through Numba and through the C on each target; compare state, statuses and predictions.
+    """Run a stream through Numba and through the C on each target; compare state, statuses and answers.
 
     names: of targets, or "all": those for which this machine has what is needed, and whose parts are large enough.
     chain, emulator: the first that a target has and that is found, if not given.  tries: of the search for the most
@@ -61,8 +61,7 @@ def check_targets(
         ways = [way for way in ways if _fits(project, way[0])] or ways[:1]
     for target, _, _ in ways:
         refuse_large_ram(project, target)
-    x, y = stream if stream is not None else mixed_stream(spec, samples, seed)
-    x, y = np.ascontiguousarray(x, spec.real.dtype), np.ascontiguousarray(y, spec.program.label_dtype(spec.real))
+    x, y = as_taken(spec, *(stream if stream is not None else mixed_stream(spec, samples, seed)))
     say(0.05, "simulating with Numba")
     reference = Reference(project, memory, x, y)
     rows = []
@@ -165,7 +164,7 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
     row = reference.verdict(model)
     for name, costs in model.costs.items():
         if costs:
-            searched = tries and name in model.hardest  # predict and update
+            searched = tries and name in model.hardest  # the main question and update
             worst = worst_call(model, name, reference.x, reference.y, seed, tries).instructions if searched else None
             row[name] = instruction_figures(costs, worst)
     row["calls"] = [name for name, costs in model.costs.items() if costs]

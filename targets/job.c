@@ -1,16 +1,16 @@
 /* One job for a model on an emulated device.  SPDX-License-Identifier: 0BSD
  *
  * In: the model's bytes; which function to call; how many samples; the samples, each of its inputs and then its label
- * (inputs only, where the function is a question).
- * Out: for each sample what the question (predict, if no other) wrote and its status, and the status of what took the
- * label (update, if no sweep); what the function returned that takes no sample, and what it wrote; the model.
+ * (inputs only, where the function is a question, or where there are no labels).
+ * Out: for each sample what the question (the main one, if no other) wrote and its status, and the status of what took
+ * the sample (update, if no sweep); what the function returned that takes no sample, and what it wrote; the model.
  */
 #include "device.h"
 #include "$name.h"
 
 static ${name}_t model;
 static $real x[${macro}_DIM];
-static $label_type label[$labels];
+$label
 static $real values[$values];
 static int32_t position[$positions];
 
@@ -28,7 +28,7 @@ static int32_t ask(uint32_t which)
     switch (which) {
 $questions
     default:
-        return ${name}_predict(&model, x, values);
+        return $main;
     }
 }
 
@@ -55,7 +55,7 @@ void device_job(void)
             statuses[0] = ask(order[0]);
         }
         if ($labelled) {
-            device_read(label, (uint32_t)sizeof label);
+            $read_label
             statuses[1] = take(order[0]);
         }
         device_write(values, (uint32_t)sizeof values);

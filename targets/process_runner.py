@@ -24,7 +24,7 @@ from pykernel.targets.build import Image, data_file, model_image
 from pykernel.targets.target import Target, Toolchain
 
 TIMEOUT = 600  # seconds; a job takes below one in QEMU, a few in simavr
-RUN = 255  # no function to call: predict and learn the samples
+RUN = 255  # no function to call: ask and learn the samples
 JOB_BYTES = 32_768  # of samples in one job, where they take flash
 
 
@@ -70,13 +70,13 @@ class ProcessModel:
         return result if name == "hash" else result - (result >> 31 << 32)
 
     def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it: (predictions, statuses); statuses of the predictions if nothing is learned."""
+        """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
         learns = self.spec.program.learns
         results = self._samples(RUN, [x, y.reshape(len(y), -1)] if learns else [x])
-        predictions = self._answers("predict", results)
+        answers = self._answers(self.spec.program.asks, results)
         statuses = results["learned" if learns else "status"].astype(np.int32)
-        return predictions[:, 0] if predictions.shape[1] == 1 else predictions, statuses
+        return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
@@ -105,7 +105,7 @@ class ProcessModel:
         return answers
 
     def _samples(self, which: int, columns: list[np.ndarray]) -> np.ndarray:
-        """Each row through a question, a sweep, or predict and update, by what the columns hold."""
+        """Each row through a question, a sweep, or the main question and update, by what the columns hold."""
         rows = np.column_stack([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns])
         # simavr's jobs lie in flash
         block = max(1, JOB_BYTES // rows.shape[1]) if self.target.simavr else max(1, len(rows))
@@ -208,7 +208,8 @@ def _job(project: Project, orders: _Orders) -> str:
     returns = {match[2]: match[1] for match in re.finditer(_alone(name), header, re.MULTILINE)}
     real = "float" if project.spec.real.dtype.itemsize == 4 else "double"
     labels = program.label_array(project.spec.capacities)
-    label = "label" if labels.shape else "label[0]"
+    labelled = program.label_kind != "none"
+    label = ", label" if labels.shape else ", label[0]"
 
     def room(kind: Array) -> str:
         return "values" if kind.scalar is Real else "position"
@@ -225,10 +226,10 @@ def _job(project: Project, orders: _Orders) -> str:
     }
     calls |= {which[r]: f"return (uint32_t){name}_{r}(&model, {room(program.readings[r])});" for r in orders.readings}
     asked = {which[q]: f"return {name}_{q}(&model, x, {room(program.questions[q])});" for q in orders.questions}
-    takes = {which[s]: f"return {name}_{s}(&model, x, {label});" for s in orders.sweeps}
+    takes = {which[s]: f"return {name}_{s}(&model, x{label});" for s in orders.sweeps}
     sweeps = f"order[0] >= {orders.first_sweep}u"
     if program.learns:
-        takes[RUN] = f"return {name}_update(&model, x, {label});"
+        takes[RUN] = f"return {name}_update(&model, x{label if labelled else ''});"
     values = {
         "name": name,
         "macro": name.upper(),
@@ -236,12 +237,15 @@ def _job(project: Project, orders: _Orders) -> str:
         "cases": cases(calls),
         "questions": cases(asked),
         "takes": cases(takes),
+        "main": f"{name}_{program.asks}(&model, x, {room(program.questions[program.asks])})",
         "run": str(RUN),
         "sweeps": str(orders.first_sweep),
         "labelled": sweeps if program.learns else f"({sweeps}) && (order[0] != {RUN}u)",
         "values": str(orders.values),
         "positions": str(orders.positions),
-        "label_type": "int32_t" if labels.is_class else real,
-        "labels": str(math.prod(labels.shape)),
+        "label": f"static {'int32_t' if labels.is_class else real} label[{math.prod(labels.shape)}];"
+        if labelled
+        else "",
+        "read_label": "device_read(label, (uint32_t)sizeof label);" if labelled else "/* there are no labels */",
     }
     return string.Template(data_file("job.c")).substitute(values)

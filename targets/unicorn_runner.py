@@ -146,9 +146,9 @@ class Call:
 class UnicornModel:
     """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end.
 
-    costs: instructions of each predict and update in ``run``, of each question in ``ask``, of each sweep and of each
+    costs: instructions of each main question (such as predict) and update in ``run``, of each question in ``ask``, of each sweep and of each
     action, that was not refused.
-    hardest: the call of predict and of update with most.
+    hardest: the call of the main question and of update with most.
     other_calls: the most instructions that ``call`` took, by function.
     """
 
@@ -159,7 +159,7 @@ class UnicornModel:
         self.program = self.spec.program
         self.dtype, self.label_dtype = self.spec.real.dtype, self.program.label_dtype(self.spec.real)
         self.model = self.machine.free
-        self.costs: dict[str, list[int]] = {"predict": [], **({"update": []} if self.program.learns else {})}
+        self.costs: dict[str, list[int]] = {self.program.asks: [], **({"update": []} if self.program.learns else {})}
         self.hardest: dict[str, Call] = {}
         self.other_calls: dict[str, int] = {}
         self.x = MAILBOX
@@ -180,18 +180,19 @@ class UnicornModel:
         return result if name == "hash" else _signed(result)
 
     def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it: (predictions, statuses); statuses of the predictions if nothing is learned."""
+        """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
-        predictions, statuses = self.program.answers("predict", len(x), self.memory), np.zeros(len(x), np.int32)
+        asks = self.program.asks
+        answers, statuses = self.program.answers(asks, len(x), self.memory), np.zeros(len(x), np.int32)
         self.restore(bytes(self.memory.bytes))
         for t in range(len(x)):
-            statuses[t] = self._counted("predict", x[t], y[t])
+            statuses[t] = self._counted(asks, x[t], y[t])
             if statuses[t] >= 0:
-                predictions[t] = self.answered("predict")
+                answers[t] = self.answered(asks)
             if self.program.learns:
                 statuses[t] = self._counted("update", x[t], y[t])
         self.memory.bytes[:] = self.contents()
-        return predictions[:, 0] if predictions.shape[1] == 1 else predictions, statuses
+        return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
@@ -240,7 +241,7 @@ class UnicornModel:
         return status
 
     def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
-        """Predict or update (by name) one sample on the device, which is in that state; the call and its status."""
+        """Ask or update (by name) one sample on the device, which is in that state; the call and its status."""
         before = self.machine.instructions
         status = self.take(name, x, y) if name == "update" else self._question(name, x)
         return Call(self.machine.instructions - before, state, x, y), status
@@ -257,9 +258,11 @@ class UnicornModel:
         return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype)
 
     def take(self, name: str, x: np.ndarray, y: Any) -> int:
-        """The status of update, or of a sweep, for one sample and its label."""
+        """The status of update, or of a sweep, for one sample and its label (of no numbers, where there are none)."""
         y = np.asarray(y, self.label_dtype)
         self.machine.uc.mem_write(self.x, x.tobytes())
+        if self.program.label_kind == "none":
+            return _signed(self._call(name, self.x))
         if y.ndim:
             self.machine.uc.mem_write(self.label, y.tobytes())
             return _signed(self._call(name, self.x, self.label))

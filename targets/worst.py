@@ -15,7 +15,7 @@ POOL = 16  # states kept
 
 
 def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, seed: int = 0, tries: int = TRIES) -> Call:
-    """The call of predict or update with most instructions, by hill climbing from the stream's most expensive one.
+    """The call of a question or update with most instructions, by hill climbing from the stream's most expensive one.
 
     Each try takes a state and a sample, of the most expensive call so far or by chance, changes the sample, and counts.
     Every state is reached by updates from one that the stream reached: what is found can happen.  Depends on nothing

@@ -1,4 +1,5 @@
-"""Small programs without update, and with actions, sweeps and readings: nothing in gen or targets knows them."""
+"""Small programs without update, without labels, and with actions, sweeps and readings: nothing in gen or targets
+knows them."""
 
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
 from enum import IntEnum
@@ -125,6 +126,18 @@ def glass_probability(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM
 
 
 @entry
+def glass_novelty(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], score: Real[1]) -> Index:
+    """Write how far x is from the center, from 0 to 1, to score: DONE, or REFUSED_INPUT with score unchanged."""
+    if not made_within(c.limit, x):
+        return MadeStatus.REFUSED_INPUT
+    glass_values(w, c, q, x, w.value)
+    score[0] = real(0)
+    for j in range(len(x)):
+        score[0] += absolute(w.scaled[j])
+    return MadeStatus.DONE
+
+
+@entry
 def glass_rehearse(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM]) -> None:
     """Predict for pseudo-random inputs, each moved by the prediction before it."""
     seed = 1
@@ -137,17 +150,20 @@ def glass_rehearse(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM]) 
             break
 
 
-def glass_program(labels, *others):
+def glass_program(labels, *entries):
     return Program(
         name=f"glass {labels}",
         structs=(GlassWork,),
         persistent=(),
         configs=(GlassConfig, GlassWeights),
         status=MadeStatus,
-        entries=(Entry("predict", glass_predict), *others),
+        entries=entries,
         rehearse=glass_rehearse,
         labels=labels,
     )
+
+
+GLASS_PREDICT = Entry("predict", glass_predict)
 
 
 class GlassFamily:
@@ -156,9 +172,12 @@ class GlassFamily:
     rules = ("nlms",)
     online = False
     programs = {  # noqa: RUF012
-        "real": glass_program("real"),
-        "reals": glass_program("reals"),
-        "class": glass_program("class", Entry("classify", glass_classify), Entry("probability", glass_probability)),
+        "real": glass_program("real", GLASS_PREDICT),
+        "reals": glass_program("reals", GLASS_PREDICT),
+        "class": glass_program(
+            "class", GLASS_PREDICT, Entry("classify", glass_classify), Entry("probability", glass_probability)
+        ),
+        "none": glass_program("none", Entry("novelty", glass_novelty)),
     }
 
     def unused(self, spec, section, key):
@@ -470,13 +489,217 @@ class OvenFamily:
         }
 
 
-GLASS, OVEN = GlassFamily(), OvenFamily()
+# ----------------------------------------------------------------------------- a model that learns without any labels
+
+
+class GaugeStatus(IntEnum):
+    """What an update did."""
+
+    DONE = 0
+    NOVEL = 1  # the level is above the threshold
+    HELD = 2  # the same, and the sample was not learned
+    REFUSED_INPUT = -1  # an input is not finite or too large
+
+
+class Gauge(Struct):
+    """Where samples mostly are."""
+
+    mean: Real[DIM]
+    spread: Real  # mean square distance from there
+    level: Real  # smoothed novelty
+    seen: Index
+
+
+class GaugeWork(Struct):
+    """What an update needs besides."""
+
+    step: Real[DIM]
+
+
+class GaugeConfig(Config):
+    limit: Real  # largest magnitude of an input
+    threshold: Real  # of the level; not for models without alarms
+    alarms: bool
+
+
+@kernel
+def gauge_square(s: Gauge, w: GaugeWork, x: Real[DIM]) -> Real:
+    """|x - mean|^2; the difference is left in the working memory."""
+    total = real(0)
+    for j in range(len(x)):
+        w.step[j] = x[j] - s.mean[j]
+        total += w.step[j] * w.step[j]
+    return total
+
+
+@kernel
+def gauge_score(s: Gauge, square: Real) -> Real:
+    """How new a sample of that distance is, from 0 to 1."""
+    if s.seen[0] == 0:
+        return real(1)
+    return square / (square + s.spread[0] + real(1))
+
+
+@entry
+def gauge_novelty(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM], score: Real[1]) -> Index:
+    """Write how new x is, from 0 to 1, to score: DONE, or REFUSED_INPUT with score unchanged."""
+    if not made_within(c.limit, x):
+        return GaugeStatus.REFUSED_INPUT
+    square = gauge_square(s, w, x)
+    score[0] = gauge_score(s, square)
+    return GaugeStatus.DONE
+
+
+@entry
+def gauge_side(s: Gauge, c: GaugeConfig, x: Real[DIM], side: Index[2]) -> Index:
+    """Write on how many axes x is above the mean, and below, to side: DONE, or REFUSED_INPUT with side unchanged."""
+    if not made_within(c.limit, x):
+        return GaugeStatus.REFUSED_INPUT
+    side[0] = 0
+    side[1] = 0
+    for j in range(len(x)):
+        if x[j] > s.mean[j]:
+            side[0] += 1
+        if x[j] < s.mean[j]:
+            side[1] += 1
+    return GaugeStatus.DONE
+
+
+@kernel
+def gauge_learn(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
+    """Move the mean and the spread towards x, unless x is very far."""
+    square = gauge_square(s, w, x)
+    score = gauge_score(s, square)
+    s.level[0] += real(0.25) * (score - s.level[0])
+    status = GaugeStatus.DONE
+    if c.alarms:
+        if s.level[0] > c.threshold and s.seen[0] > 20:
+            status = GaugeStatus.NOVEL
+            if score > real(0.99):
+                return GaugeStatus.HELD
+    if s.seen[0] < 50:
+        s.seen[0] += 1
+    rate = real(1) / real(s.seen[0])
+    for j in range(len(x)):
+        s.mean[j] += rate * w.step[j]
+    s.spread[0] += rate * (square - s.spread[0])
+    return status
+
+
+@entry
+def gauge_update(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
+    """Learn a sample: DONE, NOVEL, HELD, or REFUSED_INPUT with the model unchanged."""
+    if not made_within(c.limit, x):
+        return GaugeStatus.REFUSED_INPUT
+    return gauge_learn(s, w, c, x)
+
+
+@entry
+def gauge_alarm(s: Gauge, c: GaugeConfig, state: Real[2]) -> Index:
+    """Write the level and its threshold to state: NOVEL, or DONE."""
+    state[0] = s.level[0]
+    state[1] = c.threshold
+    if s.level[0] > c.threshold:
+        return GaugeStatus.NOVEL
+    return GaugeStatus.DONE
+
+
+@entry
+def gauge_restart(s: Gauge) -> Index:
+    """Let the next samples weigh as the first did."""
+    s.seen[0] = 0
+    s.spread[0] = real(0)
+    return GaugeStatus.DONE
+
+
+@entry
+def gauge_rehearse(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> None:
+    """Learn pseudo-random samples."""
+    seed = 1
+    for t in range(40):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = real(seed) / real(65536) - real(0.5)
+        status = gauge_learn(s, w, c, x)
+        if status < 0:
+            break
+
+
+@entry
+def gauge_valid(s: Gauge, c: GaugeConfig) -> Bool:
+    """Whether updates could have led to this state."""
+    if s.seen[0] < 0 or s.seen[0] > 50:
+        return False
+    if not (s.level[0] >= real(0) and s.level[0] <= real(1) and s.spread[0] >= real(0)):
+        return False
+    return made_within(c.limit, s.mean)
+
+
+class GaugeFamily:
+    """What a spec wants to know.  rho is the alarm's threshold; 1: there are no alarms."""
+
+    rules = ("nlms",)
+    online = True
+    programs = {  # noqa: RUF012
+        "none": Program(
+            name="gauge",
+            structs=(Gauge, GaugeWork),
+            persistent=(Gauge,),
+            configs=(GaugeConfig,),
+            status=GaugeStatus,
+            entries=(
+                Entry("novelty", gauge_novelty),
+                Entry("side", gauge_side),
+                Entry("update", gauge_update),
+                Entry("alarm", gauge_alarm, lambda config: bool(config.alarms)),
+                Entry("restart", gauge_restart),
+            ),
+            rehearse=gauge_rehearse,
+            valid=gauge_valid,
+            alarms=(GaugeStatus.NOVEL, GaugeStatus.HELD),
+        )
+    }
+
+    def unused(self, spec, section, key):
+        return None
+
+    def complain(self, spec, refuse):
+        pass
+
+    def capacities(self, spec):
+        return {"DIM": spec.dim, "OUTPUTS": 1}
+
+    def reals(self, spec):
+        return 2 * spec.dim + 3
+
+    def parameters(self, spec):
+        rho = spec.learning.rho
+        return {"limit": spec.input.limit, "threshold": rho, "alarms": rho < 1}
+
+
+GLASS, OVEN, GAUGE = GlassFamily(), OvenFamily(), GaugeFamily()
 
 
 class GlassSpec(Spec):
     @property
     def family(self):
         return GLASS
+
+
+class ClearSpec(GlassSpec):
+    @property
+    def label_kind(self):
+        return "none"
+
+
+class GaugeSpec(Spec):
+    @property
+    def family(self):
+        return GAUGE
+
+    @property
+    def label_kind(self):
+        return "none"
 
 
 class OvenSpec(Spec):
@@ -504,3 +727,15 @@ def oven_spec(kind="real", precision="float32", dim=3, samples=12, **sections):
     content = {"name": "oven", "precision": precision, "input": {"dim": dim, "limit": 100.0}, "label": LABELS[kind]}
     more = {"learning": {"rule": "nlms"}, "reduction": {"n_max": samples}}
     return OvenSpec.model_validate(content | more | sections)
+
+
+def clear_spec(precision="float32", dim=3, **sections):
+    """A model that only tells how new a sample is, and was learned elsewhere."""
+    content = {"name": "clear", "precision": precision, "input": {"dim": dim, "limit": 100.0}}
+    return ClearSpec.model_validate(content | {"learning": {"rule": "nlms", "rho": 0.7}} | sections)
+
+
+def gauge_spec(precision="float32", dim=3, threshold=0.6, **sections):
+    """A model that learns without labels, with alarms (threshold below 1) or without."""
+    content = {"name": "gauge", "precision": precision, "input": {"dim": dim, "limit": 100.0}}
+    return GaugeSpec.model_validate(content | {"learning": {"rule": "nlms", "rho": threshold}} | sections)

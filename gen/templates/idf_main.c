@@ -1,4 +1,4 @@
-/* {{ "Predicts, then learns," if learns else "Predicts" }} ten times a second.
+/* {{ example.does }} ten times a second.
  *
  * SPDX-License-Identifier: 0BSD
  */
@@ -25,13 +25,15 @@ void app_main(void)
         {{ example.declare }}
         if ({{ example.ask }} >= 0) { /* below 0: an input is out of range */
 {%- if learns %}
-            const int32_t status = {{ name }}_update(&model, x, y);
-            ESP_LOGI(TAG, "forecast {{ example.forecast.format }}, label {{ example.label.format }}, status %d, hash %08x", {{ example.forecast.printed }}, {{ example.label.printed }}, (int)status,
-                     (unsigned int){{ name }}_hash(&model));
-{%- else %}
-            ESP_LOGI(TAG, "forecast {{ example.forecast.format }}, hash %08x", {{ example.forecast.printed }},
-                     (unsigned int){{ name }}_hash(&model));
+            const int32_t status = {{ example.learn }};
+{%- if example.alarm %}
+            if ({{ example.alarm }}) {
+                ESP_LOGW(TAG, "alarm"); /* act here */
+            }
 {%- endif %}
+{%- endif %}
+            ESP_LOGI(TAG, "{% for s in example.shown %}{{ s.what }} {{ s.format }}, {% endfor %}hash %08x", {{ example.printed }},
+                     (unsigned int){{ name }}_hash(&model));
         }
 {%- if trains %}
         if (t == 19) {

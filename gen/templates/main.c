@@ -23,20 +23,21 @@ int main(void)
         if ({{ example.ask }} < 0) {
             continue; /* an input is out of range */
         }{%- if learns %}
-        const int32_t status = {{ name }}_update(&model, x, y);
+        const int32_t status = {{ example.learn }};
 {%- if trains %}
         if (t % 20 == 19) {
             (void){{ name }}_train(&model); /* below 0: refused, and the model as it was */
         }
 {%- endif %}
-        if (t % 19 == 0) {
-            printf("%4d  forecast {{ example.forecast.wide }}  label {{ example.label.wide }}  status %d\n", (int)t, {{ example.forecast.printed }}, {{ example.label.printed }}, (int)status);
-        }
-{%- else %}
-        if (t % 19 == 0) {
-            printf("%4d  forecast {{ example.forecast.wide }}\n", (int)t, {{ example.forecast.printed }});
+{%- if example.alarm %}
+        if ({{ example.alarm }}) {
+            printf("%4d  alarm\n", (int)t); /* act here */
         }
 {%- endif %}
+{%- endif %}
+        if (t % 19 == 0) {
+            printf("%4d{% for s in example.shown %}  {{ s.what }} {{ s.wide }}{% endfor %}\n", (int)t, {{ example.printed }});
+        }
     }
     printf("%d bytes of RAM, {{ "model" if persists else "memory" }} hash %08lx\n", (int)sizeof model, (unsigned long){{ name }}_hash(&model));
     return 0;

@@ -1,26 +1,26 @@
 /* Feeds a stream to {{ name }}: for the check, which binds it; not part of a project. */
 #include "{{ name }}.h"
 
-void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ label_type }} *y, {{ real }} *predictions, int32_t *statuses);
+void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ label_type }} *y, {{ main.type }} *answers, int32_t *statuses);
 {% for q in questions -%}
 void {{ name }}_replay_{{ q.name }}({{ name }}_t *s, int64_t count, const {{ real }} *x, {{ q.type }} *answers, int32_t *statuses);
 {% endfor %}
-void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ label_type }} *y, {{ real }} *predictions, int32_t *statuses)
+void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, const {{ label_type }} *y, {{ main.type }} *answers, int32_t *statuses)
 {
-{%- if not learns %}
+{%- if not learns or label_kind == "none" %}
     (void)y;
 {%- endif %}
     for (int64_t t = 0; t < count; t++) {
         const {{ real }} *row = &x[t * {{ macro }}_DIM];
 {%- if learns %}
-        if (predictions != (void *)0) {
-            (void){{ name }}_predict(s, row, &predictions[t * {{ macro }}_OUTPUTS]);
+        if (answers != (void *)0) {
+            (void){{ name }}_{{ main.name }}(s, row, &answers[t * {{ main.count }}]);
         }
         if (statuses != (void *)0) {
-            statuses[t] = {{ name }}_update(s, row, {{ "&y[t * " ~ macro ~ "_OUTPUTS]" if label_kind == "reals" else "y[t]" }});
+            statuses[t] = {{ name }}_update(s, row{{ {"none": "", "reals": ", &y[t * " ~ macro ~ "_OUTPUTS]"}.get(label_kind, ", y[t]") }});
         }
 {%- else %}
-        statuses[t] = {{ name }}_predict(s, row, &predictions[t * {{ macro }}_OUTPUTS]);
+        statuses[t] = {{ name }}_{{ main.name }}(s, row, &answers[t * {{ main.count }}]);
 {%- endif %}
     }
 }

@@ -1,5 +1,5 @@
 {# Included by the examples: made-up samples. -#}
-{% if not learns -%}
+{% if not example.takes_label -%}
 /* Some inputs: put your sensors here. */
 static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
 {%- elif label_kind == "reals" -%}
@@ -17,7 +17,7 @@ static {{ real }} sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
     for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
         x[j] = phase * {{ input_scale }};
     }
-{%- if not learns %}
+{%- if not example.takes_label %}
 {%- elif label_kind == "reals" %}
     for (int32_t o = 0; o < {{ macro }}_OUTPUTS; o++) {
         y[o] = (phase < {{ half }}) ? {{ label_scale }} : -{{ label_scale }};

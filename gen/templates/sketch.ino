@@ -1,4 +1,4 @@
-// {{ "Predicts, then learns," if learns else "Predicts" }} ten times a second.
+// {{ example.does }} ten times a second.
 //
 // SPDX-License-Identifier: 0BSD
 #include <{{ name }}.h>
@@ -23,15 +23,17 @@ void loop() {
   {{ example.take | join('\n  ') }}
   {{ example.declare }}
   if ({{ example.ask }} >= 0) {  // below 0: an input is out of range{%- if learns %}
-    const int32_t status = {{ name }}_update(&model, x, y);
+    const int32_t status = {{ example.learn }};
+{%- if example.alarm %}
+    if ({{ example.alarm }}) {
+      Serial.println(F("alarm"));  // act here
+    }
 {%- endif %}
-    Serial.print(F("forecast "));
-    Serial.print({{ example.forecast.value }}{{ example.forecast.digits }});{%- if learns %}
-    Serial.print(F(", label "));
-    Serial.print({{ example.label.value }}{{ example.label.digits }});
-    Serial.print(F(", status "));
-    Serial.print(status);
 {%- endif %}
+{%- for s in example.shown %}
+    Serial.print(F("{{ ", " if not loop.first }}{{ s.what }} "));
+    Serial.print({{ s.value }}{{ s.digits }});
+{%- endfor %}
     Serial.print(F(", hash "));
     Serial.println({{ name }}_hash(&model), HEX);
   }

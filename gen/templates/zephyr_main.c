@@ -1,4 +1,4 @@
-/* {{ "Predicts, then learns," if learns else "Predicts" }} ten times a second.
+/* {{ example.does }} ten times a second.
  *
  * SPDX-License-Identifier: 0BSD
  */
@@ -23,13 +23,15 @@ int main(void)
         {{ example.declare }}
         if ({{ example.ask }} >= 0) { /* below 0: an input is out of range */
 {%- if learns %}
-            const int32_t status = {{ name }}_update(&model, x, y);
-            printk("forecast {{ example.forecast.format }}, label {{ example.label.format }}, status %d, hash %08x\n", {{ example.forecast.printed }}, {{ example.label.printed }}, (int)status,
-                   (unsigned int){{ name }}_hash(&model));
-{%- else %}
-            printk("forecast {{ example.forecast.format }}, hash %08x\n", {{ example.forecast.printed }},
-                   (unsigned int){{ name }}_hash(&model));
+            const int32_t status = {{ example.learn }};
+{%- if example.alarm %}
+            if ({{ example.alarm }}) {
+                printk("alarm\n"); /* act here */
+            }
 {%- endif %}
+{%- endif %}
+            printk("{% for s in example.shown %}{{ s.what }} {{ s.format }}, {% endfor %}hash %08x\n", {{ example.printed }},
+                   (unsigned int){{ name }}_hash(&model));
         }
 {%- if trains %}
         if (t == 19) {
