@@ -463,10 +463,10 @@ class HostSubspace:
         """e2, k(x, x) and |q|^2, (rows,) each."""
         rows = self._rows(x)
         squares = self._turned(rows) ** 2
-        values, inverse = self._spectrum[0], _inverse(self._spectrum[0], self.shrinkage)
+        inverse = _inverse(self._spectrum[0], self.shrinkage)
         diagonal = self._diagonal(rows)
         known = squares @ (inverse + self.shrinkage * inverse**2)
-        return np.clip(diagonal - known, 0.0, diagonal), diagonal, squares @ np.where(values >= 0, inverse**2, 0.0)
+        return np.clip(diagonal - known, 0.0, diagonal), diagonal, squares @ inverse**2
 
     def _diagonal(self, rows: Rows) -> np.ndarray:
         found = np.empty(len(rows))
