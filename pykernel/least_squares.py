@@ -10,6 +10,7 @@ are orthonormal: where they turn, R's columns do; without the last coordinate, R
 from pykernel.dialect import N_MAX, OUTPUTS, PACKED, Bool, Index, Real, Struct, absolute, entry, kernel, real, sqrt
 from pykernel.numerics import clipped
 from pykernel.nystrom import NystromConfig, NystromWork
+from pykernel.packed import solve_lower, solve_upper, take_up
 
 
 class Regression(Struct):
@@ -85,7 +86,7 @@ def drop_coordinate(g: Regression, w: NystromWork, c: NystromConfig, last: Index
     for i in range(last):
         w.u[i] = g.r[at + last - i]
         at = at + len(g.coefficients) - i
-    solve_upper(g, w.u, last)
+    solve_upper(g.r, w.u, last, len(g.coefficients))
     for o in range(len(g.coefficients[0])):
         lost = g.coefficients[last, o]
         for i in range(last):
@@ -96,58 +97,10 @@ def drop_coordinate(g: Regression, w: NystromWork, c: NystromConfig, last: Index
 
 
 @entry
-def solve_upper(g: Regression, z: Real[N_MAX], n: Index) -> None:
-    """R^-1 z in place of z.  O(n^2 / 2)."""
-    row = 0
-    for k in range(n):
-        row = row + len(z) - k
-    for t in range(n):
-        i = n - 1 - t
-        row = row - (len(z) - i)
-        total = z[i]
-        for j in range(i + 1, n):
-            total = total - g.r[row + j - i] * z[j]
-        z[i] = total * (real(1) / g.r[row])
-
-
-@entry
-def solve_lower(g: Regression, z: Real[N_MAX], n: Index) -> None:
-    """R'^-1 z in place of z.  O(n^2 / 2)."""
-    row = 0
-    for i in range(n):
-        z[i] = z[i] * (real(1) / g.r[row])
-        for j in range(i + 1, n):
-            z[j] = z[j] - g.r[row + j - i] * z[i]
-        row = row + len(z) - i
-
-
-@entry
-def take_up(g: Regression, z: Real[N_MAX], c: NystromConfig, first: Index, n: Index) -> None:
-    """R'R + z z' becomes R'R, by Givens rotations that leave nothing of z; z is zero before ``first``.  O(n^2)."""
-    row = 0
-    for j in range(first):
-        row = row + len(z) - j
-    for j in range(first, n):
-        old = g.r[row]
-        length = sqrt(old * old + z[j] * z[j])
-        if length < c.least:
-            length = c.least
-        inverse = real(1) / length
-        co = old * inverse
-        si = z[j] * inverse
-        g.r[row] = length
-        for i in range(j + 1, n):
-            upper = g.r[row + i - j]
-            g.r[row + i - j] = co * upper + si * z[i]
-            z[i] = co * z[i] - si * upper
-        row = row + len(z) - j
-
-
-@entry
 def follow(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
     """Coefficients after R took up the row w.t: they follow w.error by the gain (R'R)^-1 w.t, w.error is theirs.  O(n^2)."""
-    solve_lower(g, w.t, n)
-    solve_upper(g, w.t, n)
+    solve_lower(g.r, w.t, n, len(g.coefficients))
+    solve_upper(g.r, w.t, n, len(g.coefficients))
     for o in range(len(w.error)):
         for i in range(n):
             g.coefficients[i, o] = clipped(
@@ -169,7 +122,7 @@ def fade(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
         w.u[turn] = c.refill
         for o in range(len(w.error)):
             w.error[o] = -(c.refill * g.coefficients[turn, o])
-        take_up(g, w.u, c, turn, n)
+        take_up(g.r, w.u, c.least, turn, n, len(g.coefficients))
         follow(g, w, c, n)
     g.turn[0] = turn + 1
     if g.turn[0] >= len(g.coefficients):
@@ -187,7 +140,7 @@ def learn_coordinates(g: Regression, w: NystromWork, c: NystromConfig, n: Index)
     for i in range(n):
         w.t[i] = w.z[i]
         w.u[i] = w.z[i]
-    take_up(g, w.u, c, 0, n)
+    take_up(g.r, w.u, c.least, 0, n, len(g.coefficients))
     follow(g, w, c, n)
 
 

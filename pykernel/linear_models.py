@@ -49,8 +49,14 @@ SPECTRA = ("gaussian", "laplacian", "matern32", "matern52")
 """Kernels k(a - b) whose random features are known: those that are the mean of cos(w'(a - b)) over some w."""
 DEGREES = {"matern32": 3, "matern52": 5}
 """Degrees of freedom of a Matern kernel's Student t distribution, 2 nu."""
+DEFAULT_FEATURES = 64
 GRAIN = 2.0**-16
 """What frequencies are rounded to multiples of, so that they do not depend on the last digits of a machine's functions."""
+
+
+def random_count(spec: Spec) -> int:
+    """How many random features there are."""
+    return spec.learning.features or DEFAULT_FEATURES
 
 
 @functools.lru_cache(maxsize=8)
@@ -124,6 +130,8 @@ class LinearModels:
                 refuse(where, f"is {value:g}; it must be from {low:g} to {high:g} for {spec.precision}")
 
         if basis is Basis.FOURIER:
+            if random_count(spec) < 2:
+                refuse("[learning] features", f"is {random_count(spec)}; it must be 2 or more for {rule}")
             if spec.kernel is None:
                 refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
             if spec.kernel.function not in SPECTRA:
@@ -172,8 +180,8 @@ class LinearModels:
 
         if spec.state_bytes_bound > STATE_LIMIT:
             which, value = "[input] dim", spec.dim
-            if spec.learning.rule in RANDOM and spec.learning.features > spec.dim:
-                which, value = "[learning] features", spec.learning.features
+            if spec.learning.rule in RANDOM and random_count(spec) > spec.dim:
+                which, value = "[learning] features", random_count(spec)
             takes = f"{spec.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
             refuse(which, f"is {value}, which takes {takes}")
 
@@ -181,7 +189,7 @@ class LinearModels:
         """How many features there are, the constant included."""
         basis, dim = RULES[spec.learning.rule][1], spec.dim
         if basis is Basis.FOURIER:
-            return spec.learning.features + 1
+            return random_count(spec) + 1
         return dim + 1 + (dim * (dim + 1) // 2 if basis is Basis.PRODUCTS else 0)
 
     def _largest(self, spec: Spec) -> float:

@@ -30,6 +30,7 @@ from pykernel.dialect import (
 )
 from pykernel.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, self_value, winner
 from pykernel.numerics import clipped
+from pykernel.packed import row_of, substitute_forward
 from pykernel.program import Entry, LabelKind, Program
 from pykernel.rehearsal import strained
 
@@ -131,18 +132,6 @@ class NystromConfig(Config):
 
 
 # --------------------------------------------------------------------------------------------------- coordinates
-
-
-@kernel
-def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> None:
-    """L^-1 z in place of z; no coordinate can exceed the limit, unless a user's kernel is not positive definite.  O(n^2 / 2)."""
-    row = 0
-    for i in range(n):
-        total = z[i]
-        for j in range(i):
-            total = total - l[row + j] * z[j]
-        z[i] = clipped(total * l[row + i], -limit, limit)
-        row = row + i + 1
 
 
 @kernel
@@ -310,15 +299,6 @@ NYSTROM: dict[LabelKind, Program] = {
 # -------------------------------------------------------------------------------------- a basis that grows and shrinks
 
 
-@kernel
-def row_of(i: Index) -> Index:
-    """Where row i of a packed lower triangle starts: i (i + 1) / 2."""
-    start = 0
-    for j in range(i):
-        start = start + j + 1
-    return start
-
-
 @entry
 def append(b: Basis, w: NystromWork, x: Real[DIM]) -> None:
     """Make a scaled input, whose coordinates and residual are in w, the last basis vector.  O(N + D)."""
@@ -333,21 +313,6 @@ def append(b: Basis, w: NystromWork, x: Real[DIM]) -> None:
     b.n[0] = n + 1
     w.z[n] = length
     w.kappa[0] = real(0)
-
-
-@entry
-def substitute_backward(b: Basis, z: Real[...], out: Real[...]) -> None:
-    """L'^-1 z to out.  O(n^2 / 2)."""
-    n = b.n[0]
-    for j in range(n):
-        out[j] = z[j]
-    row = row_of(n)
-    for t in range(n):
-        i = n - 1 - t
-        row = row - i - 1
-        out[i] = out[i] * b.l[row + i]
-        for k in range(i):
-            out[k] = out[k] - b.l[row + k] * out[i]
 
 
 @entry

@@ -30,9 +30,9 @@ from pykernel.nystrom import (
     project,
     relative,
     rotate_pair,
-    row_of,
     scaled,
 )
+from pykernel.packed import row_of
 from pykernel.program import Entry, LabelKind, Program
 from pykernel.random_numbers import draw, position
 from pykernel.rehearsal import strained

@@ -15,9 +15,8 @@ from pykernel.nystrom import (
     NystromWork,
     append,
     invert_diagonal,
-    substitute_backward,
-    substitute_forward,
 )
+from pykernel.packed import substitute_backward, substitute_forward
 from pykernel.random_numbers import position
 
 MOST_SEEN = 4_194_304
@@ -58,7 +57,7 @@ def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: Ke
     n = b.n[0]
     inverse = real(1) / w.kappa[0]
     invert_diagonal(b, w)
-    substitute_backward(b, w.z, w.a)
+    substitute_backward(b.l, w.z, w.a, n)
     newest = real(0)
     for j in range(n):
         w.loss[j] = real(0)
@@ -70,7 +69,7 @@ def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: Ke
             over = over - w.t[k] * w.z[k]
         newest += over * over
         over = over * inverse
-        substitute_backward(b, w.t, w.u)
+        substitute_backward(b.l, w.t, w.u, n)
         for j in range(n):
             part = w.u[j] - w.a[j] * over
             w.loss[j] += part * part

@@ -36,6 +36,7 @@ from pykernel.nystrom_models import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.own_kernel import judge_source, judge_values, plain_name, plain_path
 from pykernel.own_kernel import load as load_kernel
 from pykernel.program import LabelKind, Program, Settings
+from pykernel.subspace_models import SUBSPACE_MODELS
 
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
@@ -51,7 +52,11 @@ FAMILIES: tuple[Family, ...] = (
     FROZEN_MODELS,
     NYSTROM_MODELS,
     NYSTROM_LEARNERS,
+    SUBSPACE_MODELS,
 )
+
+SECTION_RULES = {"basis": "nystrom-rls", "subspace": "okfeb", "novelty": "okfeb"}
+"""Sections that are of one rule."""
 
 C_KEYWORDS = frozenset(
     """alignas alignof and and_eq asm atomic_cancel auto bitand bitor bool break case catch char char16_t char32_t
@@ -221,12 +226,16 @@ class Learning(Section):
         "frozen",
         "nystrom",
         "nystrom-rls",
+        "okfeb",
     ] = Field(
         "klms",
-        description="klms: stochastic gradient; qklms: the same, near samples go to the nearest vector; krls-t: recursive least squares that forgets and knows its variance; fb-krls: least squares on the stored samples; ald-krls: recursive least squares on a growing dictionary; nlms, rls: linear; quadratic-rls: linear in products of inputs; rff-rls: linear in random Fourier features; krr, ls-svm: kernel ridge regression and least squares support vector machine, trained at once on the samples gathered; kfd: kernel Fisher discriminant on a basis; frozen: trained elsewhere, see [expansion]; nystrom: the same, on the coordinates in the span of a basis; nystrom-rls: recursive least squares on such coordinates, see [basis]",
+        description="klms: stochastic gradient; qklms: the same, near samples go to the nearest vector; krls-t: recursive least squares that forgets and knows its variance; fb-krls: least squares on the stored samples; ald-krls: recursive least squares on a growing dictionary; nlms, rls: linear; quadratic-rls: linear in products of inputs; rff-rls: linear in random Fourier features; krr, ls-svm: kernel ridge regression and least squares support vector machine, trained at once on the samples gathered; kfd: kernel Fisher discriminant on a basis; frozen: trained elsewhere, see [expansion]; nystrom: the same, on the coordinates in the span of a basis; nystrom-rls: recursive least squares on such coordinates, see [basis]; okfeb: features of a low-rank subspace that follows the stream, see [subspace], with a linear model on them if there is a label",
     )
     eta: float = Field(
-        0.5, gt=0, lt=2, description="klms, qklms, nlms: the part of an error that one presentation corrects"
+        0.5,
+        gt=0,
+        lt=2,
+        description="klms, qklms, nlms: the part of an error that one presentation corrects; okfeb: the step of a logistic head, in parts of the safe one",
     )
     rho: float = Field(
         0.0, ge=0, description="klms, qklms: decay: each presentation leaves 1 - eta rho of every multiplier"
@@ -241,7 +250,10 @@ class Learning(Section):
         description="qklms: samples go to the nearest vector if it is within so many sigma, or 1 / gamma; dot products: the sine of their angle",
     )
     forgetting: float = Field(
-        1.0, gt=0.5, le=1, description="krls-t, *-rls: what a sample's weight is multiplied by at each later one"
+        1.0,
+        gt=0.5,
+        le=1,
+        description="krls-t, *-rls, okfeb's ridge head: what a sample's weight is multiplied by at each later one",
     )
     noise: float = Field(
         0.01, gt=0, le=1e6, description="krls-t: variance of the labels' noise, in parts of the function's variance"
@@ -249,12 +261,17 @@ class Learning(Section):
     covariance: float = Field(
         100.0, gt=0, description="rls, quadratic-rls, rff-rls: variance of the weights before the first sample"
     )
-    features: int = Field(64, ge=2, le=4096, description="rff-rls: how many random features")
+    features: int | None = Field(
+        None,
+        ge=1,
+        le=4096,
+        description="rff-rls: how many random features, 64 if not given; okfeb: how many features, the rank of the subspace, 8 if not given",
+    )
     seed: int = Field(0, ge=0, le=2**31 - 1, description="rff-rls: which random features; nystrom-rls: which draws")
     ridge: float = Field(
         0.1,
         gt=0,
-        description="krr, ls-svm: added to the Gram matrix's diagonal; kfd: weight of |alpha|^2; nystrom-rls: of |coefficients|^2",
+        description="krr, ls-svm: added to the Gram matrix's diagonal; kfd: weight of |alpha|^2; nystrom-rls, okfeb: of |coefficients|^2",
     )
     samples: int = Field(
         64,
@@ -333,6 +350,74 @@ class BasisSection(Section):
     )
 
 
+class SubspaceSection(Section):
+    """How a subspace of feature space follows the stream: okfeb."""
+
+    update: Literal["parametric", "nonparametric", "hybrid", "rls"] = Field(
+        "parametric",
+        description="parametric: stochastic gradient in L; nonparametric: in A; hybrid: of the fit in A, of the ridge in L; rls: recursive least squares",
+    )
+    shrinkage: float = Field(0.1, gt=0, description="lambda: weight of |L|^2 and |q|^2; singular values shrink by it")
+    step: Literal["constant", "normalised", "decreasing", "averaged"] = Field(
+        "constant",
+        description="mu. constant: 4 eta lambda / k(x, x); normalised: eta / (|q|^2 + rho); decreasing: eta / sum (|q|^2 + rho); averaged: the same, of a sum that fades over the window",
+    )
+    eta: float | None = Field(
+        None, gt=0, le=100, description="constant: below 2, 1 if not given; normalised: 0.5; decreasing, averaged: 8"
+    )
+    window: int = Field(
+        1000, ge=0, le=2**22, description="samples that share the ridge: rho = lambda / min(n, window); 0: lambda / n"
+    )
+    forgetting: float = Field(1.0, gt=0.5, le=1, description="rls: what a sample leaves of the earlier ones' weight")
+    budget: Literal["exact", "drop"] = Field(
+        "exact",
+        description="what becomes of a vector that the budget has no place for. exact: the others take over what they express of it; drop: nothing",
+    )
+    fading: float = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="beta: what a vector's claim to stay is multiplied by at each later sample; below 1 the subspace follows changes sooner",
+    )
+    insensitivity: float = Field(
+        0.0, ge=0, lt=1, description="epsilon: nothing is learned of samples of which less than this part is left over"
+    )
+    censoring: float = Field(
+        0.0,
+        ge=0,
+        le=0.99,
+        description="in place of insensitivity: nothing is learned of this part of the samples, once the budget is full",
+    )
+    head: Literal["ridge", "logistic"] = Field(
+        "ridge",
+        description="the linear model on the features, with labels: ridge regression by recursive least squares, or for classes logistic regression by gradients",
+    )
+
+
+class NoveltySection(Section):
+    """When a sample is an alarm: okfeb."""
+
+    rate: float = Field(
+        0.01,
+        gt=0,
+        le=0.5,
+        description="alarms for each sample of normal operation, which the threshold adapts to",
+    )
+    threshold: float | None = Field(
+        None, gt=0, lt=1, description="in place of rate: the level above which there is an alarm"
+    )
+    smoothing: float = Field(
+        1.0, gt=0, le=1, description="level = (1 - smoothing) level + smoothing score; 1: every sample by itself"
+    )
+    warmup: int = Field(500, ge=2, le=1_000_000, description="samples before there are alarms")
+    hold: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="most samples in a row, above the threshold, that the subspace does not learn; then they are the new normal",
+    )
+
+
 class Expansion(Section):
     """Vectors that the device has in flash: a frozen model's, with all its values, or a discriminant's basis."""
 
@@ -379,6 +464,8 @@ SECTIONS: dict[str, type[Section]] = {
     "learning": Learning,
     "reduction": Reduction,
     "basis": BasisSection,
+    "subspace": SubspaceSection,
+    "novelty": NoveltySection,
     "expansion": Expansion,
 }
 
@@ -394,6 +481,8 @@ class Spec(Section):
     learning: Learning = Learning()
     reduction: Reduction = Reduction()
     basis: BasisSection = BasisSection()
+    subspace: SubspaceSection = SubspaceSection()
+    novelty: NoveltySection | None = None
     expansion: Expansion | None = None
     _own: Kernel | None = PrivateAttr(None)
 
@@ -430,11 +519,15 @@ class Spec(Section):
             )
         if self.label_kind not in self.family.programs:
             refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
-        for section in ("input", "kernel", "learning", "reduction", "basis", "expansion"):
+        for section in ("input", "kernel", "learning", "reduction", "basis", "subspace", "novelty", "expansion"):
             given = getattr(self, section)
+            if section == "novelty" and given is not None and self.learning.rule != "okfeb":
+                refuse("[novelty]", f"is of okfeb; {self.learning.rule} does not have it: leave it out")
             for key in sorted(given.model_fields_set) if given is not None else ():
                 if getattr(given, key) == type(given).model_fields[key].default:
                     continue  # written out, it changes nothing
+                if (owner := SECTION_RULES.get(section, self.learning.rule)) != self.learning.rule:
+                    refuse(f"[{section}] {key}", f"is of {owner}; {self.learning.rule} does not have it: leave it out")
                 if (reason := self.family.unused(self, section, key)) is not None:
                     refuse(f"[{section}] {key}", reason)
         self.family.complain(self, refuse)
@@ -511,14 +604,22 @@ class Spec(Section):
 
     @property
     def label_kind(self) -> LabelKind:
-        """What update takes: a number, several, or the position of a class."""
+        """What update takes: a number, several, the position of a class; nothing, where a rule needs no label and has none."""
         if self.label.classes is not None:
             return "class"
+        if "none" in self.family.programs and self._nameless:
+            return "none"
         return "real" if self.outputs == 1 else "reals"
 
     @property
+    def _nameless(self) -> bool:
+        """Whether nothing says that there are labels."""
+        label = self.label
+        return label.column is None and label.columns is None and label.outputs is None
+
+    @property
     def outputs(self) -> int:
-        """How many functions are learned: one for each label; for classes one (two classes) or one for each."""
+        """How many functions are learned: one for each label; for classes one (two classes) or one for each; 1 without labels."""
         if self.label.classes is not None:
             return 1 if len(self.label.classes) == 2 else len(self.label.classes)
         return len(self.label.columns) if self.label.columns is not None else self.label.outputs or 1

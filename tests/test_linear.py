@@ -21,7 +21,7 @@ from pykernel.gen import build, check, mixed_stream
 from pykernel.gen.compilers import find_compilers
 from pykernel.host import HostModel
 from pykernel.linear import LinearStatus
-from pykernel.linear_models import RECURSIVE, RULES, WINDUP, random_features
+from pykernel.linear_models import RECURSIVE, RULES, WINDUP, random_count, random_features
 from pykernel.spec import Spec, make_spec
 from tests.naive import kernel_values
 
@@ -60,7 +60,7 @@ def features(spec: Spec, x: np.ndarray) -> np.ndarray:
         columns.append(x[:, i] * x[:, j])
     if spec.learning.rule == "rff-rls":
         kernel = spec.kernel
-        z, phases = random_features(spec.learning.seed, spec.learning.features, spec.dim, kernel.function)
+        z, phases = random_features(spec.learning.seed, random_count(spec), spec.dim, kernel.function)
         omega = z / kernel.sigma if kernel.sigma is not None else z * kernel.gamma
         columns = [np.sqrt(2 / len(z)) * np.cos(x @ omega.T + 2 * np.pi * phases)]
     return np.column_stack([*columns, np.ones(len(x))])
