@@ -10,7 +10,7 @@ from __future__ import annotations
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.linear_head import Head, clamp, evaluate, forget_labels, learn, probabilities, valid_head
-from pykernel.novelty import Monitor, threshold_of, valid_monitor, watch
+from pykernel.novelty import LOWEST, Monitor, threshold_of, valid_monitor, watch
 from pykernel.numerics import clipped
 from pykernel.program import Entry, LabelKind, Program
 from pykernel.rehearsal import strained
@@ -37,6 +37,9 @@ MOST_SEEN = 4_194_304
 """Samples that are counted: as a real it is exact."""
 REACH = Constant(1.99)
 """Steps are at most this over |q|^2 + rho: with 2 the part of L that a sample sees would change its sign."""
+
+MOST_SHARES = Constant(4.0)
+"""A step's share of the ridge takes at most so many 1 / min(n, W) of L."""
 
 # ---------------------------------------------------------------------------------------------------- questions
 
@@ -163,6 +166,13 @@ def step_length(s: Subspace, w: SubspaceWork, c: SubspaceConfig, rho: Real) -> R
 
 
 @kernel
+def forgotten(c: SubspaceConfig, mu: Real, share: Real) -> Real:
+    """mu rho: what the ridge takes of L in a step, whose length a sample far from L must not make it lose L."""
+    part = mu * c.shrinkage * share
+    return part if part < MOST_SHARES * share else MOST_SHARES * share
+
+
+@kernel
 def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
     """Whether the sample is expressed well enough: algorithm 4.  Its threshold adapts to the wanted part of such samples."""
     if w.score[0] < c.insensitivity:
@@ -170,10 +180,10 @@ def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
     if c.censors:
         if s.n[0] == len(s.v):
             if s.censor[0] == real(0):
-                s.censor[0] = clipped(w.score[0], FAINT, real(1))
+                s.censor[0] = clipped(w.score[0], LOWEST, real(1))
             enough = w.score[0] < s.censor[0]
             factor = c.less_censoring if enough else c.more_censoring
-            s.censor[0] = clipped(s.censor[0] * factor, FAINT, real(1))
+            s.censor[0] = clipped(s.censor[0] * factor, LOWEST, real(1))
             return enough
     return False
 
@@ -185,7 +195,7 @@ def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
     if not (delta > c.seed_gate * w.own[0] and delta > SMALLEST_SQUARE):
         return SubspaceStatus.DONE
     n = s.n[0]
-    start_column(s, w, delta)
+    start_column(s, w, c, delta)
     at = 0
     for j in range(n):
         at = at + j + 1
@@ -215,7 +225,8 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
     """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2."""
     if s.rank[0] < len(s.a[0]):
         return start(s, w, c)
-    if censored(s, w, c):
+    enough = censored(s, w, c)
+    if enough:
         return SubspaceStatus.CENSORED
     if not (w.own[0] > SMALLEST_SQUARE):
         return SubspaceStatus.DONE
@@ -223,9 +234,9 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
     if c.budget == Budget.EXACT:
         compare(s, w, c, q)
         stored = w.delta[0] > c.gate * w.own[0]
-    rho = c.shrinkage * share_of_ridge(s, c)
-    mu = step_length(s, w, c, rho)
-    move(s, w, c, mu, rho, stored)
+    share = share_of_ridge(s, c)
+    mu = step_length(s, w, c, c.shrinkage * share)
+    move(s, w, c, mu, forgotten(c, mu, share), stored)
     status = SubspaceStatus.DONE
     if stored:
         status = settle(s, w, c, q)
@@ -529,6 +540,9 @@ def valid_all(s: Subspace, m: Monitor, h: Head, c: SubspaceConfig) -> Bool:
     return valid_subspace(s, c) and valid_rest(s, m, c) and valid_head(h, c)
 
 
+ALARMS = (SubspaceStatus.NOVEL, SubspaceStatus.HELD)
+
+
 def _watches(c: SubspaceConfig) -> bool:
     return bool(c.watches)
 
@@ -555,6 +569,7 @@ def _labelled(*learning: Entry) -> Program:
         ),
         rehearse=rehearse_labels,
         valid=valid_all,
+        alarms=ALARMS,
     )
 
 
@@ -575,6 +590,7 @@ OKFEB: dict[LabelKind, Program] = {
         ),
         rehearse=rehearse,
         valid=valid,
+        alarms=ALARMS,
     ),
     "real": _labelled(Entry("update", update_real)),
     "reals": _labelled(Entry("update", update_reals)),

@@ -290,7 +290,7 @@ def add_products(g: Real[...], scale: Real, a: Real[RANK], b: Real[RANK]) -> Non
 
 
 @kernel
-def start_column(s: Subspace, w: SubspaceWork, delta: Real) -> None:
+def start_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, delta: Real) -> None:
     """A new column of L: what is left over of the sample, |phi - L v|^2 = delta, of length 1; L'L = I stays.  O(N r).
 
     So A = chol(K)^-T of the first samples, Gram-Schmidt in feature space.  A vector for each column, A A' = K^-1.
@@ -302,6 +302,6 @@ def start_column(s: Subspace, w: SubspaceWork, delta: Real) -> None:
         for j in range(n):
             total += s.a[i, j] * w.inner[j]
         w.b[i] = total
-        s.a[i, n] = -(total * inverse)
-    s.a[n, n] = inverse
+        s.a[i, n] = clipped(-(total * inverse), -c.row_limit, c.row_limit)
+    s.a[n, n] = clipped(inverse, real(0), c.row_limit)
     s.rank[0] = n + 1

@@ -166,6 +166,12 @@ class SubspaceModels:
                 refuse(where, f"is {kept}; it must be 1 or at most {near} for {spec.precision}")
         if spec.novelty is not None and spec.novelty.threshold is not None and "rate" in spec.novelty.model_fields_set:
             refuse("[novelty]", "has both rate and threshold, which does not adapt; leave one of them out")
+        if spec.novelty is not None and spec.novelty.warmup * spec.novelty.smoothing < 8:
+            refuse(
+                "[novelty] warmup",
+                f"is {spec.novelty.warmup}; it must be {math.ceil(8 / spec.novelty.smoothing)} or more, 8 / smoothing: the level "
+                "starts at 1, and must settle before there are alarms",
+            )
         if spec.label_kind == "none":
             for key in ("low", "high"):
                 if getattr(spec.label, key) is not None:

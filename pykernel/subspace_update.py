@@ -7,7 +7,17 @@ by identities of low rank: L'(phi - L q) = lambda q.
 from pykernel.dialect import Bool, Index, Real, absolute, entry, kernel, real
 from pykernel.numerics import clipped
 from pykernel.packed import factorise, substitute_backward, substitute_forward, symmetric_row, symmetric_times
-from pykernel.subspace import RANK, Subspace, SubspaceConfig, SubspaceWork, Update, add_products, add_square, product
+from pykernel.subspace import (
+    RANK,
+    SMALLEST_SQUARE,
+    Subspace,
+    SubspaceConfig,
+    SubspaceWork,
+    Update,
+    add_products,
+    add_square,
+    product,
+)
 
 
 @entry
@@ -45,6 +55,9 @@ def correlate(s: Subspace, w: SubspaceWork, stored: Bool) -> Real:
             total += absolute(w.column[j])
         if total > largest:
             largest = total
+    if not (largest > SMALLEST_SQUARE):
+        # of a forged state only
+        largest = w.own[0]
     w.newest[0] = w.own[0] - product(w.inner, w.q) if stored else real(0)
     return largest
 
@@ -81,21 +94,22 @@ def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, kee
 
 
 @entry
-def move_nonparametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, rho: Real, stored: Bool) -> None:
-    """A = A + mu (s q' - rho K A), mu = step / the largest row sum of |K|: algorithm 3.  O(N^2 r)."""
+def move_nonparametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, loss: Real, stored: Bool) -> None:
+    """A = A + (mu s q' - loss K A) / the largest row sum of |K|, loss = mu rho: algorithm 3.  O(N^2 r)."""
     n = s.n[0]
     largest = correlate(s, w, stored)
     mu = step * (real(1) / largest)
+    fade = loss * (real(1) / largest)
     for i in range(n):
         times_rows(s, w, i)
         for j in range(len(w.u)):
             w.ka[i, j] = w.u[j]
     for i in range(n):
         for j in range(len(w.q)):
-            moved = s.a[i, j] + mu * (w.s[i] * w.q[j] - rho * w.ka[i, j])
+            moved = s.a[i, j] + (mu * (w.s[i] * w.q[j]) - fade * w.ka[i, j])
             s.a[i, j] = clipped(moved, -c.row_limit, c.row_limit)
     for j in range(len(w.q)):
-        w.t[j] = mu * (w.newest[0] * w.q[j] - rho * w.inner[j]) if stored else real(0)
+        w.t[j] = mu * (w.newest[0] * w.q[j]) - fade * w.inner[j] if stored else real(0)
     for i in range(len(s.g)):
         s.g[i] = real(0)
     for j in range(len(w.h)):
@@ -198,15 +212,15 @@ def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
 
 
 @kernel
-def move(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, rho: Real, stored: Bool) -> None:
-    """Learn the sample that was coded; its own row of A to w.t."""
-    keep = real(1) - mu * rho
+def move(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, loss: Real, stored: Bool) -> None:
+    """Learn the sample that was coded; its own row of A to w.t.  loss: what the ridge takes, mu rho."""
+    keep = real(1) - loss
     if keep < real(0):
         keep = real(0)
     if c.update == Update.PARAMETRIC:
         move_parametric(s, w, c, mu, keep)
     elif c.update == Update.NONPARAMETRIC:
-        move_nonparametric(s, w, c, mu, rho, stored)
+        move_nonparametric(s, w, c, mu, loss, stored)
     elif c.update == Update.HYBRID:
         move_hybrid(s, w, c, mu, keep, stored)
     else:
