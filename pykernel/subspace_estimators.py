@@ -6,6 +6,7 @@ of rule "okfeb", bit for bit as on the device.  All of them export their feature
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, Self, cast
 
@@ -43,10 +44,12 @@ from pykernel.gram import MercerKernel
 from pykernel.host import HostModel
 from pykernel.import_sklearn import _affine as _scaler_affine
 from pykernel.import_sklearn import _columns
+from pykernel.kernel_settings import largest
 from pykernel.machine import Machine, checked
 from pykernel.machine import to_spec as frozen_spec
 from pykernel.reduced import gram_operator
 from pykernel.spec import Spec, make_spec
+from pykernel.subspace_models import rank_of
 
 SUBSPACE_KEYS = (
     "update", "shrinkage", "step", "eta", "window", "forgetting", "budget", "fading", "insensitivity", "censoring", "head",
@@ -231,7 +234,7 @@ default="gaussian"
                 self.objective_ = factors.objective
             else:
                 found = HostSubspace.fit(
-                    X, kernel, rank, float(shrinkage), method=self.method, basis=n_max, seed=seed
+                    X, kernel, rank, float(shrinkage), method=cast(Any, self.method), basis=n_max, seed=seed
                 )  # fmt: skip
                 # 1/2 tr K - 1/2 |G|^2, of the best L in this span
                 self.objective_ = np.array([0.5 * (kernel.diagonal(X).sum() - np.square(found.eigenvalues).sum())])
@@ -638,7 +641,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
     def _gram(self) -> np.ndarray:
         """G as the device has it, (RANK, RANK), in float64."""
         packed = self.model_.memory.field("g").astype(np.float64)
-        rank = self.spec_.learning.features
+        rank = rank_of(self.spec_)
         gram = np.zeros((rank, rank))
         gram[np.tril_indices(rank)] = packed
         return cast(np.ndarray, gram + np.tril(gram, -1).T)
@@ -662,10 +665,11 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
             label |= {"columns": label_names} if label.pop("outputs", None) else {"column": label_names[0]}
         content: dict[str, Any] = {"name": "model", "precision": params["precision"], "input": inputs}
         if label:
-            content["label"] = label
+            # without a name or a number of them there would be none
+            content["label"] = label if label.keys() & {"classes", "column", "columns"} else {"outputs": 1} | label
         limit = LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
         content["kernel"], limit = _kernel(given, X, limit, self._where)
-        inputs["limit"] = given.get("input_limit", limit)
+        inputs["limit"] = given.get("input_limit", _bounded(limit, content["kernel"], X.shape[1], given))
         content["learning"] = {"rule": "okfeb", "features": params["n_components"]}
         content["learning"] |= {key: given[name] for name, key in HEAD_KEYS.items() if name in given}
         content["reduction"] = {key: given[key] for key in ("n_max", "gate") if key in given}
@@ -692,7 +696,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.spec_.learning.features)
+        return rank_of(self.spec_)
 
 
 def _watching(estimator: _OnlineSubspace) -> bool:
@@ -762,8 +766,9 @@ default="gaussian"
         epsilon: samples of less novelty than this teach nothing.
     censoring : float, default=0.0
         In its place: the part of samples that are to teach nothing, once the budget is full.
-    rate : float, default=0.01
-        Alarms for each sample of normal operation: the threshold of novelty follows it.
+    rate : float, default=None
+        Alarms for each sample of normal operation: the threshold of novelty follows it. None: there are no alarms; 0.01 if
+        ``smoothing``, ``warmup`` or ``hold`` is given.
     threshold : float, default=None
         In its place, a fixed threshold.
     smoothing : float, default=1.0
@@ -1284,6 +1289,22 @@ def _mercer(given: Any, section: dict[str, Any], where: str) -> MercerKernel:
     return kernel
 
 
+def _bounded(limit: float, section: dict[str, Any], dim: int, given: dict[str, Any]) -> float:
+    """An input limit with which k(x, x) of a dot product, and |q|^2 with it, stays far from overflow."""
+    if section.get("function") not in ("polynomial", "linear") or section.get("normalise"):
+        return limit
+    gamma, degree = section.get("gamma", 1.0), section.get("degree", 3 if section["function"] == "polynomial" else 1)
+    shrinkage, coef0 = given.get("shrinkage", 0.1), section.get("coef0", 0.0)
+    numbers = all(type(value) in (int, float) for value in (gamma, degree, shrinkage, coef0))
+    if not numbers or min(gamma, shrinkage, degree) <= 0:  # which the spec refuses
+        return limit
+    # sums of |q|^2 <= k / (4 lambda), up to where rounding stops them, times k
+    precision = given["precision"]
+    most = math.sqrt(largest(precision) * shrinkage * (2.0**-26 if precision == "float32" else 2.0**-60))
+    product = most ** (1 / degree) - coef0
+    return min(limit, math.sqrt(max(product, 1.0) / dim / gamma))
+
+
 def _coefficients(gram: np.ndarray, shrinkage: float, least: float) -> np.ndarray:
     """(G + lambda I)^-1 R' with R'R = G, (r, r): z = R q of v is v' times it.
 
@@ -1319,7 +1340,7 @@ def _frozen_machine(
     w: np.ndarray,
     model: Any,
     scaler: Any,
-    largest: float | None = None,
+    reach: float | None = None,
 ) -> Machine:
     """z(x) = W' k(vectors, x), or a linear model of z; w: (n, r)."""
     where = type(estimator).__name__
@@ -1336,11 +1357,11 @@ def _frozen_machine(
         found["classes"] = _classes(model)
         if type(model) is LogisticRegression and len(model.classes_) == 2:
             found["calibration"] = np.array([[-1.0, 0.0]])
-    if largest is not None and factor is not None and center is not None:
-        largest = float((largest / np.abs(factor) + np.abs(center)).max())
+    if reach is not None and factor is not None and center is not None:
+        reach = float((reach / np.abs(factor) + np.abs(center)).max())
     machine = Machine(
         where, kernel.function, vectors, w @ weights, bias, kernel.gamma, kernel.coef0, kernel.degree, center=center,
-        factor=factor, columns=columns, largest=largest, normalise=kernel.normalise, own=kernel.own, most=kernel.most,
+        factor=factor, columns=columns, largest=reach, normalise=kernel.normalise, own=kernel.own, most=kernel.most,
         **found,
     )  # fmt: skip
     return checked(machine, where)

@@ -79,6 +79,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "    lambda: pykernel.BudgetedKernelClassifier(),\n"
         "    lambda: __import__('pykernel.estimators'),\n"
         "    lambda: pykernel.KernelBasis(),\n"
+        "    lambda: pykernel.OnlineKernelSubspace(),\n"
         "    lambda: pykernel.select_basis([[0.0]], pykernel.MercerKernel('gaussian'), 1, 'k-means'),\n"
         "):\n"
         "    try:\n"
@@ -87,7 +88,8 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "        print(error)\n"
     )
     sentence = "{} needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
-    rest = [sentence.format("pykernel.basis_estimators"), sentence.format("the method k-means")]
+    rest = [sentence.format(f"pykernel.{name}_estimators") for name in ("basis", "subspace")]
+    rest.append(sentence.format("the method k-means"))
     assert done.stdout == 3 * sentence.format("pykernel.estimators") + "".join(rest), done.stderr
     assert issubclass(MissingExtra, ImportError) and issubclass(MissingExtra, UserError)
 
