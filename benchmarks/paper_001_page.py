@@ -236,7 +236,7 @@ def table_batch(results: Results) -> str:
 
 def table_convergence(results: Results) -> str:
     rows = results["convergence"]
-    at = [n for n in ("150", "600", "1200", "3000") if chosen(rows, n=n)]
+    at = [n for n in ("100", "400", "1200", "2000") if chosen(rows, n=n)]
     body = []
     for update, step in unique(rows, "update", "step"):
         cells = [short(value(rows, update=update, step=step, n=n)) for n in at]
