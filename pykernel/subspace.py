@@ -111,8 +111,8 @@ class SubspaceWork(Struct):
     inner: Real[RANK]  # v = A'k
     q: Real[RANK]  # (G + lambda I)^-1 v
     t: Real[RANK]  # the sample's own row of A
-    h: Real[RANK]
-    u: Real[RANK]
+    h: Real[RANK]  # products with A, K and P
+    u: Real[RANK]  # a row of K A, of A, or a column of M
     z: Real[RANK + 1]  # features, and 1
     row: Real[RANK + 1]  # what is rotated into the head's factor
     gain: Real[RANK + 1]  # how the head's coefficients follow an error

@@ -302,6 +302,16 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         "reduction": {"n_max": 4},
     }
     choosing = streaming | {"basis": {"method": "efvs"}}
+    watching: dict[str, Any] = {
+        "name": "flow",
+        "input": {"dim": 2},
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "okfeb", "features": 3},
+        "reduction": {"n_max": 6},
+        "novelty": {},
+    }
+    tracking = {k: v for k, v in watching.items() if k != "novelty"} | {"label": {"classes": ["n", "y"]}}
+    recursive = tracking | {"subspace": {"update": "rls"}}
     changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
         (full, None, "precision", "float32"),
         (full, "input", "columns", ["a", "b", "c"]),
@@ -356,6 +366,22 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (choosing, "basis", "tau", 0.1),
         (streaming, "basis", "horizon", 100),
         (streaming, "basis", "cache", False),
+        (tracking, "subspace", "update", "hybrid"),
+        (tracking, "subspace", "shrinkage", 0.2),
+        (tracking, "subspace", "step", "averaged"),
+        (tracking, "subspace", "eta", 0.9),
+        (tracking, "subspace", "window", 100),
+        (recursive, "subspace", "forgetting", 0.9),
+        (tracking, "subspace", "budget", "drop"),
+        (tracking, "subspace", "fading", 0.9),
+        (tracking, "subspace", "insensitivity", 0.1),
+        (tracking, "subspace", "censoring", 0.1),
+        (tracking, "subspace", "head", "logistic"),
+        (watching, "novelty", "rate", 0.1),
+        (watching, "novelty", "threshold", 0.5),
+        (watching, "novelty", "smoothing", 0.5),
+        (watching, "novelty", "warmup", 100),
+        (watching, "novelty", "hold", 3),
         (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
         (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),
         (frozen, "expansion", "bias", [0.5]),
