@@ -25,7 +25,9 @@ from pykernel.subspace import (
     SubspaceWork,
     Update,
     code,
+    dead_column,
     express,
+    restart_column,
     scaled,
     square,
     start_column,
@@ -192,7 +194,7 @@ def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
 def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
     """The first samples: each is a column of L, unless the columns before express it well enough.  O(N r)."""
     delta = w.own[0] - square_of_first(s, w)
-    if not (delta > c.seed_gate * w.own[0] and delta > SMALLEST_SQUARE):
+    if not (delta > c.gate * w.own[0] and delta > SMALLEST_SQUARE):
         return SubspaceStatus.DONE
     n = s.n[0]
     start_column(s, w, c, delta)
@@ -234,16 +236,21 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
     if c.budget == Budget.EXACT:
         compare(s, w, c, q)
         stored = w.delta[0] > c.gate * w.own[0]
+    dead = dead_column(s, c)
+    if dead >= 0 and stored and w.left[0] > c.gate * w.own[0]:
+        restart_column(s, w, c, dead)
+        status = settle(s, w, c, q)
+        return status
     share = share_of_ridge(s, c)
     mu = step_length(s, w, c, c.shrinkage * share)
     move(s, w, c, mu, forgotten(c, mu, share), stored)
-    status = SubspaceStatus.DONE
+    learned = SubspaceStatus.DONE
     if stored:
-        status = settle(s, w, c, q)
+        learned = settle(s, w, c, q)
     elif not keeps_gram(c):
         project(s, w, c)
     shorten(s, c)
-    return status
+    return learned
 
 
 @entry

@@ -45,7 +45,7 @@ def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index) ->
 
 @entry
 def factorise(g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, least: Real, instead: Real) -> None:
-    """L of g + shift I = L L' to l, reciprocals on its diagonal.  O(n^3 / 6).
+    """L of g + shift I = L L' to l, which may be g, reciprocals on its diagonal.  O(n^3 / 6).
 
     A pivot that is not above least + part g_ii has the reciprocal ``instead``; zero: a column of zeros.
     """
@@ -62,6 +62,39 @@ def factorise(g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, lea
             pivot = pivot - total * total
             other = other + j + 1
         l[row + i] = real(1) / sqrt(pivot) if pivot > least + part * g[row + i] else instead
+        row = row + i + 1
+
+
+@entry
+def invert(p: Real[...], n: Index, part: Real, instead: Real) -> None:
+    """P^-1 in place of a symmetric P, by its factor L: L'^-1 L^-1.  O(n^3 / 2).
+
+    A pivot of at most part P_ii has the reciprocal ``instead``.
+    """
+    factorise(p, p, n, real(0), part, real(0), instead)
+    # L^-1, row by row: rows above are done, this one from the left
+    row = 0
+    for i in range(n):
+        start = 0
+        for j in range(i):
+            total = real(0)
+            at = start + j
+            for k in range(j, i):
+                total += p[row + k] * p[at]
+                at = at + k + 1
+            p[row + j] = -(total * p[row + i])
+            start = start + j + 1
+        row = row + i + 1
+    row = 0
+    for i in range(n):
+        # the diagonal last, which the others need
+        for j in range(i + 1):
+            total = real(0)
+            at = row
+            for k in range(i, n):
+                total += p[at + i] * p[at + j]
+                at = at + k + 1
+            p[row + j] = total
         row = row + i + 1
 
 

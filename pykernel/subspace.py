@@ -150,12 +150,13 @@ class SubspaceConfig(Config):
     memory: Real  # what a sample leaves of the moments
     fading: Real  # beta: what a sample leaves of each vector's claim
     gate: Real  # nu: samples are not stored if at most this part of them is new
-    seed_gate: Real  # samples start a column of L if more than this part of them is new
     insensitivity: Real  # epsilon: samples are censored if less than this part of them is left over
     more_censoring: Real  # what the threshold is multiplied by where a sample is not censored
     less_censoring: Real  # where it is
+    dead: Real  # a column of L has nothing left if its squared length is at most this
     square_limit: Real  # tr G is kept below
     row_limit: Real  # largest element of A
+    renewal_bound: Real  # above the reciprocal of any pivot of K's factor
     inverse_limit: Real  # above any element of P
     inverse_least: Real  # below any diagonal element of P
     coordinate_limit: Real  # above any element of a factor's solution: the root of any k(x, x)
@@ -305,3 +306,38 @@ def start_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, delta: Real) -
         s.a[i, n] = clipped(-(total * inverse), -c.row_limit, c.row_limit)
     s.a[n, n] = clipped(inverse, real(0), c.row_limit)
     s.rank[0] = n + 1
+
+
+@kernel
+def dead_column(s: Subspace, c: SubspaceConfig) -> Index:
+    """The first column of L that has nothing left; -1 if there is none.  O(r)."""
+    at = 0
+    for j in range(s.rank[0]):
+        if not (s.g[at] > c.dead):
+            return j
+        at = at + j + 2
+    return -1
+
+
+@entry
+def restart_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
+    """Column r of L, which is nothing, becomes what is left over of the sample, of length 1.  O(N r).
+
+    No gradient moves a column of zeros; it comes about where all the vectors that it was made of are gone.
+    """
+    inverse = real(1) / sqrt(w.left[0])
+    w.q[r] = real(0)
+    for i in range(s.n[0]):
+        s.a[i, r] = clipped(-(product(s.a[i], w.q) * inverse), -c.row_limit, c.row_limit)
+    at = 0
+    for i in range(len(w.q)):
+        w.t[i] = real(0)
+        if i == r:
+            for j in range(r):
+                # L'(phi - L q) = lambda q
+                s.g[at + j] = c.shrinkage * w.q[j] * inverse
+            s.g[at + r] = real(1)
+        elif i > r:
+            s.g[at + r] = c.shrinkage * w.q[i] * inverse
+        at = at + i + 1
+    w.t[r] = inverse

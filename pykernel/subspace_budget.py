@@ -8,7 +8,7 @@ P_ii <= k_ii.  The newest sample competes before it is stored, so neither needs 
 from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.numerics import clipped
-from pykernel.packed import row_of, symmetric_row, symmetric_times
+from pykernel.packed import invert, row_of, symmetric_row, symmetric_times
 from pykernel.subspace import (
     Budget,
     Subspace,
@@ -74,15 +74,16 @@ def renew(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> N
         add_rows(s.g, s.a[i], w.u)
     shorten(s, c)
     if c.budget == Budget.EXACT:
+        row = 0
         for i in range(s.n[0]):
             gram_row(s, w, c, q, i)
-            symmetric_times(s.p, w.column, w.b, i)
-            delta = w.column[i]
-            least = c.gate * delta * SLACK
-            for j in range(i):
-                delta = delta - w.column[j] * w.b[j]
-            # rounding must not make a vector depend on the others that did not when it was stored
-            border(s, w, c, i, delta if delta > least else least)
+            for j in range(i + 1):
+                s.p[row + j] = w.column[j]
+            row = row + i + 1
+        # rounding must not make a vector depend on the others that did not when it was stored
+        invert(s.p, s.n[0], SLACK * c.gate, c.renewal_bound)
+        for i in range(row):
+            s.p[i] = clipped(s.p[i], -c.inverse_limit, c.inverse_limit)
 
 
 @entry

@@ -33,11 +33,11 @@ STEPS = {
 }
 BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
-DEFAULT_GATE = {"float32": 1e-2, "float64": 1e-6}
-LEAST_GATE = {"float32": 1e-3, "float64": 1e-9}
+DEFAULT_GATE = {"float32": 3e-2, "float64": 1e-6}
+LEAST_GATE = {"float32": 1e-2, "float64": 1e-9}
 """Least part of a stored vector that is new: P is exact to some digits (docs/subspaces-on-device.md)."""
-SEED_PART = 0.1
-"""The first samples are stored if more than this part of the gate is new; their A is triangular, and needs no P."""
+DEAD = 2.0**-20
+"""Columns of L of a squared length of at most so many lambda are none."""
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
 """tr G is kept below so many lambda: G + lambda I has a factor up to there."""
 ALARM_STEP, CENSOR_STEP = 0.1, 0.05
@@ -274,7 +274,8 @@ class SubspaceModels:
             "memory": subspace.forgetting,
             "fading": subspace.fading,
             "gate": gate_of(spec),
-            "seed_gate": SEED_PART * gate_of(spec),
+            "dead": DEAD * shrinkage,
+            "renewal_bound": 1 / math.sqrt(0.25 * gate_of(spec) * value),
             "insensitivity": subspace.insensitivity,
             "more_censoring": growth(CENSOR_STEP * subspace.censoring),
             "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
