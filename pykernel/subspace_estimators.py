@@ -523,6 +523,14 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         """
         return self.subspace_.approximation(self._inputs(X))
 
+    def refresh(self) -> Self:
+        """Make G, and with ``budget="exact"`` the inverse Gram matrix, anew from the vectors.  O(n_max^3 + n_max^2 n_features).
+
+        Rounding errors go. Never done unasked: it changes the state, and the device must do it at the same sample to keep
+        the same bytes.
+        """
+        return super().refresh()
+
     @property
     def subspace_(self) -> HostSubspace:
         """L as it is now, in float64: the kernel, the expansion vectors in use and A."""
@@ -539,6 +547,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         if not self._watches():
             raise AttributeError(f"{self._where} has no offset_: it was given neither rate nor threshold")
         check_is_fitted(self)
+        assert self.spec_.novelty is not None
         if int(self.model_.memory.field("seen")[0]) < self.spec_.novelty.warmup:
             return -1.0
         return -float(self.model_.read("alarm")[0][1])
@@ -992,7 +1001,9 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
 
     Parameters
     ----------
-    n_components, n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
+    n_components : int, default=16
+        Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
+    n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
 budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_limit
         As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
     ridge : float, default=0.1
@@ -1015,8 +1026,8 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
 
     Notes
     -----
-    Features are chosen by the inputs alone. What labels need but inputs hardly vary in takes more features than a model that
-    is taught by its errors has vectors.
+    What labels need, but inputs hardly vary in, is in none of few features; a `BudgetedKernelRegressor`, which is taught by
+    its errors, finds it.
 
     Examples
     --------
@@ -1032,7 +1043,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
 
     def __init__(
         self,
-        n_components: int = 8,
+        n_components: int = 16,
         *,
         n_max: int = 64,
         kernel: str | MercerKernel | None = None,
@@ -1128,7 +1139,9 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
 
     Parameters
     ----------
-    n_components, n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
+    n_components : int, default=16
+        Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
+    n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
 budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_limit
         As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
@@ -1170,7 +1183,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
 
     def __init__(
         self,
-        n_components: int = 8,
+        n_components: int = 16,
         *,
         n_max: int = 64,
         kernel: str | MercerKernel | None = None,
@@ -1355,7 +1368,7 @@ def _frozen_machine(
         except UserError as error:
             raise UserError(f"{where}: model: {error}") from None
         found["classes"] = _classes(model)
-        if type(model) is LogisticRegression and len(model.classes_) == 2:
+        if type(model[-1] if hasattr(model, "steps") else model) is LogisticRegression and len(model.classes_) == 2:
             found["calibration"] = np.array([[-1.0, 0.0]])
     if reach is not None and factor is not None and center is not None:
         reach = float((reach / np.abs(factor) + np.abs(center)).max())
