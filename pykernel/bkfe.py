@@ -124,7 +124,8 @@ def bkfe(
         "closed": LQ is the matrix of the samples' images with its singular values lowered by lambda, those below it gone.
         O(N^3) up to 1,024 rows or for r > N / 10, else some ten r products with K, O(N^2) each, by Lanczos.
         "alternating": Q = (G + lambda I)^-1 A'K, then A = Q'(QQ' + lambda I)^-1, each the exact minimiser, from random
-        numbers; O(N^2 r) an iteration.  Its rate is the ratio of neighbouring eigenvalues: near ones take long.
+        numbers; O(N^2 r) an iteration.  The error of A falls by max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2)
+        in each, that of the objective by its square: near eigenvalues and little shrinkage take long.
     iterations, tolerance, start
         Of "alternating": the most of them; the part of the objective below which a decrease is the last; A (N, r).
     seed : int

@@ -1,8 +1,12 @@
 """Batch BKFE on the host: the alternating method and its closed form, features, bounds, and what they become on a device."""
 
+import contextlib
+import io
 import json
 import math
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +125,18 @@ def test_alternating_ends_where_the_closed_form_is(kernel):
         np.testing.assert_allclose(walked.a @ walked.q, best.a @ best.q, atol=1e-4 * np.abs(best.a @ best.q).max())
         mine, other = (f.q.T @ (f.a.T @ gram @ f.a) @ f.q for f in (walked, best))
         np.testing.assert_allclose(mine, other, atol=1e-4 * size)
+
+
+@pytest.mark.parametrize(("rank", "shrinkage"), [(4, 0.1), (2, 0.5), (2, 0.02), (3, 0.3)])
+def test_the_alternating_methods_rate(rank, shrinkage):
+    gram = GAUSSIAN.gram(samples(40), samples(40))
+    sigma = np.sqrt(np.linalg.eigvalsh(gram)[::-1])
+    best = solve(gram, rank, shrinkage).objective[0]
+    walked = solve(gram, rank, shrinkage, method="alternating", iterations=2000, tolerance=0)
+    above = walked.objective - best
+    last = np.flatnonzero(above > 1e-9 * best)[-1]
+    rate = max(sigma[rank] / sigma[rank - 1], 1 - 2 * shrinkage / sigma[0]) ** 4
+    assert (above[last] / above[last - 10]) ** 0.1 == pytest.approx(rate, abs=0.01)
 
 
 def test_no_minimiser_goes_below_the_closed_form():
@@ -290,6 +306,8 @@ def test_a_samples_residual_is_what_is_left_of_it_after_the_optimum():
     told = subspace.approximation(x)
     kept = np.sqrt(sigma2[:4]) > shrinkage
     assert told.residual * 50 == pytest.approx(sigma2.sum() - sigma2[:4][kept].sum() + kept.sum() * shrinkage**2)
+    lost = np.where(kept, 2 * shrinkage * np.sqrt(sigma2[:4]) - shrinkage**2, sigma2[:4])
+    assert told.spectral * 50 == pytest.approx(max(lost.max(), sigma2[4]))
     assert told.coordinates * 50 == pytest.approx((np.sqrt(sigma2[:4]) - shrinkage)[kept].sum())
 
 
@@ -620,3 +638,121 @@ def test_refusals():
     ):  # fmt: skip
         with pytest.raises(UserError, match=re.escape(sentence)):
             call()
+
+
+# ------------------------------------------------------------------------------------------------- docs/subspaces.md
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "subspaces.md"
+
+
+def test_the_guides_blocks_run_and_print_what_it_says(tmp_path, monkeypatch):
+    """Numbers within a tenth, or 0.02: versions of libraries differ."""
+    monkeypatch.chdir(tmp_path)
+    space, said, compared = {}, "", 0
+    for language, text in re.findall(
+        r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        if language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, "subspaces.md", "exec"), space)
+            said = out.getvalue()
+        else:
+            words, found = text.split(), said.split()
+            assert len(words) == len(found), said
+            for word, other in zip(words, found, strict=True):
+                numbers = [re.fullmatch(r"([\d.]+(?:e-\d+)?)(%?)", each) for each in (word, other)]
+                if all(numbers):
+                    told, got = (float(n[1]) / (100 if n[2] else 1) for n in numbers)
+                    assert told == pytest.approx(got, rel=0.1, abs=0.02), said
+                else:
+                    assert word == other, said
+            compared += 1
+    assert compared >= 8
+
+
+def guide():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    import subspace_guide
+    import tables
+
+    return (
+        subspace_guide,
+        {name: tables.load(tables.DOCS / f"subspace-{name}.csv") for name in subspace_guide.TABLES},
+        tables,
+    )
+
+
+def test_the_guides_tables_are_the_results():
+    module, rows, tables = guide()
+    page = PAGE.read_text(encoding="utf-8")
+    for name, table in module.TABLES.items():
+        for place, text in table(rows[name]).items():
+            assert tables.place(page, place, text) == page, place
+
+
+def test_what_the_guide_says_of_its_tables_is_so():
+    module, rows, _ = guide()
+    # the bounds hold, and are as loose as it says; the first row computed again
+    for row in rows["bounds"]:
+        value = {key: float(number) for key, number in row.items() if key != "data"}
+        assert value["spectral"] < value["frobenius"] < value["trace_bound"] < value["residual_bound"]
+        assert value["residual_bound"] > 4 * value["trace_bound"] > 16 * value["frobenius"]
+        assert value["krr"] < value["krr_bound"] < 1 < value["krr_usual"]
+    again, told = next(module.bounds(("breast cancer",), (5,))), rows["bounds"][len(module.RANKS)]
+    assert told["data"] == "breast cancer"
+    assert {k: float(v) for k, v in again.items() if k != "data"} == pytest.approx(
+        {k: float(v) for k, v in told.items() if k != "data"}, rel=2e-3
+    )
+    cancer = {row["rank"]: row["spectral"] for row in rows["bounds"] if row["data"] == "breast cancer"}
+    assert cancer["20"] == cancer["50"] < cancer["10"]
+
+    def column(data, method, key):
+        return [float(row[key]) for row in rows["features"] if row["data"] == data and row["method"] == method]
+
+    for data in ("digits", "breast cancer"):
+        nystroem = np.array(column(data, "Nyström, B vectors of SGMA, all B", "frobenius"))
+        subspaces = np.array(column(data, "batch, B vectors", "frobenius"))
+        assert ((nystroem > 0.4 * subspaces) & (nystroem < 0.75 * subspaces)).all()
+        drop = column(data, "online, drop", "frobenius")
+        assert drop[2] > 0.7 * drop[0]
+        x, _, kernel = module.data(data)
+        values = np.linalg.eigvalsh(kernel.gram(x, x))
+        least = {rank: np.linalg.norm(values[:-rank]) / len(x) for rank in module.RANKS}
+        added = {
+            int(row["rank"]): float(row["frobenius"]) / least[int(row["rank"])] - 1
+            for row in rows["bounds"]
+            if row["data"] == data
+        }
+        assert added[20 if data == "digits" else 50] == pytest.approx(0.02 if data == "digits" else 0.39, abs=0.006)
+        assert max(added.values()) < 0.4
+    digits = {row["method"]: column("digits", row["method"], "accuracy") for row in rows["features"]}
+    best, batch, online = (
+        np.array(digits[name]) for name in ("Nyström, B vectors of SGMA, all B", "batch, B vectors", "online, exact")
+    )
+    assert (best > batch).all() and best[0] == best[1] > batch[1] + 0.01 > batch[0] + 0.03
+    first = np.array(digits["Nyström, B rows, the first r"])
+    above = np.array(digits["batch, every row"]) - first
+    assert round(above.min(), 3) == 0.006 and round(above.max(), 3) == 0.018
+    np.testing.assert_allclose(online - first, [0.009, 0.005, 0.0], atol=0.0015)
+    assert digits["batch, every row"][1] < digits["inputs as they are"][0]
+    assert digits["random Fourier, B"][0] == pytest.approx(digits["batch, every row"][0], abs=0.005)
+    plain, *others = [
+        float(row["accuracy"])
+        for row in rows["features"]
+        if row["data"] == "breast cancer" and row["method"] != "support vector machine"
+    ]
+    assert plain > max(others)
+    spreads = [float(row["spread"]) for row in rows["features"] if "Fourier" not in row["method"]]
+    assert 0.005 < np.median(spreads) < 0.015
+
+
+def test_the_guides_benchmark_runs(tmp_path, monkeypatch, capsys):
+    module, _, tables = guide()
+    before = PAGE.read_bytes()
+    monkeypatch.setattr(sys, "argv", ["subspace_guide.py", "--quick", "-o", str(tmp_path), "--only", "features"])
+    module.main()
+    rows = tables.load(tmp_path / "subspace-features.csv")
+    assert [row["method"] for row in rows] == ["inputs as they are", "support vector machine", *module.methods()]
+    assert all(float(row["accuracy"]) > 0.8 for row in rows) and "r = 10, B = 50" in capsys.readouterr().out
+    assert PAGE.read_bytes() == before
