@@ -40,8 +40,8 @@ MOST_SEEN = 4_194_304
 REACH = Constant(1.99)
 """Steps are at most this over |q|^2 + rho: with 2 the part of L that a sample sees would change its sign."""
 
-MOST_SHARES = Constant(4.0)
-"""A step's share of the ridge takes at most so many 1 / min(n, W) of L."""
+MOST_FORGOTTEN = Constant(0.5)
+"""A step's share of the ridge takes at most this of L."""
 
 # ---------------------------------------------------------------------------------------------------- questions
 
@@ -169,9 +169,11 @@ def step_length(s: Subspace, w: SubspaceWork, c: SubspaceConfig, rho: Real) -> R
 
 @kernel
 def forgotten(c: SubspaceConfig, mu: Real, share: Real) -> Real:
-    """mu rho: what the ridge takes of L in a step, whose length a sample far from L must not make it lose L."""
+    """mu rho, what the ridge takes of L in a step; not above 1 / min(n, W): a sample far from L must not make it lose L."""
     part = mu * c.shrinkage * share
-    return part if part < MOST_SHARES * share else MOST_SHARES * share
+    if part > share:
+        part = share
+    return part if part < MOST_FORGOTTEN else MOST_FORGOTTEN
 
 
 @kernel
