@@ -257,6 +257,8 @@ def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
     texts += [table["declaration"] for table in context["tables"]]
     words = set(re.findall(r"\w+", " ".join(texts)))
     always = ("DIM", "OUTPUTS", "N_MAX", "L_MAX", "P_MAX")
+    if context["label_kind"] == "none":
+        always = ("DIM", "N_MAX")
     return {n: value for n, value in context["capacities"].items() if n in always or f"{context['macro']}_{n}" in words}
 
 
@@ -361,8 +363,9 @@ def _example(spec: Spec, printer: Printer, entries: set[str]) -> dict[str, Any]:
         "shown": lines,
         "printed": ", ".join(line["printed"] for line in lines),
         "does": f"{verb}, then learns," if program.learns else verb,
-        # only models that can be asked for the alarm's state raise it
-        "alarm": " || ".join(f"status == {macro}_{s.name}" for s in program.alarms if "alarm" in entries),
+        "alarm": " || ".join(f"status == {macro}_{s.name}" for s in program.alarms)
+        if program.raises_alarms(spec.config)
+        else "",
     }
 
 

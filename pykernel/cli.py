@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pykernel.snapshot import Snapshot
     from pykernel.spec import Spec
-    from pykernel.streams import Simulation
+    from pykernel.streams import Monitoring, Simulation
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
 UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
@@ -146,10 +146,11 @@ def simulate(
     ] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="CSV", help="Write each row's prediction.", show_default=False),
+        typer.Option("--output", "-o", metavar="CSV", help="Write each row's answer.", show_default=False),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="PNG", help="Draw the errors over time.", show_default=False)
+        Path | None,
+        typer.Option("--plot", metavar="PNG", help="Draw the errors (or answers) over time.", show_default=False),
     ] = None,
     trust: TrustCode = False,
     as_json: Json = False,
@@ -167,11 +168,13 @@ def simulate(
 
     or, for several labels that one model learns, columns = ["rentals", "returns"]; or, for a classifier, column and
     classes = ["low", "high"], as they are called in the data's cells. An empty label cell means that there is no label
-    yet: the row is predicted, not learned.
+    yet: the row is predicted, not learned. A model that learns without labels (okfeb, without the section) is asked how
+    new each row is, then learns it.
 
         pykernel simulate spec.toml data.csv --delay 24
         pykernel simulate spec.toml data.csv -o predictions.csv --plot errors.png
         pykernel simulate krr.toml data.csv --train-every 50
+        pykernel simulate monitor.toml data.csv --plot novelty.png
         zcat year.csv.gz | pykernel simulate spec.toml - --json
 
     **Columns**: *MAE* is the mean absolute error, *RMSE* the root mean square error, in the label's unit, over the
@@ -181,11 +184,15 @@ def simulate(
     one known; then a table of which class was taken for which. In the CSV written: row (from 0), prediction, label, and
     the status of what was learned after that prediction (row - K). A model that learns nothing on the device is only
     scored, and the status is the prediction's. One that is trained at once (krr, ls-svm, kfd) is trained after every N
-    labels and after the last; then its own leave-one-out error is told, for which kfd takes the data once more.
+    labels and after the last; then its own leave-one-out error is told, for which kfd takes the data once more. Without
+    labels: *mean* and *largest* of what was answered, and *in alarm* the part of the rows at which there was an alarm
+    ([novelty]). An alarm lasts over rows in a row; *level* is its highest. The CSV then has the answer under its question's
+    name; where there are alarms, it has the level and the threshold after each row.
 
     **Exit codes**: 0 done, 2 bad input.
     """
     from pykernel.streams import (
+        Monitoring,
         Simulation,
         prediction_header,
         prediction_lines,
@@ -204,7 +211,16 @@ def simulate(
     with contextlib.ExitStack() as stack:
         name, file, size = _open(data, stack)
         written = stack.enter_context(whole_file(output)) if output else None
-        simulation = Simulation(spec, delay, refresh_every, train_every)
+        simulation: Simulation | Monitoring
+        if spec.program.label_kind == "none":
+            for option, given in (("delay", delay), ("train-every", train_every)):
+                if given:
+                    raise UserError(
+                        f"{spec.name} learns without labels, so that --{option} means nothing; leave it out"
+                    )
+            simulation = Monitoring(spec, refresh_every)
+        else:
+            simulation = Simulation(spec, delay, refresh_every, train_every)
         show = stack.enter_context(_progress(as_json, size))
         if written:
             written.write(prediction_header(spec).encode())
@@ -219,10 +235,14 @@ def simulate(
         else:
             simulation.finish()
     report = simulation.report() | {"output": str(output) if output else None, "plot": str(plot) if plot else None}
-    if plot:
+    if plot and isinstance(simulation, Monitoring):
+        _plot_monitoring(plot, simulation)
+    elif plot:
         _plot_simulation(plot, simulation)
     if as_json:
         _print_json(report)
+    elif isinstance(simulation, Monitoring):
+        _print_monitoring(report)
     else:
         _print_simulation(report)
 
@@ -259,6 +279,13 @@ def _plot_simulation(path: Path, simulation: Simulation) -> None:
     if simulation.classes:
         ylabel = "part of rows taken for another class"
     error_figure(path, f"{simulation.spec.name}: error over time", rows, curves, ylabel[:80], "row")
+
+
+def _plot_monitoring(path: Path, simulation: Monitoring) -> None:
+    from pykernel.plots import course_figure
+
+    name, asked = simulation.spec.name, simulation.spec.program.asks
+    course_figure(path, f"{name}: {asked} over time", simulation.course.curves(), simulation.course.names, asked, "row")
 
 
 def _print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], most: int = 8) -> None:
@@ -317,6 +344,7 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
         if report[key]:
             what.add_row(text, f"{report[key]:,}")
     _print("what became of the samples", what)
+    _print_alarms(report)
     if report.get("trainings"):
         done = ", ".join(f"{text.replace('_', ' ')} {count:,}" for text, count in report["trainings"].items())
         print(f"trainings       {done}")
@@ -332,6 +360,48 @@ def _print_simulation(report: Mapping[str, Any]) -> None:
     for key in ("output", "plot"):
         if report[key]:
             print(f"{key}   {report[key]}")
+
+
+def _print_monitoring(report: Mapping[str, Any]) -> None:
+    watched = ["in alarm"] if "alarms" in report else []
+    table = _table("answer", "rows", "mean", "largest", *watched)
+    for text, part in (("all", report["all"]), ("2nd half", report["second_half"])):
+        for i, name in enumerate(part["mean"]):
+            figures = [_number(part["mean"][name]), _number(part["largest"][name])]
+            figures += [_rate(part["in_alarm"]) if i == 0 else ""] if watched else []
+            table.add_row(name, text, *figures)
+    _print(f"{report['name']}: {report['rows']:,} rows, without labels", table)
+    what = _table("status", "samples")
+    for status, count in report["statuses"].items():
+        what.add_row(status.replace("_", " "), f"{count:,}")
+    _print("what became of the samples", what)
+    _print_alarms(report)
+    if report["warning"]:
+        _warn(report["warning"])
+    for key in ("output", "plot"):
+        if report[key]:
+            print(f"{key}   {report[key]}")
+
+
+def _print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
+    """The first alarms, and how many there were."""
+    found = report.get("alarms")
+    if found is None:
+        return
+    if found["count"]:
+        table = _table("from row", "to row", "level")
+        for alarm in found["listed"][:most]:
+            table.add_row(f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", _number(alarm["level"]))
+        if found["count"] > most:
+            table.add_row("...", "", "")
+        count = (
+            f"1 alarm, {found['samples']:,} rows"
+            if found["count"] == 1
+            else (f"{found['count']:,} alarms, {found['samples']:,} rows")
+        )
+        _print(count, table)
+    said = "" if found["count"] else "no alarm; "
+    print(f"{said}at the end the level is {_number(found['level'])}, the threshold {_number(found['threshold'])}\n")
 
 
 # ---------------------------------------------------------------------------------------------------------- choose
@@ -369,7 +439,9 @@ def replay(
 
     that is, the inputs (or their names in the spec), the label, and at least one of *state_hash* (NAME_hash after this
     row, in hexadecimal), *status* (what NAME_update returned) and *prediction*. Empty cells were not recorded; a row
-    without a label was predicted, not learned. A column *call* names other functions that were called, such as refresh,
+    without a label was predicted, not learned. Of a model that learns without labels there is *novelty* (the name of its
+    main question) in place of the prediction, and *learned* in place of the label: 0 in rows that it was only asked about,
+    1 or no such column otherwise. A column *call* names other functions that were called, such as refresh,
     in rows of their own. Numbers are in decimal with 9 digits (17 for float64) or hexadecimal, as C's %a prints them.
 
         pykernel replay spec.toml log.csv
@@ -380,7 +452,7 @@ def replay(
 
     **Exit codes**: 0 equal, 1 not equal, 2 bad input.
     """
-    from pykernel.replay import Replay, device_memory, differing_fields, read_log
+    from pykernel.replay import ANSWERS, Replay, device_memory, differing_fields, read_log
 
     spec = _spec(spec_file, trust)
     at_end = device_memory(spec, _bytes_of(state), str(state)) if state else None
@@ -393,7 +465,8 @@ def replay(
                 break
             show(rows.position, f"replaying {spec.name}")
     if at_end is None and not any(run.compared.values()):
-        what = "state_hash, status or prediction, or give --state" if spec.program.learns else "status or prediction"
+        answer = ANSWERS.get(spec.program.asks, spec.program.asks)
+        what = f"state_hash, status or {answer}, or give --state" if spec.program.learns else f"status or {answer}"
         raise UserError(f"{name}: holds nothing to compare with; record {what}")
     fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
     ok = run.difference is None and not fields

@@ -158,7 +158,23 @@ class HostModel:
         question: what is asked in place of the program's main question (predict, where there is one), such as "classify".
         A model that does not learn only answers, and the statuses are those of the answers.
         """
-        question = question or self.spec.program.asks
+        answers, _, statuses = self._run(x, y, first, delay, question or self.spec.program.asks, False)
+        return answers, statuses
+
+    def watch(
+        self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As ``run``, of a model that raises alarms: (answers, states, statuses).
+
+        states: the alarm's level and its threshold after each row, (samples, 2).  Raises UserError if there are no alarms.
+        """
+        if not self.spec.program.raises_alarms(self.config):
+            raise UserError(f"{self.spec.name} raises no alarms")
+        return self._run(x, y, first, delay, question or self.spec.program.asks, True)
+
+    def _run(
+        self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         x = self._inputs(x)
         y = self._labels(y, len(x))
         if not 0 <= first <= len(x) or delay < 0:
@@ -167,15 +183,18 @@ class HostModel:
             )
         self._require(question)
         program = self.spec.program
+        states = np.full((len(x) - first, 2), np.nan, self.spec.real.dtype)
         if not program.learns:
             answers, statuses = self.ask(question, x[first:])
-            return self._shaped(answers), statuses
+            return self._shaped(answers), states, statuses
         answers = program.answers(question, len(x) - first, self.memory)
         statuses = np.zeros(len(answers), np.int32)
         if len(answers):
-            leads = self._lead(program.entry(question)), self._lead(program.entry("update"))
-            self._call(program.run_streams[question], *leads, x, y, first, delay, answers, statuses)
-        return self._shaped(answers), statuses
+            leads = [self._lead(program.entry(name)) for name in (question, "update", *(["alarm"] if watched else []))]
+            loop = (program.watch_streams if watched else program.run_streams)[question]
+            written = (answers, states, statuses) if watched else (answers, statuses)
+            self._call(loop, *leads, x, y, first, delay, *written)
+        return self._shaped(answers), states, statuses
 
     def call(self, name: str, *args: Any) -> Any:
         """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""

@@ -269,3 +269,58 @@ def _borders(values: np.ndarray) -> np.ndarray:
     logs = np.log(values)
     middles = (logs[1:] + logs[:-1]) / 2
     return np.exp(np.concatenate([[2 * logs[0] - middles[0]], middles, [2 * logs[-1] - middles[-1]]]))
+
+
+def course_figure(
+    path: Path, title: str, curves: Mapping[str, np.ndarray], names: Sequence[str], ylabel: str, xlabel: str
+) -> None:
+    """What a model answered over time as PNG: in each window the mean and the largest; where it raises alarms the mean, the
+    highest level, the threshold, and when there were some.
+
+    curves: as ``streams.Course.curves`` has them.  Raises MissingExtra without matplotlib.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("a plot", "plot") from None
+
+    figure = Figure(figsize=(8, 4), layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    axes, rows = figure.subplots(), curves["row"]
+    lines = {f"{name}, mean": curves["mean"][:, i] for i, name in enumerate(names)}
+    colours = [GROUPS[i % len(GROUPS)] for i in range(len(names))]
+    if np.isfinite(curves["threshold"]).any():
+        lines = {"level": curves["level"]} | lines | {"threshold": curves["threshold"]}
+        colours = [COLOURS[0], *(["#999999"] * len(names)), TRUTH]
+    else:
+        for i, colour in enumerate(colours):
+            axes.plot(rows, curves["largest"][:, i], color=colour, linewidth=0.7, alpha=0.6)
+    _lines(axes, rows, lines, colours)
+    alarmed = rows[curves["alarm"]]
+    if len(alarmed):
+        axes.plot(
+            alarmed,
+            np.full(len(alarmed), 1.02),
+            "|",
+            color=COLOURS[1],
+            markersize=7,
+            transform=axes.get_xaxis_transform(),
+            clip_on=False,
+        )
+        axes.annotate(
+            "alarms",
+            (1, 1.02),
+            xycoords="axes fraction",
+            xytext=(6, 0),
+            textcoords="offset points",
+            color=COLOURS[1],
+            va="center",
+            annotation_clip=False,
+        )
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=14)
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    with whole_file(path) as file:
+        figure.savefig(file, format="png")

@@ -102,7 +102,8 @@ class Program:
         untrusted.  It must take whatever update leaves, and refuse what update could not go on from.  Only where
         something is persistent.
     labels: the kind of label that answers are of, where there is no update to tell it.
-    alarms: statuses of update upon which a firmware should act, of models that have the reading alarm; for the examples.
+    alarms: statuses of update upon which a firmware should act.  A program that has some has the reading alarm as well,
+        which writes a level and the threshold above which there is an alarm; a model without it raises none.
     between: actions that a check calls between the parts of its stream, in this order.
     """
 
@@ -124,6 +125,7 @@ class Program:
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     run_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it, then learns
+    watch_streams: Mapping[str, Kernel] = field(init=False)  # ... that reads the alarm's state besides
     ask_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it
     sweep_streams: Mapping[str, Kernel] = field(init=False)  # sweep or update -> the loop over samples
 
@@ -133,7 +135,12 @@ class Program:
         asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
         swept = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
         labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
-        run, learn = (run_stream, learn_stream) if labelled else (run_unlabelled, learn_unlabelled)
+        run, watch, learn = (
+            (run_stream, watch_stream, learn_stream)
+            if labelled
+            else (run_unlabelled, watch_unlabelled, learn_unlabelled)
+        )
+        loops = {"update": update, "look": kernels.get("alarm")}
         found: dict[str, Any] = {
             "learns": update is not None,
             "asks": "predict" if "predict" in asked else next(iter(asked), ""),
@@ -145,6 +152,9 @@ class Program:
             "questions": {name: taken[name][1] for name in asked},
             "run_streams": {n: replace(run, names={"ask": k, "update": update}) for n, k in asked.items()}
             if update is not None
+            else {},
+            "watch_streams": {n: replace(watch, names={"ask": k} | loops) for n, k in asked.items()}
+            if self.alarms
             else {},
             "ask_streams": {name: replace(ask_stream, names={"ask": kernel}) for name, kernel in asked.items()},
             "sweep_streams": {name: replace(learn, names={"update": kernel}) for name, kernel in swept.items()},
@@ -165,6 +175,8 @@ class Program:
             raise TypeError(
                 f"{self.name}: update takes (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
             )
+        if self.alarms and (update is None or self.readings.get("alarm") != Real[2]):
+            raise TypeError(f"{self.name}: alarms are of update, and need the reading alarm(…, state: Real[2])")
         if not labelled and self.sweeps:
             raise TypeError(f"{self.name}: {self.sweeps[0]} takes a label, but update takes none")
         if bool(self.persistent) != (self.valid is not None):
@@ -212,6 +224,10 @@ class Program:
 
     def entries_for(self, config: Any) -> list[Entry]:
         return [entry for entry in self.entries if entry.when(config)]
+
+    def raises_alarms(self, config: Any) -> bool:
+        """Whether a model's updates raise alarms."""
+        return bool(self.alarms) and any(entry.name == "alarm" for entry in self.entries_for(config))
 
     def memory(self, precision: Precision, capacities: dict[str, int], drop: Iterable[str] = ()) -> Memory:
         return Memory(self.structs, precision, capacities, drop)
@@ -294,6 +310,7 @@ def _room(kind: Array, rows: tuple[int, ...], memory: Memory) -> np.ndarray:
 # the program's own entries, once a loop is bound
 ask: Any = None
 update: Any = None
+look: Any = None
 
 
 @driver
@@ -320,6 +337,30 @@ def run_unlabelled(reads, writes, x, y, first, delay, answers, statuses):  # typ
         statuses[i] = 0
         if t >= delay:
             statuses[i] = update(*writes, x[t - delay])
+
+
+@driver
+def watch_stream(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
+    """``run_stream`` that reads the alarm's state after each row; looks: what that takes before, states: (rows, 2)."""
+    for t in range(first, len(x)):
+        i = t - first
+        ask(*reads, x[t], answers[i])
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(*writes, x[t - delay], y[t - delay])
+        look(*looks, states[i])
+
+
+@driver
+def watch_unlabelled(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
+    """``watch_stream`` where update takes no label; y: (len(x), 0)."""
+    for t in range(first, len(x)):
+        i = t - first
+        ask(*reads, x[t], answers[i])
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(*writes, x[t - delay])
+        look(*looks, states[i])
 
 
 @driver

@@ -17,7 +17,7 @@ from pykernel.host import HostModel
 from pykernel.spec import Spec
 from pykernel.streams import BATCH, Cells, _shown, read_cells
 
-STATE_HASH, STATUS, CALL = "state_hash", "status", "call"
+STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
 ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
 """Columns of what questions wrote; those of other questions have the question's name."""
 
@@ -33,7 +33,7 @@ def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
             column = ANSWERS.get(entry.name, entry.name)
             for i in range(count):
                 name = column if count == 1 else f"{column}{i}"
-                if entry.name == "predict" or name not in own:
+                if entry.name == program.asks or name not in own:
                     found[name] = (entry.name, i)
     return found
 
@@ -45,12 +45,14 @@ class Rows:
     first: int  # number of the first row, from 0
     lines: list[int]
     x: np.ndarray  # (rows, D)
-    label: np.ndarray  # (rows,) or (rows, labels)
+    label: np.ndarray  # (rows,) or (rows, labels); (rows, 0) of a model without labels
     state_hash: np.ndarray  # (rows,), as are the next three
     status: np.ndarray
     answers: dict[str, np.ndarray]  # column -> what the device answered
     call: list[tuple[str, ...]]
-    has: dict[str, np.ndarray]
+    has: dict[
+        str, np.ndarray
+    ]  # "sample", and "label": of a model without labels, whether the sample was learned; columns
     exact: bool  # some number was written with as many digits as the precision has
     position: int  # bytes of the log read so far
 
@@ -85,7 +87,9 @@ def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterat
     """Batches of a log's rows; memory does not grow with its length.  Raises UserError with the line that is wrong.
 
     Columns: the inputs, called as in the spec or x0, x1, …; the label, called as in the spec or ``label`` (label0,
-    label1, … where there are several); and any of state_hash, status, call, and those of ``answer_columns``.
+    label1, … where there are several); and any of state_hash, status, call, and those of ``answer_columns``.  Of a model
+    without labels, ``learned`` in place of the label: 1, or 0 for rows that it was only asked about; without that column,
+    every row was learned.
     """
     columns = _Columns(spec, name)
     first = 0
@@ -99,8 +103,9 @@ class _Columns:
 
     def __init__(self, spec: Spec, name: str) -> None:
         self.spec, self.name = spec, name
-        self.labels_of = spec.program.label_array(spec.capacities)
+        self.labels_of, self.unlabelled = spec.program.label_array(spec.capacities), spec.program.label_kind == "none"
         several = [f"label{i}" for i in range(self.labels_of.shape[0])] if self.labels_of.shape else ["label"]
+        own = (STATE_HASH, STATUS, CALL, *([LEARNED] if self.unlabelled else []))
         self.generic = [*(f"x{j}" for j in range(spec.dim)), *several]
         self.inputs = list(spec.input.columns or self.generic[: spec.dim])
         self.labels = list(spec.label_columns or several)
@@ -108,7 +113,7 @@ class _Columns:
         self.chosen: list[str] = []
         self.statuses = {status.name: int(status) for status in spec.program.status}
         for column in [*self.inputs, *self.labels]:
-            if column in (STATE_HASH, STATUS, CALL) or self.answers.get(column, ("",))[0] == "predict":
+            if column in own or self.answers.get(column, ("",))[0] == spec.program.asks:
                 raise UserError(
                     f"{name}: a log's column {column} has a meaning of its own; call the spec's differently"
                 )
@@ -117,7 +122,7 @@ class _Columns:
         dim = self.spec.dim
         if self.inputs[0] not in header and "x0" in header:
             self.inputs = self.generic[:dim]
-        if self.labels[0] not in header and self.generic[dim] in header:
+        if self.labels and self.labels[0] not in header and self.generic[dim] in header:
             self.labels = self.generic[dim:]
         if STATE_HASH in header and not self.spec.program.learns:
             raise UserError(
@@ -126,7 +131,8 @@ class _Columns:
             )
         # with none of the labels it is a log of predictions; with some, the others are missed
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
-        self.chosen = [*self.inputs, *labels, *(c for c in (STATE_HASH, STATUS, *self.answers, CALL) if c in header)]
+        others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.unlabelled else []))
+        self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
         return self.chosen
 
     def parse(self, cells: Cells, first: int) -> Rows:
@@ -155,11 +161,11 @@ class _Columns:
         answers = {c: numbers(c, q in positions) for c, (q, _) in self.answers.items() if c in self.chosen}
         hashes = column(STATE_HASH, np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it")
         status = column(STATUS, np.int32, self._status, "a status, as a number or by its name")
-        given, labelled = (np.array([has for _, has in part]) for part in (inputs, labels))
+        given, labelled = (np.array([has for _, has in part], bool).reshape(-1, count) for part in (inputs, labels))
         calls = [self._call(line, text) for line, text in zip(cells.lines, texts.get(CALL, empty), strict=True)]
         has: dict[str, np.ndarray] = {
             "sample": np.asarray(given.all(axis=0)),
-            "label": np.asarray(labelled.all(axis=0)),
+            "label": self._learned(given, column) if self.unlabelled else np.asarray(labelled.all(axis=0)),
             STATE_HASH: hashes[1],
             STATUS: status[1],
             **{name: answer[1] for name, answer in answers.items()},
@@ -168,7 +174,8 @@ class _Columns:
         self._refuse_gaps(cells.lines, given, labelled, has, calls)
         with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, and refused as on the device
             x = np.array([values for values, _ in inputs]).reshape(dim, count).T.astype(real, order="C")
-            y = np.array([values for values, _ in labels]).T.astype(dtype, order="C").reshape(-1, *self.labels_of.shape)
+            y = np.array([values for values, _ in labels]).T.astype(dtype, order="C")
+            y = y.reshape(count, *self.labels_of.shape)
             found = {
                 name: values if values.dtype.kind == "i" else values.astype(real)
                 for name, (values, _) in answers.items()
@@ -177,6 +184,11 @@ class _Columns:
         written = [*self.inputs, *([] if self.labels_of.is_class else self.labels)]
         exact = any(_digits(text) >= digits for name in written for text in texts.get(name, ()))
         return Rows(first, cells.lines, x, y, hashes[0], status[0], found, calls, has, exact, cells.position)
+
+    def _learned(self, given: np.ndarray, column: Callable[..., tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """Of a model without labels: which rows it learned."""
+        values, has = column(LEARNED, bool, _flag, "1 if the row was learned, 0 if the model was only asked")
+        return np.asarray(given.all(axis=0) & (values | ~has))
 
     def _cell(self, line: int, column: str, text: str, convert: Callable[[str], Any], what: str) -> Any:
         try:
@@ -237,7 +249,9 @@ class _Columns:
             returned = sample
         refuse(
             has[STATUS] & ~returned,
-            "has a status but no label; the status is what update returned, and without a label there is none",
+            "has a status, but was not learned; the status is what update returned"
+            if self.unlabelled
+            else "has a status but no label; the status is what update returned, and without a label there is none",
         )
 
 
@@ -267,6 +281,10 @@ def _digits(text: str) -> int:
     return 99 if "x" in text.lower() else len(re.sub(r"e.*|[^\d]", "", text.lower()).lstrip("0"))
 
 
+def _flag(text: str) -> bool:
+    return bool(("0", "1").index(text))
+
+
 def _hash(text: str) -> int:
     if not re.fullmatch(r"(0x)?[0-9a-fA-F]{8}", text):
         raise ValueError(text)
@@ -294,7 +312,7 @@ class Replay:
         self.difference: Difference | None = None
         self.rows = self.updates = 0
         self.columns = answer_columns(spec)
-        predictions = (column for column, (question, _) in self.columns.items() if question == "predict")
+        predictions = (c for c, (question, _) in self.columns.items() if question == spec.program.asks)
         hashes = (STATE_HASH,) if spec.program.learns else ()
         self.compared = dict.fromkeys((*hashes, STATUS, *predictions), 0)
         self.exact = False
@@ -371,12 +389,12 @@ class Replay:
         return answers, statuses
 
     def _ask(self, x: np.ndarray, sample: np.ndarray, asked: list[str]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """As ``_feed``, of a model that does not learn; the statuses are those of predict."""
+        """As ``_feed``, of a model that does not learn; the statuses are those of the main question."""
         program, statuses = self.spec.program, np.zeros(len(x), np.int32)
-        answers = {q: program.answers(q, len(x), self.model.memory) for q in ("predict", *asked)}
+        answers = {q: program.answers(q, len(x), self.model.memory) for q in (program.asks, *asked)}
         for question, values in answers.items():
             values[sample], returned = self.model.ask(question, x[sample])
-            if question == "predict":
+            if question == program.asks:
                 statuses[sample] = returned
         return answers, statuses
 

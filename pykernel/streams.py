@@ -27,7 +27,9 @@ LINE_LIMIT = 2**20
 DELAY_LIMIT = 10**6
 """Most rows that are kept until their labels arrive."""
 MOMENTS = 2**14
-"""Most moments of a stream at which sums of errors are kept."""
+"""Most moments of a stream at which sums of errors are kept, and most windows of what was answered."""
+ALARMS = 1000
+"""Most alarms of which the first and last row are kept."""
 PATIENCE = 100
 """So many labelled samples refused in a row, and the report says what to do about it."""
 
@@ -39,7 +41,7 @@ class Batch:
     """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
 
     y: numbers (rows,), or (rows, labels) where there are several, NaN where there is none yet; or positions of classes
-    (rows,), int32, -1 where there is none yet.
+    (rows,), int32, -1 where there is none yet; (rows, 0) of a model without labels.
     """
 
     x: np.ndarray
@@ -67,7 +69,7 @@ def read_samples(
     """Batches of at most ``rows`` samples from comma-separated text with a header line.
 
     Columns are found by name, others are skipped, blank lines too.  ``nan`` and ``inf`` are numbers; an empty label
-    cell is NaN.  labels: one column, or several.  classes: what the label's cells can be; they become positions.
+    cell is NaN.  labels: one column, or several, or none.  classes: what the label's cells can be; they become positions.
     ``name`` stands for the file in errors.  Raises UserError, one sentence, with the line that is wrong.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
@@ -86,7 +88,7 @@ def require_columns(spec: Spec, where: str = "the spec") -> None:
     """Raises UserError, ``where`` first, unless the spec names the columns of its data."""
     if spec.input.columns is None:
         raise UserError(f'{where}: [input] names no columns; add columns = ["…"], as in the header of the data')
-    if not spec.label_columns:
+    if not spec.label_columns and spec.program.label_kind != "none":
         several = spec.program.label_kind == "reals"
         what = 'no columns; add columns = ["…", "…"]' if several else 'no column; add column = "…"'
         raise UserError(f"{where}: [label] names {what}, as in the header of the data")
@@ -95,14 +97,14 @@ def require_columns(spec: Spec, where: str = "the spec") -> None:
 def samples_of(spec: Spec, file: BinaryIO, name: str, rows: int = BATCH) -> Iterator[Batch]:
     """What ``read_samples`` reads for a model."""
     require_columns(spec)
-    labels = spec.label_columns if spec.program.label_kind == "reals" else spec.label_columns[0]
+    labels = spec.label_columns if spec.program.label_kind in ("reals", "none") else spec.label_columns[0]
     return read_samples(file, name, spec.input.columns or (), labels, rows, spec.label.classes)
 
 
 def read_cells(
     file: BinaryIO, name: str, choose: Callable[[list[str]], Sequence[str]], example: str, rows: int = BATCH
 ) -> Iterator[Cells]:
-    """Batches of at most ``rows`` rows, as text, of those columns that ``choose`` (two or more) takes of the header.
+    """Batches of at most ``rows`` rows, as text, of those columns that ``choose`` takes of the header.
 
     example: a header line, to be shown where there is none.
     """
@@ -113,7 +115,9 @@ def read_cells(
     if header is None:
         raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
     names = [cell.strip() for cell in header]
-    pick = itemgetter(*_positions(names, name, choose(names)))
+    positions = _positions(names, name, choose(names))
+    # itemgetter of one column is not a tuple
+    pick = itemgetter(*positions) if len(positions) > 1 else itemgetter(slice(positions[0], positions[0] + 1))
     cells: list[tuple[str, ...]] = []
     numbers: list[int] = []
     empty = True
@@ -123,7 +127,7 @@ def read_cells(
                 f"{name}, line {reader.line_num}: has {len(record)} cells, but the header names {len(header)} columns; "
                 "give each row a cell for each column, and quote cells that hold a comma"
             )
-        cells.append(pick(record))
+        cells.append(tuple(pick(record)))
         numbers.append(reader.line_num)
         if len(cells) == rows:
             yield Cells(cells, numbers, lines.position)
@@ -403,10 +407,11 @@ def _latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Steps:
-    """What a few steps of the device's loop did: predict row t, then learn row t - delay.
+    """What a few steps of the device's loop did: predict row t (without labels: ask), then learn row t - delay.
 
     labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.  statuses: of the learning;
     ``learnt`` says where there was any.  Of a model that does not learn, of the predictions, which ``learnt`` then has.
+    states: of a model that raises alarms, its level and the threshold after each row, (rows, 2); else (rows, 0).
     """
 
     first_row: int
@@ -414,6 +419,7 @@ class Steps:
     predictions: np.ndarray
     statuses: np.ndarray
     learnt: np.ndarray
+    states: np.ndarray
 
 
 def _table(values: np.ndarray) -> np.ndarray:
@@ -421,12 +427,46 @@ def _table(values: np.ndarray) -> np.ndarray:
     return values if values.ndim == 2 else values[:, None]
 
 
-class Simulation:
+class Alarms:
+    """When a model raised alarms.  Samples in a row whose status is one of the program's ``alarms`` are one alarm; refused
+    samples between them do not count."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.statuses = [int(status) for status in spec.program.alarms]
+        self.samples = self.count = 0  # in alarm; alarms
+        self.listed: list[dict[str, Any]] = []  # the first ALARMS of them: rows, and the highest level
+        self._taken, self._last = 0, -1  # samples that were not refused; which of them was the last in alarm
+
+    def take(self, rows: np.ndarray, statuses: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        """The next samples, by their rows, and the level after each; whether they are in alarm, (samples,)."""
+        alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
+        self.samples += int(alarmed.sum())
+        for i in np.flatnonzero(alarmed):
+            row, level = int(rows[i]), float(levels[i])
+            if order[i] != self._last + 1:
+                self.count += 1
+                if self.count <= ALARMS:
+                    self.listed.append({"first_row": row, "last_row": row, "level": level})
+            elif self.count <= ALARMS:
+                latest = self.listed[-1]
+                latest |= {"last_row": row, "level": max(latest["level"], level)}
+            self._last = int(order[i])
+        self._taken += int((statuses >= 0).sum())
+        return alarmed
+
+    def report(self, state: np.ndarray) -> dict[str, Any]:
+        """All of it, as plain values; state: the level and its threshold now."""
+        level, threshold = map(float, state)
+        counts = {"count": self.count, "samples": self.samples, "listed": self.listed}
+        return counts | {"level": level, "threshold": threshold}
+
+
+class _Run:
     """A model fed from a stream, as the device will be.
 
-    Row t is predicted (a classifier: classified), then row t - delay is learnt: what is not known yet is never used.
-    A row that lacks one of its labels is predicted only.  Every ``refresh_every`` rows (0: never) the model is refreshed,
-    after every ``train_every`` labels (0: never) it is trained, where it can be.  A model that does not learn predicts.
+    Each row is asked, then one is learnt: with labels the row ``delay`` before, if it has them all.  Every
+    ``refresh_every`` rows (0: never) the model is refreshed, after every ``train_every`` labels (0: never) it is trained,
+    where it can be.  A model that does not learn is asked only.
     """
 
     def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0) -> None:
@@ -443,7 +483,7 @@ class Simulation:
                 f"rule {spec.learning.rule} is not trained at once on the device, as krr, ls-svm and kfd are; leave "
                 "train-every out"
             )
-        if delay and not program.learns:
+        if delay and (not program.learns or program.label_kind == "none"):
             raise UserError(
                 f"rule {spec.learning.rule} learns from no label, so that none can be late; leave delay out"
             )
@@ -457,13 +497,7 @@ class Simulation:
         self.classes = spec.label.classes or ()
         self._shape = program.label_array(spec.capacities).shape
         self._dtype = program.label_dtype(spec.real)
-        self._trivial: list[Any] = [Trivial() for _ in range(self._shape[0] if self._shape else 1)]
-        if self.classes:
-            self._trivial = [TrivialClass(len(self.classes))]
-        names = ("model", *self._trivial[0].names)
-        self.errors = Errors(names)
-        self.each = [Errors(names) for _ in self._trivial] if self._shape else []  # of several labels, each's errors
-        self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
+        self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
@@ -474,11 +508,23 @@ class Simulation:
         self._waiting_x = np.zeros((0, spec.dim), spec.real.dtype)
         self._waiting_y = np.zeros((0, *self._shape), self._dtype)
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels' names, as in the data, or made up."""
-        names = self.spec.label_columns
-        return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
+    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
+        """Judge the answers to the next rows; released: the labels that became known after them, y: their own."""
+        raise NotImplementedError
+
+    def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
+        """Why a sample was refused, and what to do about it."""
+        spec = self.spec
+        if status == "REFUSED_INPUT":
+            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.limit)))[0])
+            column = spec.input.columns[j] if spec.input.columns else f"input {j}"
+            return (
+                f"{column} is {x[j]:g} and [input] limit is {spec.input.limit:g}; raise that limit or scale the column"
+            )
+        lower = ["lower [learning] eta"] if spec.family.unused(spec, "learning", "eta") is None else []
+        labelled = spec.program.label_kind != "none"
+        remedies = [*lower, *(["raise [label] limit if the labels are larger than it"] if labelled else [])]
+        return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])
 
     def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
         """Take the next samples: inputs and labels as in a Batch."""
@@ -542,7 +588,8 @@ class Simulation:
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
         """Rows without a label, or without one of several."""
-        return y < 0 if self.classes else np.isnan(_table(y)).any(axis=1)
+        y = _table(y)
+        return np.asarray((y < 0 if y.dtype.kind == "i" else np.isnan(y)).any(axis=1))
 
     def _valid(self, y: np.ndarray) -> np.ndarray:
         """Which labels a model could learn, in y's shape."""
@@ -555,8 +602,11 @@ class Simulation:
             x, y = x.astype(self.spec.real.dtype), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
-        question = "classify" if self.classes else "predict"
-        predictions, statuses = self.model.run(all_x, all_y, waiting, self.delay, question)
+        question, states = "classify" if self.classes else self.spec.program.asks, np.zeros((rows, 0))
+        if self.alarms is None:
+            predictions, statuses = self.model.run(all_x, all_y, waiting, self.delay, question)
+        else:
+            predictions, states, statuses = self.model.watch(all_x, all_y, waiting, self.delay, question)
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
         self._score(predictions, released, y)
@@ -570,7 +620,8 @@ class Simulation:
             self.statuses[self.spec.program.status(status)] += int(count)
         if self.spec.program.learns:
             self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
-        steps = Steps(self.rows, y, predictions, statuses, learnt)
+        steps = Steps(self.rows, y, predictions, statuses, learnt, states)
+        self._follow(steps)
         self.rows += rows
         self.unlabelled += int(self._missing(y).sum())
         self.inputs_refused += int(self._missing(predictions).sum())
@@ -578,25 +629,13 @@ class Simulation:
         self._waiting_x, self._waiting_y = all_x[keep:], all_y[keep:]
         return steps
 
-    def _score(self, predictions: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
-        """Compare the model and the trivial predictors, who learn what is released, with the labels."""
-        if self.classes:
-            known = np.where(self._valid(released), released, -1)
-            guesses = np.column_stack([predictions, *self._trivial[0].step(known)])
-            scored = self._valid(y) & (predictions >= 0)
-            self.errors.add(np.where(scored[:, None], guesses != y[:, None], np.nan))
-            np.add.at(self.confusion, (y[scored], predictions[scored]), 1)
-            return
-        # (rows, labels)
-        model, known, truth = (_table(a).astype(np.float64) for a in (predictions, released, y))
-        known = np.where(_table(self._valid(released)), known, np.nan)
-        truth = np.where(_table(self._valid(y)), truth, np.nan)
-        trivial = [each.step(known[:, i]) for i, each in enumerate(self._trivial)]
-        guesses = np.stack([model, *(np.column_stack(one) for one in zip(*trivial, strict=True))], axis=1)
-        errors = guesses - truth[:, None, :]
-        self.errors.add(errors)
-        for i, one in enumerate(self.each):
-            one.add(errors[:, :, i])
+    def _follow(self, steps: Steps) -> np.ndarray:
+        """Take the alarms of the next steps; which rows they are at, (rows,)."""
+        at = np.zeros(len(steps.statuses), bool)
+        if self.alarms is not None:
+            rows, learnt = np.arange(steps.first_row, steps.first_row + len(at)) - self.delay, steps.learnt
+            at[learnt] = self.alarms.take(rows[learnt], steps.statuses[learnt], steps.states[learnt, 0])
+        return at
 
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         """Count refusals in a row, and remember the reason for the last of them."""
@@ -608,24 +647,6 @@ class Simulation:
         self.streak = int(borders[-1] - borders[-2]) - 1
         if self.streak:
             self._why = self._reason(self.spec.program.status(statuses[-1]).name, x[-1], y[-1])
-
-    def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
-        spec = self.spec
-        if status == "REFUSED_INPUT":
-            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.limit)))[0])
-            column = spec.input.columns[j] if spec.input.columns else f"input {j}"
-            return (
-                f"{column} is {x[j]:g} and [input] limit is {spec.input.limit:g}; raise that limit or scale the column"
-            )
-        if status == "REFUSED_LABEL":
-            i = int(np.flatnonzero(~np.atleast_1d(self._valid(y)))[0])
-            value = np.atleast_1d(y)[i]
-            if self.classes:
-                return f"{self.labels[0]} is {value}; classes are numbered from 0 to {len(self.classes) - 1}"
-            limit = spec.label.limit
-            return f"{self.labels[i]} is {value:g} and [label] limit is {limit:g}; raise that limit or scale the column"
-        lower = "lower [learning] eta, or " if spec.family.unused(spec, "learning", "eta") is None else ""
-        return f"learning diverges; {lower}raise [label] limit if the labels are larger than it"
 
     @property
     def waiting(self) -> int:
@@ -647,10 +668,82 @@ class Simulation:
             )
         if self.streak <= PATIENCE:
             return None
+        labelled = "" if self.spec.program.label_kind == "none" else "labelled "
         return (
-            f"the model refused the last {self.streak:,} labelled samples: {self._why}; "
+            f"the model refused the last {self.streak:,} {labelled}samples: {self._why}; "
             f"on the device, {self.spec.name}_reset() starts afresh"
         )
+
+    def _told(self) -> dict[str, Any]:
+        """What became of the samples, as plain values."""
+        vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
+        return {
+            "inputs_refused": self.inputs_refused,
+            "refused": sum(count for status, count in self.statuses.items() if status < 0),
+            "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
+            "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
+            **({} if self.alarms is None else {"alarms": self.alarms.report(self.model.read("alarm")[0])}),
+            **({"expansion_vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
+        }
+
+
+class Simulation(_Run):
+    """A model fed from a stream, as the device will be, and its errors.
+
+    Row t is predicted (a classifier: classified), then row t - delay is learnt: what is not known yet is never used.
+    A row that lacks one of its labels is predicted only.  Every ``refresh_every`` rows (0: never) the model is refreshed,
+    after every ``train_every`` labels (0: never) it is trained, where it can be.  A model that does not learn predicts.
+
+    Raises UserError for a model without labels, of which there are no errors: see Monitoring.
+    """
+
+    def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0) -> None:
+        if spec.program.label_kind == "none":
+            raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare it by")
+        super().__init__(spec, delay, refresh_every, train_every)
+        self._trivial: list[Any] = [Trivial() for _ in range(self._shape[0] if self._shape else 1)]
+        if self.classes:
+            self._trivial = [TrivialClass(len(self.classes))]
+        names = ("model", *self._trivial[0].names)
+        self.errors = Errors(names)
+        self.each = [Errors(names) for _ in self._trivial] if self._shape else []  # of several labels, each's errors
+        self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels' names, as in the data, or made up."""
+        names = self.spec.label_columns
+        return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
+
+    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
+        """Compare the model and the trivial predictors, who learn what is released, with the labels."""
+        if self.classes:
+            known = np.where(self._valid(released), released, -1)
+            guesses = np.column_stack([asked, *self._trivial[0].step(known)])
+            scored = self._valid(y) & (asked >= 0)
+            self.errors.add(np.where(scored[:, None], guesses != y[:, None], np.nan))
+            np.add.at(self.confusion, (y[scored], asked[scored]), 1)
+            return
+        # (rows, labels)
+        model, known, truth = (_table(a).astype(np.float64) for a in (asked, released, y))
+        known = np.where(_table(self._valid(released)), known, np.nan)
+        truth = np.where(_table(self._valid(y)), truth, np.nan)
+        trivial = [each.step(known[:, i]) for i, each in enumerate(self._trivial)]
+        guesses = np.stack([model, *(np.column_stack(one) for one in zip(*trivial, strict=True))], axis=1)
+        errors = guesses - truth[:, None, :]
+        self.errors.add(errors)
+        for i, one in enumerate(self.each):
+            one.add(errors[:, :, i])
+
+    def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
+        if status != "REFUSED_LABEL":
+            return super()._reason(status, x, y)
+        i = int(np.flatnonzero(~np.atleast_1d(self._valid(y)))[0])
+        value = np.atleast_1d(y)[i]
+        if self.classes:
+            return f"{self.labels[0]} is {value}; classes are numbered from 0 to {len(self.classes) - 1}"
+        limit = self.spec.label.limit
+        return f"{self.labels[i]} is {value:g} and [label] limit is {limit:g}; raise that limit or scale the column"
 
     def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
         """Errors from row ``first`` on: mae and rmse of each predictor, or of classes error_rate."""
@@ -681,10 +774,10 @@ class Simulation:
 
         all, second_half: see ``summary``; over several labels, means, and ``labels`` has each one's.  confusion: how
         many rows of each class (a row of the table) were taken for each (a column).  statuses: of updates, or of the
-        predictions of a model that does not learn.  trainings, leave_one_out: of a model that is trained.
+        predictions of a model that does not learn.  trainings, leave_one_out: of a model that is trained.  alarms: see
+        ``Alarms``, of a model that raises some.
         """
         parts = {"all": 0, "second_half": self.rows // 2}
-        vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
         return {
             "name": self.spec.name,
             "rows": self.rows,
@@ -692,17 +785,13 @@ class Simulation:
             "labelled": self.rows - self.unlabelled,
             "unlabelled": self.unlabelled,
             "waiting": self.waiting,
-            "inputs_refused": self.inputs_refused,
-            "refused": sum(count for status, count in self.statuses.items() if status < 0),
-            "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
-            "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
+            **self._told(),
             **(
                 {"trainings": {s.name.lower(): count for s, count in self.trainings.items() if count}}
                 if self.trains
                 else {}
             ),
             **({"leave_one_out": self.leave_one_out()} if self._reads_leave_one_out() else {}),
-            **({"expansion_vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
             **{part: self.summary(self.errors, first) for part, first in parts.items()},
             **(
                 {
@@ -719,10 +808,138 @@ class Simulation:
         }
 
 
+class Course:
+    """What a model answered, and its alarms, over a stream of any length, in constant memory.
+
+    Of at most ``most`` windows of equal length (of one row, until there are more) the table's columns are: the first row,
+    rows, rows answered, rows in alarm, highest level, last threshold, and of each value the sum and the largest.
+    """
+
+    def __init__(self, names: Sequence[str], most: int = MOMENTS) -> None:
+        self.names, self.most, self.spacing, self.rows = tuple(names), most, 1, 0
+        self.table = np.zeros((0, 6 + 2 * len(self.names)))
+
+    def add(self, values: np.ndarray, alarmed: np.ndarray, states: np.ndarray) -> None:
+        """Take the answers to the next rows, (rows, values), NaN where refused; which are in alarm, (rows,); the level and
+        the threshold after each, (rows, 2), NaN where there are none."""
+        answered = np.isfinite(values).all(axis=1)
+        columns = [np.arange(self.rows, self.rows + len(values)), np.ones(len(values)), answered, alarmed, states]
+        some = answered[:, None]
+        new = np.column_stack([*columns, np.where(some, values, 0.0), np.where(some, values, -np.inf)])
+        self.rows += len(values)
+        self.table = np.concatenate([self.table, new])
+        self.table = self._in_windows(self.spacing)
+        while len(self.table) > self.most:
+            self.spacing *= 2
+            self.table = self._in_windows(self.spacing)
+
+    def _in_windows(self, spacing: int) -> np.ndarray:
+        """The table in longer windows, which begin at multiples of their length."""
+        if not len(self.table):
+            return self.table
+        which = self.table[:, 0] // spacing
+        starts = np.flatnonzero(np.diff(which, prepend=-1))
+        ends = np.append(starts[1:], len(which)) - 1
+        sums, largest = (f.reduceat(self.table, starts, axis=0) for f in (np.add, np.fmax))
+        k = len(self.names)
+        found = np.concatenate([sums[:, :4], largest[:, 4:5], self.table[ends, 5:6], sums[:, 6 : 6 + k]], axis=1)
+        found[:, 0] = self.table[starts, 0]
+        return np.concatenate([found, largest[:, 6 + k :]], axis=1)
+
+    def summary(self, first: int = 0) -> dict[str, Any]:
+        """Mean and largest of each value from row ``first`` on, and the part of the rows in alarm.
+
+        The start of the window that holds ``first`` is told as ``first_row``.  None where there was no answer.
+        """
+        start = max(0, int(np.searchsorted(self.table[:, 0], first, side="right")) - 1)
+        part, k = self.table[start:], len(self.names)
+        rows, answered, alarmed = part[:, 1:4].sum(axis=0)
+
+        def each(values: np.ndarray) -> dict[str, float | None]:
+            return {name: float(value) if answered else None for name, value in zip(self.names, values, strict=True)}
+
+        return {
+            "first_row": int(part[0, 0]) if len(part) else 0,
+            "answered": int(answered),
+            "mean": each(part[:, 6 : 6 + k].sum(axis=0) / max(answered, 1)),
+            "largest": each(part[:, 6 + k :].max(axis=0, initial=-np.inf)),
+            "in_alarm": float(alarmed / rows) if rows else None,
+        }
+
+    def curves(self, windows: int = 400) -> dict[str, np.ndarray]:
+        """In up to ``windows`` windows: their middles as ``row``, ``level``, ``threshold``, which are in ``alarm``, and
+        mean and largest of each value, (windows, values); NaN where there was no answer."""
+        spacing = self.spacing
+        while len(self.table) * self.spacing > windows * spacing:
+            spacing *= 2
+        table, k = self._in_windows(spacing), len(self.names)
+        answered = table[:, 2:3] > 0
+        return {
+            "row": table[:, 0] + (table[:, 1] - 1) / 2,
+            "alarm": table[:, 3] > 0,
+            "level": table[:, 4],
+            "threshold": table[:, 5],
+            "mean": np.where(answered, table[:, 6 : 6 + k] / np.maximum(table[:, 2:3], 1), np.nan),
+            "largest": np.where(answered, table[:, 6 + k :], np.nan),
+        }
+
+
+class Monitoring(_Run):
+    """A model that learns without labels, fed from a stream as the device will be.
+
+    Each row is asked the model's main question, then learnt.  Every ``refresh_every`` rows (0: never) the model is
+    refreshed.  Raises UserError for a model with labels: see Simulation.
+    """
+
+    def __init__(self, spec: Spec, refresh_every: int = 0) -> None:
+        if spec.program.label_kind != "none":
+            raise UserError(f"{spec.name} learns from labels; simulate it with them")
+        super().__init__(spec, refresh_every=refresh_every)
+        self.course = Course(answer_names(spec))
+        self._answers = np.zeros((0, len(self.course.names)))
+
+    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
+        self._answers = np.where(self._missing(asked)[:, None], np.nan, _table(asked).astype(np.float64))
+
+    def _follow(self, steps: Steps) -> np.ndarray:
+        alarmed = super()._follow(steps)
+        states = steps.states if self.alarms is not None else np.full((len(alarmed), 2), np.nan)
+        self.course.add(self._answers, alarmed, states)
+        return alarmed
+
+    def report(self) -> dict[str, Any]:
+        """The whole run, as plain values.
+
+        question: what each row was asked; all, second_half: see ``Course.summary``.  statuses: of updates, or of the
+        answers of a model that does not learn.  alarms: see ``Alarms``, of a model that raises some.
+        """
+        parts = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}
+        if self.alarms is None:
+            parts = {name: {k: v for k, v in part.items() if k != "in_alarm"} for name, part in parts.items()}
+        return {
+            "name": self.spec.name,
+            "rows": self.rows,
+            **self._told(),
+            "question": self.spec.program.asks,
+            **parts,
+            "warning": self.warning,
+        }
+
+
+def answer_names(spec: Spec) -> tuple[str, ...]:
+    """A name for each value that the main question's answer has."""
+    asks = spec.program.asks
+    (count,) = spec.program.questions[asks].shape(spec.capacities)
+    return (asks,) if count == 1 else tuple(f"{asks}{i}" for i in range(count))
+
+
 def prediction_header(spec: Spec) -> str:
-    """The first line of a CSV file of predictions."""
+    """The first line of a CSV file of predictions; without labels, of the main question's answers."""
+    state = ["level", "threshold"] if spec.program.raises_alarms(spec.config) else []
+    if spec.program.label_kind == "none":
+        return _csv([["row", *answer_names(spec), *state, "status"]])
     names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
-    return _csv([["row", *(f"prediction{n}" for n in names), *(f"label{n}" for n in names), "status"]])
+    return _csv([["row", *(f"prediction{n}" for n in names), *(f"label{n}" for n in names), *state, "status"]])
 
 
 def prediction_lines(spec: Spec, steps: Steps) -> str:
@@ -734,13 +951,14 @@ def prediction_lines(spec: Spec, steps: Steps) -> str:
             return [[classes[i] if 0 <= i < len(classes) else "" for i in values.tolist()]]
         values = _table(values)
         shown = values.astype(str)
-        shown[np.isnan(values)] = ""
+        shown[values < 0 if values.dtype.kind == "i" else np.isnan(values)] = ""
         return shown.T.tolist()
 
     names = {int(value): value.name.lower() for value in spec.program.status}
     statuses = [names[s] if learnt else "" for s, learnt in zip(steps.statuses.tolist(), steps.learnt, strict=True)]
     rows = range(steps.first_row, steps.first_row + len(statuses))
-    return _csv(zip(rows, *texts(steps.predictions), *texts(steps.labels), statuses, strict=True))
+    states = _table(steps.states).astype(str).T.tolist()
+    return _csv(zip(rows, *texts(steps.predictions), *texts(steps.labels), *states, statuses, strict=True))
 
 
 def _csv(rows: Iterable[Sequence[Any]]) -> str:

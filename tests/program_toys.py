@@ -177,7 +177,6 @@ class GlassFamily:
         "class": glass_program(
             "class", GLASS_PREDICT, Entry("classify", glass_classify), Entry("probability", glass_probability)
         ),
-        "none": glass_program("none", Entry("novelty", glass_novelty)),
     }
 
     def unused(self, spec, section, key):
@@ -677,7 +676,13 @@ class GaugeFamily:
         return {"limit": spec.input.limit, "threshold": rho, "alarms": rho < 1}
 
 
-GLASS, OVEN, GAUGE = GlassFamily(), OvenFamily(), GaugeFamily()
+class ClearFamily(GlassFamily):
+    """The same without labels."""
+
+    programs = {"none": glass_program("none", Entry("novelty", glass_novelty))}  # noqa: RUF012
+
+
+GLASS, CLEAR, OVEN, GAUGE = GlassFamily(), ClearFamily(), OvenFamily(), GaugeFamily()
 
 
 class GlassSpec(Spec):
@@ -686,20 +691,16 @@ class GlassSpec(Spec):
         return GLASS
 
 
-class ClearSpec(GlassSpec):
+class ClearSpec(Spec):
     @property
-    def label_kind(self):
-        return "none"
+    def family(self):
+        return CLEAR
 
 
 class GaugeSpec(Spec):
     @property
     def family(self):
         return GAUGE
-
-    @property
-    def label_kind(self):
-        return "none"
 
 
 class OvenSpec(Spec):
