@@ -51,6 +51,7 @@ BATCH = {
     "Nyström, rank B": "full",
     "Nyström, rank r": "rank",
     "Nyström, rank r, second pass": "compressed",
+    "SGMA, rank r, second pass": "sgma",
 }
 SIZES = ((5, 50), (10, 50), (10, 100), (20, 100), (20, 200))
 MORE = ((10, 25), (5, 100), (40, 100), (10, 200))
@@ -153,7 +154,7 @@ def approximation(quick: bool) -> list[Experiment]:
         for rank, budget in SIZES[1:2] if quick else (*SIZES, *(MORE if name == "digits" else ())):
             size = {**common, "r": rank, "B": budget}
             for case, method in BATCH.items():
-                last = 1 if method == "batch" else seeds
+                last = 1 if method == "batch" else min(seeds, 5) if method == "sgma" else seeds
                 todo += [
                     task("approximate", **size, case=case, method=method, seed=seed, precision="")
                     for seed in range(last)
@@ -187,7 +188,7 @@ def approximation(quick: bool) -> list[Experiment]:
                         precision="",
                         seed=seed,
                     )
-                    for seed in range(min(seeds, 3))
+                    for seed in range(seeds)
                 ]
 
     def lines(pairs: Sequence[tuple[Task, Any]]) -> Iterator[dict[str, str]]:
@@ -249,10 +250,9 @@ def switching(quick: bool) -> list[Experiment]:
     for stream in STREAMS:
         for case, given in SWITCHING.items():
             how = given if "method" in given else {"method": "online", "subspace": given}
-            few = 3 if how["method"] == "stream" else 10
             todo += [
                 task("switch", stream=stream, case=case, **how, **segments(quick), seed=seed)
-                for seed in range(1 if quick else few)
+                for seed in range(1 if quick else 10)
             ]
 
     def lines(pairs: Sequence[tuple[Task, Any]]) -> Iterator[dict[str, str]]:

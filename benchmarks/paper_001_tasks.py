@@ -133,9 +133,9 @@ def nystroem(x: np.ndarray, gamma: float, count: int, rank: int, seed: int, meth
     return Map(vectors, u / np.sqrt(values), gamma, 0.0)
 
 
-def compressed(x: np.ndarray, gamma: float, count: int, rank: int, seed: int) -> Map:
-    """The same rows, and the best ``rank`` directions of their span for all rows: a second pass over the data."""
-    full = nystroem(x, gamma, count, count, seed)
+def compressed(x: np.ndarray, gamma: float, count: int, rank: int, seed: int, method: str = "uniform") -> Map:
+    """``count`` rows, and the best ``rank`` directions of their span for all rows: a second pass over the data."""
+    full = nystroem(x, gamma, count, count, seed, method)
     z = reference.gaussian(gamma, x, full.vectors) @ full.a
     _, u = eigh(z.T @ z)
     return Map(full.vectors, full.a @ u[:, ::-1][:, :rank], gamma, 0.0)
@@ -292,8 +292,9 @@ def approximate(task: Mapping[str, Any]) -> dict[str, Any]:
             basis = streamed(task, x.shape[1], gamma)
             basis.learn(x[order], np.zeros(len(x)))
             found = spanned(basis, gamma)
-        elif task["method"] == "compressed":
-            found = compressed(x, gamma, budget, rank, task["seed"])
+        elif task["method"] in ("compressed", "sgma"):
+            way = "uniform" if task["method"] == "compressed" else "sgma"
+            found = compressed(x, gamma, budget, rank, task["seed"], way)
         else:
             found = nystroem(x, gamma, budget, budget if task["method"] == "full" else rank, task["seed"])
     return {**approximation(*compared(task["data"], task["width"], task.get("rows", 0)), found), **extra}
@@ -534,9 +535,10 @@ def timed(task: Mapping[str, Any]) -> dict[str, Any]:
             g = np.linalg.cholesky(factors.q @ factors.q.T + 1e-12 * np.eye(rank))
             _ = factors.q.T @ g
         elif task["method"] == "nystroem":
-            found = nystroem(x, gamma, budget, rank, 0)
+            vectors = x[np.random.default_rng(0).choice(len(x), budget, replace=False)]
+            values, u = eigh(reference.gaussian(gamma, vectors, vectors), subset_by_index=[budget - rank, budget - 1])
             between = time.process_time()
-            _ = reference.gaussian(gamma, x, found.vectors) @ found.a
+            _ = reference.gaussian(gamma, x, vectors) @ (u / np.sqrt(values))
         else:
             between = start
             fourier(x, gamma, budget, 0)
