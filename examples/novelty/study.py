@@ -1,0 +1,211 @@
+"""How good alarms are: the monitor and the other detectors on many seeds, with faults of every kind and size.
+
+For each seed: WARMUP samples to settle in, NORMAL normal ones, which count false alarms; from the state at their end, for
+each fault, and once without one, a copy of machine and model goes on for WINDOW samples.  AUC: the probability that the
+alarm level in the fault is above the level in normal operation (Mann and Whitney).  Parameters are chosen on TUNING seeds,
+by the mean AUC of all faults; results are of other seeds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from detectors import detector
+from machine import FAULTS, Fault, Machine, inside
+from numba import njit
+
+from pykernel import HostModel, Spec
+from pykernel.costs import memory_bytes
+from pykernel.spec import make_spec
+
+WARMUP, NORMAL, WINDOW = 4000, 12_000, 250
+TUNING = range(1000, 1008)
+ALARMS = (4, 5)
+"""Statuses that are alarms: NOVEL and HELD."""
+Branch = Fault | None
+"""None: nothing goes wrong."""
+Choice = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One seed's samples: until the faults begin, and of each branch from there."""
+
+    normal: np.ndarray
+    branches: Mapping[Branch, np.ndarray]
+
+    @classmethod
+    def of(cls, seed: int, normal: int = NORMAL) -> Trial:
+        machine = Machine(seed)
+        x = machine.run(WARMUP + normal).x
+        copies = {fault: machine.copy(1_000_000 + 100 * seed + i) for i, fault in enumerate((None, *FAULTS))}
+        return cls(x, {fault: copy.run(WINDOW, fault).x for fault, copy in copies.items()})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a model made of a trial.  auc and delay (samples until the alarm, -1 if none came) are of each branch."""
+
+    false_alarms: float  # for each 10,000 normal samples
+    auc: Mapping[Branch, float]
+    delay: Mapping[Branch, int]
+
+
+@njit(cache=True)
+def levels(scores: np.ndarray, smoothing: float, first: float) -> np.ndarray:
+    """The alarm level after each score, as the device smooths it; first: the level before."""
+    found, level = np.empty(len(scores)), first
+    for t in range(len(scores)):
+        level += smoothing * (scores[t] - level)
+        found[t] = level
+    return found
+
+
+def area(normal: np.ndarray, fault: np.ndarray) -> float:
+    """The area under the ROC curve."""
+    order = np.sort(normal)
+    below = np.searchsorted(order, fault, "left") + np.searchsorted(order, fault, "right")
+    return float(below.mean() / 2 / len(order))
+
+
+def outcome(spec: Spec, trial: Trial) -> Outcome:
+    assert spec.novelty is not None
+    model, smoothing = HostModel(spec), spec.novelty.smoothing
+    scores, statuses = model.run(trial.normal)
+    level = levels(scores, smoothing, float(scores[0]))
+    alarmed = np.isin(statuses, ALARMS)
+    begun = alarmed[WARMUP:] & ~alarmed[WARMUP - 1 : -1]
+    normal, kept = level[WARMUP:], bytes(model.memory.bytes)
+    auc, delay = {}, {}
+    for fault, x in trial.branches.items():
+        model.memory.bytes[:] = kept
+        scores, statuses = model.run(x)
+        at = np.flatnonzero(np.isin(statuses, ALARMS))
+        auc[fault] = area(normal, levels(scores, smoothing, float(level[-1])))
+        delay[fault] = int(at[0]) if len(at) else -1
+    return Outcome(1e4 * float(begun.mean()), auc, delay)
+
+
+# ---------------------------------------------------------------------------------------------------------- choosing
+
+FIXED: Mapping[str, Sequence[Choice]] = {
+    "largest": [{"window": window} for window in (1000, 4000, 16_000)],
+    "mahalanobis": [{"window": window} for window in (1000, 4000, 16_000)],
+    "quadratic": [{"window": window} for window in (1000, 4000, 16_000)],
+    "gaussians": [
+        {"members": members, "window": window, "prior": prior, "apart": 5.0}
+        for members, window, prior in itertools.product((4, 6, 8, 12, 16, 24, 48), (1000, 4000), (0.15, 0.3))
+    ],
+    "centroids": [
+        {"members": members, "window": window, "apart": apart}
+        for members, window, apart in itertools.product((120, 246), (30, 300), (0.0, 0.5, 1.0, 1.5))
+    ],
+}
+"""What is tried of each detector; those in banks up to the memory of the monitor."""
+MONITOR: Sequence[Choice] = [
+    {"sigma": sigma, "shrinkage": shrinkage, "censoring": censoring}
+    for sigma, shrinkage, censoring in itertools.product((1.2, 1.5, 2.0), (0.1, 0.2, 0.3), (0.5, 0.8, 0.9))
+]
+SMALL = {"n_max": 32, "features": 8}
+"""A second monitor, of half the memory."""
+
+
+def monitor(spec: Spec, choice: Choice) -> Spec:
+    """The monitor with other parameters."""
+    content = spec.model_dump(exclude_unset=True)
+    for section, keys in {
+        "kernel": ("sigma",),
+        "learning": ("features",),
+        "reduction": ("n_max",),
+        "subspace": ("shrinkage", "censoring"),
+    }.items():
+        content[section] |= {key: choice[key] for key in keys if key in choice}
+    return make_spec(content)
+
+
+def models(spec: Spec) -> Iterator[tuple[str, Choice, Spec]]:
+    """Everything that is tried: the kind, its parameters and its spec; the monitor's memory is the largest."""
+    for choice in MONITOR:
+        yield "okfeb", choice, monitor(spec, choice)
+        yield "okfeb, small", SMALL | choice, monitor(spec, SMALL | choice)
+    limit = memory_bytes(spec)["state_bytes"]
+    for kind, choices in FIXED.items():
+        for choice in choices:
+            other = detector(spec, kind, **choice)
+            if memory_bytes(other)["state_bytes"] <= limit:
+                yield kind, choice, other
+
+
+def shown(choice: Choice) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in choice.items())
+
+
+def tune(spec: Spec, seeds: Iterable[int] = TUNING) -> list[dict[str, Any]]:
+    """A row for each model that was tried; ``chosen`` is the best of its kind."""
+    found, rows = [Trial.of(seed, 4000) for seed in seeds], []
+    for kind, choice, model in models(spec):
+        runs = [outcome(model, trial) for trial in found]
+        auc = np.mean([run.auc[fault] for run in runs for fault in FAULTS])
+        alarms = np.mean([run.false_alarms for run in runs])
+        size = memory_bytes(model)["state_bytes"]
+        rows.append(
+            {"detector": kind, "parameters": shown(choice), "state_bytes": size, "auc": f"{auc:.4f}"}
+            | {"false_alarms": f"{alarms:.2f}", "seeds": len(found), "chosen": ""}
+        )
+    for kind in dict.fromkeys(row["detector"] for row in rows):
+        best = max((row for row in rows if row["detector"] == kind), key=lambda row: float(row["auc"]))
+        best["chosen"] = "yes"
+    return rows
+
+
+def chosen(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> dict[str, Spec]:
+    """The best of each kind."""
+    wanted = {(row["detector"], row["parameters"]) for row in rows if row["chosen"]}
+    return {kind: model for kind, choice, model in models(spec) if (kind, shown(choice)) in wanted}
+
+
+# ------------------------------------------------------------------------------------------------------------ results
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    return float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values)))
+
+
+def detection(spec: Mapping[str, Spec], seeds: Sequence[int], normal: int = NORMAL) -> list[dict[str, Any]]:
+    """A row for each detector and branch: AUC, alarms in time and their delay; of the branch without a fault, by chance."""
+    ranges: dict[Branch, list[float]] = {fault: [] for fault in (None, *FAULTS)}
+    runs: dict[str, list[Outcome]] = {kind: [] for kind in spec}
+    for seed in seeds:
+        trial = Trial.of(seed, normal)
+        for fault, x in trial.branches.items():
+            ranges[fault].append(inside(x, trial.normal))
+        for kind, model in spec.items():
+            runs[kind].append(outcome(model, trial))
+    rows = []
+    for kind, found in runs.items():
+        alarms, alarms_error = mean_and_error([run.false_alarms for run in found])
+        for fault in (None, *FAULTS):
+            auc, error = mean_and_error([run.auc[fault] for run in found])
+            delays = np.array([run.delay[fault] for run in found])
+            there = delays[delays >= 0]
+            rows.append(
+                {
+                    "detector": kind,
+                    "fault": fault.kind if fault else "none",
+                    "grade": fault.grade if fault else "",
+                    "inside": f"{np.mean(ranges[fault]):.3f}",
+                    "seeds": len(found),
+                    "auc": f"{auc:.4f}",
+                    "auc_error": f"{error:.4f}",
+                    "missed": int((delays < 0).sum()),
+                    "delay": f"{np.median(there):g}" if len(there) else "",
+                    "false_alarms": f"{alarms:.3f}",
+                    "false_alarms_error": f"{alarms_error:.3f}",
+                }
+            )
+    return rows
