@@ -48,7 +48,7 @@ from pykernel.spec import Spec
 
 try:
     from scipy.linalg import eigh, solve_triangular  # type: ignore[import-untyped]
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # type: ignore[import-untyped]
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh  # type: ignore[import-untyped]
 except ImportError as error:  # scikit-learn brings it
     raise MissingExtra("pykernel.bkfe", "sklearn") from error
 
@@ -175,6 +175,8 @@ def objective(gram: Any, a: np.ndarray, q: np.ndarray, shrinkage: float) -> floa
 
 def _closed(gram: Any, rank: int, shrinkage: float, total: float, seed: int) -> Factors:
     n = gram.shape[0]
+    if not total:  # a Gram matrix of zeros
+        return Factors(np.zeros((n, rank)), np.zeros((rank, n)), np.zeros(1), np.zeros(rank), True)
     values, vectors = _leading(gram, min(rank, n), seed)
     sigma = np.sqrt(values)
     root = np.sqrt(np.maximum(sigma - shrinkage, 0.0))
@@ -191,26 +193,34 @@ def _leading(gram: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The largest eigenvalues, descending, zero where rounding decides them, and their vectors (N, count)."""
     n = gram.shape[0]
     dense = isinstance(gram, np.ndarray)
-    if dense and (n <= DENSE or 10 * count > n):
-        values, vectors = eigh(gram, subset_by_index=[n - count, n - 1])
-    else:
-        if count >= n:
-            raise UserError(f"rank is {count}, and gram an operator of {n} rows; rank must be lower, or gram an array")
-        start = np.random.default_rng(seed).standard_normal(n)
-        try:
-            values, vectors = eigsh(gram, count, which="LA", v0=start, ncv=min(n, max(2 * count + 1, count + 20)))
-        except ArpackNoConvergence:
+    found = None if dense and (n <= DENSE or 10 * count > n) else _lanczos(gram, count, seed)
+    if found is None:
+        if not dense:
             raise UserError(
-                f"Lanczos does not find the {count} largest eigenvalues; give the Gram matrix as an array, another rank, "
-                "or a basis"
-            ) from None
-        order = np.argsort(values)
-        values, vectors = values[order], vectors[:, order]
-    values, vectors = values[::-1].copy(), vectors[:, ::-1]
+                f"Lanczos does not find the {count} largest eigenvalues of {n:,} rows; give the Gram matrix as an array, "
+                "another rank, or a basis"
+            )
+        found = eigh(gram, subset_by_index=[n - count, n - 1])
+    order = np.argsort(found[0])[::-1]
+    values, vectors = found[0][order], found[1][:, order]
     values[values <= n * EPS * max(values[0], 0.0)] = 0.0
     # of v and -v the one whose largest element is positive
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(count)])
     return np.maximum(values, 0.0), vectors * np.where(signs == 0, 1.0, signs)
+
+
+def _lanczos(gram: Any, count: int, seed: int, tolerance: float = 0.0) -> tuple[np.ndarray, np.ndarray] | None:
+    """The largest eigenvalues and vectors of a symmetric matrix or operator, if they are found."""
+    n = gram.shape[0]
+    if count >= n:
+        return None
+    start = np.random.default_rng(seed).standard_normal(n)
+    room = min(n, max(2 * count + 1, count + 20))
+    try:
+        values, vectors = eigsh(gram, count, which="LA", v0=start, ncv=room, tol=tolerance)
+    except ArpackError:
+        return None
+    return values, vectors
 
 
 def _alternating(
@@ -291,6 +301,12 @@ def _shrinkage(value: Any) -> float:
     return number
 
 
+def _need_kernel(kernel: Any) -> None:
+    if not hasattr(kernel, "gram"):
+        kind = type(kernel).__name__
+        raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")
+
+
 # --------------------------------------------------------------------------------------------------------- the subspace
 
 
@@ -309,11 +325,7 @@ class HostSubspace:
     shrinkage: float
 
     def __post_init__(self) -> None:
-        if not hasattr(self.kernel, "gram"):
-            kind = type(self.kernel).__name__
-            raise UserError(
-                f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)"
-            )
+        _need_kernel(self.kernel)
         vectors, a = np.asarray(self.vectors, np.float64), np.asarray(self.a, np.float64)
         if vectors.ndim != 2 or not vectors.size:
             raise UserError(f"vectors have the shape {vectors.shape}; it must be (m, inputs), m from 1")
@@ -357,6 +369,7 @@ class HostSubspace:
             pass over the rows, O(N n (D + n)), and n vectors to keep: for large N, and for a device.
         """
         rank, seed, shrinkage = _count(rank, "rank", 1), _count(seed, "seed", 0), _shrinkage(shrinkage)
+        _need_kernel(kernel)
         rows = as_rows(x)
         if not len(rows):
             raise UserError("x has no rows; a subspace needs one at least")
@@ -463,11 +476,11 @@ class HostSubspace:
     def _measured(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """e2, k(x, x) and |q|^2, (rows,) each."""
         rows = self._rows(x)
-        squares = self._turned(rows) ** 2
-        inverse = _inverse(self._spectrum[0], self.shrinkage)
-        diagonal = self._diagonal(rows)
-        known = squares @ (inverse + self.shrinkage * inverse**2)
-        return np.clip(diagonal - known, 0.0, diagonal), diagonal, squares @ inverse**2
+        v, diagonal = self._turned(rows), self._diagonal(rows)
+        q = v * _inverse(self._spectrum[0], self.shrinkage)
+        squares = np.einsum("ij,ij->i", q, q)
+        known = np.einsum("ij,ij->i", v, q) + self.shrinkage * squares
+        return np.clip(diagonal - known, 0.0, diagonal), diagonal, squares
 
     def _diagonal(self, rows: Rows) -> np.ndarray:
         found = np.empty(len(rows))
@@ -503,18 +516,19 @@ class HostSubspace:
         left, diagonal, squares = self._measured(rows)
         z = self.features(rows)
         rest = np.clip(diagonal - np.einsum("ij,ij->i", z, z), 0.0, diagonal)
+        scale = float(diagonal.max()) or 1.0  # so that no square overflows
         whole = None
         if count <= min(WHOLE, max(exact, 0)):
             every = rows.take(np.arange(count))
             whole = self.kernel.gram(every, every) - z @ z.T
-            frobenius, error = float(np.linalg.norm(whole)) / count, 0.0
+            frobenius, error = math.sqrt(_square(whole, scale)) * scale / count, 0.0
         elif count <= exact:
-            frobenius, error = self._frobenius(rows, z), 0.0
+            frobenius, error = self._frobenius(rows, z, scale), 0.0
         else:
-            frobenius, error = self._sampled_frobenius(rows, z, rest, seed)
+            frobenius, error = self._sampled_frobenius(rows, z, rest, scale, seed)
         top = None
         if spectral or (spectral is None and whole is not None):
-            top = self._spectral(rows, z, whole, seed) / count
+            top = self._spectral(rows, z, whole, seed) / count if rest.any() else 0.0
         return Approximation(
             rows=count,
             shrinkage=self.shrinkage,
@@ -527,28 +541,30 @@ class HostSubspace:
             spectral=top,
         )
 
-    def _frobenius(self, rows: Rows, z: np.ndarray) -> float:
+    def _frobenius(self, rows: Rows, z: np.ndarray, scale: float) -> float:
         size, total = math.isqrt(2**22), 0.0
         for i, block in rows.blocks(size):
             for j in range(i, len(rows), size):
                 there = rows.take(np.arange(j, min(j + size, len(rows))))
                 part = self.kernel.gram(block, there) - z[i : i + len(block)] @ z[j : j + len(there)].T
-                total += (1 if i == j else 2) * float(np.sum(part**2))
-        return math.sqrt(total) / len(rows)
+                total += (1 if i == j else 2) * _square(part, scale)
+        return math.sqrt(total) * scale / len(rows)
 
-    def _sampled_frobenius(self, rows: Rows, z: np.ndarray, rest: np.ndarray, seed: int) -> tuple[float, float]:
+    def _sampled_frobenius(
+        self, rows: Rows, z: np.ndarray, rest: np.ndarray, scale: float, seed: int
+    ) -> tuple[float, float]:
         random, count = np.random.default_rng(seed), len(rows)
         side, means = min(SIDE, count // 2), []
         for _ in range(SAMPLED):
             drawn = random.choice(count, 2 * side, replace=False)
             here, there = np.sort(drawn[:side]), np.sort(drawn[side:])
             part = self.kernel.gram(rows.take(here), rows.take(there)) - z[here] @ z[there].T
-            means.append(float(np.mean(part**2)))
+            means.append(_square(part, scale) / part.size)
         beside = (1 - 1 / count) * np.array(means)
-        square = float(np.sum(rest**2)) / count**2 + float(beside.mean())
+        square = _square(rest, scale) / count**2 + float(beside.mean())
         spread = float(beside.std(ddof=1)) / math.sqrt(SAMPLED)
         root = math.sqrt(square)
-        return root, spread / (2 * root) if root > 0 else 0.0
+        return root * scale, spread / (2 * root) * scale if root > 0 else 0.0
 
     def _spectral(self, rows: Rows, z: np.ndarray, whole: np.ndarray | None, seed: int) -> float:
         count = len(rows)
@@ -558,12 +574,11 @@ class HostSubspace:
         if whole is None:
             gram = gram_operator(self.kernel, rows, keep=0)
             operator = _Symmetric(count, lambda b: gram @ b - z @ (z.T @ b))
-        start = np.random.default_rng(seed).standard_normal(count)
-        try:
-            (value,) = eigsh(operator, 1, which="LA", v0=start, tol=1e-9, return_eigenvectors=False)
-        except ArpackNoConvergence:
-            raise UserError("Lanczos does not find |K - Khat|_2 of these rows; give spectral=False") from None
-        return max(0.0, float(value))
+        found = _lanczos(operator, 1, seed, 1e-9)
+        if found is None and whole is None:
+            raise UserError("Lanczos does not find |K - Khat|_2 of these rows; give spectral=False")
+        values = eigh(whole, eigvals_only=True, subset_by_index=[count - 1] * 2) if found is None else found[0]
+        return max(0.0, float(values[0]))
 
     # ---- to a kernel expansion
 
@@ -660,6 +675,12 @@ class HostSubspace:
             return cls(*parts)
         except UserError as error:
             raise UserError(f"{path} holds no subspace: {error}; write it again with HostSubspace.save") from None
+
+
+def _square(a: np.ndarray, scale: float) -> float:
+    """The sum of the squares of a / scale."""
+    part = a.ravel() / scale
+    return float(part @ part)
 
 
 def _triangular_root(g: np.ndarray) -> np.ndarray:

@@ -341,6 +341,34 @@ def test_directions_vanish_where_the_shrinkage_says_so_and_nothing_is_nan():
         np.testing.assert_allclose(np.sum(same.features(np.ones((2, 2))) ** 2, axis=1), expected)
 
 
+def test_many_rows_of_one_kind_of_none_and_of_any_size(monkeypatch):
+    """Eigenvalues that are equal, zero, near overflow or near underflow, by Lanczos and otherwise."""
+    monkeypatch.setattr(bkfe, "DENSE", 50)
+    monkeypatch.setattr(bkfe, "WHOLE", 150)
+    linear, x = MercerKernel("linear"), samples(200)
+    clusters = np.repeat(50.0 * np.eye(5), 40, axis=0)
+    for rank, expected in ((3, [1, 1, 1]), (8, [1, 1, 1, 1, 1, 0, 0, 0])):
+        for basis in (None, 9):
+            subspace = HostSubspace.fit(clusters, GAUSSIAN, rank, 0.1, basis=basis)
+            np.testing.assert_allclose(subspace.eigenvalues, (math.sqrt(40) - 0.1) * np.array(expected), atol=1e-10)
+    np.testing.assert_allclose(solve(np.eye(200), 10, 0.1).eigenvalues, 0.9)
+    for rows in (np.zeros((200, 3)), np.zeros((20, 3))):
+        nothing = HostSubspace.fit(rows, linear, 2, 0.1)
+        told = nothing.approximation(rows)
+        assert nothing.kept == 0 and (told.frobenius, told.trace, nothing.score(rows).max()) == (0, 0, 0)
+    ordinary = HostSubspace.fit(x, linear, 2, 1.0).approximation(x)
+    for size in (1e-120, 1e120):
+        subspace = HostSubspace.fit(size * x, linear, 2, size)
+        told = subspace.approximation(size * x, spectral=True)
+        assert told.frobenius == pytest.approx(ordinary.frobenius * size**2, rel=1e-9, abs=0)
+        assert told.residual == pytest.approx(ordinary.residual * size**2, rel=1e-9, abs=0)
+        assert told.spectral <= told.frobenius <= told.trace == pytest.approx(told.trace_bound, rel=1e-9, abs=0)
+    # nothing left but the shrinkage's part
+    full = HostSubspace.fit(x, linear, 5, 1e-6)
+    assert full.kept == 3 and full.score(x).max() < 1e-10
+    assert 0 < full.approximation(x, spectral=True).spectral < 1e-6
+
+
 def test_blocks_and_estimates_of_the_norms(monkeypatch):
     x = samples(700, 2)
     subspace = HostSubspace.fit(x, GAUSSIAN, 5, 0.2)
@@ -621,12 +649,13 @@ def test_refusals():
         (lambda: solve(gram, 2, 0.1, method="alternating", iterations=0), "iterations is 0"),
         (lambda: solve(operator, 2, 0.1), "trace is None; it must be tr K"),
         (lambda: solve(gram, 2, 0.1, trace=6.0), "an array has its own"),
-        (lambda: solve(operator, 6, 0.1, trace=6.0), "rank must be lower, or gram an array"),
+        (lambda: solve(operator, 6, 0.1, trace=6.0), "give the Gram matrix as an array, another rank, or a basis"),
         (lambda: HostSubspace("gaussian", x, x, 0.1), "kernel is a str; it must be a MercerKernel"),
         (lambda: HostSubspace(GAUSSIAN, x[:0], x[:0], 0.1), "vectors have the shape (0, 3)"),
         (lambda: HostSubspace(GAUSSIAN, x, x[:2], 0.1), "a has the shape (2, 3); it must be (6, r)"),
         (lambda: HostSubspace(GAUSSIAN, x * np.nan, x, 0.1), "not finite"),
         (lambda: HostSubspace.fit(x[:0], GAUSSIAN, 2, 0.1), "x has no rows"),
+        (lambda: HostSubspace.fit(x, "gaussian", 2, 0.1), "kernel is a str; it must be a MercerKernel"),
         (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, selector="sgma"), "selector: options of a basis"),
         (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, basis=3, method="alternating"), 'method must be "closed"'),
         (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, basis=basis, selector="sgma"), "and one is given"),
