@@ -35,7 +35,8 @@ def blocks(language):
 def tour(tmp_path, monkeypatch):
     """A folder with the tour's spec and some recorded data."""
     monkeypatch.chdir(tmp_path)
-    Path("flow.toml").write_text(blocks("toml")[0], encoding="utf-8")
+    for name, text in zip(("flow", "monitor"), blocks("toml"), strict=True):
+        Path(f"{name}.toml").write_text(text, encoding="utf-8")
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 3))
     rows = ["temperature,pressure,valve,flow", *(f"{a:.4f},{b:.4f},{c:.4f},{np.sin(a) + b * c:.4f}" for a, b, c in x)]
@@ -48,7 +49,7 @@ def tour(tmp_path, monkeypatch):
 def test_the_tours_commands_run(tour, capsys):
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
     words = [command.split()[1] for command in commands]
-    assert words == "simulate check generate fit import generate basis basis check".split()
+    assert words == "simulate check generate fit import generate basis basis check simulate check".split()
     for command in commands:
         words = command.split("#")[0].split()[1:]
         with pytest.raises(SystemExit) as stopped:
