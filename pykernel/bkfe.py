@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,6 +42,7 @@ from pykernel.basis import (
 from pykernel.closed_form import ASYMMETRY
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gram import MercerKernel
+from pykernel.importing import notes
 from pykernel.machine import Distance, Machine, to_spec
 from pykernel.reduced import FeatureRows, _Symmetric, gram_operator, merged
 from pykernel.rows import Rows, as_rows
@@ -619,7 +621,8 @@ class HostSubspace:
         precision, limit, input_names, classes, distance
             As for ``from_sklearn``.
 
-        Raises UserError: what cannot be a spec, more than 64 outputs, a subspace of which all directions vanish.
+        Raises UserError: what cannot be a spec, more than 64 outputs, a subspace of which all directions vanish.  Warns where
+        weights are so large, of little shrinkage, that float32 is too coarse for what they add up to.
         """
         if not self.kept:
             raise UserError(f"{name}: no direction of the subspace is left, all features are zero; lower the shrinkage")
@@ -649,7 +652,10 @@ class HostSubspace:
             own=k.own,
             most=k.most,
         )
-        return to_spec(machine, name, precision, limit, input_names, classes, distance)
+        spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
+        for note in notes(machine, precision):
+            warnings.warn(note, stacklevel=2)
+        return spec
 
     # ---- files
 

@@ -508,6 +508,17 @@ def test_linear_models_of_features_collapse_to_kernel_expansions():
             subspace.collapse(model)
 
 
+def test_a_frozen_map_that_float32_is_too_coarse_for_is_told():
+    x = samples(60, 2)
+    smooth = MercerKernel("gaussian", gamma=0.01)
+    with pytest.warns(UserWarning, match="the subspace m: its weights are so large that rounding to float32 moves"):
+        coarse = HostSubspace.fit(x, smooth, 12, 1e-5)
+        spec = coarse.to_spec("m")
+    assert np.abs(HostModel(spec).predict(x) - coarse.features(x)).max() > 3e-3 * coarse.features(x).std(axis=0).min()
+    exact = coarse.to_spec("m", precision="float64")
+    np.testing.assert_allclose(HostModel(exact).predict(x), coarse.features(x), atol=1e-8)
+
+
 # ----------------------------------------------------------------------------------------------------------------- uses
 
 
