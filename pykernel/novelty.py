@@ -1,37 +1,65 @@
 """Alarms: a level of novelty above a threshold that adapts to a wanted rate of alarms.
 
-A threshold that is multiplied by ``more`` at each alarm and by ``less`` at each sample without one stays where rate log
-more + (1 - rate) log less = 0: a stochastic approximation of the level's quantile (H. Robbins, S. Monro, 1951) in
-proportions, so that it needs no scale and stays positive.
+A threshold whose odds t / (1 - t) are multiplied by ``more`` at each alarm and by ``less`` at each sample without one stays
+where rate log more + (1 - rate) log less = 0: a stochastic approximation of the level's quantile (H. Robbins, S. Monro,
+1951) that needs no scale and stays between 0 and 1.
 """
 
 from pykernel.dialect import Bool, Constant, Index, Real, Struct, kernel, real
 from pykernel.numerics import clipped
 from pykernel.subspace import SubspaceConfig
 
-LOWEST = Constant(2.0**-20)
-"""Thresholds do not fall below: scores are from 0 to 1."""
+LEAST_ODDS = Constant(2.0**-20)
+MOST_ODDS = Constant(2.0**20)
+"""Thresholds stay between 1e-6 and 1 - 1e-6."""
+
+
+@kernel
+def above(part: Real, odds: Real) -> Bool:
+    """Whether a part is above the threshold of these odds."""
+    return part > odds * (real(1) - part)
+
+
+@kernel
+def odds_of(part: Real) -> Real:
+    """part / (1 - part), within the limits of a threshold."""
+    rest = real(1) - part
+    if rest < LEAST_ODDS:
+        rest = LEAST_ODDS
+    return clipped(part * (real(1) / rest), LEAST_ODDS, MOST_ODDS)
+
+
+@kernel
+def moved(odds: Real, factor: Real) -> Real:
+    """Odds of a threshold, multiplied."""
+    return clipped(odds * factor, LEAST_ODDS, MOST_ODDS)
 
 
 class Monitor(Struct):
     """What alarms depend on, beside the model."""
 
     level: Real  # scores, smoothed
-    threshold: Real  # the level above which there is an alarm
+    odds: Real  # of the level above which there is an alarm, t / (1 - t)
     held: Index  # samples in a row above it, up to one more than are held
 
 
 @kernel
 def threshold_of(m: Monitor, c: SubspaceConfig) -> Real:
     """The level above which there is an alarm."""
-    return m.threshold[0] if c.adapts else c.alarm_threshold
+    return m.odds[0] * (real(1) / (real(1) + m.odds[0])) if c.adapts else c.alarm_threshold
 
 
 @kernel
 def adapt(m: Monitor, c: SubspaceConfig, factor: Real) -> None:
     """Move the threshold."""
     if c.adapts:
-        m.threshold[0] = clipped(m.threshold[0] * factor, LOWEST, real(1))
+        m.odds[0] = moved(m.odds[0], factor)
+
+
+@kernel
+def alarming(m: Monitor, c: SubspaceConfig) -> Bool:
+    """Whether the level is above the threshold."""
+    return above(m.level[0], m.odds[0]) if c.adapts else m.level[0] > c.alarm_threshold
 
 
 @kernel
@@ -45,9 +73,11 @@ def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
         if c.adapts:
             # where learning has settled: in the second half
             if seen >= c.warmup - seen:
-                m.threshold[0] = clipped(m.level[0], m.threshold[0], real(1))
+                odds = odds_of(m.level[0])
+                if odds > m.odds[0]:
+                    m.odds[0] = odds
         return 0
-    if m.level[0] > threshold_of(m, c):
+    if alarming(m, c):
         if m.held[0] == 0:
             m.held[0] = 1
             adapt(m, c, c.more_alarm)
@@ -70,6 +100,6 @@ def valid_monitor(m: Monitor, c: SubspaceConfig) -> Bool:
     if not (m.level[0] >= real(0) and m.level[0] <= real(1)):
         return False
     if c.adapts:
-        if not (m.threshold[0] >= real(0) and m.threshold[0] <= real(1)):
+        if not (m.odds[0] >= real(0) and m.odds[0] <= MOST_ODDS):
             return False
     return m.held[0] >= 0 and m.held[0] <= c.hold + 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.linear_head import Head, clamp, evaluate, forget_labels, learn, probabilities, valid_head
-from pykernel.novelty import LOWEST, Monitor, threshold_of, valid_monitor, watch
+from pykernel.novelty import MOST_ODDS, Monitor, above, moved, odds_of, threshold_of, valid_monitor, watch
 from pykernel.numerics import clipped
 from pykernel.program import Entry, LabelKind, Program
 from pykernel.rehearsal import strained
@@ -168,11 +168,15 @@ def step_length(s: Subspace, w: SubspaceWork, c: SubspaceConfig, rho: Real) -> R
 
 
 @kernel
-def forgotten(c: SubspaceConfig, mu: Real, share: Real) -> Real:
-    """mu rho, what the ridge takes of L in a step; not above 1 / min(n, W): a sample far from L must not make it lose L."""
+def forgotten(c: SubspaceConfig, q: KernelConfig, mu: Real, share: Real) -> Real:
+    """mu rho, what the ridge takes of L in a step.
+
+    Not above 1 / min(n, W) where mu depends on the sample: one that is far from L must not make it lose L.
+    """
     part = mu * c.shrinkage * share
-    if part > share:
-        part = share
+    if not (q.unit and c.step == Step.CONSTANT):
+        if part > share:
+            part = share
     return part if part < MOST_FORGOTTEN else MOST_FORGOTTEN
 
 
@@ -184,10 +188,9 @@ def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
     if c.censors:
         if s.n[0] == len(s.v):
             if s.censor[0] == real(0):
-                s.censor[0] = clipped(w.score[0], LOWEST, real(1))
-            enough = w.score[0] < s.censor[0]
-            factor = c.less_censoring if enough else c.more_censoring
-            s.censor[0] = clipped(s.censor[0] * factor, LOWEST, real(1))
+                s.censor[0] = odds_of(w.score[0])
+            enough = not above(w.score[0], s.censor[0])
+            s.censor[0] = moved(s.censor[0], c.less_censoring if enough else c.more_censoring)
             return enough
     return False
 
@@ -245,7 +248,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
         return status
     share = share_of_ridge(s, c)
     mu = step_length(s, w, c, c.shrinkage * share)
-    move(s, w, c, mu, forgotten(c, mu, share), stored)
+    move(s, w, c, mu, forgotten(c, q, mu, share), stored)
     learned = SubspaceStatus.DONE
     if stored:
         learned = settle(s, w, c, q)
@@ -398,7 +401,7 @@ def forget_samples(s: Subspace, m: Monitor) -> None:
     s.seen[0] = 0
     s.probe[0] = 0
     m.level[0] = real(0)
-    m.threshold[0] = real(0)
+    m.odds[0] = real(0)
     m.held[0] = 0
 
 
@@ -530,7 +533,7 @@ def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
         if not (s.total[0] >= real(0) and s.total[0] <= c.moment_limit):
             return False
     if c.censors:
-        if not (s.censor[0] >= real(0) and s.censor[0] <= real(1)):
+        if not (s.censor[0] >= real(0) and s.censor[0] <= MOST_ODDS):
             return False
     if c.watches:
         return valid_monitor(m, c)

@@ -88,7 +88,7 @@ class Subspace(Struct):
     moments: Real[TRIANGLE]  # S = sum q q', faded, packed
     claim: Real[N_MAX]  # what each vector's claim to stay has faded to
     total: Real  # sum of |q|^2 + rho, which steps are divided by
-    censor: Real  # samples are censored if less than this part of them is left over
+    censor: Real  # odds t / (1 - t) of the part that must be left over of a sample, or it is censored
     n: Index  # expansion vectors in use; everything beyond is zero
     rank: Index  # columns of L in use
     seen: Index  # samples that came by, as far as they are counted
@@ -151,7 +151,7 @@ class SubspaceConfig(Config):
     fading: Real  # beta: what a sample leaves of each vector's claim
     gate: Real  # nu: samples are not stored if at most this part of them is new
     insensitivity: Real  # epsilon: samples are censored if less than this part of them is left over
-    more_censoring: Real  # what the threshold is multiplied by where a sample is not censored
+    more_censoring: Real  # what the threshold's odds are multiplied by where a sample is not censored
     less_censoring: Real  # where it is
     dead: Real  # a column of L has nothing left if its squared length is at most this
     square_limit: Real  # tr G is kept below
@@ -177,7 +177,7 @@ class SubspaceConfig(Config):
     classes: Index  # how many classes there are
     smoothing: Real  # what a score has in the alarm level
     alarm_threshold: Real  # the level above which there is an alarm, where it is fixed
-    more_alarm: Real  # what the threshold is multiplied by at an alarm
+    more_alarm: Real  # what the threshold's odds are multiplied by at an alarm
     less_alarm: Real  # elsewhere
     warmup: Index  # samples before there are alarms
     hold: Index  # most samples in a row that are not learned

@@ -41,7 +41,7 @@ DEAD = 2.0**-20
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
 """tr G is kept below so many lambda: G + lambda I has a factor up to there."""
 ALARM_STEP, CENSOR_STEP = 0.1, 0.05
-"""How far thresholds move in one sample, in logarithms."""
+"""How far the odds of thresholds move in one sample, in logarithms."""
 LEARNING_KEYS = ("features", "ridge", "forgetting", "eta")
 
 
@@ -166,6 +166,11 @@ class SubspaceModels:
                 refuse(where, f"is {kept}; it must be 1 or at most {near} for {spec.precision}")
         if spec.novelty is not None and spec.novelty.threshold is not None and "rate" in spec.novelty.model_fields_set:
             refuse("[novelty]", "has both rate and threshold, which does not adapt; leave one of them out")
+        least_rate = 1e-6 if narrow else 1e-12
+        if spec.novelty is not None and spec.novelty.rate < least_rate:
+            refuse(
+                "[novelty] rate", f"is {spec.novelty.rate:g}; it must be {least_rate:g} or more for {spec.precision}"
+            )
         if spec.novelty is not None and spec.novelty.warmup * spec.novelty.smoothing < 8:
             refuse(
                 "[novelty] warmup",
