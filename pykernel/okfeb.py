@@ -189,6 +189,7 @@ def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
         if s.n[0] == len(s.v):
             if s.censor[0] == real(0):
                 s.censor[0] = odds_of(w.score[0])
+                return False
             enough = not above(w.score[0], s.censor[0])
             s.censor[0] = moved(s.censor[0], c.less_censoring if enough else c.more_censoring)
             return enough
