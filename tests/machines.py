@@ -168,6 +168,80 @@ BASES: dict[str, dict[str, Any]] = {
 MACHINES |= BASES
 
 
+def _subspace(kernel: dict[str, Any], r: int, n: int, **sections: Any) -> dict[str, Any]:
+    """A subspace that follows the stream."""
+    learning = {"rule": "okfeb", "features": r} | sections.pop("learning", {})
+    reduction = {"n_max": n} | sections.pop("reduction", {})
+    made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": reduction}
+    return made | {"input": {"limit": 10.0}} | sections
+
+
+SUBSPACES: dict[str, dict[str, Any]] = {
+    "subspace": _subspace(KERNELS["gaussian"], 4, 12, reduction={"gate": 0.01}, subspace={"fading": 0.98}),
+    "subspace-drop": _subspace(
+        KERNELS["laplacian"],
+        5,
+        14,
+        subspace={"budget": "drop", "step": "averaged", "window": 200, "fading": 0.99},
+        novelty={"rate": 0.02, "smoothing": 0.25, "warmup": 60, "hold": 5},
+        input=SCALED | {"limit": 30.0},
+    ),
+    "subspace-nonparametric": _subspace(
+        KERNELS["matern32"],
+        3,
+        9,
+        label={"column": "y", "limit": 10.0, "low": -2.0, "high": 2.0},
+        learning={"forgetting": 0.98, "ridge": 0.5},
+        subspace={"update": "nonparametric", "step": "normalised", "fading": 0.95, "insensitivity": 0.01},
+        novelty={"threshold": 0.5, "warmup": 20},
+    ),
+    "subspace-hybrid": _subspace(
+        KERNELS["polynomial"],
+        4,
+        10,
+        reduction={"gate": 0.02},
+        label={"outputs": 2, "limit": 10.0},
+        subspace={"update": "hybrid", "step": "decreasing", "censoring": 0.4, "window": 0, "fading": 0.97},
+        input={"limit": 5.0},
+    ),
+    "subspace-rls": _subspace(
+        KERNELS["gaussian"],
+        4,
+        16,
+        label=TWO,
+        subspace={"update": "rls", "forgetting": 0.98, "fading": 0.95, "head": "logistic"},
+        novelty={"rate": 0.05, "warmup": 100, "hold": 3},
+    ),
+    "subspace-rls-drop": _subspace(
+        COSINE,
+        4,
+        8,
+        label=TWO,
+        subspace={"update": "rls", "budget": "drop", "forgetting": 0.99, "censoring": 0.2},
+        learning={"ridge": 1.0},
+    ),
+    "subspace-classes": _subspace(
+        KERNELS["matern52"],
+        6,
+        11,
+        label=CLASSES,
+        subspace={"head": "logistic", "step": "normalised", "fading": 0.9, "window": 100},
+        learning={"ridge": 0.01, "eta": 0.3},
+        novelty={"rate": 0.05, "warmup": 50, "hold": 2},
+    ),
+    "subspace-classes-hybrid": _subspace(
+        KERNELS["linear"],
+        3,
+        7,
+        label=CLASSES,
+        subspace={"update": "hybrid", "budget": "drop", "shrinkage": 0.5, "fading": 0.95},
+        learning={"forgetting": 0.99, "ridge": 1.0},
+    ),
+}
+"""Feature extraction on a budget: every update, step, budget, head and kind of label."""
+MACHINES |= SUBSPACES
+
+
 def machine(name: str, precision: str = "float32", model: str = "flow") -> Spec:
     content = MACHINES[name]
     return make_spec(content | {"name": model, "precision": precision, "input": {"dim": 3} | content.get("input", {})})

@@ -23,6 +23,17 @@ CLOSE = 1e-7
 ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
 
 
+def moved(threshold: float, change: float) -> float:
+    """The threshold whose odds t / (1 - t) are so many times those of this one, between 2^-20 and 2^20."""
+    odds = float(np.clip(threshold / (1 - threshold) * change, 2.0**-20, 2.0**20))
+    return odds / (1 + odds)
+
+
+def bounded(threshold: float) -> float:
+    """The threshold nearest to this that may be."""
+    return float(np.clip(threshold, 1 / (1 + 2.0**20), 2.0**20 / (1 + 2.0**20)))
+
+
 class Tie(Exception):
     """Rounding decides what is to be done next."""
 
@@ -53,6 +64,8 @@ def upper_factor(g: np.ndarray, least: float = 2.0**-40) -> np.ndarray:
     n = len(g)
     r = np.zeros((n, n))
     for i in range(n):
+        if 0 < g[i, i] <= 1e-12 * np.trace(g):
+            raise Tie("a column of L that is next to nothing")
         pivot = g[i, i] - r[:i, i] @ r[:i, i]
         if g[i, i] > 0:
             apart(pivot, least * g[i, i], g[i, i])
@@ -129,7 +142,11 @@ class Seen:
     k: np.ndarray
     q: np.ndarray
     e2: float
-    z: np.ndarray
+    g: np.ndarray
+
+    @property
+    def z(self) -> np.ndarray:
+        return np.asarray(upper_factor(self.g) @ self.q)
 
     @property
     def score(self) -> float:
@@ -144,8 +161,9 @@ class Twin:
         self.rank_most, self.budget = spec.learning.features, spec.capacities["N_MAX"]
         self.shrinkage, self.window = float(s.shrinkage), s.window
         self.step = s.step
+        self.unit = bool(spec.kernel.normalise or spec.kernel.function not in ("polynomial", "linear"))
         self.eta = ETA[s.step] if s.eta is None else float(s.eta)
-        default = 1e-6 if spec.precision == "float64" else 1e-2
+        default = 1e-6 if spec.precision == "float64" else 3e-2
         self.gate = default if spec.reduction.gate is None or s.budget == "drop" else float(spec.reduction.gate)
         self.classes = len(spec.label.classes or ()) if spec.label_kind != "none" else 0
         self.outputs = spec.outputs
@@ -204,7 +222,7 @@ class Twin:
         k = self.kernel.gram(self.v, x[None])[:, 0]
         g, v = self.g, self.a.T @ k
         q = np.linalg.solve(g + self.shrinkage * np.eye(self.rank_most), v)
-        return Seen(x, own, k, q, own - 2 * v @ q + q @ g @ q, upper_factor(g) @ q)
+        return Seen(x, own, k, q, own - 2 * v @ q + q @ g @ q, g)
 
     def samples(self) -> float:
         """What the ridge is shared among."""
@@ -246,7 +264,7 @@ class Twin:
         self.level = score if self.level is None else self.level + n.smoothing * (score - self.level)
         if self.seen < n.warmup:
             if adapts and 2 * self.seen >= n.warmup:
-                self.alarm_threshold = max(self.alarm_threshold, self.level)
+                self.alarm_threshold = max(self.alarm_threshold, bounded(self.level))
             return False, False
         apart(self.level, self.alarm_threshold, 1.0)
         up, down = np.exp(0.1 * (1 - n.rate)), np.exp(-0.1 * n.rate)
@@ -263,7 +281,7 @@ class Twin:
         else:
             change = up
         if adapts:
-            self.alarm_threshold = float(np.clip(self.alarm_threshold * change, 2.0**-20, 1))
+            self.alarm_threshold = moved(self.alarm_threshold, change)
         return self.above, held
 
     def _teach(self, z: np.ndarray, label: Any) -> None:
@@ -282,13 +300,17 @@ class Twin:
             return self._start(sample, vectors, f)
         if self._censors(sample.score, m):
             return CENSORED
+        if sample.own <= 0:
+            return DONE
         # the distance to the span of all vectors
         d = float(projected(f, np.eye(m + 1)[:, [m]], m)[1]) if m else sample.own
         stored = True
         if s.budget == "exact":
             apart(d, self.gate * sample.own, sample.own)
             stored = d >= self.gate * sample.own and sample.own > 0
-        y = self._stepped(sample, gram, stored)
+        y = self._restarted(sample, stored)
+        if y is None:
+            y = self._stepped(sample, gram, stored)
         if np.trace(y.T @ gram @ y) > 2.0**40 * self.shrinkage:
             raise Tie("G is as large as it may become")
         claims = np.append(self.claim, 1.0)
@@ -321,8 +343,8 @@ class Twin:
         # one by one (Gram-Schmidt): what the span of those before leaves over
         rest = f[m] - f[:m].T @ np.linalg.lstsq(f[:m].T, f[m], rcond=None)[0] if m else f[m]
         d = float(rest @ rest)
-        apart(d, 0.1 * self.gate * sample.own, sample.own)
-        if not d > 0.1 * self.gate * sample.own:
+        apart(d, self.gate * sample.own, sample.own)
+        if not d > self.gate * sample.own:
             return DONE
         self.v, self.claim, self.rank = vectors, np.append(self.claim, 1.0), self.rank + 1
         # L' L = I on all so far, each column from its own and earlier vectors only
@@ -340,11 +362,29 @@ class Twin:
         if s.censoring == 0 or m < self.budget:
             return False
         if self.censor_threshold == 0:
-            self.censor_threshold = score
+            self.censor_threshold = bounded(score)
+            return False
         apart(score, self.censor_threshold, 1.0)
-        below = score < self.censor_threshold
-        self.censor_threshold *= np.exp(-0.05 * (1 - s.censoring)) if below else np.exp(0.05 * s.censoring)
+        below = score <= self.censor_threshold
+        change = np.exp(-0.05 * (1 - s.censoring)) if below else np.exp(0.05 * s.censoring)
+        self.censor_threshold = moved(self.censor_threshold, change)
         return below
+
+    def _restarted(self, sample: Seen, stored: bool) -> np.ndarray | None:
+        """A with a row for the sample, if a column of L is nothing: it starts again, with what is left over of the sample."""
+        squares, least = np.diag(sample.g), 2.0**-20 * self.shrinkage
+        for value in squares:
+            apart(float(value), least, 1e-2 * least)
+        if not (squares <= least).any() or not stored:
+            return None
+        apart(sample.e2, self.gate * sample.own, sample.own)
+        if not sample.e2 > self.gate * sample.own:
+            return None
+        column, q = int(np.argmax(squares <= least)), sample.q.copy()
+        q[column] = 0
+        y = np.vstack([self.a, np.zeros(self.rank_most)])
+        y[:, column] = np.append(-self.a @ q, 1.0) / np.sqrt(sample.e2)
+        return y
 
     def _stepped(self, sample: Seen, gram: np.ndarray, stored: bool) -> np.ndarray:
         """A with a row for the sample, (m + 1, r): what the update makes of L, before anything goes."""
@@ -369,8 +409,12 @@ class Twin:
         else:
             mu = self.eta / (square if self.step == "normalised" else self.sum)
         mu = min(mu, most)
+        # what the ridge takes of L: a sample far from L has the longest steps, and must not make it lose L
+        loss = min(mu * rho, 0.5)
+        if self.step != "constant" or not self.unit:
+            loss = min(loss, 1 / self.samples())
         if s.update == "parametric":
-            return max(0.0, 1 - mu * rho) * old + mu * np.outer(one - old @ q, q)
+            return (1 - loss) * old + mu * np.outer(one - old @ q, q)
         # on A: rows of what is kept
         rows = m + 1 if stored else m
         k, there = gram[:rows, m], gram[:rows, :rows]
@@ -380,9 +424,9 @@ class Twin:
             return y
         slope = np.outer(k - there @ (old[:rows] @ q), q)  # Phi'(phi - L q) q'
         if s.update == "hybrid":
-            y[:rows] = max(0.0, 1 - mu * rho) * old[:rows] + mu / xi * slope
+            y[:rows] = (1 - loss) * old[:rows] + mu / xi * slope
         else:
-            y[:rows] = old[:rows] + mu / xi * (slope - rho * there @ old[:rows])
+            y[:rows] = old[:rows] + (mu * slope - loss * there @ old[:rows]) / xi
         return y
 
     # ---- questions

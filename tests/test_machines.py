@@ -39,7 +39,7 @@ def test_the_stream_reaches_what_it_should(name):
     if spec.program.learns:
         model.learn(x[:400], y[:400])
         assert model.call("train") == 0 and model.call("select") == 0
-    found = model.predict(x[400:])
+    found, _ = model.ask(spec.program.asks, x[400:])
     assert len(np.unique(found[~np.isnan(found)])) > 100
     if spec.label.classes:
         assert len(np.unique(model.classify(x[400:]))) >= 3
@@ -67,7 +67,7 @@ def test_every_target_computes_the_hosts_bytes(name, target):
     "name",
     [
         n
-        if n in ("products", "ls-svm-classes", "kfd", "stream", "efvs")
+        if n in ("products", "ls-svm-classes", "kfd", "stream", "efvs", "subspace", "subspace-rls")
         else pytest.param(n, marks=pytest.mark.exhaustive)
         for n in MACHINES
     ],

@@ -46,7 +46,7 @@ KERNELS: dict[str, dict[str, Any]] = {
     "wide": {"gamma": 0.02},
     "laplacian": {"function": "laplacian", "gamma": 0.5},
     "matern32": {"function": "matern32", "gamma": 0.8},
-    "matern52": {"function": "matern52", "gamma": 0.8, "normalise": True},
+    "matern52": {"function": "matern52", "gamma": 0.8},
     "polynomial": {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2},
     "cubic": {"function": "polynomial", "gamma": 1.0, "coef0": 0.0, "degree": 3},
     "cosine": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 3, "normalise": True},
@@ -56,7 +56,7 @@ LIMITS = {"polynomial": 6.0, "cubic": 3.0}
 """Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
     "none": {},
-    "number": {"limit": 50.0},
+    "number": {"column": "y", "limit": 50.0},
     "numbers": {"outputs": 2, "limit": 50.0},
     "two classes": {"classes": ["no", "yes"]},
     "three classes": {"classes": ["rest", "tap", "shake"]},
@@ -143,19 +143,18 @@ def agrees(model: HostModel, twin: Twin, room: float = 1e-9) -> None:
     size = max(1e-300, np.trace(g))
     off = field("a")[:m] - twin.a
     assert np.trace(off.T @ gram @ off) <= (room**2) * size, np.sqrt(np.trace(off.T @ gram @ off) / size)
-    np.testing.assert_allclose(symmetric(field("gram_l"), r, r), g, rtol=0, atol=room * size)
-    condition = np.linalg.cond(gram) if m else 1.0
+    np.testing.assert_allclose(symmetric(field("g"), r, r), g, rtol=0, atol=room * size)
     if spec.subspace.budget == "exact" and m:
-        p = symmetric(field("inverse"), twin.budget, m)
-        assert np.abs(p @ gram - np.eye(m)).max() <= 1e-14 * (10 + condition) * m
-        assert not np.any(symmetric(field("inverse"), twin.budget, twin.budget)[m:])
+        p = symmetric(field("p"), twin.budget, m)
+        assert np.abs(p @ gram - np.eye(m)).max() <= 1e-8
+        assert not np.any(symmetric(field("p"), twin.budget, twin.budget)[m:])
     if spec.subspace.update in ("nonparametric", "hybrid") and m:
         np.testing.assert_allclose(
             symmetric(field("gram"), twin.budget, m), gram, rtol=0, atol=1e-13 * np.abs(gram).max()
         )
     if spec.subspace.update == "rls":
         np.testing.assert_allclose(
-            symmetric(field("second"), r, r), twin.s, rtol=0, atol=room * max(1.0, np.trace(twin.s))
+            symmetric(field("moments"), r, r), twin.s, rtol=0, atol=room * max(1.0, np.trace(twin.s))
         )
     if spec.subspace.fading < 1:
         np.testing.assert_allclose(field("claim")[:m], twin.claim, rtol=1e-12)
@@ -180,7 +179,7 @@ def answers(twin: Twin, call: Call, values: np.ndarray, room: float = 1e-8) -> N
 def scramble(model: Any) -> None:
     """Working memory with anything in it: what a call finds there must not matter."""
     end = model.spec.program.state_bytes(model.memory.layout)
-    model.memory.bytes[end:] = 0xFF  # NaN, and -1
+    model.memory.buffer.reshape(1).view(np.uint8)[end:] = 0xFF  # NaN, and -1
 
 
 def follow(model: HostModel, twin: Twin, calls: list[Call], room: float = 1e-9) -> Counter[str]:
@@ -268,7 +267,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
             learning["forgetting"] = draw(st.sampled_from([1.0, 0.98, 0.9]))
     novelty = None
     if draw(st.booleans()):
-        novelty = {"smoothing": draw(st.sampled_from([1.0, 0.3])), "warmup": draw(st.sampled_from([5, 12, 30]))}
+        novelty = {"smoothing": draw(st.sampled_from([1.0, 0.3])), "warmup": draw(st.sampled_from([30, 60]))}
         novelty["hold"] = draw(st.sampled_from([0, 1, 4]))
         if draw(st.booleans()):
             novelty["threshold"] = draw(st.sampled_from([0.3, 0.6]))
@@ -276,7 +275,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
             novelty["rate"] = draw(st.sampled_from([0.05, 0.3]))
     inputs = {"center": [0.5] * dim, "factor": [0.75] * dim} if draw(st.booleans()) else {}
     # differences of nearly equal vectors: fewer digits, so the gate stays where all of them are compared
-    gate = draw(st.sampled_from([1e-2, 1e-3, 0.2])) if budget == "exact" else None
+    gate = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
     kernel = draw(st.sampled_from(sorted(KERNELS)))
     return spec_of(
         draw(st.sampled_from(precisions)), kernel, label, r, n, dim, gate, learning, inputs, novelty, **subspace
@@ -295,21 +294,23 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     there = {entry.name for entry in spec.program.entries_for(spec.config)} | {"snapshot", "scramble"}
     found: list[Call] = []
     taken: list[np.ndarray] = []
-    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -spec.input.limit, float(np.finfo(real).max)]
+    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -1.01 * spec.input.limit, float(np.finfo(real).max)]
     for name in names:
         if name not in there:
             continue
         if name in ("refresh", "restart", "alarm", "snapshot", "scramble"):
             found.append((name,))
             continue
-        x = rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, min(3.0, spec.input.limit / 4)])
+        # within reach of each other: what learning does to a vector that nothing is near to, rounding decides
+        x = np.clip(rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, min(2.0, spec.input.limit / 4)]), -3, 3)
         chance = rng.random()
         if taken and chance < 0.15:
             x = taken[rng.integers(len(taken))] * rng.choice([1.0, 1.0, 1 + 1e-6])
         elif chance < 0.18:
             x = np.array(spec.input.center) if spec.input.center is not None else np.zeros(spec.dim)
         if rng.random() < 0.05:
-            x = np.where(np.arange(spec.dim) == rng.integers(spec.dim), rng.choice(bad), x)
+            other = rng.choice(bad if name == "update" else [*bad, -spec.input.limit])
+            x = np.where(np.arange(spec.dim) == rng.integers(spec.dim), other, x)
         x = x.astype(real)
         if np.isfinite(x).all() and np.abs(x).max() <= spec.input.limit:
             taken.append(x)
@@ -365,7 +366,7 @@ def learned(spec: Spec, count: int = 60) -> tuple[Twin, np.ndarray]:
 @pytest.mark.parametrize("kernel", ["gaussian", "cubic", "matern52"])
 def test_the_twins_projection_is_that_of_the_inverse(kernel: str) -> None:
     """What least squares loses is |a_i|^2 / P_ii, and what is left A_j - P_ji / P_ii a_i (note B7)."""
-    twin, _ = learned(spec_of(kernel=kernel, dim=3, gate=1e-3))
+    twin, _ = learned(spec_of(kernel=kernel, dim=3, gate=1e-2))
     p, f = twin.inverse, features_of(twin.gram)
     for i in range(len(twin.v)):
         left, lost = projected(f, twin.a, i)
@@ -409,7 +410,7 @@ def test_every_call_does_what_the_definitions_say(sequence: tuple[Spec, list[Cal
 LONG: dict[str, dict[str, Any]] = {
     "parametric": {"gate": 1e-2},
     "parametric, drop": {"budget": "drop", "fading": 0.95, "step": "averaged", "window": 50},
-    "parametric, normalised": {"kernel": "wide", "step": "normalised", "gate": 1e-3, "label": "number"},
+    "parametric, normalised": {"kernel": "wide", "step": "normalised", "gate": 1e-2, "label": "number"},
     "parametric, decreasing": {"kernel": "cosine", "dim": 3, "step": "decreasing", "gate": 1e-2, "label": "numbers"},
     "parametric, cubic": {"kernel": "cubic", "dim": 3, "gate": 1e-2, "shrinkage": 0.5, "fading": 0.98},
     "nonparametric": {"update": "nonparametric", "gate": 1e-2, "fading": 0.9, "label": "two classes"},
@@ -419,7 +420,7 @@ LONG: dict[str, dict[str, Any]] = {
     },
     "hybrid": {"update": "hybrid", "gate": 1e-2, "fading": 0.95, "step": "averaged", "label": "three classes"},
     "hybrid, drop": {"update": "hybrid", "budget": "drop", "kernel": "laplacian", "dim": 3, "step": "decreasing"},
-    "hybrid, polynomial": {"update": "hybrid", "kernel": "polynomial", "gate": 1e-2, "dim": 3, "eta": 2.0},
+    "hybrid, polynomial": {"update": "hybrid", "kernel": "polynomial", "gate": 1e-2, "dim": 3, "eta": 1.8},
     "rls": {"update": "rls", "gate": 1e-2, "forgetting": 0.98, "fading": 0.95},
     "rls, drop": {"update": "rls", "budget": "drop", "fading": 0.9, "forgetting": 0.95, "kernel": "matern52"},
     "rls, linear": {"update": "rls", "kernel": "linear", "dim": 6, "r": 3, "n": 5, "gate": 1e-2, "shrinkage": 1.0},
@@ -507,7 +508,7 @@ def test_fewer_dimensions_than_features(update: str, budget: str, precision: str
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_nothing_at_all(budget: str, precision: str) -> None:
     """The origin under a linear kernel is no feature vector: no seed, no alarm, no number that is none."""
-    spec = spec_of(precision, "linear", budget=budget, novelty={"warmup": 10})
+    spec = spec_of(precision, "linear", budget=budget, novelty={"warmup": 20})
     model = HostModel(spec)
     assert (model.learn(np.zeros((50, 2))) >= 0).all() and model.memory.field("n")[0] == 0
     assert np.isfinite(model.ask("novelty", np.zeros((1, 2)))[0]).all()
@@ -558,7 +559,7 @@ def test_what_is_censored_changes_nothing_of_the_subspace() -> None:
     for more in ({"insensitivity": 0.3}, {"censoring": 0.6}):
         spec = spec_of(n=10, r=4, gate=1e-2, label="number", **more)
         model, x = HostModel(spec), stream_of(1500)
-        names = ("v", "a", "gram_l", "inverse", "n", "rank")
+        names = ("v", "a", "g", "p", "n", "rank")
         count = 0
         for row in x:
             before = [model.memory.field(name).tobytes() for name in names]
@@ -615,7 +616,7 @@ def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_thresholds_do_not_run_away(precision: str) -> None:
     """Long alarms and long quiet: thresholds stay numbers, and come back."""
-    spec = spec_of(precision, dim=2, n=6, r=2, novelty={"rate": 0.001, "warmup": 10, "smoothing": 1.0})
+    spec = spec_of(precision, dim=2, n=6, r=2, novelty={"rate": 0.001, "warmup": 20, "smoothing": 1.0})
     model = HostModel(spec)
     rng = np.random.default_rng(0)
     model.learn(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))  # known to the last digit: the threshold sinks
@@ -705,7 +706,7 @@ def test_the_subspace_comes_near_the_best_one() -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_ridge_head_is_ridge_regression(precision: str) -> None:
     """Where the subspace stands still (all censored), the head is least squares on (z, 1) of all samples."""
-    spec = spec_of(precision, label="numbers", r=4, n=4, insensitivity=1.0, learning={"ridge": 0.5})
+    spec = spec_of(precision, label="numbers", r=4, n=4, insensitivity=0.999, learning={"ridge": 0.5})
     model, x = HostModel(spec), stream_of(600)
     y = labels_for(spec, x)
     model.learn(x, y)
@@ -770,11 +771,11 @@ def test_float32_is_as_good_as_float64(kernel: str, budget: str, update: str) ->
         scores.append(model.ask("novelty", fresh)[0].mean())
         field, v = model.memory.field, vectors_of(model)
         gram, m, eps = Kernel(spec).gram(v, v), len(v), np.finfo(spec.real.dtype).eps
-        a, g = field("a")[:m].astype(float), symmetric(field("gram_l"), 8, 8)
+        a, g = field("a")[:m].astype(float), symmetric(field("g"), 8, 8)
         drift = np.abs(g - a.T @ gram @ a).max() / np.trace(g)
         assert drift < 1e4 * eps, drift / eps
         if budget == "exact":
-            p = symmetric(field("inverse"), 32, m)
+            p = symmetric(field("p"), 32, m)
             off = np.abs(p @ gram - np.eye(m)).max()
             assert off < (0.1 if precision == "float32" else 1e-9), off
     assert scores[0] == pytest.approx(scores[1], rel=0.03)
@@ -872,10 +873,10 @@ def test_every_field_is_checked(case: str, precision: str) -> None:
                     assert not bind(program.valid, spec.real, True)(*arguments), (name, at, bad)
                     field[...] = copy
                     checked[name] += 1
-            if field.dtype.kind == "f" and name in ("v", "a", "inverse", "gram", "claim"):
+            if field.dtype.kind == "f" and name in ("v", "a", "p", "gram", "claim"):
                 field.reshape(-1)[-1] = 0.5  # of a vector that is not there
                 assert not bind(program.valid, spec.real, True)(*arguments), name
-    assert {"v", "a", "gram_l", "n", "seen"} <= set(checked)
+    assert {"v", "a", "g", "n", "seen"} <= set(checked)
 
 
 def test_the_count_of_samples_has_an_end() -> None:
@@ -894,7 +895,7 @@ def test_refresh_mends(precision: str) -> None:
     spec = spec_of(precision, n=12, r=4, update="hybrid", gate=1e-2)
     model = HostModel(spec)
     model.learn(stream_of(400))
-    good = {name: model.memory.field(name).astype(float).copy() for name in ("gram_l", "inverse")}
+    good = {name: model.memory.field(name).astype(float).copy() for name in ("g", "p")}
     for name, values in good.items():
         model.memory.field(name)[...] = values * 1.1
     model.refresh()
