@@ -126,6 +126,18 @@ def symmetric_row(p: Real[...], i: Index, out: Real[...], n: Index) -> None:
             out[j] = p[at]
 
 
+@kernel
+def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
+    """Zeros in row and column i of the first n rows and columns of a symmetric P.  O(n)."""
+    at = row_of(i)
+    for j in range(i + 1):
+        p[at + j] = real(0)
+    at = at + i
+    for j in range(i + 1, n):
+        at = at + j
+        p[at] = real(0)
+
+
 # -------------------------------------------------------------------------------------------------- upper triangles
 
 

@@ -8,7 +8,7 @@ P_ii <= k_ii.  The newest sample competes before it is stored, so neither needs 
 from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.numerics import clipped
-from pykernel.packed import invert, row_of, symmetric_row, symmetric_times
+from pykernel.packed import invert, row_of, symmetric_clear, symmetric_row, symmetric_times
 from pykernel.subspace import (
     Budget,
     Subspace,
@@ -230,13 +230,13 @@ def release_exactly(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -
                 s.a[i, j] = clipped(s.a[i, j] - share * w.u[j], -c.row_limit, c.row_limit)
     add_square(s.g, -release, w.u)
     w.b[r] = -real(1)
+    symmetric_clear(s.p, r, n)
     row = 0
     for i in range(n):
         one = w.b[i] * inverse
         other = w.column[i] * release
         for j in range(i + 1):
-            old = s.p[row + j] if i != r and j != r else real(0)
-            changed = old + (one * w.b[j] - other * w.column[j])
+            changed = s.p[row + j] + (one * w.b[j] - other * w.column[j])
             s.p[row + j] = clipped(changed, -c.inverse_limit, c.inverse_limit)
         row = row + i + 1
 
