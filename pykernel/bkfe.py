@@ -60,6 +60,8 @@ WHOLE = 4096
 """Up to so many rows a Gram matrix is held, 128 MB; beyond, it is computed in blocks for each product."""
 DENSE = 1024
 """Up to so many rows all is tridiagonalised; beyond, if r <= N / 10, Lanczos finds the r largest eigenvalues."""
+BLOCK = 2048
+"""Rows and columns of a block of the Gram matrix, 32 MB, for the Frobenius norm."""
 PIVOT = 2.0**-40
 """A pivot of G below this part of its diagonal element makes a row of zeros, as on the device in float64."""
 SAMPLED, SIDE = 32, 256
@@ -544,7 +546,7 @@ class HostSubspace:
         )
 
     def _frobenius(self, rows: Rows, z: np.ndarray, scale: float) -> float:
-        size, total = math.isqrt(2**22), 0.0
+        size, total = BLOCK, 0.0
         for i, block in rows.blocks(size):
             for j in range(i, len(rows), size):
                 there = rows.take(np.arange(j, min(j + size, len(rows))))
