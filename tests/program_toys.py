@@ -574,7 +574,7 @@ def gauge_learn(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
     if c.alarms:
         if s.level[0] > c.threshold and s.seen[0] > 20:
             status = GaugeStatus.NOVEL
-            if score > real(0.99):
+            if score > real(0.9):
                 return GaugeStatus.HELD
     if s.seen[0] < 50:
         s.seen[0] += 1

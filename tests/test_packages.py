@@ -19,7 +19,7 @@ from pykernel.gen.packages import TEMPLATES, semantic_version
 from pykernel.gen.project import state_hash
 from pykernel.gen.record import record
 from pykernel.host import HostModel
-from tests.program_toys import glass_spec, oven_spec
+from tests.program_toys import gauge_spec, glass_spec, oven_spec
 from tests.test_project import has_fma, learned, spec_of, unguarded
 from tests.toys import LABELS, toy_spec
 
@@ -38,14 +38,15 @@ MADE = {}
 """Folder -> its spec and what it had learned."""
 
 
-@pytest.fixture(params=["fresh", "fitted", "reals", "class", "predicts", "trained"])
+@pytest.fixture(params=["fresh", "fitted", "reals", "class", "predicts", "trained", "monitor"])
 def package(request, tmp_path):
     """A generated folder: of a regression, of one that has learned, of several labels, of classes; of a model that only
-    predicts, and of one that is trained at once."""
+    predicts, of one that is trained at once, and of one that learns without labels and raises alarms."""
     kind = request.param if request.param in LABELS else "real"
     spec = spec_of() if kind == "real" else toy_spec(kind, name="flow")
-    if request.param in ("predicts", "trained"):
-        spec = glass_spec("class", name="flow") if request.param == "predicts" else oven_spec(name="flow")
+    others = {"predicts": lambda name: glass_spec("class", name=name), "trained": oven_spec, "monitor": gauge_spec}
+    if request.param in others:
+        spec = others[request.param](name="flow")
     memory = learned(spec) if request.param == "fitted" else None
     generate(spec, tmp_path / "flow", memory)
     MADE[tmp_path / "flow"] = spec, memory
@@ -66,6 +67,9 @@ def example_hash(steps, package=None):
     phase = turn.astype(np.float32) / np.float32(20)
     if not spec.program.learns:
         model.ask("classify" if spec.label.classes else "predict", np.repeat(phase[:, None], spec.dim, 1))
+        return f"{state_hash(spec, model.memory):08x}"
+    if spec.program.label_kind == "none":
+        assert (model.learn(np.repeat(phase[:, None], spec.dim, 1)) >= 0).all()
         return f"{state_hash(spec, model.memory):08x}"
     y = np.where(phase < 0.5, 1, -1)
     if spec.label.classes:
@@ -536,7 +540,7 @@ def test_esp_idf_component_builds_with_stubs(package, tmp_path):
     include.mkdir(parents=True)
     (stub / "include" / "esp_log.h").write_text(
         '#include <stdio.h>\n#define ESP_LOGI(tag, ...) (printf("I (%s) ", tag), printf(__VA_ARGS__), puts(""))\n'
-        "#define ESP_LOGE ESP_LOGI\n"
+        "#define ESP_LOGE ESP_LOGI\n#define ESP_LOGW ESP_LOGI\n"
     )
     (include / "FreeRTOS.h").write_text("#define pdMS_TO_TICKS(ms) ((ms) / 10)\n")
     (include / "task.h").write_text(
