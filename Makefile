@@ -52,6 +52,10 @@ bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python benchmarks/training_limits.py
 	$(BIN)/python benchmarks/training_cost.py
 	$(BIN)/python benchmarks/basis_table.py
+	$(BIN)/python benchmarks/subspace_peers.py
+	$(BIN)/python benchmarks/subspace_cost.py
+	$(BIN)/python benchmarks/subspace_drift.py
+	$(BIN)/python benchmarks/subspace_summary.py
 
 paper: paper-000 paper-001 paper-002 paper-003 paper-004 ## all five papers
 
