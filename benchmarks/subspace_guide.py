@@ -7,7 +7,7 @@ the median squared distance; shrinkage 0.1.  Features are judged by logistic reg
 three-fold cross-validation; splits 70:30, stratified, the same for all.  Online rows make one pass, in float32, as on the
 device.  Seconds are CPU's, of one thread.
 
-Writes subspace-bounds.csv, subspace-features.csv and subspace-cost.csv to the output folder, and tables into the page.
+Writes subspaces-bounds.csv, subspaces-features.csv and subspaces-cost.csv to the output folder, and tables into the page.
 """
 
 from __future__ import annotations
@@ -276,9 +276,9 @@ def main() -> None:
                     bar.advance(task)
             except UserError as error:
                 sys.exit(str(error))
-            save(options.out / f"subspace-{name}.csv", rows)
+            save(options.out / f"subspaces-{name}.csv", rows)
     for name in wanted:
-        made = TABLES[name](load(options.out / f"subspace-{name}.csv"))
+        made = TABLES[name](load(options.out / f"subspaces-{name}.csv"))
         if not options.quick:
             publish(made, PAGE)
         for title, table in made.items():

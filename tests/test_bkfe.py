@@ -733,7 +733,7 @@ def guide():
 
     return (
         subspace_guide,
-        {name: tables.load(tables.DOCS / f"subspace-{name}.csv") for name in subspace_guide.TABLES},
+        {name: tables.load(tables.DOCS / f"subspaces-{name}.csv") for name in subspace_guide.TABLES},
         tables,
     )
 
@@ -807,7 +807,7 @@ def test_the_guides_benchmark_runs(tmp_path, monkeypatch, capsys):
     before = PAGE.read_bytes()
     monkeypatch.setattr(sys, "argv", ["subspace_guide.py", "--quick", "-o", str(tmp_path), "--only", "features"])
     module.main()
-    rows = tables.load(tmp_path / "subspace-features.csv")
+    rows = tables.load(tmp_path / "subspaces-features.csv")
     assert [row["method"] for row in rows] == ["inputs as they are", "support vector machine", *module.methods()]
     assert all(float(row["accuracy"]) > 0.8 for row in rows) and "r = 10, B = 50" in capsys.readouterr().out
     assert PAGE.read_bytes() == before
