@@ -183,8 +183,9 @@ def forgotten(c: SubspaceConfig, q: KernelConfig, mu: Real, share: Real) -> Real
 @kernel
 def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
     """Whether the sample is expressed well enough: algorithm 4.  Its threshold adapts to the wanted part of such samples."""
-    if w.score[0] < c.insensitivity:
-        return True
+    if c.tolerates:
+        if w.score[0] < c.insensitivity:
+            return True
     if c.censors:
         if s.n[0] == len(s.v):
             if s.censor[0] == real(0):

@@ -134,6 +134,7 @@ class SubspaceConfig(Config):
     budget: Budget
     fades: bool  # whether claims fade
     leaks: bool  # whether moments fade
+    tolerates: bool  # whether samples are censored below a fixed threshold
     censors: bool  # whether the threshold below which samples are censored adapts
     watches: bool  # whether there are alarms
     adapts: bool  # whether their threshold adapts
@@ -152,7 +153,7 @@ class SubspaceConfig(Config):
     gate: Real  # nu: samples are not stored if at most this part of them is new
     insensitivity: Real  # epsilon: samples are censored if less than this part of them is left over
     more_censoring: Real  # what the threshold's odds are multiplied by where a sample is not censored
-    less_censoring: Real  # where it is
+    less_censoring: Real  # what they are multiplied by where one is censored
     dead: Real  # a column of L has nothing left if its squared length is at most this
     square_limit: Real  # tr G is kept below
     row_limit: Real  # largest element of A
@@ -178,7 +179,7 @@ class SubspaceConfig(Config):
     smoothing: Real  # what a score has in the alarm level
     alarm_threshold: Real  # the level above which there is an alarm, where it is fixed
     more_alarm: Real  # what the threshold's odds are multiplied by at an alarm
-    less_alarm: Real  # elsewhere
+    less_alarm: Real  # what they are multiplied by where there is no alarm
     warmup: Index  # samples before there are alarms
     hold: Index  # most samples in a row that are not learned
     rehearsed: Index  # samples of the self-test

@@ -10,6 +10,7 @@ from pykernel.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.numerics import clipped
 from pykernel.packed import invert, row_of, symmetric_clear, symmetric_row, symmetric_times
 from pykernel.subspace import (
+    SMALLEST_SQUARE,
     Budget,
     Subspace,
     SubspaceConfig,
@@ -118,7 +119,6 @@ def correct(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
     s.probe[0] = i + 1
     gram_row(s, w, c, q, i)
     symmetric_times(s.p, w.column, w.b, n)
-    inverse = real(1) / w.column[i]
     total = real(0)
     worst = real(0)
     for l in range(n):
@@ -126,9 +126,11 @@ def correct(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
         off = w.b[l] - real(1) if l == i else w.b[l]
         if absolute(off) > worst:
             worst = absolute(off)
-    if not (worst <= HALF):
+    # k(x, x) is above zero, but for a forged state
+    if not (worst <= HALF and w.column[i] > SMALLEST_SQUARE):
         renew(s, w, c, q)
     else:
+        inverse = real(1) / w.column[i]
         at = row_of(i)
         for l in range(n):
             if l < i:

@@ -263,6 +263,7 @@ class SubspaceModels:
             "budget": BUDGETS[subspace.budget],
             "fades": subspace.fading < 1,
             "leaks": subspace.forgetting < 1,
+            "tolerates": subspace.insensitivity > 0,
             "censors": subspace.censoring > 0,
             "watches": novelty is not None,
             "adapts": not fixed,

@@ -24,7 +24,7 @@ def project_of(name):
     return build(spec, model.memory)
 
 
-@pytest.mark.parametrize("name", ["flow", "level", "pressure"])
+@pytest.mark.parametrize("name", ["flow", "level", "monitor", "pressure"])
 def test_generated_code_is_the_golden_one(name, pytestconfig):
     files = project_of(name).files
     folder = GOLDEN / name

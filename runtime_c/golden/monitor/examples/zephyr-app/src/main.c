@@ -1,0 +1,42 @@
+/* Asks for the novelty, then learns, ten times a second.
+ *
+ * SPDX-License-Identifier: 0BSD
+ */
+#include <monitor.h>
+
+#include <zephyr/kernel.h>
+#include <zephyr/sys/printk.h>
+
+static monitor_t model;
+
+/* Some inputs: put your sensors here. */
+static void sample(int32_t t, float x[MONITOR_DIM])
+{
+    const float phase = (float)(t % 20) / 20.0f;
+    for (int32_t j = 0; j < MONITOR_DIM; j++) {
+        x[j] = phase * 1.0f;
+    }
+}
+
+int main(void)
+{
+    float x[MONITOR_DIM];
+    if (monitor_selftest(&model) != MONITOR_DONE) {
+        printk("this build does not compute the promised bits\n");
+        return 0;
+    }
+    monitor_init(&model);
+    for (int32_t t = 0;; t = (t + 1) % 20) {
+        sample(t, x);
+        float novelty = 0.0f;
+        if (monitor_novelty(&model, x, &novelty) >= 0) { /* below 0: an input is out of range */
+            const int32_t status = monitor_update(&model, x);
+            if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
+                printk("alarm\n"); /* act here */
+            }
+            printk("novelty %.4f, status %d, hash %08x\n", (double)novelty, (int)status,
+                   (unsigned int)monitor_hash(&model));
+        }
+        k_msleep(100);
+    }
+}
