@@ -44,9 +44,10 @@ from pykernel.gram import MercerKernel
 from pykernel.host import HostModel
 from pykernel.import_sklearn import _affine as _scaler_affine
 from pykernel.import_sklearn import _columns
+from pykernel.importing import notes
 from pykernel.kernel_settings import largest
 from pykernel.machine import Machine, checked
-from pykernel.machine import to_spec as frozen_spec
+from pykernel.machine import to_spec as spec_of
 from pykernel.reduced import gram_operator
 from pykernel.spec import Spec, make_spec
 from pykernel.subspace_models import rank_of
@@ -138,8 +139,8 @@ default="gaussian"
 
     References
     ----------
-    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2018). Large-Scale Kernel-Based Feature Extraction via
-    Low-Rank Subspace Tracking on a Budget. IEEE Transactions on Signal Processing 66(8). Algorithm 1.
+    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via budgeted
+    nonlinear subspace tracking. Algorithm 1.
 
     Examples
     --------
@@ -342,6 +343,11 @@ default="gaussian"
         ------
         UserError
             If a name or number cannot be; if the model is not linear, or learned something else than these features.
+
+        Warns
+        -----
+        UserWarning
+            If weights are so large, for little shrinkage, that float32 is too coarse for what they add up to.
         """
         check_is_fitted(self)
         machine = _frozen_machine(
@@ -353,7 +359,7 @@ default="gaussian"
             scaler,
             self._largest,
         )
-        return frozen_spec(machine, name, precision, _plain(limit))
+        return _exported(machine, name, precision, _plain(limit))
 
     def _solved(
         self,
@@ -624,10 +630,15 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         ------
         UserError
             If a name or number cannot be; if the model is not linear, or learned something else than these features.
+
+        Warns
+        -----
+        UserWarning
+            If weights are so large, for little shrinkage, that float32 is too coarse for what they add up to.
         """
         check_is_fitted(self)
         machine = self._machine(model, scaler)
-        return frozen_spec(machine, name, self.spec_.precision if precision is None else precision, _plain(limit))
+        return _exported(machine, name, self.spec_.precision if precision is None else precision, _plain(limit))
 
     def _machine(self, model: Any = None, scaler: Any = None) -> Machine:
         """The frozen map, or a linear model of it."""
@@ -701,7 +712,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         self._last_statuses = np.concatenate([self._last_statuses, statuses])[-PATIENCE:]
         if trouble := self._refusal():
             warnings.warn(f"{trouble}; to start afresh call fit, or partial_fit on a clone", stacklevel=3)
-        return novelty.astype(np.float64), np.isin(statuses, [status["NOVEL"], status["HELD"]])
+        return novelty.astype(np.float64), np.isin(statuses, self.spec_.program.alarms)
 
     @property
     def _n_features_out(self) -> int:
@@ -767,7 +778,7 @@ default="gaussian"
         What becomes of a vector that goes: "exact" projects it on the others, which takes an ``n_max`` x ``n_max`` inverse;
         "drop" forgets it.
     gate : float, default=None
-        "exact": samples of which less than this part is new to the expansion vectors are not stored. None: 1e-2 for
+        "exact": samples of which less than this part is new to the expansion vectors are not stored. None: 3e-2 for
         float32, 1e-6 for float64.
     fading : float, default=1.0
         beta: what a vector's claim to stay is multiplied by at each later sample; below 1 the model follows a change.
@@ -834,8 +845,8 @@ default="gaussian"
 
     References
     ----------
-    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2018). Large-Scale Kernel-Based Feature Extraction via
-    Low-Rank Subspace Tracking on a Budget. IEEE Transactions on Signal Processing 66(8). Algorithms 2 to 5.
+    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via budgeted
+    nonlinear subspace tracking. Algorithms 2 to 5.
 
     Examples
     --------
@@ -1344,6 +1355,14 @@ def _scaling(estimator: Any, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple
     if len(center) != estimator.n_features_in_:
         raise UserError(f"{where}: scaler has {len(center)} inputs, and the features have {estimator.n_features_in_}")
     return center, factor, _columns(getattr(scaler, "feature_names_in_", None))
+
+
+def _exported(machine: Machine, name: str, precision: str, limit: float | None) -> Spec:
+    """The frozen spec of what it computes; a warning where the precision is too coarse for its weights."""
+    spec = spec_of(machine, name, precision, limit)
+    for note in notes(machine, precision):
+        warnings.warn(note, stacklevel=3)
+    return spec
 
 
 def _frozen_machine(

@@ -261,6 +261,17 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
                 assert np.abs(device.probability(x) - pipeline.predict_proba(x)).max() < 1e-4
 
 
+def test_a_frozen_map_that_float32_is_too_coarse_for_is_told(stream):
+    x = stream[0]
+    model = KernelSubspace(30, gamma=0.01, shrinkage=1e-6).fit(x)
+    with pytest.warns(UserWarning, match="KernelSubspace: its weights are so large that rounding to float32 moves"):
+        coarse = model.to_spec("m")
+    least = model.transform(x).std(axis=0).min()
+    assert np.abs(HostModel(coarse).predict(x) - model.transform(x)).max() > 3e-3 * least
+    exact = HostModel(model.to_spec("m", precision="float64"))
+    assert np.abs(exact.predict(x) - model.transform(x)).max() < 1e-5 * least
+
+
 def machine_of(transformer, model, scaler):
     if isinstance(transformer, OnlineKernelSubspace):
         return transformer._machine(model, scaler)
