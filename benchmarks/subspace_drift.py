@@ -21,14 +21,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import basis_data
+import numpy as np
 import subspace_bench as bench
 from subspace_bench import Held, gamma_of, matrix_error, spec_of  # loads NumPy with one thread
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-import basis_data
-import numpy as np
-
-from pykernel.gram import MercerKernel
 from pykernel.host import HostModel
 from pykernel.spec import Spec
 from pykernel.subspace import SubspaceStatus
@@ -112,7 +110,9 @@ def measured(task: Mapping[str, Any], samples: int) -> dict[str, Any]:
     how = {key: task[key] for key in ("update", "budget", "fading")}
     gate = None if task["gate"] == DEFAULT else float(task["gate"])
     line: dict[str, Any] = dict(task) | {"defaults": int(gate is None), "samples": samples}
-    if gate is None:  # float32's; float64 has its own
+    if task["budget"] == "drop":
+        line["gate"] = ""
+    elif gate is None:  # float32's; float64 has its own
         line["gate"] = f"{spec_of(x.shape[1], N_MAX, RANK, gamma, **how).config.gate:g}"
     for precision in ("float32", "float64"):
         with np.errstate(all="ignore"):
@@ -158,6 +158,12 @@ def span(values: Sequence[str]) -> str:
     return f"{found[0]}" if len(found) == 1 else f"{found[0]} – {found[-1]}"
 
 
+def drifts(rows: Sequence[Mapping[str, str]], exact: bool) -> list[str]:
+    """The worst of G, of P, of the score."""
+    g, p = (worst(rows, lambda row, key=key: number(row, key)) for key in ("drift_g_float32", "drift_p_float32"))
+    return [short(g), short(p) if exact else "–", percent(worst(rows, off))]
+
+
 def tables(rows: Rows) -> dict[str, str]:
     """The worst over streams and fadings: of each width and gate, and of each update."""
     heads = ["times wider", "budget, gate", "vectors", "most exchanged", "drift of G", "of P", "score off"]
@@ -177,11 +183,7 @@ def tables(rows: Rows) -> dict[str, str]:
             line = [width, name, span([r["n_float32"] for r in without])]
             line.append(f"{max(int(r['swaps_float32']) for r in without):,}")
             for some in (without, refreshed):
-                drifts = [
-                    worst(some, lambda r, key=key: number(r, key)) for key in ("drift_g_float32", "drift_p_float32")
-                ]
-                cells = [short(drifts[0]), short(drifts[1]) if row["budget"] == "exact" else "–"]
-                line += [*cells, percent(worst(some, off))] if some else ["", "", ""]
+                line += drifts(some, row["budget"] == "exact") if some else ["–"] * 3
             line.append(
                 short(worst(without, lambda r: number(r, "drift_p_float64"))) if row["budget"] == "exact" else "–"
             )
@@ -191,10 +193,10 @@ def tables(rows: Rows) -> dict[str, str]:
     for row in rows:
         if row["refresh"] == "0" and row["fading"] == "0.98" and row["width"] in ("1", "10") and row["defaults"] == "1":
             answers = [f"{number(row, f'{key}_{p}'):.4f}" for key in ("error", "score") for p in ("float32", "float64")]
-            drifts = [short(number(row, "drift_g_float32")), short(number(row, "drift_p_float32"))]
+            of = [short(number(row, "drift_g_float32")), short(number(row, "drift_p_float32"))]
             kind = row["update"] if row["budget"] == "exact" else f"{row['update']}, drop"
             vectors = [row["n_float32"], row["n_float64"]]
-            lines.append([row["stream"], row["width"], kind, *vectors, *drifts, *answers])
+            lines.append([row["stream"], row["width"], kind, *vectors, *of, *answers])
     heads = ["stream", "times wider", "update", "vectors, float32", "float64", "drift of G", "of P", "error, float32"]
     made["subspace drift, updates"] = markdown([*heads, "float64", "score, float32", "float64"], lines)
     return made

@@ -16,7 +16,8 @@ Who takes part:
   update, the budget and the precision; a row at a time.
 - BKFE: the batch method in closed form (KernelSubspace), and KernelPCA of scikit-learn, which needs all rows: bounds.
 - Nystroem of scikit-learn: rows drawn uniformly.  Counted as if a reservoir drew them, which scikit-learn does not have.
-- RBFSampler, random Fourier features; and IncrementalPCA on them, 64 rows at a time.
+- RBFSampler, random Fourier features.
+- IncrementalPCA on random features, or on those of rows drawn by Nystroem before: r features, 64 rows at a time.
 
 scikit-learn's PCAs centre, which does not approximate K: their mean is put back, as one of the features.  The limit: what
 the eigenvalues of those very rows allow any features of their number.
@@ -26,8 +27,8 @@ calls, intermediate results left out.  D inputs, B vectors, M random features, N
 
 - OKFEB: to transform B (D + r), its frozen map; to go on learning, the C struct's state.
 - Nystroem of n: n D + n^2; the same and a counter to go on drawing.
-- random features: M (D + 1), both (none is learned).  IncrementalPCA on them: M (D + 1) + r M and the mean M; singular
-  values and a counter more to go on.  KernelPCA, BKFE: N (D + r) and a mean; N (D + r) + N D, all rows, to do it again.
+- random features: M (D + 1), both (none is learned).  IncrementalPCA on either: (r - 1) M and the mean M
+  more; singular values and a counter to go on.  KernelPCA, BKFE: N (D + r) and a mean; N (D + r) + N D, all rows, to do it again.
 
 "equal bytes": each peer as large as goes into what OKFEB with budget exact keeps to go on learning.
 """
@@ -43,16 +44,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import subspace_bench as bench
-from subspace_bench import SHRINKAGE, Held, gamma_of, matrix_error, spec_of  # loads NumPy with one thread
-from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
-
-import basis_data
 import basis_reference
 import numpy as np
+import subspace_bench as bench
 from scipy.sparse.linalg import eigsh
 from sklearn.decomposition import IncrementalPCA, KernelPCA
 from sklearn.kernel_approximation import Nystroem, RBFSampler
+from subspace_bench import SHRINKAGE, Held, gamma_of, matrix_error, spec_of  # loads NumPy with one thread
+from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 from threadpoolctl import threadpool_limits
 
 from pykernel.bkfe import HostSubspace
@@ -70,8 +69,10 @@ SIZES = ((4, 32), (8, 64), (16, 128))
 """Features, and the budget of OKFEB."""
 SEEDS, JUDGED, BATCH, MANY = 3, 2000, 64, 1000
 """MANY: random features for IncrementalPCA, where memory does not count."""
-WORD = 4
+WORD, LARGEST = 4, 1024
+"""LARGEST: vectors that a spec may have."""
 LIMIT = "limit"
+PCA, NYSTROEM_PCA = "IncrementalPCA on random features", "IncrementalPCA on Nystroem"
 COLUMNS = (
     *("data", "features", "memory", "method", "size", "made", "bytes_transform", "bytes_learn"),
     *("held_in", "held_out", "deviation", "residual", "projected", "learn_us", "transform_us"),
@@ -158,10 +159,13 @@ def of_projection(features: Callable[[np.ndarray], np.ndarray]) -> Fitted:
     return Fitted(features, lambda x: 1 - (features(x) ** 2).sum(1))
 
 
+def drawn(given: Split, n: int, seed: int) -> Any:
+    return Nystroem(kernel="rbf", gamma=given.kernel.gamma, n_components=n, random_state=seed).fit(given.x)
+
+
 def nystroem(n: int) -> Method:
     def fit(given: Split, seed: int) -> Fitted:
-        model = Nystroem(kernel="rbf", gamma=given.kernel.gamma, n_components=n, random_state=seed).fit(given.x)
-        return of_projection(model.transform)
+        return of_projection(drawn(given, n, seed).transform)
 
     return Method("Nystroem", n, lambda rows, dim: (n * (dim + n), n * (dim + n) + 1), fit)
 
@@ -184,11 +188,11 @@ def with_mean(coordinates: np.ndarray, mean: np.ndarray, square: float) -> np.nd
     return np.column_stack([coordinates + mean, np.full(len(coordinates), rest)])
 
 
-def incremental(m: int, rank: int) -> Method:
-    """IncrementalPCA of rank - 1, and the mean."""
+def incremental(m: int, rank: int, name: str = PCA) -> Method:
+    """IncrementalPCA of rank - 1, and the mean, on m random features or on the features of m rows by Nystroem."""
 
     def fit(given: Split, seed: int) -> Fitted:
-        psi = sampler(given, m, seed)
+        psi = sampler(given, m, seed) if name == PCA else drawn(given, m, seed)
         model = IncrementalPCA(n_components=rank - 1)
         whole = len(given.x) // BATCH * BATCH
         for at in range(0, whole, BATCH):
@@ -200,13 +204,17 @@ def incremental(m: int, rank: int) -> Method:
         def features(x: np.ndarray) -> np.ndarray:
             return with_mean(model.transform(psi.transform(x)), mean, square)
 
-        return Fitted(features, lambda x: (psi.transform(x) ** 2).sum(1) - (features(x) ** 2).sum(1))
+        def residual(x: np.ndarray) -> np.ndarray:
+            all_there_is = (psi.transform(x) ** 2).sum(1) if name == PCA else 1.0
+            return np.asarray(all_there_is - (features(x) ** 2).sum(1))
+
+        return Fitted(features, residual)
 
     def words(rows: int, dim: int) -> tuple[int, int]:
-        kept = m * (dim + 1) + (rank - 1) * m + m
+        kept = m * (dim + (1 if name == PCA else m)) + (rank - 1) * m + m
         return kept, kept + (rank - 1) + 1
 
-    return Method("IncrementalPCA on random features", m, words, fit)
+    return Method(name, m, words, fit)
 
 
 def kernel_pca(rank: int) -> Method:
@@ -254,9 +262,9 @@ def equal_features(rank: int, budget: int, quick: bool) -> list[Method]:
     ]
 
 
-def largest(make: Callable[[int], Method], rows: int, dim: int, words: int, least: int) -> Method | None:
-    """The largest of its kind that keeps no more words to go on learning."""
-    low, high = least, words
+def largest(make: Callable[[int], Method], rows: int, dim: int, words: int, least: int, most: int) -> Method | None:
+    """The largest of its kind, from least to most, that keeps no more words to go on learning."""
+    low, high = least, most
     if make(low).words(rows, dim)[1] > words:
         return None
     while low < high:
@@ -271,9 +279,14 @@ def equal_bytes(rank: int, budget: int, rows: int, dim: int) -> list[Method]:
     def drop(n: int) -> Method:
         return okfeb("OKFEB drop", n, rank, budget="drop")
 
-    kinds: list[tuple[Callable[[int], Method], int]] = [(drop, rank), (nystroem, 1), (random_features, 1)]
-    kinds.append((lambda m: incremental(m, rank), rank))
-    return [found for make, least in kinds if (found := largest(make, rows, dim, words, least))]
+    kinds: list[tuple[Callable[[int], Method], int, int]] = [
+        (drop, rank, LARGEST),
+        (nystroem, 1, words),
+        (random_features, 1, words),
+        (lambda m: incremental(m, rank), rank, words),
+        (lambda m: incremental(m, rank, NYSTROEM_PCA), rank, words),
+    ]
+    return [found for make, least, most in kinds if (found := largest(make, rows, dim, words, least, most))]
 
 
 # -------------------------------------------------------------------------------------------------------- measuring
