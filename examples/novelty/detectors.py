@@ -297,21 +297,27 @@ def novelty(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM], score: 
     return DetectorStatus.DONE
 
 
+@kernel
+def begin(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> None:
+    """The first sample is the mean."""
+    terms(w, c, x)
+    for j in range(len(s.mean)):
+        s.mean[j] = w.d[j]
+    if c.detector != Detector.LARGEST:
+        at = 0
+        for i in range(len(s.mean)):
+            for j in range(i + 1):
+                s.inverse[at] = real(1) / c.prior if i == j else real(0)
+                at += 1
+
+
 @entry
 def update(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> Index:
     """Learn x: DONE, NOVEL or HELD; REFUSED_INPUT with nothing changed."""
     if not within(c, x):
         return DetectorStatus.REFUSED_INPUT
-    if s.seen[0] == 0:
-        if c.detector == Detector.MAHALANOBIS or c.detector == Detector.QUADRATIC:
-            at = 0
-            for i in range(len(s.mean)):
-                for j in range(i + 1):
-                    s.inverse[at] = real(1) / c.prior if i == j else real(0)
-                    at += 1
-        terms(w, c, x)
-        for j in range(len(s.mean)):
-            s.mean[j] = w.d[j]
+    if s.seen[0] == 0 and (c.detector != Detector.GAUSSIANS and c.detector != Detector.CENTROIDS):
+        begin(s, w, c, x)
     judge(s, w, c, x)
     alarmed = watch(s, w, c)
     if s.seen[0] < MOST:
@@ -347,24 +353,48 @@ def rehearse(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> Non
 
 
 @kernel
-def small(values: Real[...], limit: Real) -> Bool:
-    """Whether all are numbers within the limit."""
-    for i in range(len(values)):
-        if not (absolute(values[i]) <= limit):
+def valid_one(s: Normal, c: DetectorConfig) -> Bool:
+    """Whether mean and variance or inverse covariance are numbers."""
+    for i in range(len(s.mean)):
+        if not (absolute(s.mean[i]) <= c.most):
             return False
+    if c.detector == Detector.LARGEST:
+        for i in range(len(s.variance)):
+            if not (s.variance[i] >= real(0) and s.variance[i] <= c.most):
+                return False
+    else:
+        for i in range(len(s.inverse)):
+            if not (absolute(s.inverse[i]) <= c.most):
+                return False
+    return True
+
+
+@kernel
+def valid_bank(s: Normal, c: DetectorConfig) -> Bool:
+    """Whether all members are numbers."""
+    for i in range(len(s.count_of)):
+        if s.count_of[i] < 0 or s.count_of[i] > c.window:
+            return False
+        for j in range(len(s.center_of[0])):
+            if not (absolute(s.center_of[i, j]) <= c.most):
+                return False
+        if c.detector == Detector.GAUSSIANS:
+            for j in range(len(s.shape_of[0])):
+                if not (absolute(s.shape_of[i, j]) <= c.most):
+                    return False
     return True
 
 
 @entry
 def valid(s: Normal, c: DetectorConfig) -> Bool:
     """Whether learning could have led to this state."""
-    if not (small(s.mean, c.most) and small(s.variance, c.most) and small(s.inverse, c.most)):
+    good = True
+    if c.detector == Detector.GAUSSIANS or c.detector == Detector.CENTROIDS:
+        good = valid_bank(s, c)
+    else:
+        good = valid_one(s, c)
+    if not good:
         return False
-    for i in range(len(s.count_of)):
-        if s.count_of[i] < 0 or s.count_of[i] > c.window:
-            return False
-        if not (small(s.center_of[i], c.most) and small(s.shape_of[i], c.most)):
-            return False
     if not (s.level[0] >= real(0) and s.level[0] <= c.most and s.threshold[0] >= real(0) and s.threshold[0] <= c.most):
         return False
     return s.held[0] >= 0 and s.held[0] <= c.hold + 1 and s.seen[0] >= 0 and s.seen[0] <= MOST

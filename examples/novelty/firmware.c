@@ -1,4 +1,4 @@
-/* A monitor in a firmware's loop: each sample is judged and learned; what is said of it goes to standard output.
+/* A monitor in a firmware's loop: each sample is judged and learned; what is said of it goes to standard output, alarms only.
  *
  *     cc -O2 -std=c99 -ffp-contract=off -Imonitor/src firmware.c monitor/src/monitor.c -o firmware
  *     ./firmware < samples.txt > alarms.csv
@@ -29,14 +29,10 @@ int main(void)
                 return 0;
             }
         }
-        status = (int)monitor_update(&model, x);
+        status = (int)monitor_update(&model, x); /* below 0: an input is out of range, and nothing changed */
         (void)monitor_alarm(&model, state);
-        switch (status) {
-        case MONITOR_NOVEL: /* unlike everything so far */
-        case MONITOR_HELD:  /* still, and the model does not learn it yet */
-        default:            /* below 0: an input is out of range, and nothing changed */
-            printf("%d,%d,%.9g,%.9g\n", sample, status, (double)state[0], (double)state[1]);
-            break;
+        if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
+            printf("%d,%s,%.9g,%.9g\n", sample, status == MONITOR_HELD ? "held" : "learned", (double)state[0], (double)state[1]);
         }
         sample++;
     }

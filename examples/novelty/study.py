@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from pykernel.costs import memory_bytes
 from pykernel.spec import make_spec
 
 WARMUP, NORMAL, WINDOW = 4000, 12_000, 250
-TUNING = range(1000, 1008)
+TUNING = range(1000, 1016)
 ALARMS = (4, 5)
 """Statuses that are alarms: NOVEL and HELD."""
 Branch = Fault | None
@@ -99,20 +99,27 @@ FIXED: Mapping[str, Sequence[Choice]] = {
     "quadratic": [{"window": window} for window in (1000, 4000, 16_000)],
     "gaussians": [
         {"members": members, "window": window, "prior": prior, "apart": 5.0}
-        for members, window, prior in itertools.product((4, 6, 8, 12, 16, 24, 48), (1000, 4000), (0.15, 0.3))
+        for members, window, prior in itertools.product((4, 8, 12, 16, 48), (1000, 4000), (0.15, 0.3))
     ],
     "centroids": [
         {"members": members, "window": window, "apart": apart}
-        for members, window, apart in itertools.product((120, 246), (30, 300), (0.0, 0.5, 1.0, 1.5))
+        for members, window, apart in itertools.product((250,), (30, 300), (0.0, 0.3, 0.5, 0.7))
     ],
 }
 """What is tried of each detector; those in banks up to the memory of the monitor."""
 MONITOR: Sequence[Choice] = [
-    {"sigma": sigma, "shrinkage": shrinkage, "censoring": censoring}
-    for sigma, shrinkage, censoring in itertools.product((1.2, 1.5, 2.0), (0.1, 0.2, 0.3), (0.5, 0.8, 0.9))
+    {"sigma": sigma, "shrinkage": shrinkage, "censoring": censoring, "fading": fading}
+    for sigma, shrinkage in itertools.product((1.2, 1.5, 2.0), (0.1, 0.2, 0.3))
+    for censoring, fading in ((0.0, 1.0), (0.8, 1.0), (0.9, 1.0), (0.8, 0.9995), (0.9, 0.9995))
 ]
 SMALL = {"n_max": 32, "features": 8}
 """A second monitor, of half the memory."""
+SUBTLE, GROSS = 0.9, 0.1
+"""Faults are subtle if at least so many of their samples are within the range of every sensor; gross, if at most so many."""
+ORDER = ("okfeb", "okfeb, small", "largest", "mahalanobis", "quadratic", "gaussians", "gaussians, small", "centroids")
+FEW = 12
+"""Gaussians in a second, small bank."""
+Say = Callable[[str], None]
 
 
 def monitor(spec: Spec, choice: Choice) -> Spec:
@@ -122,7 +129,7 @@ def monitor(spec: Spec, choice: Choice) -> Spec:
         "kernel": ("sigma",),
         "learning": ("features",),
         "reduction": ("n_max",),
-        "subspace": ("shrinkage", "censoring"),
+        "subspace": ("shrinkage", "censoring", "fading"),
     }.items():
         content[section] |= {key: choice[key] for key in keys if key in choice}
     return make_spec(content)
@@ -139,16 +146,19 @@ def models(spec: Spec) -> Iterator[tuple[str, Choice, Spec]]:
             other = detector(spec, kind, **choice)
             if memory_bytes(other)["state_bytes"] <= limit:
                 yield kind, choice, other
+            if kind == "gaussians" and choice["members"] <= FEW:
+                yield "gaussians, small", choice, other
 
 
 def shown(choice: Choice) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in choice.items())
 
 
-def tune(spec: Spec, seeds: Iterable[int] = TUNING) -> list[dict[str, Any]]:
+def tune(spec: Spec, seeds: Iterable[int] = TUNING, say: Say = print) -> list[dict[str, Any]]:
     """A row for each model that was tried; ``chosen`` is the best of its kind."""
-    found, rows = [Trial.of(seed, 4000) for seed in seeds], []
+    found, rows = [Trial.of(seed) for seed in seeds], []
     for kind, choice, model in models(spec):
+        say(f"{kind}: {shown(choice)}")
         runs = [outcome(model, trial) for trial in found]
         auc = np.mean([run.auc[fault] for run in runs for fault in FAULTS])
         alarms = np.mean([run.false_alarms for run in runs])
@@ -166,7 +176,8 @@ def tune(spec: Spec, seeds: Iterable[int] = TUNING) -> list[dict[str, Any]]:
 def chosen(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> dict[str, Spec]:
     """The best of each kind."""
     wanted = {(row["detector"], row["parameters"]) for row in rows if row["chosen"]}
-    return {kind: model for kind, choice, model in models(spec) if (kind, shown(choice)) in wanted}
+    found = {kind: model for kind, choice, model in models(spec) if (kind, shown(choice)) in wanted}
+    return {kind: found[kind] for kind in ORDER}
 
 
 # ------------------------------------------------------------------------------------------------------------ results
@@ -176,30 +187,39 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
-def detection(spec: Mapping[str, Spec], seeds: Sequence[int], normal: int = NORMAL) -> list[dict[str, Any]]:
+def detection(
+    spec: Mapping[str, Spec], seeds: Sequence[int], normal: int = NORMAL, say: Say = print
+) -> list[dict[str, Any]]:
     """A row for each detector and branch: AUC, alarms in time and their delay; of the branch without a fault, by chance."""
     ranges: dict[Branch, list[float]] = {fault: [] for fault in (None, *FAULTS)}
     runs: dict[str, list[Outcome]] = {kind: [] for kind in spec}
     for seed in seeds:
+        say(f"seed {seed}")
         trial = Trial.of(seed, normal)
         for fault, x in trial.branches.items():
             ranges[fault].append(inside(x, trial.normal))
         for kind, model in spec.items():
             runs[kind].append(outcome(model, trial))
+    shares = {fault: float(np.mean(found)) for fault, found in ranges.items()}
+    groups: dict[tuple[str, str], list[Branch]] = {("none", ""): [None]}
+    groups |= {(fault.kind, fault.grade): [fault] for fault in FAULTS}
+    groups["all subtle", ""] = [fault for fault in FAULTS if shares[fault] >= SUBTLE]
+    groups["all gross", ""] = [fault for fault in FAULTS if shares[fault] <= GROSS]
     rows = []
     for kind, found in runs.items():
         alarms, alarms_error = mean_and_error([run.false_alarms for run in found])
-        for fault in (None, *FAULTS):
-            auc, error = mean_and_error([run.auc[fault] for run in found])
-            delays = np.array([run.delay[fault] for run in found])
+        for (name, grade), faults in groups.items():
+            auc, error = mean_and_error([float(np.mean([run.auc[fault] for fault in faults])) for run in found])
+            delays = np.array([run.delay[fault] for run in found for fault in faults])
             there = delays[delays >= 0]
             rows.append(
                 {
                     "detector": kind,
-                    "fault": fault.kind if fault else "none",
-                    "grade": fault.grade if fault else "",
-                    "inside": f"{np.mean(ranges[fault]):.3f}",
+                    "fault": name,
+                    "grade": grade,
+                    "inside": f"{np.mean([shares[fault] for fault in faults]):.3f}",
                     "seeds": len(found),
+                    "faults": len(faults),
                     "auc": f"{auc:.4f}",
                     "auc_error": f"{error:.4f}",
                     "missed": int((delays < 0).sum()),
