@@ -31,6 +31,7 @@ from pykernel.subspace import (
     scaled,
     square,
     start_column,
+    weakest_column,
 )
 from pykernel.subspace_budget import FAINT, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.subspace_update import move, shorten
@@ -40,6 +41,12 @@ MOST_SEEN = 4_194_304
 REACH = Constant(1.99)
 """Steps are at most this over |q|^2 + rho: with 2 the part of L that a sample sees would change its sign."""
 
+STRANGE = Constant(0.95)
+"""Samples are strange if more than this part of them is left over,"""
+USUAL = Constant(0.8)
+"""where on average less than this is."""
+PATIENCE = 8
+"""So many strange samples in a row are a new regime."""
 MOST_FORGOTTEN = Constant(0.5)
 """A step's share of the ridge takes at most this of L."""
 
@@ -197,6 +204,21 @@ def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
     return False
 
 
+@kernel
+def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
+    """Count samples in a row of which the subspace expresses next to nothing, though most others it did.
+
+    Where q is near zero, so is every gradient, and so is the sample's row of A, the first to go: a regime that has
+    nothing in common with those before would not be learned at all.
+    """
+    strange = w.score[0] > STRANGE and s.usual[0] < USUAL
+    if not strange:
+        s.strange[0] = 0
+    elif s.strange[0] < PATIENCE:
+        s.strange[0] += 1
+    s.usual[0] += share_of_ridge(s, c) * (w.score[0] - s.usual[0])
+
+
 @entry
 def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
     """The first samples: each is a column of L, unless the columns before express it well enough.  O(N r)."""
@@ -234,6 +256,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
     """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2."""
     if s.rank[0] < len(s.a[0]):
         return start(s, w, c)
+    wonder(s, w, c)
     enough = censored(s, w, c)
     if enough:
         return SubspaceStatus.CENSORED
@@ -243,11 +266,15 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
     if c.budget == Budget.EXACT:
         compare(s, w, c, q)
         stored = w.delta[0] > c.gate * w.own[0]
-    dead = dead_column(s, c)
-    if dead >= 0 and stored and w.left[0] > c.gate * w.own[0]:
-        restart_column(s, w, c, dead)
-        status = settle(s, w, c, q)
-        return status
+    if stored and w.left[0] > c.gate * w.own[0]:
+        column = dead_column(s, c)
+        if s.strange[0] >= PATIENCE:
+            column = weakest_column(s, w, c)
+        if column >= 0:
+            s.strange[0] = 0
+            restart_column(s, w, c, column)
+            status = settle(s, w, c, q)
+            return status
     share = share_of_ridge(s, c)
     mu = step_length(s, w, c, c.shrinkage * share)
     move(s, w, c, mu, forgotten(c, q, mu, share), stored)
@@ -402,6 +429,8 @@ def forget_samples(s: Subspace, m: Monitor) -> None:
     s.rank[0] = 0
     s.seen[0] = 0
     s.probe[0] = 0
+    s.usual[0] = real(0)
+    s.strange[0] = 0
     m.level[0] = real(0)
     m.odds[0] = real(0)
     m.held[0] = 0
@@ -528,6 +557,8 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
 @entry
 def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
     """Whether sums, thresholds and the level are numbers that learning could have led to."""
+    if not (s.usual[0] >= real(0) and s.usual[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > PATIENCE:
+        return False
     if c.update == Update.RLS:
         if not within(s.moments, len(s.moments), c.moment_limit):
             return False

@@ -28,7 +28,7 @@ from pykernel.dialect import (
 )
 from pykernel.kernel_choice import KernelConfig, kernel_value, rescale, self_value
 from pykernel.numerics import clipped
-from pykernel.packed import factorise, substitute_backward, substitute_forward
+from pykernel.packed import factorise, row_of, substitute_backward, substitute_forward, symmetric_clear, symmetric_row
 
 RANK = extent("RANK", "features, the rank of the subspace")
 TRIANGLE = extent("TRIANGLE", "numbers of a packed symmetric matrix of as many rows as there are features")
@@ -89,9 +89,11 @@ class Subspace(Struct):
     claim: Real[N_MAX]  # what each vector's claim to stay has faded to
     total: Real  # sum of |q|^2 + rho, which steps are divided by
     censor: Real  # odds t / (1 - t) of the part that must be left over of a sample, or it is censored
+    usual: Real  # mean score of the window
     n: Index  # expansion vectors in use; everything beyond is zero
     rank: Index  # columns of L in use
     seen: Index  # samples that came by, as far as they are counted
+    strange: Index  # samples in a row that the subspace hardly expresses
     probe: Index  # the vector whose column of P is corrected next
 
 
@@ -311,7 +313,10 @@ def start_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, delta: Real) -
 
 @kernel
 def dead_column(s: Subspace, c: SubspaceConfig) -> Index:
-    """The first column of L that has nothing left; -1 if there is none.  O(r)."""
+    """The first column of L that has nothing left; -1 if there is none.  O(r).
+
+    No gradient moves a column of zeros; it comes about where all the vectors that it was made of are gone.
+    """
     at = 0
     for j in range(s.rank[0]):
         if not (s.g[at] > c.dead):
@@ -321,24 +326,57 @@ def dead_column(s: Subspace, c: SubspaceConfig) -> Index:
 
 
 @entry
-def restart_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
-    """Column r of L, which is nothing, becomes what is left over of the sample, of length 1.  O(N r).
+def weakest_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
+    """The column of L of which the others leave over least: the largest element of (G + lambda I)^-1's diagonal.  O(r^3 / 2)."""
+    best = 0
+    largest = real(0)
+    for j in range(len(w.u)):
+        for i in range(len(w.u)):
+            w.u[i] = real(1) if i == j else real(0)
+        # column j of C^-1, of which no element is above 1 / sqrt(lambda)
+        substitute_forward(w.c, w.u, len(w.u), c.root_bound)
+        total = square(w.u)
+        if total > largest:
+            best = j
+            largest = total
+    return best
 
-    No gradient moves a column of zeros; it comes about where all the vectors that it was made of are gone.
+
+@entry
+def restart_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
+    """Column r of L becomes what the others leave over of the sample, phi - L q without q_r, as long as columns are.
+
+    O(N r + r^2).
     """
-    inverse = real(1) / sqrt(w.left[0])
-    w.q[r] = real(0)
-    for i in range(s.n[0]):
-        s.a[i, r] = clipped(-(product(s.a[i], w.q) * inverse), -c.row_limit, c.row_limit)
+    # the mean of G's diagonal, or of a subspace that is nothing lambda
+    length = real(0)
     at = 0
+    for j in range(len(w.q)):
+        length += s.g[at]
+        at = at + j + 2
+    length = length * (real(1) / real(len(w.q)))
+    if not (length > c.shrinkage):
+        length = c.shrinkage
+    lost = w.q[r]
+    w.q[r] = real(0)
+    at = row_of(r)
+    # L'(phi - L q) = lambda q; without q_r it is g_r q_r more
+    symmetric_row(s.g, r, w.h, len(w.h))
+    left = w.left[0] + (real(2) * c.shrinkage + w.h[r]) * lost * lost
+    scale = sqrt(length) * (real(1) / sqrt(left))
+    for i in range(s.n[0]):
+        s.a[i, r] = clipped(-(product(s.a[i], w.q) * scale), -c.row_limit, c.row_limit)
     for i in range(len(w.q)):
         w.t[i] = real(0)
-        if i == r:
-            for j in range(r):
-                # L'(phi - L q) = lambda q
-                s.g[at + j] = c.shrinkage * w.q[j] * inverse
-            s.g[at + r] = real(1)
-        elif i > r:
-            s.g[at + r] = c.shrinkage * w.q[i] * inverse
-        at = at + i + 1
-    w.t[r] = inverse
+        value = (c.shrinkage * w.q[i] + w.h[i] * lost) * scale
+        if i < r:
+            s.g[at + i] = value
+        elif i == r:
+            at = at + r
+            s.g[at] = length
+        else:
+            at = at + i
+            s.g[at] = value
+    w.t[r] = scale
+    if c.update == Update.RLS:
+        symmetric_clear(s.moments, r, len(w.q))
