@@ -43,8 +43,8 @@ REACH = Constant(1.99)
 
 STRANGE = Constant(0.95)
 """Samples are strange if more than this part of them is left over,"""
-USUAL = Constant(0.8)
-"""where on average less than this is."""
+KNOWN = Constant(0.2)
+"""where on average more than this is expressed."""
 PATIENCE = 8
 """So many strange samples in a row are a new regime."""
 MOST_FORGOTTEN = Constant(0.5)
@@ -211,12 +211,12 @@ def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     Where q is near zero, so is every gradient, and so is the sample's row of A, the first to go: a regime that has
     nothing in common with those before would not be learned at all.
     """
-    strange = w.score[0] > STRANGE and s.usual[0] < USUAL
+    strange = w.score[0] > STRANGE and s.known[0] > KNOWN
     if not strange:
         s.strange[0] = 0
     elif s.strange[0] < PATIENCE:
         s.strange[0] += 1
-    s.usual[0] += share_of_ridge(s, c) * (w.score[0] - s.usual[0])
+    s.known[0] += share_of_ridge(s, c) * ((real(1) - w.score[0]) - s.known[0])
 
 
 @entry
@@ -429,7 +429,7 @@ def forget_samples(s: Subspace, m: Monitor) -> None:
     s.rank[0] = 0
     s.seen[0] = 0
     s.probe[0] = 0
-    s.usual[0] = real(0)
+    s.known[0] = real(0)
     s.strange[0] = 0
     m.level[0] = real(0)
     m.odds[0] = real(0)
@@ -557,7 +557,7 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
 @entry
 def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
     """Whether sums, thresholds and the level are numbers that learning could have led to."""
-    if not (s.usual[0] >= real(0) and s.usual[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > PATIENCE:
+    if not (s.known[0] >= real(0) and s.known[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > PATIENCE:
         return False
     if c.update == Update.RLS:
         if not within(s.moments, len(s.moments), c.moment_limit):

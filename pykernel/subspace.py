@@ -89,7 +89,7 @@ class Subspace(Struct):
     claim: Real[N_MAX]  # what each vector's claim to stay has faded to
     total: Real  # sum of |q|^2 + rho, which steps are divided by
     censor: Real  # odds t / (1 - t) of the part that must be left over of a sample, or it is censored
-    usual: Real  # mean score of the window
+    known: Real  # mean part that is expressed of the window's samples
     n: Index  # expansion vectors in use; everything beyond is zero
     rank: Index  # columns of L in use
     seen: Index  # samples that came by, as far as they are counted
