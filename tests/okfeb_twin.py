@@ -160,9 +160,9 @@ class Twin:
         self.spec, self.kernel, s, real = spec, Kernel(spec), spec.subspace, spec.real.dtype
         self.rank_most, self.budget = spec.learning.features, spec.capacities["N_MAX"]
         self.shrinkage, self.window = float(s.shrinkage), s.window
-        self.step = s.step
+        self.step = s.step or ("normalised" if s.update in ("nonparametric", "hybrid") else "constant")
         self.unit = bool(spec.kernel.normalise or spec.kernel.function not in ("polynomial", "linear"))
-        self.eta = ETA[s.step] if s.eta is None else float(s.eta)
+        self.eta = ETA[self.step] if s.eta is None else float(s.eta)
         default = 1e-6 if spec.precision == "float64" else 3e-2
         self.gate = default if spec.reduction.gate is None or s.budget == "drop" else float(spec.reduction.gate)
         self.classes = len(spec.label.classes or ()) if spec.label_kind != "none" else 0
@@ -178,7 +178,8 @@ class Twin:
         self.claim = np.zeros(0)
         self.rank = self.seen = 0
         self.s = np.zeros((r, r))
-        self.sum = 0.0
+        self.sum = self.usual = 0.0
+        self.strange = 0
         self.censor_threshold = 0.0
         self.level: float | None = None
         self.alarm_threshold = 0.0
@@ -298,6 +299,7 @@ class Twin:
         f = features_of(gram)
         if self.rank < self.rank_most:
             return self._start(sample, vectors, f)
+        self._wonder(sample.score)
         if self._censors(sample.score, m):
             return CENSORED
         if sample.own <= 0:
@@ -308,7 +310,7 @@ class Twin:
         if s.budget == "exact":
             apart(d, self.gate * sample.own, sample.own)
             stored = d >= self.gate * sample.own and sample.own > 0
-        y = self._restarted(sample, stored)
+        y = self._restarted(sample, gram, stored)
         if y is None:
             y = self._stepped(sample, gram, stored)
         if np.trace(y.T @ gram @ y) > 2.0**40 * self.shrinkage:
@@ -370,20 +372,40 @@ class Twin:
         self.censor_threshold = moved(self.censor_threshold, change)
         return below
 
-    def _restarted(self, sample: Seen, stored: bool) -> np.ndarray | None:
-        """A with a row for the sample, if a column of L is nothing: it starts again, with what is left over of the sample."""
+    def _wonder(self, score: float) -> None:
+        """Count samples in a row that L expresses nothing of, where that is unusual."""
+        apart(score, 0.95, 1.0)
+        apart(self.usual, 0.8, 1.0)
+        self.strange = min(self.strange + 1, 8) if score > 0.95 and self.usual < 0.8 else 0
+        self.usual += (score - self.usual) / self.samples()
+
+    def _restarted(self, sample: Seen, gram: np.ndarray, stored: bool) -> np.ndarray | None:
+        """A with a row for the sample, if a column of L is to start again, with what the others leave over of the sample.
+
+        One that is nothing, or where a new regime has begun the one that counts least in (G + lambda I)^-1.
+        """
         squares, least = np.diag(sample.g), 2.0**-20 * self.shrinkage
         for value in squares:
             apart(float(value), least, 1e-2 * least)
-        if not (squares <= least).any() or not stored:
+        if not stored or not ((squares <= least).any() or self.strange == 8):
             return None
         apart(sample.e2, self.gate * sample.own, sample.own)
         if not sample.e2 > self.gate * sample.own:
             return None
-        column, q = int(np.argmax(squares <= least)), sample.q.copy()
+        column = int(np.argmax(squares <= least))
+        if self.strange == 8:
+            counts = np.diag(np.linalg.inv(sample.g + self.shrinkage * np.eye(self.rank_most)))
+            column = int(counts.argmax())
+            for j in range(self.rank_most):
+                if j != column:
+                    apart(counts[j], counts[column], 0.0)
+        self.strange = 0
+        q = sample.q.copy()
         q[column] = 0
+        left = np.append(-self.a @ q, 1.0)
         y = np.vstack([self.a, np.zeros(self.rank_most)])
-        y[:, column] = np.append(-self.a @ q, 1.0) / np.sqrt(sample.e2)
+        y[:, column] = left * np.sqrt(max(float(squares.mean()), self.shrinkage) / (left @ gram @ left))
+        self.s[column] = self.s[:, column] = 0
         return y
 
     def _stepped(self, sample: Seen, gram: np.ndarray, stored: bool) -> np.ndarray:
