@@ -358,9 +358,9 @@ class SubspaceSection(Section):
         description="parametric: stochastic gradient in L; nonparametric: in A; hybrid: of the fit in A, of the ridge in L; rls: recursive least squares",
     )
     shrinkage: float = Field(0.1, gt=0, description="lambda: weight of |L|^2 and |q|^2; singular values shrink by it")
-    step: Literal["constant", "normalised", "decreasing", "averaged"] = Field(
-        "constant",
-        description="mu. constant: 4 eta lambda / k(x, x); normalised: eta / (|q|^2 + rho); decreasing: eta / sum (|q|^2 + rho); averaged: the same, of a sum that fades over the window",
+    step: Literal["constant", "normalised", "decreasing", "averaged"] | None = Field(
+        None,
+        description="mu; constant for parametric, normalised for nonparametric and hybrid if not given. constant: 4 eta lambda / k(x, x); normalised: eta / (|q|^2 + rho); decreasing: eta / sum (|q|^2 + rho); averaged: the same, of a sum that fades over the window",
     )
     eta: float | None = Field(
         None, gt=0, le=100, description="constant: below 2, 1 if not given; normalised: 0.5; decreasing, averaged: 8"

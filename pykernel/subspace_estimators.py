@@ -766,8 +766,8 @@ default="gaussian"
         with the ridge of the other. "rls": recursive least squares.
     shrinkage : float, default=0.1
         lambda: weight of ``|L|^2`` and ``|q|^2``.
-    step : {"constant", "normalised", "decreasing", "averaged"}, default="constant"
-        How long steps are, see docs/spec.md. "decreasing" converges; the others follow a stream that changes. Not for "rls".
+    step : {"constant", "normalised", "decreasing", "averaged"}, default=None
+        How long steps are, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others follow a stream that changes. Not for "rls".
     eta : float, default=None
         The step's factor. None: the default of ``step``.
     window : int, default=1000

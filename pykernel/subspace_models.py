@@ -32,6 +32,7 @@ STEPS = {
     "averaged": Step.AVERAGED,
 }
 BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
+DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
 DEFAULT_GATE = {"float32": 3e-2, "float64": 1e-6}
 LEAST_GATE = {"float32": 1e-2, "float64": 1e-9}
@@ -55,9 +56,14 @@ def gate_of(spec: Spec) -> float:
     return spec.reduction.gate if spec.reduction.gate is not None else DEFAULT_GATE[spec.precision]
 
 
+def step_of(spec: Spec) -> str:
+    """The rule for the step."""
+    return spec.subspace.step or DEFAULT_STEP[spec.subspace.update]
+
+
 def eta_of(spec: Spec) -> float:
     """The step's factor."""
-    return spec.subspace.eta if spec.subspace.eta is not None else DEFAULT_ETA[spec.subspace.step]
+    return spec.subspace.eta if spec.subspace.eta is not None else DEFAULT_ETA[step_of(spec)]
 
 
 def growth(logarithm: float) -> float:
@@ -142,12 +148,12 @@ class SubspaceModels:
                 f"is {subspace.shrinkage:g}, with which sums of |q|^2, up to k(x, x) / (4 shrinkage), overflow where k(x, x) "
                 f"reaches {value:.3g}; it must be larger, or [input] limit lower",
             )
-        if subspace.step == "constant" and eta_of(spec) >= 2:
+        if step_of(spec) == "constant" and eta_of(spec) >= 2:
             refuse(
                 "[subspace] eta",
                 f'is {eta_of(spec):g}; with step = "constant" it must be below 2, or a step overshoots its own sample',
             )
-        if subspace.step == "normalised" and eta_of(spec) >= 2:
+        if step_of(spec) == "normalised" and eta_of(spec) >= 2:
             refuse("[subspace] eta", f'is {eta_of(spec):g}; with step = "normalised" it must be below 2')
         if subspace.insensitivity > 0 and subspace.censoring > 0:
             refuse("[subspace]", "has both insensitivity and censoring, which adapts it; leave one of them out")
@@ -250,7 +256,7 @@ class SubspaceModels:
         narrow, n_max, rank = spec.precision == "float32", spec.reduction.n_max, rank_of(spec)
         shrinkage, window = subspace.shrinkage, subspace.window or MOST_SEEN
         eta, rls = eta_of(spec), subspace.update == "rls"
-        constant = subspace.step == "constant"
+        constant = step_of(spec) == "constant"
         labels, logistic = spec.label_kind != "none", subspace.head == "logistic"
         most = 1e37 if narrow else 1e305
         root_ridge = math.sqrt(learning.ridge)
@@ -259,7 +265,7 @@ class SubspaceModels:
         fixed = novelty is not None and novelty.threshold is not None
         return kernel_settings.parameters(spec) | {
             "update": UPDATES[subspace.update],
-            "step": Step.CONSTANT if rls else STEPS[subspace.step],
+            "step": Step.CONSTANT if rls else STEPS[step_of(spec)],
             "budget": BUDGETS[subspace.budget],
             "fades": subspace.fading < 1,
             "leaks": subspace.forgetting < 1,

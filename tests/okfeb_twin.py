@@ -178,7 +178,7 @@ class Twin:
         self.claim = np.zeros(0)
         self.rank = self.seen = 0
         self.s = np.zeros((r, r))
-        self.sum = self.usual = 0.0
+        self.sum = self.known_part = 0.0
         self.strange = 0
         self.censor_threshold = 0.0
         self.level: float | None = None
@@ -375,9 +375,9 @@ class Twin:
     def _wonder(self, score: float) -> None:
         """Count samples in a row that L expresses nothing of, where that is unusual."""
         apart(score, 0.95, 1.0)
-        apart(self.usual, 0.8, 1.0)
-        self.strange = min(self.strange + 1, 8) if score > 0.95 and self.usual < 0.8 else 0
-        self.usual += (score - self.usual) / self.samples()
+        apart(self.known_part, 0.2, 1.0)
+        self.strange = min(self.strange + 1, 8) if score > 0.95 and self.known_part > 0.2 else 0
+        self.known_part += (1 - score - self.known_part) / self.samples()
 
     def _restarted(self, sample: Seen, gram: np.ndarray, stored: bool) -> np.ndarray | None:
         """A with a row for the sample, if a column of L is to start again, with what the others leave over of the sample.
