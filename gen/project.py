@@ -256,9 +256,8 @@ def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
     texts = [*context["functions"], *(slot["declaration"] for slot in context["slots"])]
     texts += [table["declaration"] for table in context["tables"]]
     words = set(re.findall(r"\w+", " ".join(texts)))
-    always = ("DIM", "OUTPUTS", "N_MAX", "L_MAX", "P_MAX")
-    if context["label_kind"] == "none":
-        always = ("DIM", "N_MAX")
+    labelled = context["label_kind"] != "none"
+    always = ("DIM", *(["OUTPUTS"] if labelled else []), "N_MAX", "L_MAX", "P_MAX")
     return {n: value for n, value in context["capacities"].items() if n in always or f"{context['macro']}_{n}" in words}
 
 

@@ -237,7 +237,7 @@ def simulate(
     report = simulation.report() | {"output": str(output) if output else None, "plot": str(plot) if plot else None}
     if plot and isinstance(simulation, Monitoring):
         _plot_monitoring(plot, simulation)
-    elif plot:
+    elif plot and isinstance(simulation, Simulation):
         _plot_simulation(plot, simulation)
     if as_json:
         _print_json(report)

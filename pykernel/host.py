@@ -118,6 +118,10 @@ class HostModel:
         """How new each row is to the model, (samples,); NaN where the input is refused."""
         return self._shaped(self.ask("novelty", x)[0])
 
+    def features(self, x: Any) -> np.ndarray:
+        """z(x) of each row, (samples, features), whose products stand for kernel values; NaN where the input is refused."""
+        return self.ask("features", x)[0]
+
     def variance(self, x: Any) -> np.ndarray:
         """The predictive variance of a label at each row, (samples,); NaN where the input is refused."""
         return self._shaped(self.ask("variance", x)[0])
@@ -246,7 +250,9 @@ def _lacks(entry: str) -> str:
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
         "novelty": "does not know what is new to it; the kernel rules do",
-        "probability": "gives no probabilities; a classifier with [expansion] calibration does",
+        "features": "has no features; rules nystrom, nystrom-rls and okfeb do",
+        "predict": "predicts nothing, for it learns without labels",
+        "probability": "gives no probabilities; a classifier with [expansion] calibration does, and okfeb's logistic head",
         "train": "is not trained: it learns sample by sample, or not at all",
     }
     return known.get(entry, f"has no {entry}")

@@ -140,7 +140,6 @@ class Program:
             if labelled
             else (run_unlabelled, watch_unlabelled, learn_unlabelled)
         )
-        loops = {"update": update, "look": kernels.get("alarm")}
         found: dict[str, Any] = {
             "learns": update is not None,
             "asks": "predict" if "predict" in asked else next(iter(asked), ""),
@@ -153,8 +152,11 @@ class Program:
             "run_streams": {n: replace(run, names={"ask": k, "update": update}) for n, k in asked.items()}
             if update is not None
             else {},
-            "watch_streams": {n: replace(watch, names={"ask": k} | loops) for n, k in asked.items()}
-            if self.alarms
+            "watch_streams": {
+                n: replace(watch, names={"ask": k, "update": update, "look": kernels["alarm"]})
+                for n, k in asked.items()
+            }
+            if self.alarms and update is not None and "alarm" in kernels
             else {},
             "ask_streams": {name: replace(ask_stream, names={"ask": kernel}) for name, kernel in asked.items()},
             "sweep_streams": {name: replace(learn, names={"update": kernel}) for name, kernel in swept.items()},

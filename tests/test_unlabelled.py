@@ -182,6 +182,8 @@ def test_labels_are_refused_where_there_are_none_and_missed_where_there_are():
     for quiet in (HostModel(gauge_spec(threshold=1.0)), HostModel(clear_spec())):
         with pytest.raises(UserError, match=f"^{quiet.spec.name} raises no alarms$"):
             quiet.watch(x)
+    with pytest.raises(UserError, match=r"^gauge predicts nothing, for it learns without labels$"):
+        model.predict(x)
     with pytest.raises(UserError, match=r"^clear does not learn: its weights are fixed$"):
         HostModel(clear_spec()).learn(x)
 
