@@ -78,17 +78,16 @@ def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
                     m.odds[0] = odds
         return 0
     if alarming(m, c):
-        if m.held[0] == 0:
-            m.held[0] = 1
-            adapt(m, c, c.more_alarm)
-        elif m.held[0] < c.hold:
+        if m.held[0] <= c.hold:
             m.held[0] += 1
-        else:
-            # longer than that it is the new normal
-            if m.held[0] == c.hold:
-                m.held[0] += 1
-            adapt(m, c, c.more_alarm)
-        return 2 if m.held[0] <= c.hold else 1
+        if m.held[0] <= c.hold:
+            return 2
+        # longer than that it is the new normal
+        adapt(m, c, c.more_alarm)
+        return 1
+    # an alarm counts once, when it has ended: raised while it lasts, the threshold would end it
+    if m.held[0] > 0 and m.held[0] <= c.hold:
+        adapt(m, c, c.more_alarm)
     m.held[0] = 0
     adapt(m, c, c.less_alarm)
     return 0
