@@ -50,6 +50,13 @@ def keep(figure: Figure, path: Path) -> None:
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
 
 
+def name_lines(figure: Figure, axis: Any, columns: int) -> None:
+    """A legend below the panels."""
+    figure.legend(
+        *axis.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8
+    )
+
+
 def unique(rows: Iterable[Any], *keys: str) -> list[Any]:
     """Values in the order in which they come; of one key as they are, of several as tuples."""
     return list(dict.fromkeys(row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys) for row in rows))
@@ -67,16 +74,17 @@ def figure_1(results: Results, path: Path) -> None:
     """Towards kernel PCA."""
     rows = results["convergence"]
     updates = [update for update in unique(rows, "update") if update != "rls"]
-    figure, axes = pages.canvas(12, 4.2, len(updates), sharey=True)
+    colours = dict(zip(unique([row for row in rows if row["step"]], "step"), COLOURS, strict=False))
+    figure, axes = pages.canvas(12, 4.4, len(updates), sharey=True)
     for axis, update in zip(axes, updates, strict=True):
-        for at, step in enumerate(unique(chosen(rows, update=update), "step")):
+        for step in unique(chosen(rows, update=update), "step"):
             n, ratio = curve(rows, update=update, step=step)
-            axis.plot(n, ratio - 1, "o-", color=COLOURS[at], markersize=4, linewidth=1.4, label=step)
+            axis.plot(n, ratio - 1, "o-", color=colours[step], markersize=4, linewidth=1.4, label=step)
         n, ratio = curve(rows, update="rls")
         axis.plot(n, ratio - 1, "--", color="#222222", linewidth=1.4, label="rls")
         axis.set(xscale="log", yscale="log", xlabel="samples", title=update)
     axes[0].set_ylabel("residual / that of batch BKFE − 1")
-    axes[0].legend(frameon=False, fontsize=8)
+    name_lines(figure, axes[0], 6)
     keep(figure, path)
 
 
@@ -84,7 +92,7 @@ def figure_2(results: Results, path: Path) -> None:
     """Approximation error by rank, and by budget."""
     rows = [row for row in results["approximation"] if row["data"] == "digits" and row["precision"] != "float32"]
     budget = "100" if chosen(rows, B="100") else rows[0]["B"]
-    figure, axes = pages.canvas(10, 4.4, 2, sharey=True)
+    figure, axes = pages.canvas(10, 5, 2, sharey=True)
     for axis, key, fixed in ((axes[0], "r", {"B": budget}), (axes[1], "B", {"r": "10"})):
         for case, style in STYLES.items():
             x, y = curve(rows, key, "frobenius", case=case, **fixed)
@@ -95,7 +103,7 @@ def figure_2(results: Results, path: Path) -> None:
         axis.xaxis.set_minor_formatter(lambda *_: "")
     axes[0].set(xlabel="rank r", ylabel="|K − K̂| / N, Frobenius", title=f"digits, B = {budget}")
     axes[1].set(xlabel="budget B", title="digits, r = 10")
-    axes[1].legend(frameon=False, fontsize=8)
+    name_lines(figure, axes[1], 5)
     keep(figure, path)
 
 
@@ -124,14 +132,14 @@ def figure_3(results: Results, path: Path) -> None:
             axis.axvline(segment * last / segments, color="#bbbbbb", linewidth=0.8)
         axis.set(ylabel="mean residual of 50 samples", title=NAMES[stream], ylim=(0, None))
     axes[-1].set_xlabel("samples")
-    axes[0].legend(frameon=False, fontsize=8, ncols=2)
+    name_lines(figure, axes[0], 4)
     keep(figure, path)
 
 
 def figure_4(results: Results, path: Path) -> None:
     """What forgetting costs without a switch, and what it buys after one."""
     rows = results["switching"]
-    figure, axes = pages.canvas(10, 4.6, 2)
+    figure, axes = pages.canvas(10, 5, 2)
     segments = unique(rows, "segment")
     for axis, stream in zip(axes, ("subspaces", "digits"), strict=True):
         for at, case in enumerate(case for case in unique(rows, "case") if case.startswith(("drop", "exact"))):
@@ -141,7 +149,7 @@ def figure_4(results: Results, path: Path) -> None:
             axis.plot(still, np.mean(after), marker, color=COLOURS[at % len(COLOURS)], markersize=6, label=case)
         axis.set(xlabel="residual at the end, no switch (digits)", title=f"{NAMES[stream]}: 100 samples after a switch")
     axes[0].set_ylabel("residual")
-    axes[1].legend(frameon=False, fontsize=7)
+    name_lines(figure, axes[1], 5)
     keep(figure, path)
 
 
@@ -178,14 +186,14 @@ def figure_5(results: Results, path: Path) -> None:
             axis.set(xscale="log", xlabel=key if key == "features" else "numbers of the map")
         what = "mean squared error / variance" if head == "ridge" else "accuracy"
         axes[2 * row].set(ylabel=what, title=f"{NAMES[data]}, {HEADS[head]}")
-    axes[1].legend(frameon=False, fontsize=7)
+    name_lines(figure, axes[0], 4)
     keep(figure, path)
 
 
 def figure_6(results: Results, path: Path) -> None:
     """CPU time against N."""
     rows = results["times"]
-    figure, (left, right) = pages.canvas(10, 4.4, 2)
+    figure, (left, right) = pages.canvas(10, 5, 2)
     for at, case in enumerate(unique(rows, "case")):
         n, ms = curve(rows, "N", "ms", case=case)
         style = {"color": COLOURS[at % len(COLOURS)], "linestyle": "--" if at >= len(COLOURS) else "-"}
@@ -193,7 +201,7 @@ def figure_6(results: Results, path: Path) -> None:
         right.plot(n, 1e3 * ms / n, marker="o", markersize=4, linewidth=1.4, **style)
     left.set(xscale="log", yscale="log", xlabel="samples N", ylabel="CPU time (ms)")
     right.set(xscale="log", yscale="log", xlabel="samples N", ylabel="CPU time for a sample (µs)")
-    left.legend(frameon=False, fontsize=7)
+    name_lines(figure, left, 3)
     keep(figure, path)
 
 
@@ -203,8 +211,7 @@ def figure_7(results: Results, path: Path) -> None:
     figure, (left, right) = pages.canvas(10, 4.2, 2)
     for at, (stream, fading) in enumerate(unique(rows, "stream", "fading")):
         wanted, rate = curve(rows, "wanted", "rate", stream=stream, fading=fading)
-        label = f"{'digits, ' if stream == 'stationary' else 'digits that switch, '}β = {fading}"
-        label = label.replace("digits, β", "digits, no switch, β")
+        label = f"digits{', no switch' if stream == 'stationary' else ' that switch'}, β = {fading}"
         left.plot(wanted, rate, "o-", color=COLOURS[at], markersize=4, linewidth=1.4, label=label)
         _, error = curve(rows, "wanted", stream=stream, fading=fading)
         right.plot(rate, error, "o-", color=COLOURS[at], markersize=4, linewidth=1.4)
@@ -466,8 +473,8 @@ def fact_alternation(results: Results) -> str:
     told = {n: excess(results, n) for n in (11, 101, 201)}
     return claim(
         rises < 1e-12 and told[201] < 1e-5 and told[11] > 1e-3,
-        f"the objective never rises; from five random starts it is at most {100 * told[11]:.1f} % above the closed form after 11 "
-        f"iterations, {told[101]:.0e} of it after 101, {told[201]:.0e} after 201".replace("e-0", "e-"),
+        f"the objective never rises; of five random starts the worst is {100 * told[11]:.1f} % above the closed form after 11 "
+        f"iterations, {told[101]:.0e} of it after 101 and {told[201]:.0e} after 201".replace("e-0", "e-"),
     )
 
 
@@ -523,7 +530,7 @@ def fact_budget(results: Results) -> str:
     mean = [1 - exact / drop for exact, drop in cells(results, "exact", "drop")]
     error = [drop / exact for exact, drop in cells(results, "exact", "drop", key="frobenius")]
     return claim(
-        min(mean) > 0.03 and min(error) > 1.2,
+        min(mean) > 0.03 and min(error) > 1.1,
         f"the exact projection leaves {percent(mean)} less than dropping in all {len(mean)} cells of the table, and its K̂ is "
         f"{min(error):.1f} to {max(error):.1f} times nearer",
     )
@@ -616,12 +623,13 @@ def fact_static(results: Results) -> str:
     second = sum(mine < two for mine, _, two, _ in found)
     best = sum(sgma < mine for mine, *_, sgma in found)
     more = [mine / sgma - 1 for mine, *_, sgma in found]
+    nearer = sum(mine < two for mine, two in cells(results, "exact", SECOND, key="frobenius"))
     return claim(
-        below == len(found) and best >= len(found) - 2,
+        below >= len(found) - 1 and best >= len(found) - 2,
         f"OKFEB leaves less than rank-r Nyström on as many uniform rows in {below} of {len(found)} cells, and less than "
-        f"Nyström with a second pass in {second}, since it chooses what it stores. But whoever has the rows can choose, too: SGMA "
-        f"and the best r directions in its span leave less in {best} cells (OKFEB up to {100 * max(more):.0f} % more), and in "
-        "accuracy all of these are alike",
+        f"Nyström with a second pass in {second} (but its K̂ is nearer to K in {nearer} only), since it chooses what it stores. Whoever "
+        f"has the rows can choose, too: SGMA and the best r directions in its span leave less in {best} cells, OKFEB up to "
+        f"{100 * max(more):.0f} % more; and in accuracy all of these are alike",
     )
 
 
@@ -678,12 +686,20 @@ def fact_steps(results: Results) -> str:
 
 def fact_ranks(results: Results) -> str:
     exact = [mine / best - 1 for mine, best in cells(results, "exact", BATCH)]
-    others = [mine / best - 1 for mine, best in cells(results, "exact, rls", "exact")]
+    rls, hybrid = (
+        [mine / other - 1 for mine, other in cells(results, f"exact, {update}", "exact")]
+        for update in ("rls", "hybrid")
+    )
+    drop = [mine / other - 1 for mine, other in cells(results, "drop", RANK)]
+    farther = [mine / other for mine, other in cells(results, "drop", RANK, key="frobenius")]
+    far = [left(results, "drop", "digits", r, 100, "frobenius") for r in (20, 40)]
     return claim(
-        max(exact) < 0.25,
-        f"One pass with an exact budget leaves {percent(exact)} more than batch BKFE, which holds all rows. The four updates are "
-        f"near to each other (rls {100 * min(others):+.0f} to {100 * max(others):+.0f} %): the budget matters more. B Nyström features "
-        "leave far less than r features of any kind.",
+        max(exact) < 0.25 and min(farther) > 1 and max(map(abs, drop)) < 0.12 and far[0] < far[1],
+        f"One pass with an exact budget leaves {percent(exact)} more than batch BKFE, which holds all rows. RLS leaves "
+        f"{100 * min(rls):+.0f} to {100 * max(rls):+.0f} % more, the hybrid update {100 * min(hybrid):+.0f} to "
+        f"{100 * max(hybrid):+.0f} %. Dropping leaves what rank-r Nyström does ({100 * min(drop):+.0f} to {100 * max(drop):+.0f} %), and its "
+        f"K̂ is {min(farther):.2f} to {max(farther):.2f} times as far from K; with B = 100 it is farther at r = 40 ({far[1]:.3f}, digits) "
+        f"than at r = 20 ({far[0]:.3f}). All B Nyström features leave far less than r features of any kind.",
     )
 
 
@@ -750,13 +766,24 @@ def fact_machines(results: Results) -> str:
         for case in cases
     }
     full = [score(results, "digits", "logistic", "Nyström, B features", r, b) for r, b in ((10, 50), (20, 100))]
-    raw = [scored(results, "breast_cancer", "logistic", case) for case in ("linear", "OKFEB, exact")]
     told = {case: ", ".join(f"{each:.3f}" for each in values) for case, values in of.items()}
     return claim(
-        full[1] > of["OKFEB, exact"][1],
+        full[1] > of["OKFEB, exact"][1] and of["OKFEB, exact"][0] < of["OKFEB, exact"][2],
         f"Digits, logistic: {told['OKFEB, exact']} with (r, B) = (10, 50), (20, 100), (50, 100); dropping {told['OKFEB, drop']}; batch "
-        f"BKFE {told['batch BKFE']}. All B Nyström features have {full[0]:.3f} and {full[1]:.3f}. On breast cancer raw inputs are as "
-        f"good as any features ({raw[0]} against {raw[1]}).",
+        f"BKFE {told['batch BKFE']}. All B Nyström features have {full[0]:.3f} and {full[1]:.3f}.",
+    )
+
+
+def fact_raw(results: Results) -> str:
+    pairs = (("digits", "logistic"), ("breast_cancer", "logistic"), ("bikeshare", "ridge"), ("diabetes", "ridge"))
+    raw = [scored(results, data, head, "linear") for data, head in pairs]
+    mine = [scored(results, data, head, "OKFEB, exact") for data, head in pairs]
+    means = [[score(results, data, head, case) for case in ("linear", "OKFEB, exact")] for data, head in pairs]
+    return claim(
+        means[0][1] - means[0][0] < 0.01 and means[1][1] - means[1][0] < 0.01 and means[2][1] < 0.8 * means[2][0],
+        f"On the digits, breast cancer and diabetes a linear machine on the raw inputs is as good as on 20 features ({raw[0]} against "
+        f"{mine[0]}, {raw[1]} against {mine[1]}; errors {raw[3]} against {mine[3]}); on the bike rentals it is not ({raw[2]} against "
+        f"{mine[2]})",
     )
 
 

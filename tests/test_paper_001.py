@@ -73,7 +73,7 @@ def test_the_results_are_complete():
         shown = {tuple(row[key] for key in keys) for row in rows}
         assert not keys or shown == set(told), experiment.name
     for row in RESULTS["learning"]:
-        assert row["runs"] == "10"
+        assert row["runs"] == f"{paper_001.SEEDS}"
 
 
 # ------------------------------------------------------------------------------------------------- what must be so
@@ -149,6 +149,37 @@ def test_measuring_is_what_the_definitions_say():
     w, v = np.linalg.eigh(gram)
     found_share = tasks.affinity(found, x, v[:, ::-1][:, :2], w[::-1][:2])
     assert found_share == pytest.approx((inner**2).sum(0).mean(), rel=1e-7)
+
+
+@pytest.mark.parametrize("update", ["parametric", "nonparametric"])
+def test_a_step_is_down_the_gradient(update):
+    """Of 1/2 |phi - L q|^2 + rho / 2 |L|^2 at fixed q, by differences in A; equation 16 times K is equation 19."""
+    rng = np.random.default_rng(2)
+    x, gamma, shrinkage = rng.normal(size=(40, 3)), 0.3, 0.2
+    task = {"r": 4, "B": 60, "shrinkage": shrinkage, "subspace": {"update": update, "window": 25}}
+    model = tasks.HostModel(tasks.spec_of(3, gamma, task))
+    model.learn(x[:-1])
+    vectors, a = tasks.learned(model)
+    q = tasks.Map(vectors, a, gamma, shrinkage).coordinates(x[-1:])[0][0]
+    model.learn(x[-1:])
+    after, moved = tasks.learned(model)
+    assert len(after) == len(vectors) + 1
+    k = np.exp(-gamma * ((after[:, None] - after[None]) ** 2).sum(-1))
+    before = np.vstack([a, np.zeros(4)])
+
+    def objective(a):
+        left = -a @ q
+        left[-1] += 1  # phi is the newest vector's image
+        return left @ k @ left / 2 + shrinkage / 25 / 2 * np.trace(a.T @ k @ a)
+
+    gradient = np.zeros_like(before)
+    for i in np.ndindex(before.shape):
+        step = np.zeros_like(before)
+        step[i] = 1e-5
+        gradient[i] = (objective(before + step) - objective(before - step)) / 2e-5
+    taken = moved - before if update == "nonparametric" else k @ (moved - before)
+    cosine = (taken * gradient).sum() / np.linalg.norm(taken) / np.linalg.norm(gradient)
+    assert cosine == pytest.approx(-1, abs=1e-8)
 
 
 def test_memory_is_compared_like_for_like():
