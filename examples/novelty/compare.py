@@ -26,7 +26,7 @@ from study import NORMAL, chosen, detection, tune  # noqa: E402
 from pykernel import Spec, load_spec  # noqa: E402
 
 DOCS = HERE.parents[1] / "docs" / "novelty"
-EMULATED = 6000
+EMULATED = 4000
 """Samples of the tour that each detector learns on the emulated CPU."""
 
 

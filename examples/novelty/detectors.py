@@ -257,16 +257,15 @@ def watch(s: Normal, w: DetectorWork, c: DetectorConfig) -> Index:
             s.threshold[0] = s.level[0]
         return 0
     if s.level[0] > s.threshold[0]:
-        if s.held[0] == 0:
-            s.held[0] = 1
-            s.threshold[0] *= c.more_alarm
-        elif s.held[0] < c.hold:
+        if s.held[0] <= c.hold:
             s.held[0] += 1
-        else:
-            if s.held[0] == c.hold:
-                s.held[0] += 1
-            s.threshold[0] *= c.more_alarm
-        return 2 if s.held[0] <= c.hold else 1
+        if s.held[0] <= c.hold:
+            return 2
+        # longer than that it is the new normal
+        s.threshold[0] *= c.more_alarm
+        return 1
+    if s.held[0] > 0 and s.held[0] <= c.hold:
+        s.threshold[0] *= c.more_alarm
     s.held[0] = 0
     s.threshold[0] *= c.less_alarm
     return 0
@@ -478,4 +477,6 @@ class DetectorSpec(Spec):
 def detector(monitor: Spec, kind: str, **parameters: Any) -> DetectorSpec:
     """One that takes the place of a monitor."""
     given = monitor.model_dump(exclude_unset=True, include={"precision", "input", "novelty"})
-    return DetectorSpec.model_validate(given | {"name": kind, "learning": {"rule": "okfeb"}, "detector": kind, **parameters})
+    return DetectorSpec.model_validate(
+        given | {"name": kind, "learning": {"rule": "okfeb"}, "detector": kind, **parameters}
+    )

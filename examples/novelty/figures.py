@@ -16,6 +16,8 @@ from pykernel.plots import COLOURS
 from pykernel.streams import whole_file
 
 ALARM, TRUTH, GREY = "#D55E00", "#F5C77E", "#777777"
+MERGED = 5
+"""Samples of which the figure shows the largest level."""
 NAMES = {
     "okfeb": "okfeb, 48 vectors",
     "okfeb, small": "okfeb, 32 vectors",
@@ -58,15 +60,17 @@ def alarm_figure(
                     axis.text(at, 1.02, part.text, transform=axis.get_xaxis_transform(), fontsize=8, color=GREY)
             at += part.samples
         level, threshold, alarmed = (values[start:] for values in (course.levels, course.thresholds, course.alarms))
-        axis.plot(t, level, color=COLOURS[0], linewidth=0.6)
-        axis.plot(t, threshold, color="black", linewidth=1.2, linestyle="--")
+        whole = len(t) // MERGED * MERGED
+        largest = level[:whole].reshape(-1, MERGED).max(1)
+        axis.plot(t[:whole:MERGED], largest, color=COLOURS[0], linewidth=0.7)
+        axis.plot(t[:whole:MERGED], threshold[:whole:MERGED], color="black", linewidth=1.2, linestyle="--")
         top = 1.08 * float(max(level.max(), threshold.max()))
         axis.plot(t[alarmed], np.full(int(alarmed.sum()), top), "|", color=ALARM, markersize=7, markeredgewidth=0.7)
         axis.set_ylim(0, 1.06 * top)
         axis.set_ylabel(beside.get(name, "okfeb"))
     figure.legend(
         handles=[
-            rows[0].plot([], [], color=COLOURS[0], label="level")[0],
+            rows[0].plot([], [], color=COLOURS[0], label=f"level (largest of {MERGED} samples)")[0],
             rows[0].plot([], [], color="black", linestyle="--", label="threshold")[0],
             rows[0].plot([], [], "|", color=ALARM, markersize=9, label="alarm")[0],
             rows[0].fill_between([], [], color=TRUTH, alpha=0.5, label="fault or change"),
@@ -89,7 +93,13 @@ def area_figure(path: Path, rows: Sequence[Mapping[str, str]], kinds: Sequence[s
     figure = Figure(figsize=(10, 5.2), layout="constrained")
     axes = figure.subplots(1, len(kinds), sharey=True, width_ratios=[3 if k != "stuck" else 1.6 for k in kinds])
     shown = list(dict.fromkeys(row["detector"] for row in rows))
-    palette = dict(zip(shown, ("#0072B2", "#56B4E9", "#999999", "#D55E00", "#E69F00", "#009E73", "#8FD3B6", "#CC79A7"), strict=False))
+    palette = dict(
+        zip(
+            shown,
+            ("#0072B2", "#56B4E9", "#999999", "#D55E00", "#E69F00", "#009E73", "#8FD3B6", "#CC79A7"),
+            strict=False,
+        )
+    )
     for axis, kind in zip(axes, kinds, strict=True):
         bare(axis)
         axis.grid(axis="y", color="#dddddd", linewidth=0.6)

@@ -29,7 +29,10 @@ def load(path: Path) -> list[dict[str, str]]:
 
 
 def results(folder: Path) -> Results:
-    return {name: load(folder / f"{name}.csv") for name in ("tuning", "detection", "cost", "tour", "device")}
+    found: dict[str, Rows] = {
+        name: load(folder / f"{name}.csv") for name in ("tuning", "detection", "cost", "tour", "device")
+    }
+    return found | {"output": [{"text": (folder / "output.txt").read_text(encoding="utf-8")}]}
 
 
 def one(rows: Rows, **wanted: str) -> Mapping[str, str]:
@@ -116,22 +119,119 @@ def tuning_table(found: Results) -> str:
     return markdown(["detector", "tried", "worst", "median", "best", "chosen"], lines)
 
 
-TABLES: Mapping[str, Callable[[Results], str]] = {
+# ------------------------------------------------------------------------------------------------------------- text
+
+
+def group(found: Results, name: str, kind: str) -> Mapping[str, str]:
+    return one(found["detection"], detector=name, fault=f"all {kind}")
+
+
+def area(found: Results, name: str, kind: str = "subtle") -> float:
+    return float(group(found, name, kind)["auc"])
+
+
+def share(found: Results, name: str, kind: str = "subtle") -> str:
+    row = group(found, name, kind)
+    return f"{100 * int(row['missed']) / (int(row['seeds']) * int(row['faults'])):.0f} %"
+
+
+def claim(holds: bool, text: str) -> str:
+    """The text; ValueError if the results say otherwise."""
+    if not holds:
+        raise ValueError(f"the results no longer say: {text}")
+    return text
+
+
+def clearly(found: Results, better: str, worse: str, kind: str = "subtle") -> bool:
+    """Whether the difference of two AUCs is more than twice what their standard errors leave open."""
+    errors = [float(group(found, name, kind)["auc_error"]) for name in (better, worse)]
+    return area(found, better, kind) - area(found, worse, kind) > 2 * (errors[0] ** 2 + errors[1] ** 2) ** 0.5
+
+
+def verdict(found: Results) -> str:
+    """What the results say, sentence by sentence; each fails to be made if it is not so."""
+    cost = {name: one(found["cost"], detector=name) for name in NAMES}
+    ratio = int(cost["okfeb"]["update_mean"]) / int(cost["largest"]["update_mean"])
+    size = int(cost["okfeb"]["state_bytes"]) / int(cost["largest"]["state_bytes"])
+    few = int(cost["okfeb"]["state_bytes"]) / int(cost["gaussians, small"]["state_bytes"])
+    gross = [area(found, name, "gross") for name in NAMES]
+    spread = {name: sorted(float(r["auc"]) for r in found["tuning"] if r["detector"] == name) for name in NAMES}
+    lines = [
+        claim(
+            max(gross) - area(found, "largest", "gross") < 0.02 and share(found, "largest", "gross") == "0 %",
+            f"**For gross faults max |z| is enough**: AUC {part(str(area(found, 'largest', 'gross')))} against "
+            f"{part(str(area(found, 'okfeb', 'gross')))}, none missed, at 1/{size:.0f} of the bytes and 1/{ratio:.0f} of the "
+            "instructions. Take it first, and look whether it is enough.",
+        ),
+        claim(
+            clearly(found, "okfeb", "largest") and clearly(found, "okfeb", "mahalanobis"),
+            f"**For subtle faults the monitor is better than max |z| and Mahalanobis distance**: AUC "
+            f"{part(str(area(found, 'okfeb')))} against {part(str(area(found, 'largest')))} and "
+            f"{part(str(area(found, 'mahalanobis')))}; {share(found, 'okfeb')} missed against {share(found, 'largest')} and "
+            f"{share(found, 'mahalanobis')}. They are of {number(cost['largest']['state_bytes'])} and "
+            f"{number(cost['mahalanobis']['state_bytes'])} bytes, and have no use for more.",
+        ),
+    ]
+    products = f"AUC {part(str(area(found, 'quadratic')))} with {number(cost['quadratic']['state_bytes'])} bytes, the monitor of "
+    products += f"{number(cost['okfeb, small']['state_bytes'])} bytes has {part(str(area(found, 'okfeb, small')))}"
+    if clearly(found, "okfeb, small", "quadratic"):
+        lines.append(f"**With products** Mahalanobis distance is worse than a monitor of its memory: {products}.")
+    elif clearly(found, "quadratic", "okfeb, small"):
+        lines.append(f"**With products** Mahalanobis distance is better than a monitor of its memory: {products}.")
+    else:
+        lines.append(f"**With products** Mahalanobis distance is about as good as a monitor of its memory: {products}.")
+    banks = f"{part(str(area(found, 'gaussians')))} with as many bytes, {part(str(area(found, 'gaussians, small')))} with a "
+    banks += f"{'quarter' if 3.5 < few < 4.5 else f'part of 1/{few:.1f}'} of them"
+    lines.append(
+        claim(
+            area(found, "gaussians, small") > area(found, "okfeb") + 0.01,
+            f"**A bank of Gaussians is better than the monitor on this machine**: {banks}, against "
+            f"{part(str(area(found, 'okfeb')))}. Four gears are made for it. What it asks for is to know beforehand how many, "
+            f"how wide and how far apart: of the combinations that were tried, AUC of all faults goes from "
+            f"{part(str(spread['gaussians'][0]))} to {part(str(spread['gaussians'][-1]))}, the monitor's from "
+            f"{part(str(spread['okfeb'][0]))} to {part(str(spread['okfeb'][-1]))}.",
+        )
+    )
+    points = f"{part(str(area(found, 'centroids')))} against {part(str(area(found, 'okfeb')))}, at "
+    points += f"{number(cost['centroids']['update_mean'])} instructions against {number(cost['okfeb']['update_mean'])}"
+    if clearly(found, "centroids", "okfeb"):
+        lines.append(f"**So are as many centroids as the memory holds**: {points}.")
+    elif clearly(found, "okfeb", "centroids"):
+        lines.append(f"**As many centroids as the memory holds are worse**: {points}.")
+    else:
+        lines.append(f"**As many centroids as the memory holds are about as good**: {points}.")
+    lines.append(
+        "So what speaks for okfeb is not the alarm alone: the same memory gives features for a classifier or a regression that "
+        "is trained beside it, and any kernel, such as one of your own for data that are no vectors of like quantities."
+    )
+    return "".join(f"- {line}\n" for line in lines)
+
+
+def quoted(language: str, text: str) -> str:
+    return f"```{language}\n{text.rstrip()}\n```\n"
+
+
+HERE = Path(__file__).parent
+BLOCKS: Mapping[str, Callable[[Results], str]] = {
+    "spec": lambda found: quoted("toml", (HERE / "monitor.toml").read_text(encoding="utf-8")),
+    "firmware": lambda found: quoted("c", (HERE / "firmware.c").read_text(encoding="utf-8")),
+    "output": lambda found: quoted("text", found["output"][0]["text"]),
     "tour": tour_table,
+    "tuning": tuning_table,
     "summary": summary_table,
+    "verdict": verdict,
     "areas": area_table,
     "delays": delay_table,
-    "tuning": tuning_table,
 }
 
 
 def fill(page: str, folder: Path) -> str:
-    """The page with each table between ``<!-- name -->`` and ``<!-- end -->``."""
+    """The page with each block between ``<!-- name -->`` and ``<!-- end -->``."""
     found = results(folder)
-    for name, table in TABLES.items():
+    for name, block in BLOCKS.items():
         pattern = rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)"
         if not re.search(pattern, page, re.DOTALL):
             raise ValueError(f"the page has no place for {name!r}")
-        text = table(found)
+        text = block(found)
         page = re.sub(pattern, lambda _, text=text: f"\n{text}\n", page, count=1, flags=re.DOTALL)
     return page

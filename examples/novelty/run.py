@@ -191,33 +191,42 @@ def main(words: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(words)
     chosen.out.mkdir(parents=True, exist_ok=True)
 
+    said_here: list[str] = []
+
+    def tell(line: str) -> None:
+        said_here.append(line)
+        print(line)
+
     spec = load_spec(HERE / "monitor.toml")
     x, gears = record()
     course, _ = simulate(spec, x)
-    print(f"simulated    {len(x):,} samples of {len(SENSORS)} sensors, {int(course.alarms.sum())} of them alarms")
+    tell(f"simulated    {len(x):,} samples of {len(SENSORS)} sensors, {int(course.alarms.sum())} of them alarms")
 
     project = generate(spec, chosen.out / "monitor", force=True)
-    print(f"generated    {chosen.out / 'monitor'}: {project.figures['ram_bytes']:,} bytes of RAM")
+    state, ram = project.figures["state_bytes"], project.figures["ram_bytes"]
+    tell(f"generated    C: {ram:,} bytes of RAM, {state:,} of them are what is learned")
 
     report = check(spec, samples=chosen.samples)
     builds = ", ".join(f"{row['compiler']} {row['flags']}" for row in report.rows)
-    print(f"checked      {chosen.samples:,} random samples, {builds}: memory {'equal' if report.ok else 'NOT EQUAL'}")
+    tell(f"checked      {chosen.samples:,} random samples, {builds}: memory {'equal' if report.ok else 'NOT EQUAL'}")
 
     lines = run_firmware(chosen.out, x)
     same = lines == said(course)
-    print(f"firmware     {len(x):,} samples, {len(lines)} alarms: {'those' if same else 'NOT those'} of the simulation")
+    tell(f"firmware     {len(x):,} samples, {len(lines)} alarms: {'those' if same else 'NOT those'} of the simulation")
 
     device = emulate(spec, x)
-    print(f"{TARGET}   {len(x):,} samples: memory, answers and statuses {'equal' if device['equal'] == 'yes' else 'NOT EQUAL'}")
-    print(f"             {device['flash_bytes']:,} bytes of flash, {device['stack_bytes']} of stack")
+    tell(
+        f"{TARGET}   {len(x):,} samples: memory, answers and statuses {'equal' if device['equal'] == 'yes' else 'NOT EQUAL'}"
+    )
+    tell(f"             {device['flash_bytes']:,} bytes of flash, {device['stack_bytes']} of stack")
     for name in ("novelty", "update"):
-        print(f"             {name}: {device[f'{name}_mean']:,} instructions, at most {device[f'{name}_max']:,}")
-    print()
+        tell(f"             {name}: {device[f'{name}_mean']:,} instructions, at most {device[f'{name}_max']:,}")
+    tell("")
     rows = happened({"okfeb": course}, TOUR)
-    print(f"{'samples':>15}  {'what happens':22} {'alarms':>6} {'first after':>11} {'in alarm':>8} {'held':>5}")
+    tell(f"{'samples':>15}  {'what happens':22} {'alarms':>6} {'first after':>11} {'in alarm':>8} {'held':>5}")
     for row in rows:
         span = f"{row['from']:,}-{row['to']:,}"
-        print(f"{span:>15}  {row['what']:22} {row['alarms']:6} {row['after']:>11} {row['samples']:8} {row['held']:5}")
+        tell(f"{span:>15}  {row['what']:22} {row['alarms']:6} {row['after']:>11} {row['samples']:8} {row['held']:5}")
     if not (report.ok and same and device["equal"] == "yes"):
         sys.exit("the C does not compute what the simulation computes")
 
@@ -228,6 +237,7 @@ def main(words: Sequence[str] | None = None) -> None:
         courses = {"okfeb": course}
         for kind in BESIDE:
             courses[kind] = simulate(detector(spec, kind, window=16_000), x)[0]
+        (chosen.docs / "output.txt").write_text("".join(f"{line.rstrip()}\n" for line in said_here))
         save(chosen.docs / "tour.csv", happened(courses, TOUR))
         save(chosen.docs / "device.csv", [device])
         alarm_figure(chosen.docs / "alarms.svg", TOUR, gears, courses, BESIDE)

@@ -99,17 +99,17 @@ FIXED: Mapping[str, Sequence[Choice]] = {
     "quadratic": [{"window": window} for window in (1000, 4000, 16_000)],
     "gaussians": [
         {"members": members, "window": window, "prior": prior, "apart": 5.0}
-        for members, window, prior in itertools.product((4, 8, 12, 16, 48), (1000, 4000), (0.15, 0.3))
+        for members, window, prior in itertools.product((4, 8, 12, 16, 48), (4000,), (0.15, 0.3))
     ],
     "centroids": [
         {"members": members, "window": window, "apart": apart}
-        for members, window, apart in itertools.product((250,), (30, 300), (0.0, 0.3, 0.5, 0.7))
+        for members, window, apart in itertools.product((250,), (30, 300), (0.0, 0.5, 0.7, 1.0))
     ],
 }
 """What is tried of each detector; those in banks up to the memory of the monitor."""
 MONITOR: Sequence[Choice] = [
     {"sigma": sigma, "shrinkage": shrinkage, "censoring": censoring, "fading": fading}
-    for sigma, shrinkage in itertools.product((1.2, 1.5, 2.0), (0.1, 0.2, 0.3))
+    for sigma, shrinkage in itertools.product((1.2, 1.5, 2.0), (0.1, 0.2))
     for censoring, fading in ((0.0, 1.0), (0.8, 1.0), (0.9, 1.0), (0.8, 0.9995), (0.9, 0.9995))
 ]
 SMALL = {"n_max": 32, "features": 8}
