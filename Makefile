@@ -62,7 +62,7 @@ paper: paper-000 paper-001 paper-002 paper-003 paper-004 ## all five papers
 paper-000: setup ## figures and tables of docs/paper-000.md, ten to thirty minutes
 	$(BIN)/python benchmarks/paper_000.py
 
-paper-001: setup ## figures and tables of docs/paper-001.md, ten to thirty minutes
+paper-001: setup ## figures and tables of docs/paper-001.md, about ten minutes
 	$(BIN)/python benchmarks/paper_001.py
 
 paper-002: setup ## figures and tables of docs/paper-002.md, ten to thirty minutes
