@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -71,13 +72,14 @@ def test_every_status_is_in_the_table() -> None:
 
 def test_numbers_of_the_text_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
+    assert DEFAULT_GATE["float64"] == 1e-6
     for number in (
         f"e^({ALARM_STEP} (1 − rate))",
         f"e^(−{ALARM_STEP} rate)",
         f"{CENSOR_STEP} (1 − censoring)",
         f"least is {LEAST_GATE['float32']:g}",
         f"default of {DEFAULT_GATE['float32']:g} in float32",
-        f"{DEFAULT_GATE['float64']:g} in float64".replace("1e-06", "1e-6"),
+        f"({DEFAULT_GATE['float32']:g}, and 1e-6 in float64)",
     ):
         assert number in text, number
     assert (LEAST_ODDS.value(FLOAT32), MOST_ODDS.value(FLOAT32)) == (2.0**-20, 2.0**20)
@@ -168,6 +170,27 @@ def test_the_sizes_of_the_text_are_those_of_the_code() -> None:
     for said, budget in ((exact, "exact"), (drop, "drop")):
         figures = build(spec_of(**content, subspace={"budget": budget, "fading": 0.99})).figures
         assert figures["state_bytes"] == int(said.replace(",", ""))
+
+
+def test_drift_is_within_what_the_page_says() -> None:
+    path = DOCS / "subspace-drift.csv"
+    if not path.exists():
+        pytest.skip("needs the results of benchmarks/subspace_drift.py")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["refresh"] == "0"]
+    said = table("## float32")
+    chosen = (
+        [row for row in rows if row["budget"] == "drop"],
+        [row for row in rows if row["budget"] == "exact" and row["defaults"] == "1"],
+        [row for row in rows if row["budget"] == "exact" and row["gate"] == "0.01"],
+    )
+    for cells, mine in zip(said, chosen, strict=True):
+        assert {row["width"] for row in mine} >= {"1", "1000"} and {row["samples"] for row in mine} == {"100000"}
+        for cell, key in zip(cells[1:], ("drift_g_float32", "drift_p_float32"), strict=True):
+            if cell:
+                worst = max(float(row[key]) for row in mine)
+                assert 0.01 * float(cell.removeprefix("below ")) < worst < float(cell.removeprefix("below "))
+    assert max(float(row["drift_p_float32"] or 0) for row in rows if row["gate"] == "0.001") > 1  # "and 0.001 fails"
 
 
 # ------------------------------------------------------------------------------------------------- what it says of use
