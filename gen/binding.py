@@ -95,13 +95,13 @@ class CModel:
         return answers, statuses
 
     def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row and its label; the statuses, as HostModel.sweep."""
+        """Call NAME_<name> with each row and its label, if there is one; the statuses, as HostModel.sweep."""
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
-        statuses = [
-            self.call(name, self._numbers(row), self._numbers(label) if y.ndim > 1 else label.item())
-            for row, label in zip(x, y, strict=True)
-        ]
+        statuses = []
+        for row, label in zip(x, y, strict=True):
+            told = () if program.label is None else (self._numbers(label) if y.ndim > 1 else label.item(),)
+            statuses.append(self.call(name, self._numbers(row), *told))
         return np.array(statuses, np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
