@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tables import DOCS
+from tables import DOCS, Rows, load
 
 from pykernel.bkfe import HostSubspace
 from pykernel.gram import MercerKernel
@@ -120,6 +120,14 @@ def matrix_error(kernel: MercerKernel, x: np.ndarray, z: np.ndarray) -> float:
         rows = slice(at, at + BLOCK)
         total += float(np.sum((kernel.gram(x[rows], x) - z[rows] @ z.T) ** 2))
     return float(np.sqrt(total) / len(x))
+
+
+def merged(path: Path, made: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The rows of the file, those with the same keys as new ones replaced by them; further ones at the end."""
+    new = {tuple(str(row[key]) for key in keys): row for row in made}
+    old: Rows = load(path) if path.is_file() else []
+    rows: list[Mapping[str, Any]] = [new.pop(tuple(row[key] for key in keys), row) for row in old]
+    return [*rows, *new.values()]
 
 
 def arguments(doc: str | None, words: Sequence[str] | None, **more: Mapping[str, Any]) -> argparse.Namespace:

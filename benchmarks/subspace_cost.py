@@ -219,6 +219,7 @@ def main(words: Sequence[str] | None = None) -> None:
         target={"nargs": "+", "default": list(TARGETS)},
         toolchain={"choices": ("gcc", "zig"), "default": "zig"},
         level={"default": "-O2"},
+        only={"nargs": "+", "choices": (*VARIANTS, FULL), "metavar": "VARIANT", "help": "keep the others' rows"},
     )
     path = chosen.out / "subspace-device.csv"
     if chosen.show:
@@ -226,7 +227,10 @@ def main(words: Sequence[str] | None = None) -> None:
     else:
         jobs = list(plan(chosen.target[:1] if chosen.quick else chosen.target, chosen.quick))
         with progress_bar() as bar:
-            made = [measured(job, chosen.toolchain, chosen.level) for job in bar.track(jobs, description="counting")]
+            some = [job for job in jobs if not chosen.only or job["variant"] in chosen.only]
+            made = [measured(job, chosen.toolchain, chosen.level) for job in bar.track(some, description="counting")]
+        if len(some) < len(list(plan(TARGETS, chosen.quick))) and not chosen.quick:
+            made = bench.merged(path, made, ("target", "series", "variant", "n", "dim", "rank"))
         rows = save(path, made)
     shown = tables(rows)
     if chosen.out == DOCS:

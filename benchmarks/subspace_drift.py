@@ -166,7 +166,8 @@ def drifts(rows: Sequence[Mapping[str, str]], exact: bool) -> list[str]:
 
 def tables(rows: Rows) -> dict[str, str]:
     """The worst over streams and fadings: of each width and gate, and of each update."""
-    heads = ["times wider", "budget, gate", "vectors", "most exchanged", "drift of G", "of P", "score off"]
+    heads = ["times wider", "budget, gate", "vectors", "most exchanged", "error / float64's", "drift of G", "of P"]
+    heads.append("score off")
     lines = []
     main = [row for row in rows if row["update"] == "parametric"]
     for width in dict.fromkeys(row["width"] for row in main):
@@ -182,6 +183,8 @@ def tables(rows: Rows) -> dict[str, str]:
             name = "drop" if row["budget"] == "drop" else f"exact, {float(row['gate']):g}"
             line = [width, name, span([r["n_float32"] for r in without])]
             line.append(f"{max(int(r['swaps_float32']) for r in without):,}")
+            parts = sorted(number(r, "error_float32") / number(r, "error_float64") for r in without)
+            line.append(f"{parts[0]:.2g} – {parts[-1]:.2g}" if parts[-1] - parts[0] > 0.01 else f"{parts[0]:.2g}")
             for some in (without, refreshed):
                 line += drifts(some, row["budget"] == "exact") if some else ["–"] * 3
             line.append(
@@ -203,16 +206,24 @@ def tables(rows: Rows) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    chosen = bench.arguments(__doc__, words, samples={"type": int, "default": SAMPLES})
+    choices = ("parametric", *OTHERS)
+    only = {"nargs": "+", "choices": choices, "metavar": "UPDATE", "help": "keep the others' rows"}
+    widths = {"nargs": "+", "type": int, "default": list(WIDTHS), "help": "keep the others' rows"}
+    samples = {"type": int, "default": SAMPLES}
+    chosen = bench.arguments(__doc__, words, samples=samples, only=only, width=widths)
     path = chosen.out / "subspace-drift.csv"
     if chosen.show:
         rows = load(path)
     else:
         samples = 6_000 if chosen.quick else chosen.samples
         made, tasks = [], list(plan(chosen.quick, samples))
+        some = chosen.only or choices
+        tasks = [task for task in tasks if task["update"] in some and task["width"] in chosen.width]
         with progress_bar() as bar:
             for task in bar.track(tasks, description="streams"):
                 made.append(measured(task, samples))
+        if len(made) < len(list(plan(chosen.quick, samples))):
+            made = bench.merged(path, made, ("stream", "width", "update", "budget", "fading", "gate", "refresh"))
         rows = save(path, made)
     shown = tables(rows)
     if chosen.out == DOCS:

@@ -343,7 +343,12 @@ def row(name: str, rank: int, memory: str, method: Method, rows: int, dim: int) 
 
 
 def measured(
-    name: str, sizes: Sequence[tuple[int, int]], seeds: int, quick: bool, tick: Callable[[], None]
+    name: str,
+    sizes: Sequence[tuple[int, int]],
+    seeds: int,
+    quick: bool,
+    only: Sequence[str] | None,
+    tick: Callable[[], None],
 ) -> Iterator[dict[str, Any]]:
     splits = [split(name, seed, 300 if quick else 0) for seed in range(seeds)]
     rows, dim = splits[0].x.shape
@@ -353,6 +358,8 @@ def measured(
         yield row(name, rank, "", limit, rows, dim)
         methods = {"equal features": equal_features(rank, budget, quick)}
         methods["equal bytes"] = equal_bytes(rank, budget, rows, dim)
+        if only:
+            methods = {memory: [one for one in some if one.name in only] for memory, some in methods.items()}
         for seed, given in enumerate(splits):
             for some_methods in methods.values():
                 for method in some_methods:
@@ -408,7 +415,8 @@ def tables(rows: Rows) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    chosen = bench.arguments(__doc__, words, seeds={"type": int, "default": SEEDS})
+    only = {"nargs": "+", "metavar": "METHOD", "help": "keep the others' rows"}
+    chosen = bench.arguments(__doc__, words, seeds={"type": int, "default": SEEDS}, only=only)
     path = chosen.out / "subspace-peers.csv"
     if chosen.show:
         rows = load(path)
@@ -422,7 +430,9 @@ def main(words: Sequence[str] | None = None) -> None:
         with progress_bar() as bar, threadpool_limits(1):
             task = bar.add_task("features", total=len(sets) * len(sizes) * seeds)
             for name in sets:
-                made += measured(name, sizes, seeds, chosen.quick, lambda: bar.advance(task))
+                made += measured(name, sizes, seeds, chosen.quick, chosen.only, lambda: bar.advance(task))
+        if chosen.only:
+            made = bench.merged(path, made, ("data", "features", "memory", "method"))
         rows = save(path, made)
     shown = tables(rows)
     if chosen.out == DOCS:

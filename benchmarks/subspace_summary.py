@@ -161,23 +161,36 @@ def drift_in_words(rows: Rows) -> str:
         return subspace_drift.percent(subspace_drift.worst(some, subspace_drift.off))
 
     broken = [row for row in below if not subspace_drift.off(row) < 0.5]
-    held = sorted(int(row["n_float32"]) for row in exact if row["width"] == "1000")
-    return bullets(
-        [
-            f"Drop has nothing that rounding could wear out: at no width does G drift by more than {worst(drop, 'drift_g_float32')}.",
-            f"Exact with float32's default gate, {float(exact[0]['gate']):g}: after {int(exact[0]['samples']):,} samples G is off by "
-            f"at most {worst(exact, 'drift_g_float32')}, PK − I by {worst(exact, 'drift_p_float32')}, a score by {off(exact)}, "
-            "without any refresh.",
-            f"With 0.01, the least that a spec may say, they are {worst(floor, 'drift_g_float32')}, "
-            f"{worst(floor, 'drift_p_float32')} and {off(floor)}; with 0.001, which it may not, "
-            f"{worst(below, 'drift_g_float32')} and {worst(below, 'drift_p_float32')}, and in {len(broken)} of {len(below)} runs "
-            "scores are off by more than half.",
-            "The hardest kernel is not the widest: there nothing passes the gate but "
-            f"{between(held, 'd')} vectors, and P is small. It is the one where the budget just fills.",
-            f"Float64, its default gate 1e-6: PK − I is off by at most "
-            f"{worst(exact, 'drift_p_float64')}, G by {worst(exact, 'drift_g_float64')}.",
-        ]
-    )
+    unfinished = [row for row in exact if int(row["n_float32"]) < subspace_drift.RANK]
+    sentences = [
+        f"Exact with float32's default gate, {float(exact[0]['gate']):g}: after {int(exact[0]['samples']):,} samples G is off by "
+        f"at most {worst(exact, 'drift_g_float32')}, PK − I by {worst(exact, 'drift_p_float32')}, a score by {off(exact)}, "
+        "without any refresh.",
+        f"With 0.01, the least that a spec may say, they are {worst(floor, 'drift_g_float32')}, "
+        f"{worst(floor, 'drift_p_float32')} and {off(floor)}; with 0.001, which it may not, "
+        f"{worst(below, 'drift_g_float32')} and {worst(below, 'drift_p_float32')}, and in {len(broken)} of {len(below)} runs "
+        "scores are off by more than half.",
+        "The hardest kernel is not the widest, where next to nothing passes the gate and P is small: it is the one where the "
+        "budget just fills.",
+        f"In float32, drop's G drifts by at most {worst(drop, 'drift_g_float32')}.",
+        f"Float64 with its default gate, 1e-6: with exact, PK − I is off by at most {worst(exact, 'drift_p_float64')}, G by "
+        f"{worst(exact, 'drift_g_float64')}.",
+    ]
+    if unfinished:
+        times = [float(row["error_float32"]) / float(row["error_float64"]) for row in unfinished]
+        wide = sorted({int(row["width"]) for row in unfinished})
+        sentences.append(
+            f"At {' and '.join(f'{width:,}' for width in wide)} times the width, fewer than r samples ever pass float32's gate, and "
+            f"the error is {between(times, '.0f')} times that of float64: take fewer features or a narrower kernel."
+        )
+    lost = [row for row in drop if subspace_drift.number(row, "drift_g_float64") > 1e-3]
+    if lost:
+        wide = sorted({int(row["width"]) for row in lost})
+        sentences.append(
+            f"Budget drop in float64 came apart in {len(lost)} of {len(drop)} streams, at {' and '.join(map(str, wide))} times the "
+            "width: its first vectors are so near to dependent that rows of A cancel, and one was left out."
+        )
+    return bullets(sentences)
 
 
 WORDS: dict[str, Callable[[Rows], str]] = {

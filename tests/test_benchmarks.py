@@ -26,6 +26,11 @@ import flat_cost  # noqa: E402
 import loo_digits  # noqa: E402
 import loo_speed  # noqa: E402
 import preset_instructions  # noqa: E402
+import subspace_bench  # noqa: E402
+import subspace_cost  # noqa: E402
+import subspace_drift  # noqa: E402
+import subspace_peers  # noqa: E402
+import subspace_summary  # noqa: E402
 import tables  # noqa: E402
 import update_cost  # noqa: E402
 
@@ -38,9 +43,15 @@ SCRIPTS = {
     "basis-table": basis_table,
     "efvs-speed": efvs_speed,
     "flat-cost": flat_cost,
+    "subspace-peers": subspace_peers,
+    "subspace-device": subspace_cost,
+    "subspace-drift": subspace_drift,
 }
 PAGES = {"loo-digits": loo_digits.PAGE}
-WITHOUT_FIGURE = ("preset-instructions", "loo-digits", "efvs-speed", "flat-cost")
+WITHOUT_FIGURE = (
+    *("preset-instructions", "loo-digits", "efvs-speed", "flat-cost"),
+    *("subspace-peers", "subspace-device", "subspace-drift"),
+)
 PAGE = tables.PAGE.read_text(encoding="utf-8")
 ROWS = {name: tables.load(tables.DOCS / f"{name}.csv") for name in SCRIPTS}
 
@@ -59,7 +70,9 @@ def test_the_pages_summaries_are_the_results():
     """Of measurements that have pages of their own."""
     made = basis_summary.tables(PAGE)
     assert {"preconditioner", "streaming cost"} <= set(made)
-    for place, table in made.items():
+    words = {place: table for place, table in subspace_summary.tables(PAGE).items() if place.endswith("in words")}
+    assert set(words) == {f"{name}, in words" for name in subspace_summary.FILES}
+    for place, table in (made | words).items():
         assert tables.place(PAGE, place, table) == PAGE, place
 
 
@@ -302,6 +315,8 @@ def test_the_commands_run(name, tmp_path, compiled, one_compiler, capsys):
             pytest.skip("unicorn is not installed")
         if not shutil.which("arm-none-eabi-gcc"):
             words += ["--toolchain", "zig"]
+    if name == "subspace-device" and not (importlib.util.find_spec("unicorn") and importlib.util.find_spec("ziglang")):
+        pytest.skip("unicorn or zig is not installed")
     if name == "update-cost" and not any(c.name == "gcc" for c in find_compilers()):
         pytest.skip("gcc is not installed")
     page = PAGES.get(name, tables.PAGE).read_bytes()
@@ -354,3 +369,181 @@ def test_a_difference_from_the_host_is_noticed(monkeypatch, compiled):
 
 
 REAL_IMAGE = preset_instructions.model_image
+
+
+# ---------------------------------------------------------------------------------------------- tracked subspaces
+
+
+def test_what_the_page_says_of_drift_is_so():
+    rows = [row for row in ROWS["subspace-drift"] if row["update"] == "parametric"]
+    widths = {row["width"] for row in rows}
+    assert widths == {f"{width}" for width in subspace_drift.WIDTHS}
+    assert {row["stream"] for row in rows} == set(subspace_drift.STREAMS)
+    number, off = subspace_drift.number, subspace_drift.off
+    for row in rows:
+        assert int(row["samples"]) >= 100_000
+        if row["budget"] == "drop" or float(row["gate"]) >= 1e-2:
+            # what a spec may say
+            assert off(row) < 0.5 and number(row, "drift_g_float32") < 1e-2 and number(row, "drift_p_float32") < 0.5
+        if row["budget"] == "drop" or row["defaults"] == "1":
+            assert off(row) < 0.03 and number(row, "drift_g_float32") < 1e-3 and number(row, "drift_p_float32") < 0.05
+        if row["budget"] == "exact":
+            assert number(row, "drift_g_float64") < 1e-6
+            assert number(row, "drift_p_float64") < (0.5 if row["defaults"] == "1" else 1e-5)
+    refused = [row for row in rows if row["budget"] == "exact" and float(row["gate"]) < 1e-2]
+    assert max(map(off, refused)) > 0.5
+    default = [row for row in rows if row["defaults"] == "1" and row["budget"] == "exact" and row["refresh"] == "0"]
+    assert {row["gate"] for row in default} == {f"{subspace_bench.spec_of(2, 4, 2, 1.0).config.gate:g}"}
+
+
+def test_what_the_page_says_of_peers_is_so():
+    rows = ROWS["subspace-peers"]
+    for key, there in subspace_summary.cells(rows, "equal features").items():
+        (limit,) = [row for row in rows if (row["data"], row["features"]) == key and row["method"] == "limit"]
+        for method, row in there.items():
+            assert int(row["made"]) == int(key[1])
+            for held in ("held_in", "held_out"):
+                assert float(row[held]) >= float(limit[held]) * (1 - 1e-3), (key, method)
+    for there in subspace_summary.cells(rows, "equal bytes").values():
+        assert {"OKFEB drop", "Nystroem", "RBFSampler"} <= set(there)
+
+
+def test_what_the_page_says_of_instructions_is_so():
+    rows = ROWS["subspace-device"]
+    table = [row for row in rows if row["series"] == "table"]
+    assert {row["target"] for row in table} == set(subspace_cost.TARGETS)
+    sizes = {(row["target"], int(row["n"]), int(row["dim"]), int(row["rank"]), row["variant"]) for row in table}
+    plan = [job for job in subspace_cost.plan(subspace_cost.TARGETS, False) if job["series"] == "table"]
+    assert sizes == {tuple(job[key] for key in ("target", "n", "dim", "rank", "variant")) for job in plan}
+    counted = {(row["n"], row["variant"]): int(row["counted_bytes"]) for row in table if row["counted_bytes"]}
+    assert [counted[n, "drop"] for n in ("32", "64", "128")] == [2008, 7336, 19720]
+    assert [counted[n, "exact"] for n in ("32", "64", "128")] == [4120, 15656, 52744]
+    for row in table:
+        if row["counted_bytes"]:
+            assert int(row["state_bytes"]) < int(row["counted_bytes"])
+        if row["target"] == subspace_cost.TARGETS[0]:
+            n, dim, rank = (int(row[key]) for key in ("n", "dim", "rank"))
+            figures = build(subspace_cost.variant_spec(row["variant"], n, dim, rank)).figures
+            assert (int(row["state_bytes"]), int(row["ram_bytes"])) == (figures["state_bytes"], figures["ram_bytes"])
+    for variant, most in (("drop", 1.1), ("exact", 2.1), ("exact, nonparametric", 2.1)):
+        for series, limit in (("n", most), ("rank", 2.0)):
+            costs = {
+                int(row[series]): float(row["update"])
+                for row in rows
+                if (row["target"], row["series"], row["variant"]) == (subspace_cost.TARGETS[0], series, variant)
+            }
+            assert len(costs) == 4 and subspace_cost.exponent(costs) < limit
+
+
+def test_an_error_of_a_tracked_subspace_is_what_the_model_computes_now(compiled):
+    kind = ("breast_cancer", "4", "equal features", "OKFEB exact")
+    (row,) = [
+        row for row in ROWS["subspace-peers"] if tuple(row[k] for k in ("data", "features", "memory", "method")) == kind
+    ]
+    method = subspace_peers.okfeb("OKFEB exact", int(row["size"]), 4)
+    for seed in range(subspace_peers.SEEDS):
+        subspace_peers.measure(method, subspace_peers.split("breast_cancer", seed), seed)
+    for key in ("held_in", "held_out", "residual", "projected"):
+        assert np.mean([one[key] for one in method.found]) == pytest.approx(float(row[key]), abs=1e-4)
+
+
+def test_bytes_of_peers_are_those_of_what_they_keep():
+    """Of scikit-learn's: the arrays that a fitted object needs, counted one by one."""
+    from sklearn.decomposition import IncrementalPCA, KernelPCA
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+    x = np.random.default_rng(0).normal(size=(60, 5))
+    rows, dim = x.shape
+    nystroem = Nystroem(n_components=7, random_state=0).fit(x)
+    assert subspace_peers.nystroem(7).words(rows, dim)[0] == nystroem.components_.size + nystroem.normalization_.size
+    sampler = RBFSampler(n_components=7, random_state=0).fit(x)
+    words = sampler.random_weights_.size + sampler.random_offset_.size
+    assert subspace_peers.random_features(7).words(rows, dim) == (words, words)
+    pca = IncrementalPCA(n_components=3).partial_fit(sampler.transform(x))
+    kept = words + pca.components_.size + pca.mean_.size
+    assert subspace_peers.incremental(7, 4).words(rows, dim) == (kept, kept + pca.singular_values_.size + 1)
+    kept += nystroem.components_.size + nystroem.normalization_.size - words
+    on_rows = subspace_peers.incremental(7, 4, subspace_peers.NYSTROEM_PCA)
+    assert on_rows.words(rows, dim) == (kept, kept + pca.singular_values_.size + 1)
+    pca = KernelPCA(n_components=3, kernel="rbf").fit(x)
+    kept = pca.X_fit_.size + pca.eigenvectors_.size + rows  # and the means of the rows of the Gram matrix
+    assert subspace_peers.kernel_pca(4).words(rows, dim)[0] == kept
+
+
+@pytest.mark.parametrize("make", [subspace_peers.nystroem, subspace_peers.random_features])
+def test_equal_bytes_are_used_up(make):
+    words = subspace_peers.okfeb("", 32, 4).words(100, 6)[1]
+    found = subspace_peers.largest(make, 100, 6, words, 1, words)
+    assert found.words(100, 6)[1] <= words < make(found.size + 1).words(100, 6)[1]
+    assert subspace_peers.largest(make, 100, 6, 3, 1, 3) is None
+
+
+def test_a_mean_put_back_approximates_the_kernel():
+    """What centred components and the mean express is the projection on the plane that they span."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(64, 5)) @ rng.normal(size=(5, 5)) + 3
+    mean = x.mean(0)
+    turn = np.linalg.svd(x - mean)[2][:2]
+    z = subspace_peers.with_mean((x - mean) @ turn.T, turn @ mean, float(mean @ mean))
+    plane = mean + (x - mean) @ turn.T @ turn
+    assert z.shape == (64, 3)
+    assert np.allclose(z @ z.T, plane @ plane.T, atol=1e-9)
+    # with all components nothing is lost, in feature space as well
+    given = subspace_peers.Split(x, x[:7], subspace_peers.MercerKernel("gaussian", 0.02))
+    projections = subspace_peers.kernel_pca(64), subspace_peers.nystroem(64)
+    for method in (*projections, subspace_peers.incremental(64, 64, subspace_peers.NYSTROEM_PCA)):
+        fitted = method.fit(given, 0)
+        assert subspace_bench.matrix_error(given.kernel, x, fitted.features(x)) < 1e-6
+        assert np.abs(fitted.residual(given.held)).max() < 1e-5
+
+
+def test_limits_and_errors_of_approximations(monkeypatch):
+    monkeypatch.setattr(subspace_bench, "BLOCK", 7)
+    x = np.random.default_rng(2).normal(size=(30, 3))
+    given = subspace_peers.Split(x, x[:20], subspace_peers.MercerKernel("gaussian", 0.3))
+    for key, rows in (("held_in", x), ("held_out", x[:20])):
+        values, vectors = np.linalg.eigh(given.kernel.gram(rows, rows))
+        best = vectors[:, -4:] * np.sqrt(values[-4:])
+        assert subspace_peers.bounds(given, 4)[key] == pytest.approx(
+            subspace_bench.matrix_error(given.kernel, rows, best), rel=1e-6
+        )
+    # shrinkage taken away: what the same directions express is the projection on them
+    method = subspace_peers.batch(4)
+    fitted = method.fit(given, 0)
+    values, vectors = np.linalg.eigh(given.kernel.gram(x, x))
+    z = fitted.projected(x)
+    assert np.allclose(z @ z.T, (vectors[:, -4:] * values[-4:]) @ vectors[:, -4:].T, atol=1e-8)
+
+
+def test_drift_is_that_of_what_is_held(compiled):
+    """Read off a model's memory; a change of one element shows as large as it is."""
+    x = subspace_drift.stream("moving", 3000)
+    spec = subspace_bench.spec_of(8, 16, 4, 1 / 16, precision="float64", fading=0.98)
+    model, swaps = subspace_drift.tracked(spec, x, 0)
+    held = subspace_bench.Held.of(model)
+    assert swaps > 100 and held.vectors.shape == (16, 8) and held.g.shape == (4, 4)
+    assert held.drift_g() < 1e-10 and held.drift_p() < 1e-9
+    assert np.allclose(held.p, np.linalg.inv(held.gram()))
+    found = subspace_drift.judged(model, x[-200:])
+    assert found["score"] == pytest.approx(found["true_score"], abs=1e-12)
+    assert found["error"] == pytest.approx(found["true_error"], abs=1e-12)
+    # element (1, 0) of G is the second of the packed triangle
+    model.memory.field("g")[1] += 0.5 * np.abs(held.g).max()
+    changed = subspace_bench.Held.of(model)
+    assert changed.g[0, 1] == changed.g[1, 0] and changed.drift_g() == pytest.approx(0.5, abs=0.01)
+    again, _ = subspace_drift.tracked(spec, x, 500)
+    assert subspace_bench.Held.of(again).drift_p() < 1e-9
+    assert subspace_drift.tracked(subspace_bench.spec_of(8, 16, 4, 1 / 16, budget="drop"), x, 0)[1] == 3000 - 16
+
+
+def test_a_difference_from_the_host_is_noticed_by_subspaces(monkeypatch, compiled):
+    pytest.importorskip("unicorn")
+    pytest.importorskip("ziglang")
+    other = build(subspace_bench.spec_of(3, 8, 2, 1 / 6, fading=subspace_cost.FADING, eta=0.5))
+    real = subspace_cost.model_image
+    monkeypatch.setattr(
+        subspace_cost, "model_image", lambda p, target, chain, level: real(other, target, chain, level=level)
+    )
+    job = {"target": "cortex-m4f", "series": "table", "variant": "exact", "n": 8, "dim": 3, "rank": 2}
+    with pytest.raises(RuntimeError, match="not the host's"):
+        subspace_cost.measured(job, "zig", "-O2")
