@@ -2,7 +2,7 @@
 
     python examples/novelty/compare.py [--seeds 24] [--tune] [--docs docs/novelty] [--quick]
 
-Writes detection.csv, cost.csv and areas.svg, with --tune also tuning.csv (which parameters, on other seeds), and puts the
+Writes detection.csv, cost.csv and areas.svg, with --tune also tuning.csv and variants.csv (which parameters, on other seeds), and puts the
 tables into the page beside the folder (docs/novelty.md), if there is one.  Some minutes; --quick: a few seeds, for tests.
 """
 
@@ -14,14 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from page import fill, load  # noqa: E402
 from run import emulate, record, save  # noqa: E402
-from study import NORMAL, chosen, detection, tune  # noqa: E402
+from study import NORMAL, chosen, detection, tune, variants  # noqa: E402
 
 from pykernel import Spec, load_spec  # noqa: E402
 
@@ -59,6 +57,8 @@ def main(words: Sequence[str] | None = None) -> None:
     if not words_given.page_only:
         if words_given.tune or not (folder / "tuning.csv").is_file():
             save(folder / "tuning.csv", tune(spec, say=say))
+        if words_given.tune or not (folder / "variants.csv").is_file():
+            save(folder / "variants.csv", variants(spec, say=say))
         specs = chosen(spec, load(folder / "tuning.csv"))
         if specs["okfeb"] != spec:
             sys.exit("monitor.toml does not have the parameters that tuning.csv chose; write them into it")
@@ -69,7 +69,9 @@ def main(words: Sequence[str] | None = None) -> None:
     from figures import area_figure
 
     rows = load(folder / "detection.csv")
-    kinds = [kind for kind in dict.fromkeys(row["fault"] for row in rows) if kind != "none"]
+    kinds = [
+        kind for kind in dict.fromkeys(row["fault"] for row in rows) if kind not in ("none", "all subtle", "all gross")
+    ]
     area_figure(folder / "areas.svg", rows, kinds)
     page = folder.with_suffix(".md")
     if page.is_file():

@@ -10,7 +10,7 @@ All forget: a sample weighs 1 / min(n, window).  Like any program they run on th
 compared byte for byte, so that bytes and instructions are as comparable as alarms.
 """
 
-# ruff: noqa: SIM103, SIM110 — the dialect has no substitutes
+# ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
 from __future__ import annotations
 
 import math
@@ -418,7 +418,7 @@ class Detectors:
     """What a spec wants to know of them."""
 
     rules: tuple[str, ...] = ("okfeb",)
-    programs: Mapping[Any, Program] = {"none": PROGRAM}  # noqa: RUF012
+    programs: Mapping[Any, Program] = {"none": PROGRAM}
     online = False
 
     def unused(self, spec: Spec, section: str, key: str) -> str | None:

@@ -24,8 +24,8 @@ NAMES = {
     "largest": "max |z|",
     "mahalanobis": "Mahalanobis",
     "quadratic": "Mahalanobis, products too",
-    "gaussians": "48 Gaussians",
-    "gaussians, small": "12 Gaussians",
+    "gaussians": "16 Gaussians",
+    "gaussians, small": "4 Gaussians",
     "centroids": "250 centroids",
 }
 
@@ -56,7 +56,7 @@ def alarm_figure(
         for part in parts:
             if part.fault is not None:
                 axis.axvspan(at, at + part.samples, color=TRUTH, alpha=0.5, linewidth=0)
-                if axis is rows[0]:
+                if axis is rows[0] and part.text != "still":
                     axis.text(at, 1.02, part.text, transform=axis.get_xaxis_transform(), fontsize=8, color=GREY)
             at += part.samples
         level, threshold, alarmed = (values[start:] for values in (course.levels, course.thresholds, course.alarms))

@@ -32,7 +32,8 @@ int main(void)
         status = (int)monitor_update(&model, x); /* below 0: an input is out of range, and nothing changed */
         (void)monitor_alarm(&model, state);
         if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
-            printf("%d,%s,%.9g,%.9g\n", sample, status == MONITOR_HELD ? "held" : "learned", (double)state[0], (double)state[1]);
+            const char *what = status == MONITOR_HELD ? "held" : "learned";
+            printf("%d,%s,%.9g,%.9g\n", sample, what, (double)state[0], (double)state[1]);
         }
         sample++;
     }

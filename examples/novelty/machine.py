@@ -82,7 +82,7 @@ class Machine:
         self.time, self.gear, self.left = 0, 0, 0
         self.phase = float(self.rng.uniform(0, 2 * math.pi))
         self.place, self.load, self.oil = 0.0, 0.0, self.ambient() + 12.0
-        self.ratios = np.array(list(GEARS.values())[0])
+        self.ratios = np.array(next(iter(GEARS.values())))
         self.last = np.zeros(len(SENSORS))
 
     def copy(self, seed: int) -> Machine:

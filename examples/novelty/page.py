@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,11 +17,11 @@ NAMES = {
     "largest": "max \\|z\\|",
     "mahalanobis": "Mahalanobis",
     "quadratic": "Mahalanobis, products too",
-    "gaussians": "48 Gaussians",
-    "gaussians, small": "12 Gaussians",
+    "gaussians": "16 Gaussians",
+    "gaussians, small": "4 Gaussians",
     "centroids": "250 centroids",
 }
-SHORT = ("okfeb", "small", "max \\|z\\|", "Mahal.", "products", "48 G.", "12 G.", "centroids")
+SHORT = ("okfeb", "small", "max \\|z\\|", "Mahal.", "products", "16 G.", "4 G.", "centroids")
 
 
 def load(path: Path) -> list[dict[str, str]]:
@@ -30,7 +31,7 @@ def load(path: Path) -> list[dict[str, str]]:
 
 def results(folder: Path) -> Results:
     found: dict[str, Rows] = {
-        name: load(folder / f"{name}.csv") for name in ("tuning", "detection", "cost", "tour", "device")
+        name: load(folder / f"{name}.csv") for name in ("tuning", "variants", "detection", "cost", "tour", "device")
     }
     return found | {"output": [{"text": (folder / "output.txt").read_text(encoding="utf-8")}]}
 
@@ -57,14 +58,26 @@ def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def tour_table(found: Results) -> str:
     """What the monitor and the two simplest said of each part of the tour."""
-    heads = ["samples", "what happens", "okfeb: alarms", "after", "in alarm", "max \\|z\\|", "Mahalanobis"]
+    heads = [
+        "samples",
+        "what happens",
+        "okfeb: alarms",
+        "after",
+        "in alarm",
+        "level",
+        "threshold",
+        "max \\|z\\|",
+        "Mahalanobis",
+    ]
     lines = []
     for row in (row for row in found["tour"] if row["detector"] == "okfeb"):
         others = [
             one(found["tour"], detector=name, **{"from": row["from"]})["alarms"] for name in ("largest", "mahalanobis")
         ]
         span = f"{number(row['from'])} to {number(row['to'])}"
-        lines.append([span, row["what"], row["alarms"], row["after"], row["samples"], *others])
+        lines.append(
+            [span, row["what"], *(row[key] for key in ("alarms", "after", "samples", "level", "threshold")), *others]
+        )
     return markdown(heads, lines)
 
 
@@ -119,6 +132,17 @@ def tuning_table(found: Results) -> str:
     return markdown(["detector", "tried", "worst", "median", "best", "chosen"], lines)
 
 
+def variants_table(found: Results) -> str:
+    lines = []
+    for row in found["variants"]:
+        area_and_error = f"{part(row['auc'])} ± {part(row['auc_error'])}"
+        alarms = f"{float(row['false_alarms']):.1f}"
+        lines.append(
+            [row["changed"] or "nothing", number(row["state_bytes"]), area_and_error, part(row["least"]), alarms]
+        )
+    return markdown(["changed", "state", "AUC", "of the worst seed", "false alarms for each 10,000"], lines)
+
+
 # ------------------------------------------------------------------------------------------------------------- text
 
 
@@ -153,15 +177,16 @@ def verdict(found: Results) -> str:
     cost = {name: one(found["cost"], detector=name) for name in NAMES}
     ratio = int(cost["okfeb"]["update_mean"]) / int(cost["largest"]["update_mean"])
     size = int(cost["okfeb"]["state_bytes"]) / int(cost["largest"]["state_bytes"])
-    few = int(cost["okfeb"]["state_bytes"]) / int(cost["gaussians, small"]["state_bytes"])
     gross = [area(found, name, "gross") for name in NAMES]
     spread = {name: sorted(float(r["auc"]) for r in found["tuning"] if r["detector"] == name) for name in NAMES}
     lines = [
         claim(
-            max(gross) - area(found, "largest", "gross") < 0.02 and share(found, "largest", "gross") == "0 %",
+            max(gross) - area(found, "largest", "gross") < 0.02
+            and int(group(found, "largest", "gross")["missed"]) <= 4,
             f"**For gross faults max |z| is enough**: AUC {part(str(area(found, 'largest', 'gross')))} against "
-            f"{part(str(area(found, 'okfeb', 'gross')))}, none missed, at 1/{size:.0f} of the bytes and 1/{ratio:.0f} of the "
-            "instructions. Take it first, and look whether it is enough.",
+            f"{part(str(area(found, 'okfeb', 'gross')))}, {share(found, 'largest', 'gross')} missed, at 1/{size:.0f} of the "
+            f"bytes and 1/{ratio:.0f} of the instructions; Mahalanobis distance, {number(cost['mahalanobis']['state_bytes'])} "
+            f"bytes, misses {share(found, 'mahalanobis', 'gross')}. Take these first, and look whether they are enough.",
         ),
         claim(
             clearly(found, "okfeb", "largest") and clearly(found, "okfeb", "mahalanobis"),
@@ -180,14 +205,14 @@ def verdict(found: Results) -> str:
         lines.append(f"**With products** Mahalanobis distance is better than a monitor of its memory: {products}.")
     else:
         lines.append(f"**With products** Mahalanobis distance is about as good as a monitor of its memory: {products}.")
-    banks = f"{part(str(area(found, 'gaussians')))} with as many bytes, {part(str(area(found, 'gaussians, small')))} with a "
-    banks += f"{'quarter' if 3.5 < few < 4.5 else f'part of 1/{few:.1f}'} of them"
+    sizes = {name: number(cost[name]["state_bytes"]) for name in NAMES}
     lines.append(
         claim(
-            area(found, "gaussians, small") > area(found, "okfeb") + 0.01,
-            f"**A bank of Gaussians is better than the monitor on this machine**: {banks}, against "
-            f"{part(str(area(found, 'okfeb')))}. Four gears are made for it. What it asks for is to know beforehand how many, "
-            f"how wide and how far apart: of the combinations that were tried, AUC of all faults goes from "
+            clearly(found, "gaussians", "okfeb") and spread["gaussians"][0] < spread["okfeb"][0],
+            f"**A bank of Gaussians is better than the monitor on this machine**: AUC {part(str(area(found, 'gaussians')))} with "
+            f"16 of them, {sizes['gaussians']} bytes, against {part(str(area(found, 'okfeb')))} with {sizes['okfeb']}; "
+            f"{part(str(area(found, 'gaussians, small')))} with one for each gear, {sizes['gaussians, small']} bytes. It asks for "
+            f"how many, how wide and how far apart: of what was tried (the table above), AUC of all faults goes from "
             f"{part(str(spread['gaussians'][0]))} to {part(str(spread['gaussians'][-1]))}, the monitor's from "
             f"{part(str(spread['okfeb'][0]))} to {part(str(spread['okfeb'][-1]))}.",
         )
@@ -195,16 +220,21 @@ def verdict(found: Results) -> str:
     points = f"{part(str(area(found, 'centroids')))} against {part(str(area(found, 'okfeb')))}, at "
     points += f"{number(cost['centroids']['update_mean'])} instructions against {number(cost['okfeb']['update_mean'])}"
     if clearly(found, "centroids", "okfeb"):
-        lines.append(f"**So are as many centroids as the memory holds**: {points}.")
+        lines.append(f"**So are as many centroids as the memory holds**: AUC {points} for an update.")
     elif clearly(found, "okfeb", "centroids"):
-        lines.append(f"**As many centroids as the memory holds are worse**: {points}.")
+        lines.append(f"**As many centroids as the memory holds are worse**: AUC {points} for an update.")
     else:
-        lines.append(f"**As many centroids as the memory holds are about as good**: {points}.")
+        lines.append(f"**As many centroids as the memory holds are about as good**: AUC {points} for an update.")
     lines.append(
-        "So what speaks for okfeb is not the alarm alone: the same memory gives features for a classifier or a regression that "
-        "is trained beside it, and any kernel, such as one of your own for data that are no vectors of like quantities."
+        "So where alarms are all that is wanted, try centroids or Gaussians too. What speaks for okfeb: no number of regimes has "
+        "to be given, the score is between 0 and 1, and the same memory gives features for a classifier or a regression that is "
+        "trained beside it, with any kernel."
     )
-    return "".join(f"- {line}\n" for line in lines)
+    return "".join(f"{wrapped(line)}\n" for line in lines)
+
+
+def wrapped(line: str) -> str:
+    return textwrap.fill(f"- {line}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def quoted(language: str, text: str) -> str:
@@ -217,6 +247,7 @@ BLOCKS: Mapping[str, Callable[[Results], str]] = {
     "firmware": lambda found: quoted("c", (HERE / "firmware.c").read_text(encoding="utf-8")),
     "output": lambda found: quoted("text", found["output"][0]["text"]),
     "tour": tour_table,
+    "variants": variants_table,
     "tuning": tuning_table,
     "summary": summary_table,
     "verdict": verdict,

@@ -112,12 +112,24 @@ MONITOR: Sequence[Choice] = [
     for sigma, shrinkage in itertools.product((1.2, 1.5, 2.0), (0.1, 0.2))
     for censoring, fading in ((0.0, 1.0), (0.8, 1.0), (0.9, 1.0), (0.8, 0.9995), (0.9, 0.9995))
 ]
+VARIANTS: Sequence[Choice] = [
+    {},
+    *({"sigma": sigma} for sigma in (0.6, 2.4, 4.8)),
+    *({"n_max": n_max, "features": features} for n_max, features in ((24, 6), (48, 6), (48, 24), (96, 24))),
+    *({"censoring": censoring} for censoring in (0.0, 0.5, 0.98)),
+    *({"fading": fading} for fading in (1.0, 0.9999, 0.998, 0.99)),
+    *({"step": step} for step in ("normalised", "averaged", "decreasing")),
+    {"budget": "drop"},
+    {"update": "hybrid"},
+    {"update": "rls", "forgetting": 0.999},
+]
+"""What is changed of the monitor, one thing at a time, to see what it matters."""
 SMALL = {"n_max": 32, "features": 8}
 """A second monitor, of half the memory."""
 SUBTLE, GROSS = 0.9, 0.1
 """Faults are subtle if at least so many of their samples are within the range of every sensor; gross, if at most so many."""
 ORDER = ("okfeb", "okfeb, small", "largest", "mahalanobis", "quadratic", "gaussians", "gaussians, small", "centroids")
-FEW = 12
+FEW = 4
 """Gaussians in a second, small bank."""
 Say = Callable[[str], None]
 
@@ -129,7 +141,7 @@ def monitor(spec: Spec, choice: Choice) -> Spec:
         "kernel": ("sigma",),
         "learning": ("features",),
         "reduction": ("n_max",),
-        "subspace": ("shrinkage", "censoring", "fading"),
+        "subspace": ("shrinkage", "censoring", "fading", "update", "budget", "step", "forgetting"),
     }.items():
         content[section] |= {key: choice[key] for key in keys if key in choice}
     return make_spec(content)
@@ -151,7 +163,9 @@ def models(spec: Spec) -> Iterator[tuple[str, Choice, Spec]]:
 
 
 def shown(choice: Choice) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in choice.items())
+    return ", ".join(
+        f"{name} {value if isinstance(value, str) else format(value, 'g')}" for name, value in choice.items()
+    )
 
 
 def tune(spec: Spec, seeds: Iterable[int] = TUNING, say: Say = print) -> list[dict[str, Any]]:
@@ -170,6 +184,24 @@ def tune(spec: Spec, seeds: Iterable[int] = TUNING, say: Say = print) -> list[di
     for kind in dict.fromkeys(row["detector"] for row in rows):
         best = max((row for row in rows if row["detector"] == kind), key=lambda row: float(row["auc"]))
         best["chosen"] = "yes"
+    return rows
+
+
+def variants(spec: Spec, seeds: Iterable[int] = TUNING, say: Say = print) -> list[dict[str, Any]]:
+    """A row for each variant: the mean AUC of all faults, and of the seed where it is least."""
+    found, rows = [Trial.of(seed) for seed in seeds], []
+    for choice in VARIANTS:
+        say(f"variant: {shown(choice)}")
+        model = monitor(spec, choice)
+        runs = [outcome(model, trial) for trial in found]
+        areas = [float(np.mean([run.auc[fault] for fault in FAULTS])) for run in runs]
+        mean, error = mean_and_error(areas)
+        alarms = float(np.mean([run.false_alarms for run in runs]))
+        rows.append(
+            {"changed": shown(choice), "state_bytes": memory_bytes(model)["state_bytes"], "auc": f"{mean:.4f}"}
+            | {"auc_error": f"{error:.4f}", "least": f"{min(areas):.4f}", "false_alarms": f"{alarms:.2f}"}
+            | {"seeds": len(found)}
+        )
     return rows
 
 
