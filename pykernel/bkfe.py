@@ -6,8 +6,8 @@
     subspace.approximation(x).frobenius        # |K - Khat|_F / N
     subspace.to_spec("map")                    # z as a kernel expansion, for the device's flash
 
-F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Kernel-based Low-rank Feature Extraction on a Budget for Big Data
-Streams, 2016 ("paper 001").  N samples, L = Phi A the r directions as combinations of m samples' images (batch: m = N),
+F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
+subspace tracking, 2016 ("paper 001").  N samples, L = Phi A the r directions as combinations of m samples' images (batch: m = N),
 lambda the shrinkage.  The objective, equation 3, is
 
     1/2 sum_n |phi(x_n) - L q_n|^2 + lambda / 2 (|L|^2 + sum_n |q_n|^2)

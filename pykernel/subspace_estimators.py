@@ -767,7 +767,8 @@ default="gaussian"
     shrinkage : float, default=0.1
         lambda: weight of ``|L|^2`` and ``|q|^2``.
     step : {"constant", "normalised", "decreasing", "averaged"}, default=None
-        How long steps are, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others follow a stream that changes. Not for "rls".
+        How long steps are, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others follow
+        a stream that changes. Not for "rls".
     eta : float, default=None
         The step's factor. None: the default of ``step``.
     window : int, default=1000

@@ -23,11 +23,11 @@ extern "C" {
 #define MONITOR_PACKED 528 /* numbers of a packed symmetric matrix */
 #define MONITOR_TRIANGLE 36 /* numbers of a packed symmetric matrix of as many rows as there are features */
 
-#define MONITOR_STATE_BYTES 3696u /* the model itself: the leading bytes of monitor_t */
-#define MONITOR_RAM_BYTES 4560u /* sizeof(monitor_t): the model and its working memory */
+#define MONITOR_STATE_BYTES 3704u /* the model itself: the leading bytes of monitor_t */
+#define MONITOR_RAM_BYTES 4600u /* sizeof(monitor_t): the model and its working memory */
 #define MONITOR_CONST_BYTES 0u /* tables and learned values in flash, besides the code */
-#define MONITOR_SNAPSHOT_BYTES 3720u /* a saved state */
-#define MONITOR_CONFIG_HASH 0x1326EA38u /* changes with the spec and with the algorithms */
+#define MONITOR_SNAPSHOT_BYTES 3728u /* a saved state */
+#define MONITOR_CONFIG_HASH 0x83CB4A81u /* changes with the spec and with the algorithms */
 #define MONITOR_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -55,9 +55,11 @@ typedef struct {
     float g[MONITOR_TRIANGLE]; /* G = L'L = A'KA, packed */
     float p[MONITOR_PACKED]; /* P = K^-1, packed */
     float censor; /* odds t / (1 - t) of the part that must be left over of a sample, or it is censored */
+    float known; /* mean part that is expressed of the window's samples */
     int32_t n; /* expansion vectors in use; everything beyond is zero */
     int32_t rank; /* columns of L in use */
     int32_t seen; /* samples that came by, as far as they are counted */
+    int32_t strange; /* samples in a row that the subspace hardly expresses */
     int32_t probe; /* the vector whose column of P is corrected next */
     /* What alarms depend on, beside the model. */
     float level; /* scores, smoothed */
@@ -73,6 +75,7 @@ typedef struct {
     float inner[MONITOR_RANK]; /* v = A'k */
     float q[MONITOR_RANK]; /* (G + lambda I)^-1 v */
     float t[MONITOR_RANK]; /* the sample's own row of A */
+    float h[MONITOR_RANK]; /* products with A, K and P */
     float u[MONITOR_RANK]; /* a row of K A, of A, or a column of M */
     float z[(MONITOR_RANK + 1)]; /* features, and 1 */
     float own; /* k(x, x) */

@@ -161,6 +161,9 @@ static bool monitor_snapshot_valid_monitor(const monitor_t *m)
 /* Whether sums, thresholds and the level are numbers that learning could have led to. */
 static bool monitor_snapshot_valid_rest(const monitor_t *s)
 {
+    if (!((s->known >= 0.0f) && (s->known <= 1.0f)) || (s->strange < 0) || (s->strange > 8)) {
+        return false;
+    }
     if (!((s->censor >= 0.0f) && (s->censor <= MONITOR_MOST_ODDS))) {
         return false;
     }
