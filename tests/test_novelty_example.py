@@ -28,6 +28,7 @@ from pykernel.costs import memory_bytes  # noqa: E402
 
 SPEC = load_spec(EXAMPLE / "monitor.toml")
 TEXT = FOLDER.with_suffix(".md").read_text(encoding="utf-8")
+WORDS = " ".join(TEXT.split())
 RESULTS = page.results(FOLDER)
 KINDS = {
     "largest": {"window": 500},
@@ -61,17 +62,17 @@ def test_the_results_are_of_this_monitor_and_complete():
     branches = {(row["detector"], row["fault"], row["grade"]) for row in RESULTS["detection"]}
     wanted = {("none", ""), ("all subtle", ""), ("all gross", ""), *((f.kind, f.grade) for f in FAULTS)}
     assert branches == {(name, *branch) for name in page.NAMES for branch in wanted}
-    assert {row["seeds"] for row in RESULTS["detection"]} == {"24"} and "24 seeds" in TEXT
-    assert {row["seeds"] for row in RESULTS["tuning"]} == {f"{len(study.TUNING)}"} and "over 16 seeds" in TEXT
+    assert {row["seeds"] for row in RESULTS["detection"]} == {"24"} and "24 other seeds" in WORDS
+    assert {row["seeds"] for row in RESULTS["tuning"]} == {f"{len(study.TUNING)}"} and "on 16 seeds" in WORDS
 
 
 def test_numbers_in_the_text():
     rate, half = SPEC.novelty.rate, np.log(0.5) / np.log(SPEC.subspace.fading)
-    assert f"{round(0.1 / (0.1 * rate), -2):,.0f} quiet samples" in TEXT
-    assert f"in {100 * (1 - np.exp(-rate * study.WINDOW)):.0f} of 100 cases" in TEXT
-    assert f"has halved after {round(half, -2):,.0f}" in TEXT
+    assert f"{round(0.1 / (0.1 * rate), -2):,.0f} quiet samples" in WORDS
+    assert f"in {100 * (1 - np.exp(-rate * study.WINDOW)):.0f} of 100 cases" in WORDS
+    assert f"has halved after {round(half, -2):,.0f}" in WORDS
     for name in ("largest", "mahalanobis"):
-        assert f"{page.one(RESULTS['cost'], detector=name)['state_bytes']}" in TEXT[TEXT.index('"after"') :][:400]
+        assert f"{page.one(RESULTS['cost'], detector=name)['state_bytes']}" in WORDS[WORDS.index('"after"') :][:400]
     assert f"{sum(part.samples for part in run.TOUR):,} samples" in TEXT
     before, change, after = [row for row in RESULTS["tour"] if row["detector"] == "okfeb"][-3:]
     odds = [float(row["threshold"]) / (1 - float(row["threshold"])) for row in (before, after)]
@@ -124,8 +125,11 @@ def test_faults_are_what_they_are_called():
     machine = Machine(1)
     normal = machine.run(6000).x
     shares = {f.name: inside(machine.copy(2).run(300, f).x, normal) for f in FAULTS}
-    assert all(shares[f"{kind}, {grade}"] > 0.9 for kind in ("slip", "drag") for grade in ("small", "medium"))
+    assert all(shares[f"slip, {grade}"] > 0.7 for grade in ("small", "medium", "large")), shares
     assert shares["stuck, whole"] > 0.9 and shares["imbalance, large"] < 0.1
+    for row in RESULTS["detection"]:  # what the page says of the tour's faults
+        if row["fault"] in ("slip", "stuck"):
+            assert float(row["inside"]) > 0.9
     # a copy goes on as the original would
     a, b = machine.copy(3), machine.copy(3)
     assert np.array_equal(a.run(50).x, b.run(50).x) and a.run(5).x.shape == (5, len(SENSORS))
@@ -155,7 +159,7 @@ def reference(kind: str, x: np.ndarray, window: int, prior: float) -> np.ndarray
             scores.append(np.max(np.abs(d) / np.sqrt(variance + prior**2)))
         else:
             scores.append(np.sqrt(d @ np.linalg.solve(covariance, d)))
-        part = 1 / (min(t + 1, window) + 1)
+        part = 1 / (min(t + 2, window) + 1)
         covariance = (1 - part) * (covariance + part * np.outer(d, d))
         variance = (1 - part) * (variance + part * d * d)
         mean = mean + part * d

@@ -6,8 +6,9 @@ quadratic    the same of the inputs and all their products
 gaussians    a bank of them: the nearest one learns the sample, the distance to it is the score
 centroids    a bank of points: the distance to the nearest one is the score (online k-means)
 
-All forget: a sample weighs 1 / min(n, window).  Like any program they run on the host by Numba, become C, and are
-compared byte for byte, so that bytes and instructions are as comparable as alarms.
+All forget: the n-th sample weighs 1 / (min(n + 1, window) + 1), in a bank of those that a member learned.  Like any program
+they run on the host by Numba, become C, and are compared byte for byte, so that bytes and instructions are as comparable as
+alarms.
 """
 
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
