@@ -219,14 +219,48 @@ def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     s.known[0] += share_of_ridge(s, c) * ((real(1) - w.score[0]) - s.known[0])
 
 
+@kernel
+def untouched(s: Subspace) -> Bool:
+    """Whether L'L = I, since nothing has been learned but columns.  O(r^2 / 2)."""
+    at = 0
+    for i in range(s.rank[0]):
+        for j in range(i):
+            if s.g[at + j] != real(0):
+                return False
+        if s.g[at + i] != real(1):
+            return False
+        at = at + i + 1
+    return True
+
+
 @entry
-def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
-    """The first samples: each is a column of L, unless the columns before express it well enough.  O(N r)."""
-    delta = w.own[0] - square_of_first(s, w)
-    if not (delta > c.gate * w.own[0] and delta > SMALLEST_SQUARE):
-        return SubspaceStatus.DONE
+def compare_first(s: Subspace, w: SubspaceWork) -> None:
+    """w.b = P k and w.delta while there is a vector for each column of L, L'L = I: A A' = P, A'k = v.  O(N r)."""
+    known = real(0)
+    for j in range(s.rank[0]):
+        known += w.inner[j] * w.inner[j]
+    for i in range(s.n[0]):
+        total = real(0)
+        for j in range(s.rank[0]):
+            total += s.a[i, j] * w.inner[j]
+        w.b[i] = total
+    w.delta[0] = clipped(w.own[0] - known, real(0), w.own[0])
+
+
+@entry
+def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Bool:
+    """Whether the sample became a column of L, as the first ones do unless the vectors express them.  O(N^2).
+
+    Gram-Schmidt in feature space: A = chol(K)^-T.
+    """
+    if c.budget == Budget.DROP or untouched(s):
+        compare_first(s, w)
+    else:
+        compare(s, w, c, q)
+    if not (w.delta[0] > c.gate * w.own[0] and w.delta[0] > SMALLEST_SQUARE):
+        return False
     n = s.n[0]
-    start_column(s, w, c, delta)
+    start_column(s, w, c, w.delta[0])
     at = 0
     for j in range(n):
         at = at + j + 1
@@ -234,28 +268,41 @@ def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
         s.g[at + j] = real(0)
     s.g[at + n] = real(1)
     if c.budget == Budget.EXACT:
-        border(s, w, c, n, delta)
+        border(s, w, c, n, w.delta[0])
     for j in range(len(w.t)):
         w.t[j] = s.a[n, j]
     s.n[0] = n + 1
     put(s, w, c, n)
-    return SubspaceStatus.ADDED
+    return True
 
 
-@kernel
-def square_of_first(s: Subspace, w: SubspaceWork) -> Real:
-    """|v|^2: with L'L = I, the part of the sample that L expresses."""
-    total = real(0)
-    for j in range(s.rank[0]):
-        total += w.inner[j] * w.inner[j]
-    return total
+@entry
+def learn_sample(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, stored: Bool) -> Index:
+    """Move L towards the sample, and store it, or what the vectors express of it.  O(N^2 + N (D + r) + r^3)."""
+    share = share_of_ridge(s, c)
+    mu = step_length(s, w, c, c.shrinkage * share)
+    move(s, w, c, mu, forgotten(c, q, mu, share), stored)
+    learned = SubspaceStatus.DONE
+    if stored:
+        learned = settle(s, w, c, q)
+    elif not keeps_gram(c):
+        project(s, w, c)
+    shorten(s, c)
+    return learned
 
 
 @entry
 def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
     """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2."""
     if s.rank[0] < len(s.a[0]):
-        return start(s, w, c)
+        started = start(s, w, c, q)
+        if started:
+            return SubspaceStatus.ADDED
+        status = SubspaceStatus.DONE
+        # drop could not but store it, though there is nothing new in it
+        if c.budget == Budget.EXACT and s.rank[0] > 0 and w.own[0] > SMALLEST_SQUARE:
+            status = learn_sample(s, w, c, q, False)
+        return status
     wonder(s, w, c)
     enough = censored(s, w, c)
     if enough:
@@ -275,15 +322,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
             restart_column(s, w, c, column)
             status = settle(s, w, c, q)
             return status
-    share = share_of_ridge(s, c)
-    mu = step_length(s, w, c, c.shrinkage * share)
-    move(s, w, c, mu, forgotten(c, q, mu, share), stored)
-    learned = SubspaceStatus.DONE
-    if stored:
-        learned = settle(s, w, c, q)
-    elif not keeps_gram(c):
-        project(s, w, c)
-    shorten(s, c)
+    learned = learn_sample(s, w, c, q, stored)
     return learned
 
 

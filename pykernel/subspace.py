@@ -204,8 +204,9 @@ def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> No
     """k, v, q of the scaled input w.x, and what L leaves over of it.  O(N (D + r) + r^3 / 6)."""
     rank = s.rank[0]
     own = self_value(q, w.x)
-    for j in range(rank):
+    for j in range(len(w.q)):
         w.inner[j] = real(0)
+        w.q[j] = real(0)
     for i in range(s.n[0]):
         value = kernel_value(q, s.v[i], w.x)
         w.k[i] = value
@@ -295,18 +296,11 @@ def add_products(g: Real[...], scale: Real, a: Real[RANK], b: Real[RANK]) -> Non
 
 @kernel
 def start_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, delta: Real) -> None:
-    """A new column of L: what is left over of the sample, |phi - L v|^2 = delta, of length 1; L'L = I stays.  O(N r).
-
-    So A = chol(K)^-T of the first samples, Gram-Schmidt in feature space.  A vector for each column, A A' = K^-1.
-    """
+    """A new column of L: what the vectors leave over of the sample, phi - Phi w.b, of length 1.  O(N)."""
     n = s.n[0]
     inverse = real(1) / sqrt(delta)
     for i in range(n):
-        total = real(0)
-        for j in range(n):
-            total += s.a[i, j] * w.inner[j]
-        w.b[i] = total
-        s.a[i, n] = clipped(-(total * inverse), -c.row_limit, c.row_limit)
+        s.a[i, n] = clipped(-(w.b[i] * inverse), -c.row_limit, c.row_limit)
     s.a[n, n] = clipped(inverse, real(0), c.row_limit)
     s.rank[0] = n + 1
 
