@@ -270,18 +270,17 @@ class Twin:
         apart(self.level, self.alarm_threshold, 1.0)
         up, down = np.exp(0.1 * (1 - n.rate)), np.exp(-0.1 * n.rate)
         before, self.above = self.above, self.level > self.alarm_threshold
-        change, held = 1.0, False
-        if not self.above:
-            change, self.holding = down, 0
-        elif not before:
-            change, self.holding = up, 1
-            held = n.hold > 0
-        elif self.holding < n.hold:
-            self.holding += 1
-            held = True
+        changes, held = [], False
+        if self.above:
+            self.holding = self.holding + 1 if before else 1
+            held = self.holding <= n.hold
+            if not held:
+                changes = [up]
         else:
-            change = up
-        if adapts:
+            if before and self.holding <= n.hold:
+                changes = [up]
+            changes.append(down)
+        for change in changes if adapts else []:
             self.alarm_threshold = moved(self.alarm_threshold, change)
         return self.above, held
 
@@ -340,18 +339,25 @@ class Twin:
         return REPLACED
 
     def _start(self, sample: Seen, vectors: np.ndarray, f: np.ndarray) -> int:
-        """Step 4: the first samples that those before them do not express are the vectors, L orthonormal on them."""
+        """Step 4: the first samples that those before them do not express are vectors, and columns of L of length 1.
+
+        Of the others the columns that there are learn what the vectors express.
+        """
         m = len(self.v)
         # one by one (Gram-Schmidt): what the span of those before leaves over
-        rest = f[m] - f[:m].T @ np.linalg.lstsq(f[:m].T, f[m], rcond=None)[0] if m else f[m]
+        shares = np.linalg.lstsq(f[:m].T, f[m], rcond=None)[0]
+        rest = f[m] - f[:m].T @ shares
         d = float(rest @ rest)
         apart(d, self.gate * sample.own, sample.own)
         if not d > self.gate * sample.own:
+            if self.spec.subspace.budget == "exact" and m and sample.own > 0:
+                gram = f @ f.T
+                self.a = projected(f, self._stepped(sample, gram, False), m)[0][:m]
             return DONE
+        column = np.append(-shares, 1.0) / np.sqrt(d)
+        self.a = np.vstack([self.a, np.zeros(self.rank_most)])
+        self.a[:, self.rank] = column
         self.v, self.claim, self.rank = vectors, np.append(self.claim, 1.0), self.rank + 1
-        # L' L = I on all so far, each column from its own and earlier vectors only
-        self.a = np.zeros((m + 1, self.rank_most))
-        self.a[:, : m + 1] = np.linalg.inv(np.linalg.cholesky(self.gram)).T
         return ADDED
 
     def _censors(self, score: float, m: int) -> bool:

@@ -416,7 +416,7 @@ LONG: dict[str, dict[str, Any]] = {
     "nonparametric": {"update": "nonparametric", "gate": 1e-2, "fading": 0.9, "label": "two classes"},
     "nonparametric, drop": {"update": "nonparametric", "budget": "drop", "kernel": "matern32", "step": "normalised"},
     "nonparametric, polynomial": {
-        "update": "nonparametric", "kernel": "polynomial", "gate": 1e-2, "step": "averaged", "window": 100,
+        "update": "nonparametric", "n": 5, "kernel": "polynomial", "gate": 1e-2, "step": "averaged", "window": 100,
     },
     "hybrid": {"update": "hybrid", "gate": 1e-2, "fading": 0.95, "step": "averaged", "label": "three classes"},
     "hybrid, drop": {"update": "hybrid", "budget": "drop", "kernel": "laplacian", "dim": 3, "step": "decreasing"},
@@ -425,12 +425,17 @@ LONG: dict[str, dict[str, Any]] = {
     "rls, drop": {"update": "rls", "budget": "drop", "fading": 0.9, "forgetting": 0.95, "kernel": "matern52"},
     "rls, linear": {"update": "rls", "kernel": "linear", "dim": 6, "r": 3, "n": 5, "gate": 1e-2, "shrinkage": 1.0},
     "censored": {"gate": 1e-2, "censoring": 0.5, "fading": 0.95, "window": 0},
+    "drop, polynomial": {
+        "budget": "drop", "kernel": "polynomial", "fading": 0.95, "insensitivity": 0.05, "shrinkage": 0.5, "dim": 3,
+    },
+    "hybrid, repeats": {"update": "hybrid", "gate": 0.3, "kernel": "polynomial", "dim": 3, "n": 6},
     "insensitive": {"budget": "drop", "insensitivity": 0.2, "fading": 0.99},
     "alarms": {
         "gate": 1e-2, "fading": 0.95, "label": "number", "learning": {"forgetting": 0.99},
         "novelty": {"rate": 0.05, "smoothing": 0.5, "warmup": 100, "hold": 3},
     },
     "alarms, no hold": {"gate": 1e-2, "novelty": {"rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
+    "alarms, often": {"gate": 1e-2, "novelty": {"rate": 0.3, "warmup": 30, "hold": 1}, "fading": 0.95},
     "alarms, fixed": {"budget": "drop", "novelty": {"threshold": 0.5, "warmup": 20, "hold": 2}, "fading": 0.98},
     "logistic": {
         "gate": 1e-2, "label": "two classes", "head": "logistic", "learning": {"ridge": 0.5, "eta": 0.5}, "n": 16, "r": 8,
@@ -723,7 +728,7 @@ def test_forgetting_follows_a_switch_and_no_forgetting_does_not() -> None:
         assert max(found[case]) < 1.25 * min(found[case]), found
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", ["parametric", "hybrid", "rls"])  # of nonparametric each removal, not the stream
 def test_exact_projection_loses_less_than_dropping(update: str) -> None:
     """In each removal (it is the least that any coefficients lose), and in what is left over of fresh samples."""
     left = {}
@@ -831,7 +836,7 @@ def test_float32_is_as_good_as_float64(kernel: str, budget: str, update: str) ->
             p = symmetric(field("p"), 32, m)
             off = np.abs(p @ gram - np.eye(m)).max()
             assert off < (0.1 if precision == "float32" else 1e-9), off
-    assert scores[0] == pytest.approx(scores[1], rel=0.03)
+    assert scores[0] == pytest.approx(scores[1], rel=0.05)
 
 
 # ----------------------------------------------------------------------------------------------- restart, snapshots
