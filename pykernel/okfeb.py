@@ -247,6 +247,12 @@ def compare_first(s: Subspace, w: SubspaceWork) -> None:
     w.delta[0] = clipped(w.own[0] - known, real(0), w.own[0])
 
 
+@kernel
+def is_new(w: SubspaceWork, c: SubspaceConfig) -> Bool:
+    """Whether so much is left over of the sample that it can be stored, and the inverse Gram matrix still be held."""
+    return w.delta[0] > c.gate * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
+
+
 @entry
 def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Bool:
     """Whether the sample became a column of L, as the first ones do unless the vectors express them.  O(N^2).
@@ -257,7 +263,8 @@ def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> B
         compare_first(s, w)
     else:
         compare(s, w, c, q)
-    if not (w.delta[0] > c.gate * w.own[0] and w.delta[0] > SMALLEST_SQUARE):
+    fresh = is_new(w, c)
+    if not fresh:
         return False
     n = s.n[0]
     start_column(s, w, c, w.delta[0])
@@ -312,7 +319,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
     stored = True
     if c.budget == Budget.EXACT:
         compare(s, w, c, q)
-        stored = w.delta[0] > c.gate * w.own[0]
+        stored = is_new(w, c)
     if stored and w.left[0] > c.gate * w.own[0]:
         column = dead_column(s, c)
         if s.strange[0] >= PATIENCE:
