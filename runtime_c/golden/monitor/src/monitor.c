@@ -104,12 +104,12 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_FLAT 1.5258789e-05f
 #define MONITOR_LEAST_ODDS 9.536743e-07f
 #define MONITOR_MOST_ODDS 1.048576e+06f
-#define MONITOR_STRANGE 0.95f
-#define MONITOR_KNOWN 0.2f
 #define MONITOR_SLACK 0.25f
 #define MONITOR_HALF 0.5f
 #define MONITOR_REACH 1.99f
 #define MONITOR_MOST_FORGOTTEN 0.5f
+#define MONITOR_STRANGE 0.95f
+#define MONITOR_KNOWN 0.2f
 #define MONITOR_SMALLEST 1.1754944e-38f
 #define MONITOR_CANCELLING 0.0024493595f
 #define MONITOR_LARGEST 8.507059e+37f
@@ -367,8 +367,9 @@ static void monitor_code(monitor_t *s)
 {
     const int32_t rank = s->rank;
     const float own = 1.0f;
-    for (int32_t j = 0; j < rank; j++) {
+    for (int32_t j = 0; j < MONITOR_RANK; j++) {
         s->inner[j] = 0.0f;
+        s->q[j] = 0.0f;
     }
     for (int32_t i = 0; i < s->n; i++) {
         const float value = monitor_kernel_value(s->v[i], s->x);
@@ -509,132 +510,39 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
     return 0;
 }
 
-/* |v|^2: with L'L = I, the part of the sample that L expresses. */
-static float monitor_square_of_first(const monitor_t *s)
+/* Whether L'L = I, since nothing has been learned but columns.  O(r^2 / 2). */
+static bool monitor_untouched(const monitor_t *s)
 {
-    float total = 0.0f;
-    for (int32_t j = 0; j < s->rank; j++) {
-        total += s->inner[j] * s->inner[j];
+    int32_t at = 0;
+    for (int32_t i = 0; i < s->rank; i++) {
+        for (int32_t j = 0; j < i; j++) {
+            if (s->g[at + j] != 0.0f) {
+                return false;
+            }
+        }
+        if (s->g[at + i] != 1.0f) {
+            return false;
+        }
+        at = at + i + 1;
     }
-    return total;
+    return true;
 }
 
-/* A new column of L: what is left over of the sample, |phi - L v|^2 = delta, of length 1; L'L = I stays.  O(N r).
- *
- * So A = chol(K)^-T of the first samples, Gram-Schmidt in feature space.  A vector for each column, A A' = K^-1. */
-static void monitor_start_column(monitor_t *s, float delta)
+/* w.b = P k and w.delta while there is a vector for each column of L, L'L = I: A A' = P, A'k = v.  O(N r). */
+static void monitor_compare_first(monitor_t *s)
 {
-    const int32_t n = s->n;
-    const float inverse = 1.0f / monitor_sqrt(delta);
-    for (int32_t i = 0; i < n; i++) {
+    float known = 0.0f;
+    for (int32_t j = 0; j < s->rank; j++) {
+        known += s->inner[j] * s->inner[j];
+    }
+    for (int32_t i = 0; i < s->n; i++) {
         float total = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
+        for (int32_t j = 0; j < s->rank; j++) {
             total += s->a[i][j] * s->inner[j];
         }
         s->b[i] = total;
-        s->a[i][n] = monitor_clipped(-(total * inverse), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
     }
-    s->a[n][n] = monitor_clipped(inverse, 0.0f, MONITOR_ROW_LIMIT);
-    s->rank = n + 1;
-}
-
-/* P, n x n, bordered by a vector of which w.b = P k and delta is left over.  O(N^2 / 2). */
-static void monitor_border(monitor_t *s, int32_t n, float delta)
-{
-    const float inverse = 1.0f / delta;
-    int32_t row = 0;
-    for (int32_t i = 0; i < n; i++) {
-        const float part = s->b[i] * inverse;
-        for (int32_t j = 0; j < (i + 1); j++) {
-            s->p[row + j] = monitor_clipped(s->p[row + j] + (part * s->b[j]), -MONITOR_INVERSE_LIMIT,
-                    MONITOR_INVERSE_LIMIT);
-        }
-        row = row + i + 1;
-    }
-    for (int32_t j = 0; j < n; j++) {
-        s->p[row + j] = monitor_clipped(-(s->b[j] * inverse), -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
-    }
-    s->p[row + n] = inverse;
-}
-
-/* The sample, its row of A and of K at position i.  O(N + D + r). */
-static void monitor_put(monitor_t *s, int32_t i)
-{
-    for (int32_t j = 0; j < MONITOR_DIM; j++) {
-        s->v[i][j] = s->x[j];
-    }
-    for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        s->a[i][j] = monitor_clipped(s->t[j], -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
-    }
-}
-
-/* The first samples: each is a column of L, unless the columns before express it well enough.  O(N r). */
-static int32_t monitor_start(monitor_t *s)
-{
-    const float delta = s->own - monitor_square_of_first(s);
-    if (!((delta > (MONITOR_GATE * s->own)) && (delta > MONITOR_SMALLEST_SQUARE))) {
-        return MONITOR_DONE;
-    }
-    const int32_t n = s->n;
-    monitor_start_column(s, delta);
-    int32_t at = 0;
-    for (int32_t j = 0; j < n; j++) {
-        at = at + j + 1;
-    }
-    for (int32_t j = 0; j < n; j++) {
-        s->g[at + j] = 0.0f;
-    }
-    s->g[at + n] = 1.0f;
-    monitor_border(s, n, delta);
-    for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        s->t[j] = s->a[n][j];
-    }
-    s->n = n + 1;
-    monitor_put(s, n);
-    return MONITOR_ADDED;
-}
-
-/* 1 / min(n, W): of the ridge, what one sample bears. */
-static float monitor_share_of_ridge(const monitor_t *s)
-{
-    int32_t count = s->seen;
-    if (count > MONITOR_WINDOW) {
-        count = MONITOR_WINDOW;
-    }
-    return 1.0f / (float)count;
-}
-
-/* Count samples in a row of which the subspace expresses next to nothing, though most others it did.
- *
- * Where q is near zero, so is every gradient, and so is the sample's row of A, the first to go: a regime that has
- * nothing in common with those before would not be learned at all. */
-static void monitor_wonder(monitor_t *s)
-{
-    const bool strange = (s->score > MONITOR_STRANGE) && (s->known > MONITOR_KNOWN);
-    if (!strange) {
-        s->strange = 0;
-    } else if (s->strange < 8) {
-        s->strange++;
-    } else {
-        /* nothing */
-    }
-    s->known += monitor_share_of_ridge(s) * (1.0f - s->score - s->known);
-}
-
-/* Whether the sample is expressed well enough: algorithm 4.  Its threshold adapts to the wanted part of such samples.
- * */
-static bool monitor_censored(monitor_t *s)
-{
-    if (s->n == MONITOR_N_MAX) {
-        if (s->censor == 0.0f) {
-            s->censor = monitor_odds_of(s->score);
-            return false;
-        }
-        const bool enough = !monitor_above(s->score, s->censor);
-        s->censor = monitor_moved(s->censor, enough ? MONITOR_LESS_CENSORING : MONITOR_MORE_CENSORING);
-        return enough;
-    }
-    return false;
+    s->delta = monitor_clipped(s->own - known, 0.0f, s->own);
 }
 
 /* P z to out, for the first n rows and columns of a symmetric P.  O(n^2). */
@@ -810,19 +718,95 @@ static void monitor_compare(monitor_t *s)
     }
 }
 
-/* The first column of L that has nothing left; -1 if there is none.  O(r).
- *
- * No gradient moves a column of zeros; it comes about where all the vectors that it was made of are gone. */
-static int32_t monitor_dead_column(const monitor_t *s)
+/* Whether so much is left over of the sample that it can be stored, and the inverse Gram matrix still be held. */
+static bool monitor_is_new(const monitor_t *w)
 {
-    int32_t at = 0;
-    for (int32_t j = 0; j < s->rank; j++) {
-        if (!(s->g[at] > MONITOR_DEAD)) {
-            return j;
-        }
-        at = at + j + 2;
+    return (w->delta > (MONITOR_GATE * w->own)) && ((w->delta * MONITOR_INVERSE_LIMIT) > 1.0f);
+}
+
+/* A new column of L: what the vectors leave over of the sample, phi - Phi w.b, of length 1.  O(N). */
+static void monitor_start_column(monitor_t *s, float delta)
+{
+    const int32_t n = s->n;
+    const float inverse = 1.0f / monitor_sqrt(delta);
+    for (int32_t i = 0; i < n; i++) {
+        s->a[i][n] = monitor_clipped(-(s->b[i] * inverse), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
     }
-    return -1;
+    s->a[n][n] = monitor_clipped(inverse, 0.0f, MONITOR_ROW_LIMIT);
+    s->rank = n + 1;
+}
+
+/* P, n x n, bordered by a vector of which w.b = P k and delta is left over.  O(N^2 / 2). */
+static void monitor_border(monitor_t *s, int32_t n, float delta)
+{
+    const float inverse = 1.0f / delta;
+    int32_t row = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const float part = s->b[i] * inverse;
+        for (int32_t j = 0; j < (i + 1); j++) {
+            s->p[row + j] = monitor_clipped(s->p[row + j] + (part * s->b[j]), -MONITOR_INVERSE_LIMIT,
+                    MONITOR_INVERSE_LIMIT);
+        }
+        row = row + i + 1;
+    }
+    for (int32_t j = 0; j < n; j++) {
+        s->p[row + j] = monitor_clipped(-(s->b[j] * inverse), -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
+    }
+    s->p[row + n] = inverse;
+}
+
+/* The sample, its row of A and of K at position i.  O(N + D + r). */
+static void monitor_put(monitor_t *s, int32_t i)
+{
+    for (int32_t j = 0; j < MONITOR_DIM; j++) {
+        s->v[i][j] = s->x[j];
+    }
+    for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        s->a[i][j] = monitor_clipped(s->t[j], -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
+    }
+}
+
+/* Whether the sample became a column of L, as the first ones do unless the vectors express them.  O(N^2).
+ *
+ * Gram-Schmidt in feature space: A = chol(K)^-T. */
+static bool monitor_start(monitor_t *s)
+{
+    if (monitor_untouched(s)) {
+        monitor_compare_first(s);
+    } else {
+        monitor_compare(s);
+    }
+    const bool fresh = monitor_is_new(s);
+    if (!fresh) {
+        return false;
+    }
+    const int32_t n = s->n;
+    monitor_start_column(s, s->delta);
+    int32_t at = 0;
+    for (int32_t j = 0; j < n; j++) {
+        at = at + j + 1;
+    }
+    for (int32_t j = 0; j < n; j++) {
+        s->g[at + j] = 0.0f;
+    }
+    s->g[at + n] = 1.0f;
+    monitor_border(s, n, s->delta);
+    for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        s->t[j] = s->a[n][j];
+    }
+    s->n = n + 1;
+    monitor_put(s, n);
+    return true;
+}
+
+/* 1 / min(n, W): of the ridge, what one sample bears. */
+static float monitor_share_of_ridge(const monitor_t *s)
+{
+    int32_t count = s->seen;
+    if (count > MONITOR_WINDOW) {
+        count = MONITOR_WINDOW;
+    }
+    return 1.0f / (float)count;
 }
 
 /* |a|^2. */
@@ -835,25 +819,14 @@ static inline float monitor_square(const float a[MONITOR_RANK])
     return total;
 }
 
-/* The column of L of which the others leave over least: the largest element of (G + lambda I)^-1's diagonal.  O(r^3 /
- * 2). */
-static int32_t monitor_weakest_column(monitor_t *s)
+/* mu. */
+static float monitor_step_length(const monitor_t *s, float rho)
 {
-    int32_t best = 0;
-    float largest = 0.0f;
-    for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        for (int32_t i = 0; i < MONITOR_RANK; i++) {
-            s->u[i] = (i == j) ? 1.0f : 0.0f;
-        }
-        /* column j of C^-1, of which no element is above 1 / sqrt(lambda) */
-        monitor_substitute_forward(s->c, s->u, MONITOR_RANK, MONITOR_ROOT_BOUND);
-        const float total = monitor_square(s->u);
-        if (total > largest) {
-            best = j;
-            largest = total;
-        }
-    }
-    return best;
+    const float reach = monitor_square(s->q) + rho;
+    const float most = MONITOR_REACH * (1.0f / reach);
+    float mu = MONITOR_ETA;
+    mu = MONITOR_ETA * (1.0f / s->own);
+    return (mu < most) ? mu : most;
 }
 
 /* a'b. */
@@ -866,61 +839,54 @@ static inline float monitor_product(const float a[MONITOR_RANK], const float b[M
     return total;
 }
 
-/* Zeros in row and column i of the first n rows and columns of a symmetric P.  O(n). */
-static void monitor_symmetric_clear(float *p, int32_t i, int32_t n)
+/* g + scale a a', packed.  O(r^2 / 2). */
+static void monitor_add_square(float *g, float scale, const float a[MONITOR_RANK])
 {
-    int32_t at = monitor_row_of(i);
-    for (int32_t j = 0; j < (i + 1); j++) {
-        p[at + j] = 0.0f;
-    }
-    at = at + i;
-    for (int32_t j = i + 1; j < n; j++) {
-        at = at + j;
-        p[at] = 0.0f;
+    int32_t row = 0;
+    for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        const float weight = scale * a[i];
+        for (int32_t j = 0; j < (i + 1); j++) {
+            g[row + j] += weight * a[j];
+        }
+        row = row + i + 1;
     }
 }
 
-/* Column r of L becomes what the others leave over of the sample, phi - L q without q_r, as long as columns are.
- *
- * O(N r + r^2). */
-static void monitor_restart_column(monitor_t *s, int32_t r)
+/* L = keep L + mu (phi - L q) q': algorithm 2.  O(N r). */
+static void monitor_move_parametric(monitor_t *s, float mu, float keep)
 {
-    /* the mean of G's diagonal, or of a subspace that is nothing lambda */
-    float length = 0.0f;
-    int32_t at = 0;
-    for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        length += s->g[at];
-        at = at + j + 2;
-    }
-    length = length * (1.0f / (float)MONITOR_RANK);
-    if (!(length > MONITOR_SHRINKAGE)) {
-        length = MONITOR_SHRINKAGE;
-    }
-    const float lost = s->q[r];
-    s->q[r] = 0.0f;
-    at = monitor_row_of(r);
-    /* L'(phi - L q) = lambda q; without q_r it is g_r q_r more */
-    monitor_symmetric_row(s->g, r, s->h, MONITOR_RANK);
-    const float left = s->left + (((2.0f * MONITOR_SHRINKAGE) + s->h[r]) * lost * lost);
-    const float scale = monitor_sqrt(length) * (1.0f / monitor_sqrt(left));
     for (int32_t i = 0; i < s->n; i++) {
-        s->a[i][r] = monitor_clipped(-(monitor_product(s->a[i], s->q) * scale), -MONITOR_ROW_LIMIT,
-                MONITOR_ROW_LIMIT);
-    }
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        s->t[i] = 0.0f;
-        const float value = ((MONITOR_SHRINKAGE * s->q[i]) + (s->h[i] * lost)) * scale;
-        if (i < r) {
-            s->g[at + i] = value;
-        } else if (i == r) {
-            at = at + r;
-            s->g[at] = length;
-        } else {
-            at = at + i;
-            s->g[at] = value;
+        const float part = mu * monitor_product(s->a[i], s->q);
+        for (int32_t j = 0; j < MONITOR_RANK; j++) {
+            s->a[i][j] = (keep * s->a[i][j]) - (part * s->q[j]);
         }
     }
-    s->t[r] = scale;
+    for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        s->t[j] = mu * s->q[j];
+    }
+    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        s->g[i] = keep * keep * s->g[i];
+    }
+    monitor_add_square(s->g, mu * ((2.0f * keep * MONITOR_SHRINKAGE) + (mu * s->left)), s->q);
+}
+
+/* Learn the sample that was coded; its own row of A to w.t.  loss: what the ridge takes, mu rho. */
+static void monitor_move(monitor_t *s, float mu, float loss)
+{
+    float keep = 1.0f - loss;
+    if (keep < 0.0f) {
+        keep = 0.0f;
+    }
+    monitor_move_parametric(s, mu, keep);
+}
+
+/* mu rho, what the ridge takes of L in a step.
+ *
+ * Not above 1 / min(n, W) where mu depends on the sample: one that is far from L must not make it lose L. */
+static inline float monitor_forgotten(float mu, float share)
+{
+    const float part = mu * MONITOR_SHRINKAGE * share;
+    return (part < MONITOR_MOST_FORGOTTEN) ? part : MONITOR_MOST_FORGOTTEN;
 }
 
 /* Diagonal element i of P bordered by the sample; P's own is at ``at``. */
@@ -949,19 +915,6 @@ static int32_t monitor_least_missed(const monitor_t *s)
     return (own < least) ? s->n : best;
 }
 
-/* g + scale a a', packed.  O(r^2 / 2). */
-static void monitor_add_square(float *g, float scale, const float a[MONITOR_RANK])
-{
-    int32_t row = 0;
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        const float weight = scale * a[i];
-        for (int32_t j = 0; j < (i + 1); j++) {
-            g[row + j] += weight * a[j];
-        }
-        row = row + i + 1;
-    }
-}
-
 /* Phi A + phi t' becomes Phi (A + b t'): what the vectors express of the sample.  O(N r). */
 static void monitor_project(monitor_t *s)
 {
@@ -972,6 +925,20 @@ static void monitor_project(monitor_t *s)
         }
     }
     monitor_add_square(s->g, -s->delta, s->t);
+}
+
+/* Zeros in row and column i of the first n rows and columns of a symmetric P.  O(n). */
+static void monitor_symmetric_clear(float *p, int32_t i, int32_t n)
+{
+    int32_t at = monitor_row_of(i);
+    for (int32_t j = 0; j < (i + 1); j++) {
+        p[at + j] = 0.0f;
+    }
+    at = at + i;
+    for (int32_t j = i + 1; j < n; j++) {
+        at = at + j;
+        p[at] = 0.0f;
+    }
 }
 
 /* Vector r goes, the sample takes its place, in P too; the others take over what they express of r.  O(N^2 + N r).
@@ -1092,58 +1059,148 @@ static int32_t monitor_settle(monitor_t *s)
     return status;
 }
 
-/* mu. */
-static float monitor_step_length(const monitor_t *s, float rho)
+/* Move L towards the sample, and store it, or what the vectors express of it.  O(N^2 + N (D + r) + r^3). */
+static int32_t monitor_learn_sample(monitor_t *s, bool stored)
 {
-    const float reach = monitor_square(s->q) + rho;
-    const float most = MONITOR_REACH * (1.0f / reach);
-    float mu = MONITOR_ETA;
-    mu = MONITOR_ETA * (1.0f / s->own);
-    return (mu < most) ? mu : most;
+    const float share = monitor_share_of_ridge(s);
+    const float mu = monitor_step_length(s, MONITOR_SHRINKAGE * share);
+    monitor_move(s, mu, monitor_forgotten(mu, share));
+    int32_t learned = MONITOR_DONE;
+    if (stored) {
+        learned = monitor_settle(s);
+    } else {
+        monitor_project(s);
+    }
+    monitor_shorten(s);
+    return learned;
 }
 
-/* L = keep L + mu (phi - L q) q': algorithm 2.  O(N r). */
-static void monitor_move_parametric(monitor_t *s, float mu, float keep)
+/* Count samples in a row of which the subspace expresses next to nothing, though most others it did.
+ *
+ * Where q is near zero, so is every gradient, and so is the sample's row of A, the first to go: a regime that has
+ * nothing in common with those before would not be learned at all. */
+static void monitor_wonder(monitor_t *s)
 {
-    for (int32_t i = 0; i < s->n; i++) {
-        const float part = mu * monitor_product(s->a[i], s->q);
-        for (int32_t j = 0; j < MONITOR_RANK; j++) {
-            s->a[i][j] = (keep * s->a[i][j]) - (part * s->q[j]);
+    const bool strange = (s->score > MONITOR_STRANGE) && (s->known > MONITOR_KNOWN);
+    if (!strange) {
+        s->strange = 0;
+    } else if (s->strange < 8) {
+        s->strange++;
+    } else {
+        /* nothing */
+    }
+    s->known += monitor_share_of_ridge(s) * (1.0f - s->score - s->known);
+}
+
+/* Whether the sample is expressed well enough: algorithm 4.  Its threshold adapts to the wanted part of such samples.
+ * */
+static bool monitor_censored(monitor_t *s)
+{
+    if (s->n == MONITOR_N_MAX) {
+        if (s->censor == 0.0f) {
+            s->censor = monitor_odds_of(s->score);
+            return false;
+        }
+        const bool enough = !monitor_above(s->score, s->censor);
+        s->censor = monitor_moved(s->censor, enough ? MONITOR_LESS_CENSORING : MONITOR_MORE_CENSORING);
+        return enough;
+    }
+    return false;
+}
+
+/* The first column of L that has nothing left; -1 if there is none.  O(r).
+ *
+ * No gradient moves a column of zeros; it comes about where all the vectors that it was made of are gone. */
+static int32_t monitor_dead_column(const monitor_t *s)
+{
+    int32_t at = 0;
+    for (int32_t j = 0; j < s->rank; j++) {
+        if (!(s->g[at] > MONITOR_DEAD)) {
+            return j;
+        }
+        at = at + j + 2;
+    }
+    return -1;
+}
+
+/* The column of L of which the others leave over least: the largest element of (G + lambda I)^-1's diagonal.  O(r^3 /
+ * 2). */
+static int32_t monitor_weakest_column(monitor_t *s)
+{
+    int32_t best = 0;
+    float largest = 0.0f;
+    for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        for (int32_t i = 0; i < MONITOR_RANK; i++) {
+            s->u[i] = (i == j) ? 1.0f : 0.0f;
+        }
+        /* column j of C^-1, of which no element is above 1 / sqrt(lambda) */
+        monitor_substitute_forward(s->c, s->u, MONITOR_RANK, MONITOR_ROOT_BOUND);
+        const float total = monitor_square(s->u);
+        if (total > largest) {
+            best = j;
+            largest = total;
         }
     }
-    for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        s->t[j] = mu * s->q[j];
-    }
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        s->g[i] = keep * keep * s->g[i];
-    }
-    monitor_add_square(s->g, mu * ((2.0f * keep * MONITOR_SHRINKAGE) + (mu * s->left)), s->q);
+    return best;
 }
 
-/* Learn the sample that was coded; its own row of A to w.t.  loss: what the ridge takes, mu rho. */
-static void monitor_move(monitor_t *s, float mu, float loss)
-{
-    float keep = 1.0f - loss;
-    if (keep < 0.0f) {
-        keep = 0.0f;
-    }
-    monitor_move_parametric(s, mu, keep);
-}
-
-/* mu rho, what the ridge takes of L in a step.
+/* Column r of L becomes what the others leave over of the sample, phi - L q without q_r, as long as columns are.
  *
- * Not above 1 / min(n, W) where mu depends on the sample: one that is far from L must not make it lose L. */
-static inline float monitor_forgotten(float mu, float share)
+ * O(N r + r^2). */
+static void monitor_restart_column(monitor_t *s, int32_t r)
 {
-    const float part = mu * MONITOR_SHRINKAGE * share;
-    return (part < MONITOR_MOST_FORGOTTEN) ? part : MONITOR_MOST_FORGOTTEN;
+    /* the mean of G's diagonal, or of a subspace that is nothing lambda */
+    float length = 0.0f;
+    int32_t at = 0;
+    for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        length += s->g[at];
+        at = at + j + 2;
+    }
+    length = length * (1.0f / (float)MONITOR_RANK);
+    if (!(length > MONITOR_SHRINKAGE)) {
+        length = MONITOR_SHRINKAGE;
+    }
+    const float lost = s->q[r];
+    s->q[r] = 0.0f;
+    at = monitor_row_of(r);
+    /* L'(phi - L q) = lambda q; without q_r it is g_r q_r more */
+    monitor_symmetric_row(s->g, r, s->h, MONITOR_RANK);
+    const float left = s->left + (((2.0f * MONITOR_SHRINKAGE) + s->h[r]) * lost * lost);
+    const float scale = monitor_sqrt(length) * (1.0f / monitor_sqrt(left));
+    for (int32_t i = 0; i < s->n; i++) {
+        s->a[i][r] = monitor_clipped(-(monitor_product(s->a[i], s->q) * scale), -MONITOR_ROW_LIMIT,
+                MONITOR_ROW_LIMIT);
+    }
+    for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        s->t[i] = 0.0f;
+        const float value = ((MONITOR_SHRINKAGE * s->q[i]) + (s->h[i] * lost)) * scale;
+        if (i < r) {
+            s->g[at + i] = value;
+        } else if (i == r) {
+            at = at + r;
+            s->g[at] = length;
+        } else {
+            at = at + i;
+            s->g[at] = value;
+        }
+    }
+    s->t[r] = scale;
 }
 
 /* Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2. */
 static int32_t monitor_adjust(monitor_t *s)
 {
     if (s->rank < MONITOR_RANK) {
-        return monitor_start(s);
+        const bool started = monitor_start(s);
+        if (started) {
+            return MONITOR_ADDED;
+        }
+        int32_t status = MONITOR_DONE;
+        /* drop could not but store it, though there is nothing new in it */
+        if ((s->rank > 0) && (s->own > MONITOR_SMALLEST_SQUARE)) {
+            status = monitor_learn_sample(s, false);
+        }
+        return status;
     }
     monitor_wonder(s);
     const bool enough = monitor_censored(s);
@@ -1155,7 +1212,7 @@ static int32_t monitor_adjust(monitor_t *s)
     }
     bool stored = true;
     monitor_compare(s);
-    stored = s->delta > (MONITOR_GATE * s->own);
+    stored = monitor_is_new(s);
     if (stored && (s->left > (MONITOR_GATE * s->own))) {
         int32_t column = monitor_dead_column(s);
         if (s->strange >= 8) {
@@ -1164,20 +1221,11 @@ static int32_t monitor_adjust(monitor_t *s)
         if (column >= 0) {
             s->strange = 0;
             monitor_restart_column(s, column);
-            const int32_t status = monitor_settle(s);
+            int32_t status = monitor_settle(s);
             return status;
         }
     }
-    const float share = monitor_share_of_ridge(s);
-    const float mu = monitor_step_length(s, MONITOR_SHRINKAGE * share);
-    monitor_move(s, mu, monitor_forgotten(mu, share));
-    int32_t learned = MONITOR_DONE;
-    if (stored) {
-        learned = monitor_settle(s);
-    } else {
-        monitor_project(s);
-    }
-    monitor_shorten(s);
+    const int32_t learned = monitor_learn_sample(s, stored);
     return learned;
 }
 
@@ -1391,5 +1439,5 @@ int32_t monitor_selftest(monitor_t *s)
     monitor_rehearse(s, x);
     const uint32_t found = monitor_hash(s);
     monitor_reset(s);
-    return (found == 0x7A5A6A1Fu) ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
+    return (found == 0x14EC6F58u) ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }
