@@ -126,7 +126,7 @@ def words(cell: str, **letters: int) -> int:
 @pytest.mark.parametrize("update", ["parametric", "hybrid", "nonparametric", "rls"])
 def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
     formulas = [(state, work) for _, state, work in table("## Memory")]
-    assert len(formulas) == 15
+    assert len(formulas) == 14
     tried = [(head, {}) for head in HEADS.values()] + [({}, option) for option in OPTIONS[1:]]
     for head, option in tried:
         subspace = {"update": update, "budget": budget, **head.get("subspace", {}), **option.get("subspace", {})}
@@ -136,13 +136,11 @@ def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
         spec = spec_of(**sections)
         labels = bool(head)
         ridge = labels and subspace.get("head") != "logistic"
-        on_gram = update in ("hybrid", "nonparametric")
         applies = (
             True,
             budget == "exact",
             update == "hybrid",
             update == "nonparametric",
-            on_gram and budget == "drop",
             update == "rls",
             spec.subspace.fading < 1,
             subspace.get("step") in ("decreasing", "averaged"),
