@@ -386,7 +386,10 @@ def test_what_the_page_says_of_drift_is_so():
             # what a spec may say
             assert off(row) < 0.5 and number(row, "drift_g_float32") < 1e-2 and number(row, "drift_p_float32") < 0.5
         if row["budget"] == "drop" or row["defaults"] == "1":
-            assert off(row) < 0.03 and number(row, "drift_g_float32") < 1e-3 and number(row, "drift_p_float32") < 0.05
+            assert number(row, "drift_g_float32") < 1e-3 and number(row, "drift_p_float32") < 0.05
+            # scores of 1e-5, of kernels far too wide, are within some of k(x, x)'s last bits
+            gap = abs(number(row, "score_float32") - number(row, "true_score_float32"))
+            assert off(row) < 0.03 or gap < 2e-6, row
         if row["budget"] == "exact":
             assert number(row, "drift_g_float64") < 1e-6
             assert number(row, "drift_p_float64") < (0.5 if row["defaults"] == "1" else 1e-5)
