@@ -331,8 +331,8 @@ default="gaussian"
     covariance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
-    features : int, default=64
-        "rff-rls": how many random features.
+    features : int, default=None
+        "rff-rls": how many random features; None: 64.
     seed : int, default=0
         "rff-rls": which random features.
     ridge : float, default=1e-3
@@ -719,8 +719,8 @@ default="gaussian"
     covariance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
-    features : int, default=64
-        "rff-rls": how many random features.
+    features : int, default=None
+        "rff-rls": how many random features; None: 64.
     seed : int, default=0
         "rff-rls": which random features.
     ridge : float, default=1e-3

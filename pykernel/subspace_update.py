@@ -36,7 +36,10 @@ def move_parametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, k
 
 @kernel
 def correlate(s: Subspace, w: SubspaceWork, stored: Bool) -> Real:
-    """s = Phi'(phi - L q), of a sample that will be stored w.newest too; the largest row sum of |K|, not below |K|_2.  O(N^2)."""
+    """s = Phi'(phi - L q), and w.newest of a sample that will be stored; the largest row sum of |K|.  O(N^2).
+
+    |K|_2 is not above it.
+    """
     n = s.n[0]
     for i in range(n):
         w.ks[i] = product(s.a[i], w.q)

@@ -253,6 +253,8 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
             machine = machine_of(pipeline[1], learner, pipeline[0])
             error = np.abs(device.predict(x).reshape(values.shape) - values)
             bound = error_bound(machine, x, precision, rounding(spec)).reshape(values.shape)
+            # in float64 what it is compared with is rounded, too
+            bound *= 2 if precision == "float64" else 1
             assert (error <= bound).all() and error.max() < 1e-3 * np.abs(values).max()
             if "classes" in kind:
                 sure = np.abs(values).reshape(len(x), -1).min(axis=1) > 1e-3
@@ -685,8 +687,11 @@ def test_fewer_samples_than_features_and_a_stream_of_equals():
     assert z.shape == (3, 8) and not z[:, 3:].any() and model.subspace_.a.shape == (3, 8)
     frozen = HostModel(model.frozen_spec("m"))
     assert np.abs(frozen.predict(x) - z).max() < 1e-12
+    before = model.novelty(x[:1])[0]
     model.partial_fit(np.repeat(x[:1], 50, axis=0))
-    assert (model.transform(x) == z).all() and model.status_counts_["DONE"] == 50
+    # repeats of what there is are learned, not stored
+    assert model.status_counts_["DONE"] == 50 and model.subspace_.a.shape == (3, 8)
+    assert not model.transform(x)[:, 3:].any() and model.novelty(x[:1])[0] < 0.5 * before
 
 
 def test_a_kernel_of_ones_own_goes_all_the_way(stream):
