@@ -14,7 +14,7 @@ import numpy as np
 from pykernel.dialect import Memory
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.compilers import Compiler, compile_c, compiler, find_compilers
+from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import BROKEN_BUILD, Project, build, state_hash
 from pykernel.host import HostModel
 from pykernel.spec import Spec
@@ -98,13 +98,14 @@ def check(
     samples: int = 100_000,
     seed: int = 0,
     stream: tuple[np.ndarray, np.ndarray] | None = None,
-    levels: Sequence[str] = ("-O0", "-O3"),
+    levels: Sequence[str] = LEVELS,
     compilers: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Run a stream through Numba and through the C of every compiler found; compare state, statuses and answers.
 
-    memory: what the model has learned already; stream: (inputs, labels) in place of ``mixed_stream``, labels (samples, 0)
+    levels: flags of the builds; of the default ones, those that a compiler does not know are left out.  memory: what the model has learned
+    already; stream: (inputs, labels) in place of ``mixed_stream``, labels (samples, 0)
     or None where there are none.
     """
     if samples < 1:
@@ -116,7 +117,7 @@ def check(
     x, y = as_taken(spec, *(stream if stream is not None else mixed_stream(spec, samples, seed)))
     say(0.1, "simulating with Numba")
     reference = Reference(project, memory, x, y)
-    builds = [(c, level) for c in chosen for level in levels]
+    builds = [(c, level) for c in chosen for level in levels if level not in LEVELS or takes(c, level)]
     rows = []
     for i, (c, level) in enumerate(builds):
         say(0.3 + 0.7 * i / len(builds), f"{c} {level}")
@@ -238,7 +239,7 @@ class Reference:
         """One build's row; ``how`` goes to CModel."""
         row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
         try:
-            device = CModel(self.project, c, (level, *extra), **how)
+            device = CModel(self.project, c, (*level.split(), *extra), **how)
             # what a firmware that does not save links
             core = [source for source in device.sources if source.name != f"{self.spec.name}_snapshot.c"]
             sizes = section_bytes(core, c, extra)

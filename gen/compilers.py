@@ -27,6 +27,9 @@ STRICT = (
     "-Wvla",
     "-Werror",
 )
+LEVELS = ("-O0", "-O3", "-O3 -march=native")
+"""Flags of the builds that a check compares.  The last one lets compilers use every instruction of this processor:
+vectors and fused multiply-adds are where they have been seen to change results."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,13 @@ def compiler(name: str) -> Compiler:
     raise UserError(f"compiler {name!r} was not found; there are: {', '.join(map(str, find_compilers()))}")
 
 
+@functools.cache
+def takes(chosen: Compiler, flags: str) -> bool:
+    """Whether a compiler knows these flags; not all know -march=native on all processors."""
+    words = [*chosen.command, *flags.split(), "-E", "-x", "c", os.devnull, "-o", os.devnull]
+    return _run(chosen, words).returncode == 0
+
+
 def compile_c(
     chosen: Compiler,
     sources: Sequence[Path],
@@ -93,14 +103,21 @@ def compile_c(
     if chosen.name == "zig":
         # zig instruments debug builds, and reports through a runtime of its own
         words += ["-fno-sanitize=all", "-fno-stack-protector", *([] if "-g" in flags else ["-g0"])]
-    # zig caches by content; a private folder keeps the home clean
-    environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": str(_zig_cache()), "ZIG_LOCAL_CACHE_DIR": str(_zig_cache())}
-    run = subprocess.run(words, capture_output=True, text=True, env=environment if chosen.name == "zig" else None)
+    run = _run(chosen, words)
     if run.returncode != 0:
         complaints = (
             [line for line in run.stderr.splitlines() if "error" in line] or run.stderr.splitlines() or ["no message"]
         )
         raise CheckFailed(f"{chosen.name} {' '.join(flags)} refuses the generated C: {complaints[0].strip()}")
+
+
+def _run(chosen: Compiler, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    environment = None
+    if chosen.name == "zig":
+        # zig caches by content; a private folder keeps the home clean
+        folder = str(_zig_cache())
+        environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
+    return subprocess.run(words, capture_output=True, text=True, env=environment)
 
 
 def _zig_cache() -> Path:

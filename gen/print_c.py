@@ -65,7 +65,7 @@ PRECEDENCE = {
 UNARY, ATOM = 7, 9
 # names that the templates give after the prefix, small as functions and types, large as macros
 GENERATED = frozenset(
-    """t s init reset hash selftest replay crc32 CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
+    """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
     GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn sound header compose chunk number recognise
     scan adopt newest read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID
     STORAGE_FAILED SNAPSHOT_MAGIC SNAPSHOT_VERSION SNAPSHOT_HEADER SNAPSHOT_END SNAPSHOT_CHUNK CRC_OF_ALL""".split()

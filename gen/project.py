@@ -189,7 +189,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "tables": tables,
         "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
         + [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
-        + [_primitive("crc32.h", printer)],
+        + [_primitive("crc32.h", printer), _arithmetic(printer)],
         "functions": ["\n".join(lines) for lines in printed.values()],
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
         "selftest_hash": selftest_hash(spec, drop),
@@ -532,9 +532,20 @@ def _primitive(name: str, printer: Printer, values: Mapping[str, str] | None = N
     return text.replace("pk_", f"{printer.prefix}_").replace("PK_", f"{printer.macro}_").rstrip()
 
 
+def _arithmetic(printer: Printer) -> str:
+    kind, precision = printer.real, printer.precision
+    limits = "FLT" if kind == "float" else "DBL"
+    values = {"PK_REAL": kind, "PK_MAX": f"{limits}_MAX", "PK_EPSILON": f"{limits}_EPSILON"}
+    return _primitive(
+        "arithmetic.h", printer, values | {"PK_ZERO": number(0, precision), "PK_ONE": number(1, precision)}
+    )
+
+
 def _guard(printer: Printer) -> str:
     narrow = printer.real == "float"
-    excess = "FLT_EVAL_METHOD != 0" if narrow else "(FLT_EVAL_METHOD != 0) && (FLT_EVAL_METHOD != 1)"
+    # 16: _Float16 is computed as it is, and so is what is wider
+    exact = ("0", "16") if narrow else ("0", "1", "16")
+    excess = " && ".join(f"(FLT_EVAL_METHOD != {method})" for method in exact)
     digits = {"PK_MANT_DIG": "FLT_MANT_DIG" if narrow else "DBL_MANT_DIG", "PK_DIGITS": str(printer.precision.bits + 1)}
     return _primitive("guard.h", printer, {"PK_EXCESS_PRECISION": excess, **digits})
 

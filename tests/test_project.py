@@ -1,5 +1,6 @@
 """The generated project: complete, clean under strict compilers, self-contained, safe to write, reproducible."""
 
+import importlib.resources
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from pykernel.errors import CheckFailed, UserError
 from pykernel.gen import build, generate
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference, mixed_stream
-from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers
+from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers, takes
 from pykernel.host import HostModel
 from pykernel.spec import make_spec
 from tests.toys import LABELS, toy_spec
@@ -257,6 +258,108 @@ def test_contraction_is_off_even_where_flags_ask_for_it_and_caught_where_it_is_n
     assert re.search(r"(update|prediction) \d+", row["first_difference"])
 
 
+def alternating(precision):
+    """GCC 12 makes vfmaddsub of this model's sums at -O3, where an FPU has it, though contraction is off."""
+    times = 1 if precision == "float64" else 2
+    expansion = {"vectors": [[-0.77], [1.01]], "weights": [[0.9, 0.27] * times, [0.51, 0.24] * times]}
+    return make_spec(
+        {
+            "name": "flow",
+            "precision": precision,
+            "input": {"dim": 1, "limit": 10.0},
+            "kernel": {"sigma": 1.0},
+            "learning": {"rule": "frozen"},
+            "label": {"outputs": 2 * times},
+            "expansion": expansion | {"bias": [-0.22, 0.2] * times},
+        }
+    )
+
+
+def vectorised(text):
+    """The generated C without the pragma that keeps GCC's vectorisers out."""
+    return re.sub(r'^#pragma GCC optimize \("no-tree.*$', "", text, flags=re.MULTILINE)
+
+
+@needs_gcc_fma
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_gcc_fuses_nothing_in_vectors_and_the_selftest_tells_where_it_would(precision):
+    spec = alternating(precision)
+    project, gcc = build(spec), compiler("gcc")
+    x = np.append(np.linspace(-3, 3, 4000), -0.965611434909349)[:, None]
+    host, _ = HostModel(spec, project.drop).ask("predict", x)
+    differ = []
+    for flags in (
+        ("-O2", "-mfma", "-mavx2"),
+        ("-O3", "-march=native"),
+        ("-O3", "-march=native", "-std=gnu99", "-flto"),
+    ):
+        device = CModel(project, gcc, flags)
+        assert device.call("selftest") == 0
+        assert device.ask("predict", x)[0].tobytes() == host.tobytes()
+        careless = CModel(project, gcc, flags, patch=vectorised)
+        assert careless.call("selftest") == -100
+        differ.append(careless.ask("predict", x)[0].tobytes() != host.tobytes())
+    # the self-test speaks of what really happens
+    assert any(differ)
+
+
+VECTOR_TARGETS = {
+    "AArch64 from 8.3": ("aarch64-linux-gnu-gcc", ["-march=armv8.3-a"], r"\bfcmla\b"),
+    "AArch64 with SVE": ("aarch64-linux-gnu-gcc", ["-march=armv8.2-a+sve"], r"\bfcmla\b"),
+    "Helium": ("arm-none-eabi-gcc", ["-mcpu=cortex-m55", "-mfloat-abi=hard"], r"\bvcmla"),
+}
+FUSED = r"\b(v?fn?m(ad|sb|la|ls|add|sub)|v?fm[as]|v?f?cmla|vfms|vfma)\w*"
+
+
+@pytest.mark.parametrize("target", VECTOR_TARGETS)
+def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target, tmp_path):
+    """Complex multiplications of GCC fuse products of vectors, too."""
+    command, flags, instruction = VECTOR_TARGETS[target]
+    if not shutil.which(command):
+        pytest.skip(f"{command} is not here; it would show that no fused instruction is printed for {target}")
+    golden = importlib.resources.files("pykernel.runtime_c").joinpath("golden")
+    sources = [Path(str(golden)) / name / "src" / f"{name}.c" for name in ("flow", "level", "monitor")]
+
+    def instructions(source, text):
+        copy = tmp_path / source.name
+        copy.write_text(text)
+        words = [command, *flags, "-O3", "-std=gnu99", "-S", "-o", "-", f"-I{source.parent}", str(copy)]
+        run = subprocess.run(words, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    for source in sources:
+        text = source.read_text()
+        assert not re.search(FUSED, instructions(source, text))
+        assert re.search(instruction, instructions(source, vectorised(text)))
+
+
+@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "flags",
+    [("-fno-signed-zeros",), ("-fno-honor-nans",), ("-march=native", "-ffp-contract=fast"), ("-fassociative-math",)],
+    ids=" ".join,
+)
+def test_flags_that_change_results_are_told_by_the_selftest(flags, precision, c):
+    """Of flags that have no macro: either nothing changes, or NAME_selftest says so."""
+    spec = spec_of("mklms", precision)
+    project = build(spec)
+    if not takes(c, " ".join(("-O2", "-Werror", *flags))):
+        pytest.skip(f"{c} does not know {flags[-1]}")
+    x, y = mixed_stream(spec, 3000)
+    host = HostModel(spec, project.drop)
+    host.run(x, y)
+    for level in ("-O1", "-O2", "-O3"):
+        device = CModel(project, c, (level, *flags))
+        told = device.call("selftest") == -100
+        device.call("init")
+        device.run(x, y)
+        assert told or device.memory.bytes == host.memory.bytes
+        if flags[0] in ("-fno-signed-zeros", "-fno-honor-nans"):
+            assert told
+
+
 @pytest.mark.parametrize("c", find_compilers(), ids=str)
 @pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-ffinite-math-only"])
 def test_fast_math_does_not_compile(c, flag, tmp_path):
@@ -299,8 +402,28 @@ def gcc_specs():
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_excess_precision_does_not_compile():
-    with pytest.raises(CheckFailed, match="excess precision"):
+    with pytest.raises(CheckFailed, match="more digits than the type has"):
         CModel(build(spec_of()), compiler("gcc"), ("-mfpmath=387",))
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_a_target_computes_in_decides_whether_it_is_refused(precision, tmp_path):
+    """Of other processors only what their compilers predefine: Cortex-M55 has 16 in GNU dialects, s390x is big-endian and has 1."""
+    generate(spec_of(precision=precision), tmp_path)
+
+    def complaint(*macros):
+        words = ["gcc", "-E", "-o", os.devnull, *macros, str(tmp_path / "src" / "flow.c")]
+        run = subprocess.run(words, capture_output=True, text=True)
+        return next((line for line in run.stderr.splitlines() if "#error" in line), "")
+
+    def evaluates(method):
+        return ("-U__FLT_EVAL_METHOD__", f"-D__FLT_EVAL_METHOD__={method}")
+
+    accepted = {method for method in (-1, 0, 1, 2, 16) if not complaint(*evaluates(method))}
+    assert accepted == ({0, 16} if precision == "float32" else {0, 1, 16})
+    big = ("-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__")
+    assert "little-endian" in complaint(*big, *evaluates(1)) and "little-endian" in complaint(*big)
 
 
 def test_selftest_sees_another_rounding_mode_and_flushing_to_zero(tmp_path):
