@@ -103,26 +103,59 @@ def comment_block(text: str, indent: str = "") -> list[str]:
 
 def fold(text: str) -> str:
     """Break the lines of C text that are longer than LONGEST: names that were put into it may be long."""
-    return "".join(line + "\n" for long in text.removesuffix("\n").split("\n") for line in _folded(long))
+    lines: list[str] = []
+    in_comment = spliced = False
+    for line in text.removesuffix("\n").split("\n"):
+        lines += _folded(line, in_comment, spliced or line.lstrip().startswith("#"))
+        if line.rfind("/*") != line.rfind("*/"):
+            in_comment = line.rfind("/*") > line.rfind("*/")
+        spliced = line.endswith("\\")
+    folded = "\n".join(lines) + "\n"
+    assert tokens(folded) == tokens(text), "folding changed the code"
+    return folded
 
 
-def _folded(line: str) -> list[str]:
+TOKEN = re.compile(
+    r"""/\*.*?\*/ | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'  # comments, strings, characters
+    | \.?\d(?:[eEpP][+-]|[\w.])* | \w+  # numbers, names
+    | \n | <<=|>>=|\.\.\.|->|\+\+|--|<<|>>|[-+*/%&|^<>=!]=|&&|\|\||\#\#|\S""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of C text, without comments; of line ends only those that end a directive."""
+    found, directive, first = [], False, True
+    for token in TOKEN.findall(text.replace("\\\n", " ")):
+        if token == "\n":
+            if directive:
+                found.append(token)
+            directive, first = False, True
+        elif not token.startswith("/*"):
+            directive |= first and token == "#"
+            found.append(token)
+            first = False
+    return found
+
+
+def _folded(line: str, in_comment: bool, directive: bool) -> list[str]:
+    """in_comment: whether the line begins within a comment; directive: whether it belongs to a directive."""
     if len(line) <= LONGEST:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
-    if found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line):  # a comment beside code goes above
-        return [*_folded(f"{indent}/* {found[3]} */"), *_folded(indent + found[2])]
-    if re.match(r"\s*(/\*|\*) ", line):
-        indent = indent if line[len(indent)] == "*" else indent + " "
+    if not in_comment and (found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)):  # a comment beside code goes above
+        return [*_folded(f"{indent}/* {found[3]} */", False, False), *_folded(indent + found[2], False, directive)]
+    if in_comment or re.match(r"\s*/\* ", line):
+        indent = indent if in_comment else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
-        return [line[:at], *_folded(f"{indent}* {line[at + 1 :]}")] if at > 0 else [line]
+        return [line[:at], *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
     # best behind a comma or before an operator, else at any blank, else behind a bracket, else between two extents
     for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
         places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
         places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]
         if places:
-            at, splice = places[-1], " \\" if line.startswith("#") else ""
-            return [line[:at] + splice, *_folded(f"{indent}        {line[at:].lstrip()}")]
+            at, splice = places[-1], " \\" if directive else ""
+            return [line[:at] + splice, *_folded(f"{indent}        {line[at:].lstrip()}", False, directive)]
     return [line]
 
 
