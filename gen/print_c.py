@@ -66,8 +66,8 @@ UNARY, ATOM = 7, 9
 # names that the templates give after the prefix, small as functions and types, large as macros
 GENERATED = frozenset(
     """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
-    GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn sound header compose chunk number recognise
-    scan adopt newest read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID
+    GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header compose chunk number recognise
+    scan adopt newest judge judge_model read_model PLACE read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID
     STORAGE_FAILED SNAPSHOT_MAGIC SNAPSHOT_VERSION SNAPSHOT_HEADER SNAPSHOT_END SNAPSHOT_CHUNK CRC_OF_ALL""".split()
 )
 
@@ -143,7 +143,9 @@ def _folded(line: str, in_comment: bool, directive: bool) -> list[str]:
     if len(line) <= LONGEST:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
-    if not in_comment and (found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)):  # a comment beside code goes above
+    if not in_comment and (
+        found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)
+    ):  # a comment beside code goes above
         return [*_folded(f"{indent}/* {found[3]} */", False, False), *_folded(indent + found[2], False, directive)]
     if in_comment or re.match(r"\s*/\* ", line):
         indent = indent if in_comment else indent + " "
@@ -453,7 +455,7 @@ class Printer:
             own = name[len(self.prefix) + 1 :]
             if (
                 own in GENERATED
-                or own.startswith(("learned_", "assert_", "snapshot_"))
+                or own.startswith(("learned_", "assert_", "snapshot_", "stored_"))
                 or meanings.setdefault(name, meaning) != meaning
             ):
                 raise DialectError(f.file, line, f"{what} would be a second {name} in C; choose another name")

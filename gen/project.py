@@ -17,13 +17,14 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import Index, Kernel, Layout, Memory, Real, bind, extent_docs, is_choice, reachable
+from pykernel.dialect import Array, Extent, Index, Kernel, Layout, Memory, Real, bind, extent_docs, is_choice, reachable
 from pykernel.errors import UserError
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
-from pykernel.gen.ir import DialectError, Field, For, Function, Functions, Parameter, walk
+from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Parameter, Row, walk
 from pykernel.gen.packages import package_files
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
+from pykernel.gen.print_stored import StoredPrinter
 from pykernel.gen.read import member_comments
 from pykernel.gen.specialise import Specialised, specialise
 from pykernel.gen.write import write_files
@@ -34,12 +35,12 @@ from pykernel.spec import Spec
 
 BROKEN_BUILD = -100
 FEW = 4
-"""With at most so many places in an array, GCC follows ways beyond its end that there are not."""
+"""GCC unrolls loops over arrays of at most so many places, and warns of turns beyond the end that never happen."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
     "SNAPSHOT_FOREIGN": (-102, "the snapshot is another model's, or of another version of this one"),
     "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written to its end"),
-    "SNAPSHOT_INVALID": (-104, "a number is not one that learning leads to; after a load the model is reset"),
+    "SNAPSHOT_INVALID": (-104, "a number is not one that learning leads to"),
     "STORAGE_FAILED": (-105, "a callback reported an error, or what was read back is not what was written"),
 }
 
@@ -164,7 +165,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "trains": "train" in names,
         "persists": bool(program.persistent),
         "clear": "reset" if program.persistent else "init",
-        "few": [name for name in ("N_MAX", "L_MAX", "P_MAX") if spec.capacities.get(name, FEW + 1) <= FEW],
+        "few": [name for name in _filled(code.functions) if spec.capacities[name] <= FEW],
         "example": _example(spec, printer, names),
         "questions": [_question(q, spec, printer) for q in program.questions if q in names],
         "state_bytes": state_bytes,
@@ -249,6 +250,27 @@ def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """What NAME_hash returns."""
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
+
+
+def _filled(functions: Functions) -> list[str]:
+    """Capacities of arrays that are in use up to a count only: loops over them end where the memory says."""
+    found: set[str] = set()
+    for function in functions.values():
+        counted = {
+            node.variable
+            for node in walk(function.body)
+            if isinstance(node, For)
+            and any(isinstance(n, (Local, Field)) for e in (node.start, node.stop) for n in walk(e))
+        }
+        for node in walk(function.body):
+            indices = node.indices if isinstance(node, Element) else (node.index,) if isinstance(node, Row) else ()
+            if indices and isinstance(node.array.kind, Array):
+                for index, extent in zip(indices, node.array.kind.extents, strict=False):
+                    if isinstance(extent, Extent) and any(
+                        isinstance(n, Local) and n.name in counted for n in walk(index)
+                    ):
+                        found |= set(extent.symbols)
+    return sorted(found)
 
 
 def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
@@ -454,7 +476,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
             f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
         )
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    printer = Printer(spec.name, spec.real, scalars, {}, status=program.status)
+    printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status)
     printed = printer.all(functions)
     tables = _tables(printer, functions, program, config)
     # its own copies have names of their own: both files may be compiled as one
@@ -476,6 +498,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         + [renamed(_primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
         + [renamed(_primitive("crc32.h", printer))],
         "functions": [renamed("\n".join(lines)) for lines in printed.values()],
+        "rows": any("_stored_row(" in line for lines in printed.values() for line in lines),
         "valid": renamed(printer.name(root.name)),
         "padding": [s.name for s in layout.slots if not s.struct and s.offset < program.state_bytes(layout)],
     }

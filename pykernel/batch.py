@@ -49,6 +49,7 @@ class BatchStatus(IntEnum):
     TOO_FEW = -4  # fewer than two samples, or none of a class
     ILL_CONDITIONED = -5  # the samples are too near to each other for this ridge and precision
     NOT_TRAINED = -6  # there is no model yet
+    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
 
 
 class Samples(Struct):
@@ -113,6 +114,12 @@ class BatchConfig(Config):
 
 
 @kernel
+def intact(m: Machine) -> Bool:
+    """Whether no loop over expansion vectors leaves the memory, whatever lies in it."""
+    return m.n[0] >= 0 and m.n[0] <= len(m.v)
+
+
+@kernel
 def express(m: Machine, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """The functions' values at a scaled input.  O(L D)."""
     for o in range(len(y)):
@@ -129,6 +136,8 @@ def predict(m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[D
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
+    if not intact(m):
+        return BatchStatus.REFUSED_STATE
     if not acceptable(q, x):
         return BatchStatus.REFUSED_INPUT
     if q.rescales:
@@ -157,6 +166,12 @@ def classify(m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[
 
 
 @kernel
+def countable(s: Samples) -> Bool:
+    """Whether the samples' counts are places in the memory, whatever lies in it."""
+    return s.next[0] >= 0 and s.next[0] < len(s.inputs) and s.count[0] >= 0 and s.count[0] <= len(s.inputs)
+
+
+@kernel
 def gather(s: Samples, q: KernelConfig, x: Real[DIM]) -> Index:
     """Find the sample's place, and put its inputs there: DONE or REPLACED."""
     i = s.next[0]
@@ -180,6 +195,8 @@ def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -
 
     DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(s):
+        return BatchStatus.REFUSED_STATE
     if not acceptable(q, x):
         return BatchStatus.REFUSED_INPUT
     if not (absolute(y) <= c.label_limit):
@@ -194,6 +211,8 @@ def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Re
 
     DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(s):
+        return BatchStatus.REFUSED_STATE
     if not acceptable(q, x):
         return BatchStatus.REFUSED_INPUT
     for o in range(len(y)):
@@ -210,6 +229,8 @@ def update_class(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], labe
 
     The model is as before.  DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(s):
+        return BatchStatus.REFUSED_STATE
     if not acceptable(q, x):
         return BatchStatus.REFUSED_INPUT
     if label < 0 or label >= c.classes:
@@ -433,6 +454,8 @@ def train(s: Samples, m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig)
 
     DONE; TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
+    if not countable(s):
+        return BatchStatus.REFUSED_STATE
     if not represented(s, c):
         return BatchStatus.TOO_FEW
     largest = compare(s, w, c, q)

@@ -4,8 +4,12 @@ Z is bordered and reduced as P is, and far better conditioned than W's own updat
 K has the ridge on its diagonal.
 """
 
-from pykernel.dialect import Index, entry, kernel, real
-from pykernel.expansion import Expansion, OnlineConfig, Work
+from pykernel.dialect import Constant, Index, entry, kernel, real
+from pykernel.expansion import LARGEST_ELEMENT, Expansion, OnlineConfig, Work
+from pykernel.numerics import clipped
+
+SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
+"""Far below |Z_ii|^2, which is 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2 or more."""
 
 
 @kernel
@@ -19,13 +23,15 @@ def express_complex(s: Expansion, w: Work, c: OnlineConfig, n: Index) -> None:
         for j in range(n):
             t_re += s.z_re[i, j] * w.k[j]
             t_im += s.z_im[i, j] * w.k[j]
-        w.t_re[i] = t_re
-        w.t_im[i] = t_im
+        w.t_re[i] = clipped(t_re, -LARGEST_ELEMENT, LARGEST_ELEMENT)
+        w.t_im[i] = clipped(t_im, -LARGEST_ELEMENT, LARGEST_ELEMENT)
         re -= t_re * w.k[i]
         im -= t_im * w.k[i]
-    # the imaginary part of a Schur complement is no less than sqrt(mu)
-    if im < c.root_mu:
+    # the imaginary part of a Schur complement is no less than sqrt(mu); not "<": NaN must not stay
+    if not (im > c.root_mu):
         im = c.root_mu
+    re = clipped(re, -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    im = clipped(im, c.root_mu, LARGEST_ELEMENT)
     scale = real(1) / (re * re + im * im)
     w.s_re[0] = re * scale
     w.s_im[0] = -(im * scale)
@@ -49,9 +55,11 @@ def release_complex(s: Expansion, w: Work, r: Index) -> None:
     """Take vector r out: Z - z z' / z_r, z = Z_:r.  O(N^2)."""
     n = s.n[0]
     for j in range(n):
-        w.t_re[j] = s.z_re[r, j]
-        w.t_im[j] = s.z_im[r, j]
-    scale = real(1) / (w.t_re[r] * w.t_re[r] + w.t_im[r] * w.t_im[r])
+        w.t_re[j] = clipped(s.z_re[r, j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+        w.t_im[j] = clipped(s.z_im[r, j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    square = w.t_re[r] * w.t_re[r] + w.t_im[r] * w.t_im[r]
+    # Z_rr is the reciprocal of a Schur complement
+    scale = real(1) / (square if square > SMALLEST_SQUARE else SMALLEST_SQUARE)
     re = w.t_re[r] * scale
     im = -(w.t_im[r] * scale)
     for i in range(n):

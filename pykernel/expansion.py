@@ -38,6 +38,7 @@ class Status(IntEnum):
     REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
     REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit
     REFUSED_MULTIPLIER = -3  # a multiplier would leave its range: learning diverges; reset, or lower the learning rate
+    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
 
 
 class Rule(IntEnum):
@@ -75,6 +76,7 @@ class Projection(IntEnum):
     FKLMS = 2  # eq. 16
     LS = 3  # eq. 14
     LSRIDGE = 4  # eq. 14 for eq. 20
+    BOUNDED = 5  # eq. 16, where vectors crowd divided by the sum of the parts
 
 
 class Tie(IntEnum):
@@ -99,6 +101,8 @@ class Expansion(Struct):
     deficit: Real[N_MAX, N_MAX]  # what was learned of the function's covariance at the vectors: prior - posterior
     covariance: Real[N_MAX, N_MAX]  # of the multipliers, for ALD-KRLS
     overlap: Real[N_MAX]  # sum_j k_ij^2, j other than i
+    claim: Real[N_MAX]  # what each vector's claim to stay has faded to since a sample came near
+    neighbour: Real[N_MAX]  # distance of each vector to its nearest one; if not positive, a bound: at least |.|
     power: Real  # variance of the function, in squares of the label limit: what the labels' errors suggest
     weight: Real  # number of samples behind it
     drift: Real  # largest element of (K + ridge I) m' m - I met since the last refresh
@@ -133,7 +137,6 @@ class Work(Struct):
     step: Real[OUTPUTS]  # the sample's multipliers, where there is no beta
     beta: Real[N_MAX + 1, OUTPUTS]  # the multipliers after this update, until it is certain
     shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu W beta, of LSRIDGE
-    neighbour: Real[N_MAX]  # squared distance of each vector to its nearest one; if not positive, a bound: at least |.|
     nearest_distance: Real  # squared distance from the sample to the nearest expansion vector
     kappa: Real  # Schur complement: how much of the sample the expansion vectors leave over
     inverse_kappa: Real  # 1 / kappa; 0 where the newest sample does not compete
@@ -155,6 +158,7 @@ class OnlineConfig(Config):
     separates: bool  # whether the label is a class: no error where it is clear enough
     decays: bool  # whether rho > 0
     forgets: bool  # whether forgetting < 1
+    relabels: bool  # whether every sample moves the labels of the vectors near it
     standardises: bool  # whether inputs are standardised on the way
     clamps: bool  # whether predictions are kept between low and high
     limits_step: bool  # whether one sample's multiplier is limited
@@ -172,6 +176,7 @@ class OnlineConfig(Config):
     keeps_neighbours: bool  # whether nearest neighbours are known
     keeps_overlap: bool  # whether sums of squared kernel values are kept
     keeps_ages: bool  # whether ages are kept
+    fades: bool  # whether claims to stay fade
     keeps_diagonal: bool  # whether k(v, v) is kept: the kernel is normalised by it
     radial: bool  # whether k(a, b) depends on a - b only, and is never below 0
     eta: Real  # learning rate
@@ -181,12 +186,14 @@ class OnlineConfig(Config):
     noise: Real  # variance of a label's noise, in parts of the function's variance
     noise_least: Real  # the least of it, in parts of the function's variance at a sample
     label_scale: Real  # 1 / label_limit
+    power_limit: Real  # far above the function's variance, in squares of the label limit
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
     kappa_least: Real  # no Schur complement is smaller, but for rounding
     gate: Real  # a sample is absorbed if no more than this of it (kappa) is new
     gate_distance: Real  # ... if its nearest expansion vector is within this squared distance
     penalty: Real  # weight C of the squared multipliers, eq. 20
     root_mu: Real  # the square root of mu, its weight beside the sum of squares
+    fading: Real  # what a sample leaves of the claims of vectors that it is not near to
     lambda_max: Real  # scores up to this go
     truncate_below: Real  # multipliers smaller than this are dropped
     truncate_age: Index  # vectors this old are dropped
@@ -205,10 +212,26 @@ class OnlineConfig(Config):
     rehearsal_label: Real  # width of the self-test's labels
 
 
+FRESH = Constant(4.0)
+"""A vector's claim to stay when it is stored, or when a sample repeats it.  It begins to count when it is below 1."""
+FAINT = Constant(2.0**-60)
+"""Claims fade down to this."""
 ALPHA_FLOOR = Constant(2.0**-100)
 """Smaller multipliers are stored as zero: a decaying one would end as a subnormal number."""
+LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
+"""Far above any element of a factor of (K + ridge I)^-1, and of P k: both are 1 / sqrt(ridge) at most."""
+LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
+"""Far above any element of P and Z, which are 1 / ridge and 1 / sqrt(mu) at most; its square, of Q."""
+SMALLEST_DIAGONAL = Constant(2.0**-40)
+"""Far below any P_ii, which is 1 / (1 + ridge) or more."""
 FAR = Constant(float32=1e38, float64=1e300)
 """Squared distance to a neighbour that does not exist; those within the input limit are smaller."""
+
+
+@kernel
+def intact(s: Expansion) -> Bool:
+    """Whether no loop over expansion vectors leaves the memory, whatever lies in it."""
+    return s.n[0] >= 0 and s.n[0] <= len(s.v)
 
 
 @kernel

@@ -1,14 +1,18 @@
 """The inverse Gram matrix and what else is kept of it: bordered by each new vector, reduced by each that goes, O(N^2).
 
+A restored factor may be one of no matrix at all.  What is bordered with is therefore kept within its limits, which are
+true of every factor, and a reflection leaves lengths as they are: so no element grows beyond what sums of those give.
+
 P = (K + ridge I)^-1 is kept as a square root, P = m' m: inserting borders it, removing is one Householder reflection,
 and P_ii = |m_:i|^2 cannot turn negative.  m has no particular shape.  LS also keeps P itself and LSREG Q = P^2; both
 are updated with vectors computed from m, so that their rounding errors are not fed back.
 """
 
 from pykernel.dialect import Index, Real, absolute, entry, kernel, real, sqrt
-from pykernel.expansion import Expansion, OnlineConfig, Work, alike
+from pykernel.expansion import LARGEST_ELEMENT, LARGEST_FACTOR, SMALLEST_DIAGONAL, Expansion, OnlineConfig, Work, alike
 from pykernel.kernel_choice import KernelConfig, KernelFunction
 from pykernel.kernels import gaussian, squared_distance
+from pykernel.numerics import clipped
 
 # ------------------------------------------------------------------------------------------------- the factor m
 
@@ -39,7 +43,11 @@ def express(s: Expansion, w: Work, c: OnlineConfig, rows: Index, columns: Index)
         kappa -= l * l
         for j in range(columns):
             w.u[j] += l * s.m[i, j]
-    if kappa < c.kappa_least:
+    # u' (K + ridge I) u is k'P k, and that not above 1
+    for j in range(columns):
+        w.u[j] = clipped(w.u[j], -LARGEST_FACTOR, LARGEST_FACTOR)
+    # not "< least": NaN must not stay
+    if not (kappa > c.kappa_least):
         kappa = c.kappa_least
     w.kappa[0] = kappa
 
@@ -49,7 +57,7 @@ def border(s: Expansion, w: Work, row: Index, column: Index, columns: Index) -> 
     """Add to m the vector that express() was given, with its own row and column.  O(N)."""
     scale = real(1) / sqrt(w.kappa[0])
     for j in range(columns):
-        s.m[row, j] = -(scale * w.u[j])
+        s.m[row, j] = clipped(-(scale * w.u[j]), -LARGEST_FACTOR, LARGEST_FACTOR)
     s.m[row, column] = scale
 
 
@@ -69,7 +77,7 @@ def inverse_diagonal(s: Expansion, w: Work) -> None:
 
 @kernel
 def inverse_column(s: Expansion, w: Work, r: Index) -> None:
-    """p = P_:r.  O(N^2)."""
+    """p = P_:r, of which P_rr is not below its least.  O(N^2)."""
     n = s.n[0]
     for j in range(n):
         w.p[j] = real(0)
@@ -77,6 +85,8 @@ def inverse_column(s: Expansion, w: Work, r: Index) -> None:
         g = s.m[i, r]
         for j in range(n):
             w.p[j] += g * s.m[i, j]
+    if not (w.p[r] > SMALLEST_DIAGONAL):
+        w.p[r] = SMALLEST_DIAGONAL
 
 
 @kernel
@@ -84,7 +94,7 @@ def release(s: Expansion, w: Work, r: Index) -> None:
     """Take vector r out of m, given p = P_:r; its column becomes zero and the last row is free.  O(N^2).
 
     The reflection I - 2 h h' / h'h with h = m_:r + sign |m_:r| e_last sends column r to the last row, and
-    h' m = P_r: + sign |m_:r| m_last: needs no further product.
+    h' m = P_r: + sign |m_:r| m_last: needs no further product.  A column that is nothing is taken out as it is.
     """
     n = s.n[0]
     last = n - 1
@@ -93,6 +103,8 @@ def release(s: Expansion, w: Work, r: Index) -> None:
     scale = real(1) / (w.p[r] + absolute(pivot) * norm)
     if pivot < real(0):
         norm = -norm
+    if w.p[r] == SMALLEST_DIAGONAL:
+        scale = real(0)
     for j in range(n):
         w.p[j] = (w.p[j] + norm * s.m[last, j]) * scale
     for i in range(last):
@@ -235,7 +247,9 @@ def release_squared(s: Expansion, w: Work, r: Index) -> None:
     # Q - (a p' + p a') with a = q / p_r - (p'p) p / (2 p_r^2)
     half = real(0.5) * total * scale
     for j in range(n):
-        w.q[j] = (w.q[j] - half * w.p[j]) * scale
+        w.q[j] = clipped(
+            (w.q[j] - half * w.p[j]) * scale, -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
+        )
     for i in range(n):
         for j in range(n):
             s.squared[i, j] -= w.q[i] * w.p[j] + w.p[i] * w.q[j]
@@ -260,7 +274,9 @@ def border_squared(s: Expansion, w: Work, r: Index, n: Index) -> None:
         total += w.u[j] * w.u[j]
     half = real(0.5) * total * scale
     for j in range(n):
-        w.q[j] = (w.q[j] + half * w.u[j]) * scale
+        w.q[j] = clipped(
+            (w.q[j] + half * w.u[j]) * scale, -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
+        )
     for i in range(n):
         for j in range(n):
             s.squared[i, j] += w.q[i] * w.u[j] + w.u[i] * w.q[j]

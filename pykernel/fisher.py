@@ -49,6 +49,7 @@ class FisherStatus(IntEnum):
     NOT_TRAINED = -6  # train first, after the last update
     FULL = -7  # so many samples were taken that R would lose its last digits; restart
     REFUSED_LEVERAGE = -8  # the model rests on this sample alone, or did not see it
+    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
 
 
 class Scatter(Struct):
@@ -155,6 +156,15 @@ def count_all(s: Scatter) -> Index:
 
 
 @kernel
+def countable(s: Scatter, c: FisherConfig) -> Bool:
+    """Whether samples can be counted, whatever lies in the memory."""
+    for k in range(len(s.counts)):
+        if s.counts[k] < 0 or s.counts[k] > c.most:
+            return False
+    return True
+
+
+@kernel
 def rotate(s: Scatter, w: FisherWork) -> None:
     """R'R + d d' becomes R'R, by Givens rotations.  O(P^2 / 2).  G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5."""
     row = 0
@@ -190,6 +200,8 @@ def update(
 
     DONE; REFUSED_INPUT, REFUSED_LABEL or FULL with nothing changed.
     """
+    if not countable(s, c):
+        return FisherStatus.REFUSED_STATE
     if not acceptable(q, x):
         return FisherStatus.REFUSED_INPUT
     if label < 0 or label >= len(s.counts):
@@ -297,6 +309,8 @@ def train(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig) -> Index:
 
     DONE; TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
+    if not countable(s, c):
+        return FisherStatus.REFUSED_STATE
     n = count_all(s)
     if n < 2:
         return FisherStatus.TOO_FEW
@@ -350,6 +364,8 @@ def assess(
 
     O(P (P + D)).  DONE; REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
     """
+    if not countable(s, c):
+        return FisherStatus.REFUSED_STATE
     if not acceptable(q, x):
         return FisherStatus.REFUSED_INPUT
     if label < 0 or label >= len(s.counts):

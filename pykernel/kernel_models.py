@@ -24,6 +24,9 @@ DRIFT_LIMIT = 0.01
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
 """Less noise than this part of the function's variance is lost in the rounding of the variance."""
 
+LEAST_RELABELLED = 1e-3
+"""Least ridge with which labels may be moved: mean squared errors on a sinc are 2e-5 there, and 1e5 at 1e-7."""
+
 RULES = {
     "klms": Rule.KLMS,
     "qklms": Rule.QKLMS,
@@ -43,10 +46,10 @@ TECHNIQUES = {
     "ls": (Metric.LS, Projection.LS),
     "lsreg": (Metric.LSREG, Projection.LS),
     "lsridge": (Metric.LSRIDGE, Projection.LSRIDGE),
-    "fklms": (Metric.FKLMS, Projection.FKLMS),
-    "fmklms": (Metric.FMKLMS, Projection.FKLMS),
-    "afklms": (Metric.AFKLMS, Projection.FKLMS),
-    "afmklms": (Metric.AFMKLMS, Projection.FKLMS),
+    "fklms": (Metric.FKLMS, Projection.BOUNDED),
+    "fmklms": (Metric.FMKLMS, Projection.BOUNDED),
+    "afklms": (Metric.AFKLMS, Projection.BOUNDED),
+    "afmklms": (Metric.AFMKLMS, Projection.BOUNDED),
 }
 """What each technique removes by, and how the others make up for it."""
 
@@ -56,6 +59,7 @@ PROJECTIONS = {
     "fklms": Projection.FKLMS,
     "ls": Projection.LS,
     "lsridge": Projection.LSRIDGE,
+    "bounded": Projection.BOUNDED,
 }
 TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
 
@@ -64,6 +68,7 @@ LEARNING_KEYS = {
     "rho": GRADIENT,
     "step_limit": GRADIENT,
     "quantisation": ("qklms",),
+    "relabel": ("fb-krls",),
     "forgetting": ("krls-t",),
     "noise": ("krls-t",),
     "covariance": (),
@@ -231,6 +236,12 @@ class KernelModels:
                 )
             if learning.step_limit is not None and learning.step_limit < 1e-20:
                 refuse("[learning] step_limit", f"is {learning.step_limit:g}; it must be 1e-20 or more")
+        if learning.relabel and ridge_of(spec) < LEAST_RELABELLED:
+            refuse(
+                "[reduction] ridge",
+                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more, or labels that have moved "
+                "apart are fitted by huge multipliers",
+            )
         if learning.rule == "krls-t":
             least, most = NOISE_LEAST[spec.precision], 1e15 if narrow else 1e80
             near = 0.9999 if narrow else 1 - 1e-9
@@ -259,15 +270,15 @@ class KernelModels:
             )
         if choices.factor:
             least = 1e-4 if narrow else 0.0
-            if reduction.ridge < least:
+            if ridge_of(spec) < least:
                 refuse(
                     "[reduction] ridge",
-                    f"is {reduction.ridge:g}; it must be {least:g} or more for {spec.precision}",
+                    f"is {ridge_of(spec):g}; it must be {least:g} or more for {spec.precision}",
                 )
-            if gate <= reduction.ridge:
+            if gate <= ridge_of(spec):
                 refuse(
                     "[reduction] gate",
-                    f"is {gate:g}; it must be above the ridge ({reduction.ridge:g}), 2 ridge or more to absorb repeats",
+                    f"is {gate:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
                 )
             least = 1e-4 if narrow else 1e-12
             if gate < least:
@@ -284,6 +295,12 @@ class KernelModels:
                 "[reduction] technique",
                 f'is {reduction.technique} with the projection "{projection_of(spec)}"; {rule} keeps the values at the '
                 'vectors that stay: give projection = "klms"',
+            )
+        if reduction.fading < 1 and choices.metric in (Metric.AGE, Metric.AFKLMS, Metric.AFMKLMS):
+            refuse(
+                "[reduction] fading",
+                f"is {reduction.fading:g}, of which {reduction.technique} has no use: its scores are ages, or below zero; "
+                "leave it out",
             )
         if choices.thresholds and choices.metric is Metric.AGE:
             refuse("[reduction] lambda_max", "is given, but at has no score to compare; give truncate_age")
@@ -359,6 +376,7 @@ class KernelModels:
             "separates": spec.label_kind == "class",
             "decays": learning.rho > 0,
             "forgets": forgetting < 1,
+            "relabels": learning.relabel,
             "standardises": spec.input.standardise,
             "clamps": spec.label.low is not None or spec.label.high is not None,
             "limits_step": learning.step_limit is not None,
@@ -376,6 +394,8 @@ class KernelModels:
             "keeps_neighbours": choices.neighbours,
             "keeps_overlap": choices.overlap,
             "keeps_ages": choices.ages,
+            "fades": reduction.fading < 1,
+            "fading": reduction.fading,
             "keeps_diagonal": own["normalises"] or not own["unit"],
             "radial": function in kernel_settings.UNIT,
             "eta": learning.eta,
@@ -385,8 +405,11 @@ class KernelModels:
             "noise": learning.noise,
             "noise_least": NOISE_LEAST[spec.precision],
             "label_scale": 1 / limit,
-            "ridge_diagonal": 1 + reduction.ridge,
-            "kappa_least": reduction.ridge or gate * 2.0**-10 or 2.0**-50,
+            # no variance overflows: (noise + prior) k(x, x) power limit^2
+            "power_limit": kernel_settings.largest(spec.precision)
+            / ((learning.noise + 1 + ridge_of(spec)) * max(1.0, _most(spec)) * max(1.0, limit * limit)),
+            "ridge_diagonal": 1 + ridge_of(spec),
+            "kappa_least": ridge_of(spec) or gate * 2.0**-10 or 2.0**-50,
             "gate": gate,
             "gate_distance": gate_distance,
             "penalty": reduction.penalty,
@@ -418,8 +441,15 @@ class KernelModels:
         return min(2.0**20 * spec.label_limit * max(1.0, 1 / norm), 2.0**100, widest)
 
 
+def ridge_of(spec: Spec) -> float:
+    """What is added to the Gram matrix's diagonal."""
+    if spec.reduction.ridge is not None:
+        return spec.reduction.ridge
+    return 0.1 if spec.learning.rule == "fb-krls" else 1e-3
+
+
 def _gate(spec: Spec) -> float:
-    return spec.reduction.gate if spec.reduction.gate is not None else 2 * spec.reduction.ridge
+    return spec.reduction.gate if spec.reduction.gate is not None else 2 * ridge_of(spec)
 
 
 def _beyond(part: float) -> float:

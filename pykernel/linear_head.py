@@ -70,6 +70,14 @@ def fade(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
     h.turn[0] = turn + 1 if turn + 1 < len(w.row) else 0
 
 
+@kernel
+def in_turn(h: Head, c: SubspaceConfig) -> Bool:
+    """Whether the coefficient whose turn it is is one, whatever lies in the memory."""
+    if c.forgets:
+        return h.turn[0] >= 0 and h.turn[0] < len(h.coefficients)
+    return True
+
+
 @entry
 def learn_ridge(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
     """Recursive least squares: R by Givens rotations, coefficients by the gain.  O(r^2).
@@ -174,9 +182,8 @@ def valid_head(h: Head, c: SubspaceConfig) -> Bool:
                 if h.r[0] == real(0) and h.r[at + j] != real(0):
                     return False
             at = at + len(h.coefficients) - i
-        if c.forgets:
-            if h.turn[0] < 0 or h.turn[0] >= len(h.coefficients):
-                return False
+        if not in_turn(h, c):
+            return False
     for i in range(len(h.coefficients)):
         for o in range(len(h.coefficients[0])):
             if not (absolute(h.coefficients[i, o]) <= c.coefficient_limit):

@@ -33,6 +33,7 @@ LEARNING_KEYS = {
     "rho": (),
     "step_limit": (),
     "quantisation": (),
+    "relabel": (),
     "forgetting": RECURSIVE,
     "noise": (),
     "covariance": RECURSIVE,

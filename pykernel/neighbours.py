@@ -1,9 +1,9 @@
 """What the fast techniques know instead of a Gram matrix: nearest neighbours, and sums of squared kernel values.
 
 1 - max_j |k_ij| is smallest where the distance to the nearest vector is: the squared one for the Gaussian kernel, 1 - |k|
-for others.  w.neighbour caches those distances; when a
-vector's neighbour goes, its entry stays as a lower bound (negated), and it is searched for again only if a choice
-depends on it.
+for others.  s.neighbour holds those distances; when a vector's neighbour goes, its entry stays as a lower bound (negated),
+and it is searched for again only if a choice depends on it.  A choice may cost so many searches and no more; then it is
+made among the vectors whose distance is certain.  So the entries are part of the model: what is chosen depends on them.
 """
 
 from pykernel.dialect import Bool, Index, Real, absolute, kernel, real
@@ -38,7 +38,7 @@ def row_distance(w: Work, j: Index) -> Real:
 
 
 @kernel
-def find_neighbour(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, i: Index) -> None:
+def find_neighbour(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index) -> None:
     """Compute the distance from expansion vector i to its nearest.  O(N D)."""
     nearest = FAR if q.function == KernelFunction.GAUSSIAN else real(1)
     for j in range(s.n[0]):
@@ -47,7 +47,7 @@ def find_neighbour(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, i: I
                 nearest = lesser(squared_distance(s.v[i], s.v[j]), nearest)
             else:
                 nearest = lesser(real(1) - absolute(alike(s, c, q, i, s.v[j], s.diagonal[j])), nearest)
-    w.neighbour[i] = nearest
+    s.neighbour[i] = nearest
 
 
 @kernel
@@ -57,17 +57,17 @@ def introduce_neighbour(s: Expansion, w: Work, q: KernelConfig, i: Index) -> Non
     for j in range(s.n[0]):
         if j != i:
             nearest = lesser(w.distance[j], nearest)
-            if w.distance[j] <= absolute(w.neighbour[j]):
-                w.neighbour[j] = w.distance[j]
-    w.neighbour[i] = nearest
+            if w.distance[j] <= absolute(s.neighbour[j]):
+                s.neighbour[j] = w.distance[j]
+    s.neighbour[i] = nearest
 
 
 @kernel
 def lose_neighbour(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
     """Vector r goes, whose distances are in row: where it was the nearest, the distance stays as a bound.  O(N)."""
     for i in range(s.n[0]):
-        if i != r and w.neighbour[i] == (w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i)):
-            w.neighbour[i] = -(w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i))
+        if i != r and s.neighbour[i] == (w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i)):
+            s.neighbour[i] = -(w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i))
 
 
 @kernel
@@ -76,18 +76,18 @@ def isolation(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
     if i == s.n[0]:
         return w.nearest_distance[0]
     if c.rounds and w.newest[0] == 0:
-        return absolute(w.neighbour[i])
-    return lesser(absolute(w.neighbour[i]), w.distance[i])
+        return absolute(s.neighbour[i])
+    return lesser(absolute(s.neighbour[i]), w.distance[i])
 
 
 @kernel
 def unsure(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Bool:
     """Whether isolation() is a bound only."""
-    if i == s.n[0] or w.neighbour[i] > real(0):
+    if i == s.n[0] or s.neighbour[i] > real(0):
         return False
     if c.rounds and w.newest[0] == 0:
         return True
-    return w.distance[i] > -w.neighbour[i]
+    return w.distance[i] > -s.neighbour[i]
 
 
 # ------------------------------------------------------------------------------------------------- overlaps

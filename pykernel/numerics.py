@@ -228,9 +228,10 @@ def cosine(turns: Real) -> Real:
 
 @kernel
 def clipped(x: Real, low: Real, high: Real) -> Real:
-    """x, kept between low and high."""
-    if x < low:
-        return low
+    """x, kept between low and high; low for NaN."""
     if x > high:
         return high
-    return x
+    # not "< low": NaN must not stay
+    if x >= low:
+        return x
+    return low

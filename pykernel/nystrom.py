@@ -58,6 +58,7 @@ class NystromStatus(IntEnum):
     REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
     REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
     TOO_FEW = -4  # there are no samples to choose a basis from
+    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
 
 
 class Basis(Struct):
@@ -122,6 +123,7 @@ class NystromConfig(Config):
     coordinate_limit: Real  # above any coordinate: the root of any k(x, x)
     turned_limit: Real  # above any coordinate that was turned
     reciprocal_limit: Real  # above the reciprocal of any residual's root
+    solved_limit: Real  # above any element of K_SS^-1 k
     label_limit: Real  # largest |y| that is taken
     low: Real  # least prediction
     high: Real  # largest prediction

@@ -151,6 +151,7 @@ class _NystromModels:
             "coordinate_limit": 1.01 * value,
             "turned_limit": 2.02 * value * math.sqrt(size),
             "reciprocal_limit": 1.01 * 2.0 ** (45 if narrow else 450),
+            "solved_limit": 1e18 if narrow else 1e150,
             "label_limit": spec.label_limit,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,

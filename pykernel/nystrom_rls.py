@@ -34,7 +34,7 @@ from pykernel.nystrom import (
 )
 from pykernel.packed import row_of
 from pykernel.program import Entry, LabelKind, Program
-from pykernel.random_numbers import draw, position
+from pykernel.random_numbers import LARGEST_PERIOD, draw, position
 from pykernel.rehearsal import strained
 from pykernel.reservoir import MOST_SEEN, Reservoir, choose_basis, enlarge, least_missed
 
@@ -47,6 +47,28 @@ def size(b: Basis, c: NystromConfig) -> Index:
     if c.method == Method.GIVEN:
         return len(c.vectors)
     return b.n[0]
+
+
+@kernel
+def intact(b: Basis, c: NystromConfig) -> Bool:
+    """Whether no loop over basis vectors leaves the memory, whatever lies in it."""
+    if c.method == Method.GIVEN:
+        return True
+    return b.n[0] >= 0 and b.n[0] <= len(b.v)
+
+
+@kernel
+def countable(b: Basis, g: Regression, e: Reservoir, c: NystromConfig) -> Bool:
+    """The same of the reservoir's rows, of random numbers, and of whose turn it is."""
+    if c.forgets:
+        if g.turn[0] < 0 or g.turn[0] >= len(g.coefficients):
+            return False
+    if c.method == Method.GIVEN:
+        return True
+    for i in range(len(b.seeds)):
+        if b.seeds[i] < 0 or b.seeds[i] >= LARGEST_PERIOD:
+            return False
+    return intact(b, c) and e.count[0] >= 0 and e.count[0] <= len(e.rows) and e.seen[0] >= e.count[0]
 
 
 @kernel
@@ -67,6 +89,8 @@ def predict(
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
+    if not intact(b, c):
+        return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     scaled(w, q, x)
@@ -95,6 +119,8 @@ def features(b: Basis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Rea
 
     DONE, or REFUSED_INPUT with z unchanged.
     """
+    if not intact(b, c):
+        return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     scaled(w, q, x)
@@ -111,6 +137,8 @@ def residual(b: Basis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Rea
 
     DONE, or REFUSED_INPUT with part unchanged.
     """
+    if not intact(b, c):
+        return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     scaled(w, q, x)
@@ -263,6 +291,8 @@ def update(
 
     DONE, ADDED or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(b, g, e, c):
+        return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     if not (absolute(y) <= c.label_limit):
@@ -286,6 +316,8 @@ def update_many(
 
     DONE, ADDED or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(b, g, e, c):
+        return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     for o in range(len(y)):
@@ -305,6 +337,8 @@ def update_class(
     Two classes share one: 1 is the second.  O(N^2 + N D); where the basis changes, O(N^3 / 6 + M N^2 + M N D).
     DONE, ADDED or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(b, g, e, c):
+        return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     if label < 0 or label >= c.classes:
@@ -326,6 +360,8 @@ def select(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConf
 
     O(N rho v (N + D) + M N^2).  DONE, or TOO_FEW, where there is no sample, with nothing changed.
     """
+    if not countable(b, g, e, c):
+        return NystromStatus.REFUSED_STATE
     if e.count[0] == 0:
         return NystromStatus.TOO_FEW
     start_draws(b, c)
@@ -429,7 +465,7 @@ def valid_basis(b: Basis, c: NystromConfig) -> Bool:
             return False
         row = row + i + 1
     for i in range(len(b.seeds)):
-        if b.seeds[i] < 0 or b.seeds[i] >= 30323:
+        if b.seeds[i] < 0 or b.seeds[i] >= LARGEST_PERIOD:
             return False
         # all begin together
         if b.seeds[0] == 0 and b.seeds[i] != 0:

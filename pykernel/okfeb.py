@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.kernel_choice import KernelConfig, acceptable, winner
-from pykernel.linear_head import Head, clamp, evaluate, forget_labels, learn, probabilities, valid_head
+from pykernel.linear_head import Head, clamp, evaluate, forget_labels, in_turn, learn, probabilities, valid_head
 from pykernel.novelty import MOST_ODDS, Monitor, above, moved, odds_of, threshold_of, valid_monitor, watch
 from pykernel.numerics import clipped
 from pykernel.program import Entry, LabelKind, Program
@@ -27,6 +27,7 @@ from pykernel.subspace import (
     code,
     dead_column,
     express,
+    intact,
     restart_column,
     scaled,
     square,
@@ -59,6 +60,8 @@ def novelty(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x:
 
     1 before the first sample.  O(N (D + r) + r^3 / 6).  DONE, or REFUSED_INPUT with score unchanged.
     """
+    if not intact(s):
+        return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     scaled(w, q, x)
@@ -73,6 +76,8 @@ def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x
 
     z = R q with R upper triangular, R'R = L'L.  O(N (D + r) + r^3 / 3).  DONE, or REFUSED_INPUT with z unchanged.
     """
+    if not intact(s):
+        return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     scaled(w, q, x)
@@ -91,6 +96,8 @@ def predict(
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
+    if not intact(s):
+        return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     scaled(w, q, x)
@@ -147,6 +154,15 @@ def alarm(m: Monitor, c: SubspaceConfig, state: Real[2]) -> Index:
 
 
 @kernel
+def countable(s: Subspace, c: SubspaceConfig) -> Bool:
+    """The same as intact(), and of the vector whose turn it is, and of the samples seen."""
+    if c.budget == Budget.EXACT:
+        if s.probe[0] < 0 or s.probe[0] > s.n[0]:
+            return False
+    return intact(s) and s.seen[0] >= 0
+
+
+@kernel
 def share_of_ridge(s: Subspace, c: SubspaceConfig) -> Real:
     """1 / min(n, W): of the ridge, what one sample bears."""
     count = s.seen[0]
@@ -166,10 +182,10 @@ def step_length(s: Subspace, w: SubspaceWork, c: SubspaceConfig, rho: Real) -> R
     if c.step == Step.NORMALISED:
         mu = c.eta * (real(1) / reach)
     if c.step == Step.DECREASING:
-        s.total[0] += reach
+        s.total[0] = clipped(s.total[0] + reach, real(0), c.moment_limit)
         mu = c.eta * (real(1) / s.total[0])
     if c.step == Step.AVERAGED:
-        s.total[0] = c.averaging * s.total[0] + reach
+        s.total[0] = clipped(c.averaging * s.total[0] + reach, real(0), c.moment_limit)
         mu = c.eta * (real(1) / s.total[0])
     return mu if mu < most else most
 
@@ -294,7 +310,6 @@ def learn_sample(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfi
         learned = settle(s, w, c, q)
     elif not keeps_gram(c):
         project(s, w, c)
-    shorten(s, c)
     return learned
 
 
@@ -351,6 +366,7 @@ def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kernel
     if alarmed == 2:
         return SubspaceStatus.HELD
     status = adjust(s, w, c, q)
+    shorten(s, c)
     return SubspaceStatus.NOVEL if alarmed == 1 else status
 
 
@@ -360,6 +376,8 @@ def update(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kerne
 
     DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT with nothing changed.
     """
+    if not countable(s, c):
+        return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     status = track(s, m, w, c, q, x)
@@ -374,6 +392,8 @@ def update_real(
 
     DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(s, c) or not in_turn(h, c):
+        return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     if not (absolute(y) <= c.label_limit):
@@ -399,6 +419,8 @@ def update_reals(
 
     DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(s, c) or not in_turn(h, c):
+        return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     for o in range(len(y)):
@@ -427,6 +449,8 @@ def update_class(
     O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
     DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
+    if not countable(s, c) or not in_turn(h, c):
+        return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     if label < 0 or label >= c.classes:
@@ -450,6 +474,8 @@ def refresh(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
 
     O(N^2 (D + r)), with budget exact and N^3 / 2.  DONE.
     """
+    if not intact(s):
+        return SubspaceStatus.REFUSED_STATE
     renew(s, w, c, q)
     return SubspaceStatus.DONE
 
@@ -560,10 +586,7 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
     """Whether numbers are within their limits, and zero beyond those in use."""
     n = s.n[0]
     rank = s.rank[0]
-    if n < 0 or n > len(s.v) or s.seen[0] < n or s.seen[0] > MOST_SEEN:
-        return False
-    # a column for each of the first vectors
-    if rank < 0 or rank > len(s.a[0]) or rank > n or (rank < len(s.a[0]) and rank != n):
+    if not intact(s) or s.seen[0] < n or s.seen[0] > MOST_SEEN:
         return False
     pairs = 0
     for i in range(len(s.v)):
@@ -587,7 +610,7 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
     for j in range(rank):
         columns = columns + j + 1
     # what one sample adds to a trace within its limit, and what A'KA can be after many
-    if not within(s.g, len(s.g), real(16) * c.square_limit) or not empty_from(s.g, columns, len(s.g)):
+    if not within(s.g, len(s.g), c.element_limit) or not empty_from(s.g, columns, len(s.g)):
         return False
     if c.budget == Budget.EXACT:
         if not within(s.p, len(s.p), c.inverse_limit) or not empty_from(s.p, pairs, len(s.p)):

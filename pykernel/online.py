@@ -10,6 +10,7 @@ from pykernel.expansion import (
     Work,
     alike,
     expand,
+    intact,
     kept,
     measure,
     miss,
@@ -47,6 +48,7 @@ from pykernel.rules import (
     learn_posterior,
     limited,
     limited_by_norm,
+    move_labels,
     noise_at,
     propose,
 )
@@ -64,6 +66,8 @@ def predict(
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
+    if not intact(s):
+        return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
     if c.standardises:
@@ -121,6 +125,8 @@ def novelty(
     With a Gram matrix kappa = 1 + ridge - k' P k, O(N^2 + N D); without one, of the nearest vector only, 1 - k^2,
     O(N D).  DONE, or REFUSED_INPUT with y unchanged.
     """
+    if not intact(s):
+        return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
     compare(s, z, w, c, q, x)
@@ -148,6 +154,8 @@ def variance(
 
     O(N^2 + N D).  Van Vaerenbergh et al. 2012.  DONE, or REFUSED_INPUT with y unchanged.
     """
+    if not intact(s):
+        return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
     compare(s, z, w, c, q, x)
@@ -198,7 +206,10 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
     if c.rule == Rule.ALD_KRLS:
         absorb_by_dictionary(s, w, q)
     elif c.rule == Rule.FB_KRLS:
-        absorb_as_label(s, w, c)
+        if c.relabels:
+            move_labels(s, w, c)
+        else:
+            absorb_as_label(s, w, c)
     else:
         propose(s, w, c, q)
         fits = largest_step(s, w, c) <= c.alpha_limit
@@ -217,9 +228,13 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
         learn_posterior(s, w, c, q)
     if c.rule == Rule.ALD_KRLS:
         learn_dictionary(s, w)
-    grow_older(s, c, q)
+    grow_older(s, w, c, q)
     if c.keeps_ages and close:
         s.age[w.nearest[0]] = 0
+    if c.rule == Rule.ALD_KRLS:
+        # new, but the dictionary is full
+        if w.kappa[0] > c.gate and not close:
+            return Status.DISCARDED
     if w.nearest_distance[0] > real(0):
         return Status.ABSORBED
     return Status.MERGED
@@ -319,7 +334,7 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
     commit(s, w, c)
     if c.rule == Rule.KRLS_T:
         learn_posterior(s, w, c, q)
-    grow_older(s, c, q)
+    grow_older(s, w, c, q)
     if r == n:
         return Status.DISCARDED
     place_at = n
@@ -393,7 +408,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
     if not fits or not acceptable(s, w, c, r):
         return Status.REFUSED_MULTIPLIER
     commit(s, w, c)
-    grow_older(s, c, q)
+    grow_older(s, w, c, q)
     if c.keeps_ages and close:
         s.age[w.nearest[0]] = 0
     take_out(s, w, c, q, r)
@@ -481,6 +496,8 @@ def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCon
     O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
     refused; the model is then unchanged.
     """
+    if not intact(s):
+        return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
     if not (absolute(y) <= c.label_limit):
@@ -498,6 +515,8 @@ def update_many(
     O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
     refused; the model is then unchanged.
     """
+    if not intact(s):
+        return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
     for o in range(len(y)):
@@ -518,6 +537,8 @@ def update_class(
     second).  O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it
     was refused; the model is then unchanged.
     """
+    if not intact(s):
+        return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
     if label < 0 or label >= c.classes:
@@ -559,6 +580,8 @@ def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
 
     O(N^3 + N^2 D): call it when drift() says REFRESH_DUE and there is time.  The model's predictions do not change.
     """
+    if not intact(s):
+        return Status.REFUSED_STATE
     for t in range(len(s.v)):
         if t == s.n[0]:
             break

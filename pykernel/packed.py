@@ -30,24 +30,27 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 
 
 @entry
-def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
-    """L'^-1 z to out, of L's diagonal are reciprocals; out may be z.  O(n^2 / 2)."""
+def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
+    """L'^-1 z to out, of L's diagonal are reciprocals; out may be z; nothing exceeds the limit, whatever L is.  O(n^2 / 2)."""
     for j in range(n):
         out[j] = z[j]
     row = row_of(n)
     for t in range(n):
         i = n - 1 - t
         row = row - i - 1
-        out[i] = out[i] * l[row + i]
+        out[i] = clipped(out[i] * l[row + i], -limit, limit)
         for k in range(i):
             out[k] = out[k] - l[row + k] * out[i]
 
 
 @entry
-def factorise(g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, least: Real, instead: Real) -> None:
+def factorise(
+    g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, least: Real, instead: Real, limit: Real
+) -> None:
     """L of g + shift I = L L' to l, which may be g, reciprocals on its diagonal.  O(n^3 / 6).
 
-    A pivot that is not above least + part g_ii has the reciprocal ``instead``; zero: a column of zeros.
+    A pivot that is not above least + part g_ii has the reciprocal ``instead``; zero: a column of zeros.  No element beside
+    the diagonal exceeds the limit, whatever g is.
     """
     row = 0
     for i in range(n):
@@ -57,7 +60,7 @@ def factorise(g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, lea
             total = g[row + j]
             for k in range(j):
                 total = total - l[row + k] * l[other + k]
-            total = total * l[other + j]
+            total = clipped(total * l[other + j], -limit, limit)
             l[row + j] = total
             pivot = pivot - total * total
             other = other + j + 1
@@ -66,12 +69,12 @@ def factorise(g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, lea
 
 
 @entry
-def invert(p: Real[...], n: Index, part: Real, instead: Real) -> None:
+def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> None:
     """P^-1 in place of a symmetric P, by its factor L: L'^-1 L^-1.  O(n^3 / 2).
 
-    A pivot of at most part P_ii has the reciprocal ``instead``.
+    A pivot of at most part P_ii has the reciprocal ``instead``; no element of L exceeds the limit.
     """
-    factorise(p, p, n, real(0), part, real(0), instead)
+    factorise(p, p, n, real(0), part, real(0), instead, limit)
     # L^-1, row by row: rows above are done, this one from the left
     row = 0
     for i in range(n):

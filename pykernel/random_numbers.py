@@ -5,6 +5,8 @@ from pykernel.dialect import Constant, Index, Real, kernel, real, truncate
 PERIOD_1 = Constant(1 / 30269)
 PERIOD_2 = Constant(1 / 30307)
 PERIOD_3 = Constant(1 / 30323)
+LARGEST_PERIOD = 30323
+"""No state of a generator is as large."""
 
 
 @kernel

@@ -17,7 +17,7 @@ from pykernel.complex_inverse import (
     shrink,
 )
 from pykernel.dialect import DIM, Bool, Index, Real, absolute, entry, kernel, real
-from pykernel.expansion import Expansion, Metric, OnlineConfig, Projection, Rule, Tie, Work, kept, place, settle
+from pykernel.expansion import FAINT, FRESH, Expansion, Metric, OnlineConfig, Projection, Rule, Tie, Work, kept, place, settle
 from pykernel.factor import (
     border,
     border_inverse,
@@ -46,7 +46,10 @@ from pykernel.neighbours import (
     renew_overlap,
     unsure,
 )
+from pykernel.numerics import clipped
 
+SEARCHES = 2
+"""Lost neighbours that a choice searches for at most; 99 of 100 choices need fewer (benchmarks/searches.py)."""
 AGE_MOST = 1_000_000_000
 """Ages stop here, before they leave int32."""
 
@@ -144,7 +147,7 @@ def ridge_loss(s: Expansion, w: Work, i: Index) -> Real:
 
 
 @kernel
-def score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+def cost(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
     """What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2."""
     if c.metric == Metric.MAGNITUDE:
         return magnitude(s, w, c, i)
@@ -165,6 +168,15 @@ def score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
     if c.metric == Metric.FKLMS:
         return isolation(s, w, c, i)
     return overlap_score(s, w, c, i)
+
+
+@kernel
+def score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+    """What the removal of a candidate costs, as far as its claim to stay has not faded; O(1) for each output."""
+    if c.fades:
+        if i < s.n[0] and s.claim[i] < real(1):
+            return s.claim[i] * cost(s, w, c, i)
+    return cost(s, w, c, i)
 
 
 @kernel
@@ -203,13 +215,28 @@ def precedes(s: Expansion, w: Work, c: OnlineConfig, i: Index, r: Index) -> Bool
     return magnitude(s, w, c, i) < magnitude(s, w, c, r)
 
 
+@kernel
+def first_certain(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index:
+    """The first candidate whose score is more than a bound.  O(N)."""
+    for i in range(count):
+        if not unsure(s, w, c, i):
+            return i
+    return 0
+
+
 @entry
 def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
     """Position of the candidate with the least score; of equals, as the tie rule says, then the first."""
     count = candidates(s, w, c)
     r = 0
-    least = score(s, w, c, 0)
-    for i in range(1, count):
+    if c.keeps_neighbours:
+        r = first_certain(s, w, c, count)
+    least = score(s, w, c, r)
+    first = r + 1
+    for i in range(first, count):
+        if c.keeps_neighbours:
+            if unsure(s, w, c, i):
+                continue
         value = score(s, w, c, i)
         if value < least or (value == least and precedes(s, w, c, i, r)):
             least = value
@@ -219,24 +246,27 @@ def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
 
 @entry
 def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """Search for the lost neighbours that the choice depends on.  O(N) and O(N D) for each.
+    """Search for the lost neighbours that the choice depends on: SEARCHES at most.  O(N) and O(N D) for each.
 
     A score made of a bound is a bound: the least of all is certain if no bound is as small.
     """
     count = candidates(s, w, c)
-    for turn in range(len(w.neighbour)):
-        least = score(s, w, c, 0)
-        for i in range(1, count):
-            value = score(s, w, c, i)
-            if value < least:
-                least = value
+    for turn in range(SEARCHES):
         lost = count
+        least = real(0)
         for i in range(count):
-            if unsure(s, w, c, i) and score(s, w, c, i) == least:
-                lost = i
+            value = score(s, w, c, i)
+            if i == 0 or value <= least:
+                bound = unsure(s, w, c, i)
+                # of equals, what is certain hides no bound
+                if i == 0 or value < least or bound:
+                    least = value
+                    lost = count
+                    if bound:
+                        lost = i
         if lost == count:
             break
-        find_neighbour(s, w, c, q, lost)
+        find_neighbour(s, c, q, lost)
         if c.metric == Metric.FMKLMS:
             w.score[lost] = weighted_isolation(s, w, c, q, lost)
 
@@ -327,6 +357,35 @@ def project_fklms(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
 
 
 @kernel
+def project_bounded(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
+    """The same, with K_:r divided by the sum of its magnitudes where that is above 1, given row.  O(N).
+
+    Eq. 16 takes the others as orthogonal.  Where they crowd, their parts would add up to more than what went, and
+    multipliers grow without end; so they add up to as much at most.
+    """
+    n = s.n[0]
+    total = real(0)
+    for i in range(n):
+        if i != r:
+            w.q[i] = w.k[i]
+            if r < n:
+                w.q[i] = gaussian(q.gamma, w.row[i]) if q.function == KernelFunction.GAUSSIAN else w.row[i]
+            total += absolute(w.q[i])
+    if r < n:
+        total += absolute(w.k[r])
+    scale = real(1)
+    if total > real(1):
+        scale = real(1) / total
+    for o in range(len(s.alpha[0])):
+        part = w.beta[r, o] * scale
+        for i in range(n):
+            if i != r:
+                w.beta[i, o] += w.q[i] * part
+        if r < n:
+            w.beta[n, o] += w.k[r] * part
+
+
+@kernel
 def project_ls(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
     """beta = alpha - Q_:r alpha_r / Q_rr, Q = P^2, P with the newest bordered in.  O(N^2).
 
@@ -371,7 +430,9 @@ def is_stored(s: Expansion, c: OnlineConfig, r: Index) -> Bool:
 @kernel
 def locate(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
     """Compute what take_out() needs of stored vector r.  O(N^2 + N D)."""
-    if c.projection == Projection.FKLMS or c.keeps_neighbours or c.keeps_overlap:
+    if c.projection == Projection.FKLMS or c.projection == Projection.BOUNDED:
+        measure_row(s, w, c, q, r)
+    elif c.keeps_neighbours or c.keeps_overlap:
         measure_row(s, w, c, q, r)
     if c.keeps_factor:
         inverse_column(s, w, r)
@@ -393,6 +454,8 @@ def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -
         project_klms(s, w, c, r)
     if c.projection == Projection.FKLMS:
         project_fklms(s, w, q, r)
+    if c.projection == Projection.BOUNDED:
+        project_bounded(s, w, q, r)
     return acceptable(s, w, c, r)
 
 
@@ -480,6 +543,8 @@ def put_in(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
         introduce_overlap(s, w, r)
     if c.keeps_ages:
         s.age[r] = 0
+    if c.fades:
+        s.claim[r] = FRESH
     if c.keeps_factor:
         if not fresh:
             watch(s, c, q, r)
@@ -504,9 +569,12 @@ def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
     if c.keeps_ages:
         s.age[r] = s.age[last]
         s.age[last] = 0
+    if c.fades:
+        s.claim[r] = s.claim[last]
+        s.claim[last] = real(0)
     if c.keeps_neighbours:
-        w.neighbour[r] = w.neighbour[last]
-        w.neighbour[last] = real(0)
+        s.neighbour[r] = s.neighbour[last]
+        s.neighbour[last] = real(0)
     if c.keeps_overlap:
         s.overlap[r] = s.overlap[last]
         s.overlap[last] = real(0)
@@ -551,8 +619,14 @@ def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
 
 
 @kernel
-def grow_older(s: Expansion, c: OnlineConfig, q: KernelConfig) -> None:
+def grow_older(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """One more sample was learned."""
+    if c.fades:
+        for i in range(s.n[0]):
+            # as near as the sample came
+            renewed = FRESH * absolute(w.k[i])
+            faded = c.fading * s.claim[i]
+            s.claim[i] = clipped(renewed if renewed > faded else faded, FAINT, FRESH)
     if c.keeps_ages:
         for i in range(s.n[0]):
             if s.age[i] < AGE_MOST:

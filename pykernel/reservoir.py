@@ -57,7 +57,7 @@ def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: Ke
     n = b.n[0]
     inverse = real(1) / w.kappa[0]
     invert_diagonal(b, w)
-    substitute_backward(b.l, w.z, w.a, n)
+    substitute_backward(b.l, w.z, w.a, n, c.solved_limit)
     newest = real(0)
     for j in range(n):
         w.loss[j] = real(0)
@@ -69,7 +69,7 @@ def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: Ke
             over = over - w.t[k] * w.z[k]
         newest += over * over
         over = over * inverse
-        substitute_backward(b.l, w.t, w.u, n)
+        substitute_backward(b.l, w.t, w.u, n, c.solved_limit)
         for j in range(n):
             part = w.u[j] - w.a[j] * over
             w.loss[j] += part * part

@@ -95,11 +95,8 @@ def foresee(s: Expansion, w: Work, c: OnlineConfig) -> None:
         h = clipped(h, -c.ridge_diagonal, c.ridge_diagonal)
         w.h[i] = h
         reduction += w.u[i] * h
-    variance = c.ridge_diagonal - reduction
-    # what rounding may take away
-    if variance < real(0):
-        variance = real(0)
-    w.spread[0] = variance
+    # what rounding may take away, or add
+    w.spread[0] = clipped(c.ridge_diagonal - reduction, real(0), c.ridge_diagonal)
 
 
 @kernel
@@ -141,7 +138,8 @@ def learn_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> 
             e = clipped(e, -LARGEST_ERROR, LARGEST_ERROR)
         squares += e * e
     squares = squares * (real(1) / real(len(w.error)))
-    s.power[0] += (squares * inverse - s.power[0]) * (real(1) / s.weight[0])
+    power = s.power[0] + (squares * inverse - s.power[0]) * (real(1) / s.weight[0])
+    s.power[0] = clipped(power, real(0), c.power_limit)
     largest = real(0)
     for i in range(n):
         w.h[i] = w.k[i] - w.h[i]
@@ -257,13 +255,40 @@ def absorb_as_label(s: Expansion, w: Work, c: OnlineConfig) -> None:
             w.beta[i, o] = s.alpha[i, o] + w.p[i] * g
 
 
+@kernel
+def move_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Labels of the stored vectors move by eta k_i e, as near as the sample is: alpha + eta e u.  O(N).
+
+    Van Vaerenbergh et al. 2010 move them by eta k_i (y - y_i), also where f is right at both.
+    """
+    for o in range(len(w.error)):
+        g = c.eta * w.error[o]
+        for i in range(s.n[0]):
+            w.beta[i, o] = s.alpha[i, o] + w.u[i] * g
+
+
+@kernel
+def propose_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """The labels move, then f(x) = y: what is missed is (1 - eta k'u) e.  O(N)."""
+    move_labels(s, w, c)
+    rest = real(1) - c.eta * (c.ridge_diagonal - w.kappa[0])
+    for o in range(len(w.error)):
+        step = w.error[o] * rest * (real(1) / w.kappa[0])
+        w.beta[s.n[0], o] = step
+        for i in range(s.n[0]):
+            w.beta[i, o] -= w.u[i] * step
+
+
 @entry
 def propose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Multipliers after the presentation, with the sample as vector n.  O(N), with KRLS_T O(N^2)."""
     if c.rule == Rule.KRLS_T:
         propose_posterior(s, w, c, q)
     elif c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
-        propose_interpolation(s, w)
+        if c.relabels:
+            propose_labels(s, w, c)
+        else:
+            propose_interpolation(s, w)
     else:
         propose_gradient(s, w, c, q)
 

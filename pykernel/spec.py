@@ -249,6 +249,10 @@ class Learning(Section):
         le=2,
         description="qklms: samples go to the nearest vector if it is within so many sigma, or 1 / gamma; dot products: the sine of their angle",
     )
+    relabel: bool = Field(
+        False,
+        description="fb-krls: whether every sample moves the labels of the vectors near it by eta; else only one too near to be stored does, and stored labels stay as they were when the world has changed",
+    )
     forgetting: float = Field(
         1.0,
         gt=0.5,
@@ -290,12 +294,15 @@ class Reduction(Section):
         "mklms",
         description="which vector goes, nt: the one of the smallest multiplier; at: the oldest; klms: the one that the others express best; mklms: the one whose loss changes the function least; sup: ... the function at its own place least; ls: ... the function at the vectors least; lsreg, lsridge: ls, with a penalty on multipliers; fklms: one of the closest pair; fmklms: the same, weighted by multipliers; afklms, afmklms: the same, by all distances",
     )
-    projection: Literal["none", "klms", "fklms", "ls", "lsridge"] | None = Field(
+    projection: Literal["none", "klms", "fklms", "bounded", "ls", "lsridge"] | None = Field(
         None, description="how the other multipliers make up for it; the technique's own if not given"
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors")
-    ridge: float = Field(
-        1e-3, ge=0, le=1, description="techniques with a Gram matrix: added to its diagonal, in parts of it"
+    ridge: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="techniques with a Gram matrix: added to its diagonal, in parts of it; 1e-3 if not given, fb-krls 0.1: it fits the labels that it stores, noise and all",
     )
     gate: float | None = Field(
         None,
@@ -308,6 +315,12 @@ class Reduction(Section):
         "after", description="whether the newest sample competes (after), or a full model makes room first (before)"
     )
     candidates: Literal["all", "newest"] = Field("all", description="which vectors may go; newest: only the sample")
+    fading: float = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="what a vector's claim to stay is multiplied by at each later sample that does not come near it; below 1 the model follows inputs that move away",
+    )
     lambda_max: float | None = Field(
         None, ge=1e-30, le=1e30, description="vectors go as soon as their score is at most this, full or not"
     )
@@ -538,7 +551,32 @@ class Spec(Section):
                 ),
                 f"makes a model of {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}",
             )
+        self._check_parameters(refuse)
         return self
+
+    def _check_parameters(self, refuse: Refuse) -> None:
+        """Every number that kernels take must be one in the precision: finite, and not lost near zero."""
+        limits = np.finfo(self.real.dtype)
+        for name, value in self.config_values.items():
+            if isinstance(value, (bool, int)):
+                continue
+            sizes = np.abs(np.asarray(value, float))
+            largest = float(sizes.max(initial=0.0))
+            # not ">": NaN must fail
+            if not largest <= float(limits.max):
+                rest = f"{self.precision} holds {float(limits.max):.2g} at most"
+            elif sizes.ndim == 0 and 0 < largest < float(limits.tiny):
+                rest = f"{self.precision} holds nothing below {float(limits.tiny):.2g} but 0"
+            else:
+                continue
+            sections = ((key, getattr(self, key)) for key in SECTIONS)
+            written = next((f"[{key}] {name}" for key, given in sections if getattr(given, name, None) == value), None)
+            if written is not None:
+                refuse(written, f"is {value:g}; {rest}")
+            raise ValueError(
+                f"its numbers lead to the parameter {name} = {largest:g}, but {rest}; choose limits, scales and weights "
+                "nearer to 1, or precision float64"
+            )
 
     def _check_label(self, refuse: Refuse) -> None:
         label, narrow = self.label, self.precision == "float32"

@@ -15,6 +15,7 @@ from pykernel.dialect import (
     N_MAX,
     OUTPUTS,
     PACKED,
+    Bool,
     Config,
     Constant,
     Index,
@@ -75,6 +76,7 @@ class SubspaceStatus(IntEnum):
     HELD = 5  # the same, and the subspace did not learn the sample
     REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
     REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
+    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
 
 
 class Subspace(Struct):
@@ -158,6 +160,11 @@ class SubspaceConfig(Config):
     less_censoring: Real  # what they are multiplied by where one is censored
     dead: Real  # a column of L has nothing left if its squared length is at most this
     square_limit: Real  # tr G is kept below
+    element_limit: Real  # above any element of G
+    factor_limit: Real  # above any element of G's factor, and of that of G + lambda I
+    inner_limit: Real  # above any element of L'phi
+    code_limit: Real  # above any element of q
+    moment_root: Real  # above any element of the moments' factor
     row_limit: Real  # largest element of A
     renewal_bound: Real  # above the reciprocal of any pivot of K's factor
     inverse_limit: Real  # above any element of P
@@ -190,6 +197,17 @@ class SubspaceConfig(Config):
 
 
 @kernel
+def intact(s: Subspace) -> Bool:
+    """Whether no loop over expansion vectors or features leaves the memory, whatever lies in it."""
+    n = s.n[0]
+    rank = s.rank[0]
+    if n < 0 or n > len(s.v) or rank < 0 or rank > n or rank > len(s.a[0]):
+        return False
+    # the first vectors are a column each
+    return rank == len(s.a[0]) or rank == n
+
+
+@kernel
 def scaled(w: SubspaceWork, q: KernelConfig, x: Real[DIM]) -> None:
     """The input as the kernel sees it, to w.x.  O(D)."""
     if q.rescales:
@@ -212,12 +230,15 @@ def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> No
         w.k[i] = value
         for j in range(rank):
             w.inner[j] += value * s.a[i, j]
-    factorise(s.g, w.c, rank, c.shrinkage, real(0), real(0.5) * c.shrinkage, c.root_bound)
+    factorise(s.g, w.c, rank, c.shrinkage, real(0), real(0.5) * c.shrinkage, c.root_bound, c.factor_limit)
     for j in range(rank):
+        # |L'phi|^2 is not above tr G k(x, x)
+        w.inner[j] = clipped(w.inner[j], -c.inner_limit, c.inner_limit)
         w.q[j] = w.inner[j]
     # |C^-1 v|^2 = v'(G + lambda I)^-1 v is not above k(x, x)
     substitute_forward(w.c, w.q, rank, c.coordinate_limit)
-    substitute_backward(w.c, w.q, w.q, rank)
+    # and |q|^2 not above k(x, x) / (4 lambda)
+    substitute_backward(w.c, w.q, w.q, rank, c.code_limit)
     left = own
     for j in range(rank):
         left = left - (w.inner[j] + c.shrinkage * w.q[j]) * w.q[j]
@@ -237,7 +258,7 @@ def express(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     z'z approximates the kernel.
     """
     rank = s.rank[0]
-    factorise(s.g, w.f, rank, real(0), FLAT, SMALLEST_SQUARE, real(0))
+    factorise(s.g, w.f, rank, real(0), FLAT, SMALLEST_SQUARE, real(0), c.factor_limit)
     for j in range(len(w.q)):
         w.z[j] = real(0)
     w.z[len(w.q)] = real(1)

@@ -261,6 +261,7 @@ class SubspaceModels:
         most = 1e37 if narrow else 1e305
         root_ridge = math.sqrt(learning.ridge)
         faded = learning.forgetting ** (rank + 1)
+        square_limit = GROWTH[spec.precision] * shrinkage
         rate = novelty.rate if novelty is not None else 0.01
         fixed = novelty is not None and novelty.threshold is not None
         return kernel_settings.parameters(spec) | {
@@ -291,7 +292,13 @@ class SubspaceModels:
             "insensitivity": subspace.insensitivity,
             "more_censoring": growth(CENSOR_STEP * subspace.censoring),
             "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
-            "square_limit": GROWTH[spec.precision] * shrinkage,
+            "square_limit": square_limit,
+            # what one sample adds to a trace within its limit, and what A'KA can be after many
+            "element_limit": 16 * square_limit,
+            "factor_limit": 4.04 * math.sqrt(square_limit + shrinkage),
+            "inner_limit": 4.04 * math.sqrt(square_limit * value),
+            "code_limit": math.sqrt(value / shrinkage),
+            "moment_root": 1.01 * math.sqrt(self._moment_limit(spec, value) + shrinkage),
             "row_limit": math.sqrt((1e30 if narrow else 1e250) / max(1.0, value)) / n_max,
             "inverse_limit": (1e12 if narrow else 1e60) / min(1.0, value),
             "inverse_least": 0.5 / value,

@@ -35,7 +35,7 @@ def move_parametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, k
 
 
 @kernel
-def correlate(s: Subspace, w: SubspaceWork, stored: Bool) -> Real:
+def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> Real:
     """s = Phi'(phi - L q), and w.newest of a sample that will be stored; the largest row sum of |K|.  O(N^2).
 
     |K|_2 is not above it.
@@ -51,7 +51,8 @@ def correlate(s: Subspace, w: SubspaceWork, stored: Bool) -> Real:
             last += absolute(w.k[i])
     largest = last
     for i in range(n):
-        w.s[i] = w.k[i] - w.s[i]
+        # |phi_i'(phi - L q)| is not above the roots of both k(x, x)
+        w.s[i] = clipped(w.k[i] - w.s[i], -c.value_bound, c.value_bound)
         symmetric_row(s.gram, i, w.column, n)
         total = absolute(w.k[i]) if stored else real(0)
         for j in range(n):
@@ -61,15 +62,19 @@ def correlate(s: Subspace, w: SubspaceWork, stored: Bool) -> Real:
     if not (largest > SMALLEST_SQUARE):
         # of a forged state only
         largest = w.own[0]
-    w.newest[0] = w.own[0] - product(w.inner, w.q) if stored else real(0)
+    newest = w.own[0] - product(w.inner, w.q) if stored else real(0)
+    w.newest[0] = clipped(newest, -c.value_bound, c.value_bound)
     return largest
 
 
 @entry
 def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, keep: Real, stored: Bool) -> None:
-    """A = keep A + mu s q', mu = step / the largest row sum of |K|.  O(N^2 + N r)."""
+    """A = keep A + mu s q', mu = step / the largest row sum of |K|.  O(N^2 + N r).
+
+    mu |K s| is not above 2 |s|, mu |A'K s| not above 2 |L| |phi|, mu^2 s'K s not above 4 k(x, x).
+    """
     n = s.n[0]
-    largest = correlate(s, w, stored)
+    largest = correlate(s, w, c, stored)
     mu = step * (real(1) / largest)
     symmetric_times(s.gram, w.s, w.ks, n)
     for j in range(len(w.h)):
@@ -80,10 +85,13 @@ def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, kee
         if stored:
             w.ks[i] += w.k[i] * w.newest[0]
             last += w.k[i] * w.s[i]
-        length += w.s[i] * w.ks[i]
+        moved = mu * w.ks[i]
+        length += w.s[i] * moved
         for j in range(len(w.h)):
-            w.h[j] += s.a[i, j] * w.ks[i]
-    length += w.newest[0] * last
+            w.h[j] += s.a[i, j] * moved
+    length = clipped(mu * (length + w.newest[0] * (mu * last)), real(0), real(4) * c.value_bound)
+    for j in range(len(w.h)):
+        w.h[j] = clipped(w.h[j], -(real(2) * c.inner_limit), real(2) * c.inner_limit)
     for i in range(n):
         part = mu * w.s[i]
         for j in range(len(w.q)):
@@ -92,15 +100,15 @@ def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, kee
         w.t[j] = mu * w.newest[0] * w.q[j]
     for i in range(len(s.g)):
         s.g[i] = keep * keep * s.g[i]
-    add_products(s.g, keep * mu, w.h, w.q)
-    add_square(s.g, mu * mu * length, w.q)
+    add_products(s.g, keep, w.h, w.q)
+    add_square(s.g, length, w.q)
 
 
 @entry
 def move_nonparametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, loss: Real, stored: Bool) -> None:
     """A = A + (mu s q' - loss K A) / the largest row sum of |K|, loss = mu rho: algorithm 3.  O(N^2 r)."""
     n = s.n[0]
-    largest = correlate(s, w, stored)
+    largest = correlate(s, w, c, stored)
     mu = step * (real(1) / largest)
     fade = loss * (real(1) / largest)
     for i in range(n):
@@ -164,12 +172,14 @@ def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     for i in range(len(s.moments)):
         s.moments[i] = c.memory * s.moments[i]
     add_square(s.moments, real(1), w.q)
-    factorise(s.moments, w.c, len(w.q), c.shrinkage, real(0), real(0.5) * c.shrinkage, c.root_bound)
+    for i in range(len(s.moments)):
+        s.moments[i] = clipped(s.moments[i], -c.moment_limit, c.moment_limit)
+    factorise(s.moments, w.c, len(w.q), c.shrinkage, real(0), real(0.5) * c.shrinkage, c.root_bound, c.moment_root)
     for j in range(len(w.t)):
         w.t[j] = w.q[j]
-    # T q, of which sqrt(lambda) is the largest part that q can have in it
-    substitute_forward(w.c, w.t, len(w.t), c.row_limit)
-    substitute_backward(w.c, w.t, w.t, len(w.t))
+    # q'T q is not above 1, and |T q| not above 1 / sqrt(lambda); twice that, for rounding
+    substitute_forward(w.c, w.t, len(w.t), real(2))
+    substitute_backward(w.c, w.t, w.t, len(w.t), real(2) * c.root_bound)
     for j in range(len(w.q)):
         for i in range(len(w.q)):
             w.m[i, j] = -(w.q[i] * w.t[j])
@@ -179,8 +189,9 @@ def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
             for i in range(len(w.u)):
                 w.u[i] = real(0)
             w.u[j] = real(1)
-            substitute_forward(w.c, w.u, len(w.u), c.row_limit)
-            substitute_backward(w.c, w.u, w.u, len(w.u))
+            # T is not above 1 / lambda
+            substitute_forward(w.c, w.u, len(w.u), real(2) * c.root_bound)
+            substitute_backward(w.c, w.u, w.u, len(w.u), real(2) * c.root_bound * c.root_bound)
             for i in range(len(w.u)):
                 w.m[i, j] = w.m[i, j] - (real(1) - c.memory) * c.shrinkage * w.u[i]
     for j in range(len(w.h)):
@@ -232,7 +243,12 @@ def move(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, loss: Real, 
 
 @kernel
 def shorten(s: Subspace, c: SubspaceConfig) -> None:
-    """Halve L where it has grown beyond its limit: the fit does not need its length.  O(r), or O(N r)."""
+    """Halve L where it has grown beyond its limit: the fit does not need its length.  O(r^2 / 2), or O(N r).
+
+    No element of G is above its trace; those of a forged state may be.
+    """
+    for i in range(len(s.g)):
+        s.g[i] = clipped(s.g[i], -c.element_limit, c.element_limit)
     trace = real(0)
     at = 0
     for j in range(len(s.a[0])):

@@ -1,21 +1,24 @@
 """Whether a state is one that learning could have led to: what was saved is untrusted when it comes back."""
 
 from pykernel.dialect import Bool, Constant, Real, absolute, entry, kernel, real
-from pykernel.expansion import Expansion, OnlineConfig, Rule, settle
+from pykernel.expansion import (
+    FAINT,
+    FAR,
+    FRESH,
+    LARGEST_ELEMENT,
+    LARGEST_FACTOR,
+    SMALLEST_DIAGONAL,
+    Expansion,
+    OnlineConfig,
+    Rule,
+    settle,
+)
 from pykernel.kernel_choice import KernelConfig, plain_value
 from pykernel.kernels import NORM_LEAST
 from pykernel.reduction import AGE_MOST
 from pykernel.rules import WEIGHT_MOST
 from pykernel.standardiser import Standardiser, valid_standardiser
 
-LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
-"""Far above any element of a factor of (K + ridge I)^-1, which is 1 / sqrt(ridge) at most."""
-LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
-"""Far above any element of P and Z, which are 1 / ridge and 1 / sqrt(mu) at most; its square, of Q."""
-LARGEST_SHARE = Constant(2.0)
-"""Above any covariance: those are of numbers that vary by about 1."""
-SMALLEST_DIAGONAL = Constant(2.0**-40)
-"""Far below any P_ii, which is 1 / (1 + ridge) or more but for rounding."""
 LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
 
 
@@ -46,6 +49,15 @@ def valid_vectors(s: Expansion, c: OnlineConfig, q: KernelConfig) -> Bool:
                 return False
         if c.keeps_ages:
             if s.age[i] < 0 or s.age[i] > AGE_MOST or (i >= n and s.age[i] != 0):
+                return False
+        if c.fades:
+            if i >= n:
+                if s.claim[i] != real(0):
+                    return False
+            elif not (s.claim[i] >= FAINT and s.claim[i] <= FRESH):
+                return False
+        if c.keeps_neighbours:
+            if not (absolute(s.neighbour[i]) <= FAR) or (i >= n and s.neighbour[i] != real(0)):
                 return False
         if c.keeps_overlap:
             if not (s.overlap[i] >= real(0) and s.overlap[i] <= real(2 * len(s.v))):
@@ -97,18 +109,18 @@ def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
                 if not element_valid(s.squared[i, j], LARGEST_ELEMENT * LARGEST_ELEMENT, inside):
                     return False
             if c.keeps_complex:
-                if not element_valid(s.z_re[i, j], LARGEST_ELEMENT, inside):
+                if not element_valid(s.z_re[i, j], LARGEST_ELEMENT * LARGEST_ELEMENT, inside):
                     return False
-                if not element_valid(s.z_im[i, j], LARGEST_ELEMENT, inside):
+                if not element_valid(s.z_im[i, j], LARGEST_ELEMENT * LARGEST_ELEMENT, inside):
                     return False
             if c.rule == Rule.KRLS_T:
-                if not element_valid(s.deficit[i, j], LARGEST_SHARE * c.ridge_diagonal, inside):
+                if not element_valid(s.deficit[i, j], LARGEST_ELEMENT, inside):
                     return False
             if c.rule == Rule.ALD_KRLS:
-                if not element_valid(s.covariance[i, j], LARGEST_SHARE, inside):
+                if not element_valid(s.covariance[i, j], LARGEST_ELEMENT, inside):
                     return False
     if c.rule == Rule.KRLS_T:
-        if not (s.power[0] >= real(0) and s.power[0] <= LARGEST_REAL):
+        if not (s.power[0] >= real(0) and s.power[0] <= c.power_limit):
             return False
         if not (s.weight[0] >= real(0) and s.weight[0] <= real(2) * WEIGHT_MOST):
             return False

@@ -153,7 +153,7 @@ class UnicornModel:
     """
 
     def __init__(self, project: Project, image: Image) -> None:
-        self.spec, self.image = project.spec, image
+        self.project, self.spec, self.image = project, project.spec, image
         self.machine = Machine(image)
         self.memory: Memory = self.spec.memory(project.drop)
         self.program = self.spec.program
@@ -273,6 +273,14 @@ class UnicornModel:
     def contents(self) -> bytes:
         """The model's bytes on the device."""
         return bytes(self.machine.uc.mem_read(self.model, self.memory.layout.nbytes))
+
+    def after(self, contents: bytes, name: str) -> bytes:
+        """The model's bytes after NAME_<name>(s) on others; as they were if this model does not have it."""
+        if f"{self.spec.name}_{name}" not in self.image.functions:
+            return contents
+        self.restore(contents)
+        self._call(name)
+        return self.contents()
 
     def restore(self, contents: bytes) -> None:
         """Put the model's bytes on the device."""

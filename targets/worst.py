@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.dialect import Real, bind
 from pykernel.targets.unicorn_runner import Call, UnicornModel
 
 TRIES = 1000
@@ -18,8 +19,8 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
     """The call of a question or update with most instructions, by hill climbing from the stream's most expensive one.
 
     Each try takes a state and a sample, of the most expensive call so far or by chance, changes the sample, and counts.
-    Every state is reached by updates from one that the stream reached: what is found can happen.  Depends on nothing
-    but the arguments.
+    Every state can happen: it is reached by updates from one that the stream reached, or that was restored from a
+    snapshot, reset, refreshed, or loaded from a forged snapshot that is accepted.  Depends on nothing but the arguments.
     """
     rng = np.random.default_rng(seed)
     best = model.hardest[name]
@@ -34,6 +35,8 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
             i = rng.integers(len(x))
             state, sample, label = states[rng.integers(len(states))], x[i], y[i]
         sample, label = _changed(sample, label, x, y, rng)
+        if rng.random() < 0.2:
+            state = _elsewhere(model, state, rng)
         model.restore(state)
         call, status = model.measure(name, state, sample, label)
         if status >= 0 and call.instructions > best.instructions:
@@ -46,6 +49,31 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
             if status >= 0:
                 states = [*states[-POOL + 1 :], model.contents()]
     return best
+
+
+def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
+    """What becomes of a state by other calls than update, or by a save and a load with other numbers in between."""
+    program, kept = model.program, model.program.state_bytes(model.memory.layout)
+    kind = rng.integers(4)
+    if kind == 0 and program.actions:
+        return model.after(state, str(rng.choice(program.actions)))
+    if kind == 1:
+        return model.after(state, "init")
+    memory = model.spec.memory(tuple(model.project.drop))
+    memory.bytes[:kept] = state[:kept]  # working memory is not saved
+    if kind == 3 and program.valid is not None:
+        saved = [slot for slot in memory.layout.slots if slot.struct and slot.offset < kept]
+        for _ in range(int(rng.integers(1, 4))):
+            slot = saved[int(rng.integers(len(saved)))]
+            values = memory.field(slot.name).reshape(-1)
+            at = slice(None) if rng.random() < 0.3 else slice(int(rng.integers(len(values))), None)
+            factor = rng.choice([-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3]) if slot.array.scalar is Real else rng.integers(3)
+            with np.errstate(over="ignore"):
+                values[at] = (values[at] * factor).astype(values.dtype)
+        lead = program.arguments(program.valid, memory, model.spec.config)
+        if not bind(program.valid, model.spec.real)(*lead):
+            return state
+    return bytes(memory.bytes)
 
 
 def _changed(

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from pykernel.dialect import bind
 from pykernel.expansion import Status
 from pykernel.host import HostModel
+from pykernel.kernel_models import ridge_of
 from pykernel.spec import Learning, Reduction, Spec, make_spec
 from tests.naive import OWN_PROJECTION, Twin, kernel_values
 
 TECHNIQUES = tuple(OWN_PROJECTION)
-PROJECTIONS = ("none", "klms", "fklms", "ls", "lsridge")
+PROJECTIONS = ("none", "klms", "fklms", "bounded", "ls", "lsridge")
 GRADIENT = ("klms", "qklms")
 
 
@@ -69,7 +70,7 @@ def kept(model: HostModel) -> dict[str, np.ndarray]:
     spec, c = model.spec, model.config
     k = normalised_gram(model)
     eye = np.eye(len(k))
-    regular = k + spec.reduction.ridge * eye
+    regular = k + ridge_of(spec) * eye
     fields: dict[str, np.ndarray] = {}
     if c.keeps_factor:
         fields["m"] = np.linalg.inv(regular)
@@ -103,7 +104,7 @@ def normalised_gram(model: HostModel) -> np.ndarray:
 def factor_error(model: HostModel) -> float:
     """max |(K + ridge I) m'm - I| in float64."""
     v = in_use(model, "v")
-    k = normalised_gram(model) + model.spec.reduction.ridge * np.eye(len(v))
+    k = normalised_gram(model) + ridge_of(model.spec) * np.eye(len(v))
     return float(np.abs(k @ held(model, "m") - np.eye(len(v))).max(initial=0.0))
 
 
@@ -113,7 +114,7 @@ MATRICES = ("m", "inverse", "squared", "z_re", "z_im", "deficit", "covariance")
 def assert_sound(model: HostModel) -> None:
     """Everything is finite, free slots are zero to the bit, and valid() agrees."""
     n = int(model.memory.field("n")[0])
-    for name in ("v", "alpha", "diagonal", "overlap", "age", *MATRICES):
+    for name in ("v", "alpha", "diagonal", "overlap", "neighbour", "claim", "age", *MATRICES):
         field = model.memory.field(name)
         assert np.isfinite(field).all(), name
         assert not np.ascontiguousarray(field[n:]).tobytes().strip(b"\0"), f"{name} beyond n"
@@ -152,6 +153,8 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
         np.testing.assert_allclose(in_use(model, "alpha"), alpha, rtol=0, atol=tolerance * largest)
         if model.config.keeps_ages:
             np.testing.assert_array_equal(in_use(model, "age"), twin.model.age)
+        if model.config.fades:
+            np.testing.assert_allclose(in_use(model, "claim"), twin.model.claim, rtol=1e-9)
         assert_sound(model)
     compare_kept(model, twin, tolerance)
     probes = x[:10] + 0.1
@@ -201,6 +204,8 @@ def specs(
         keys["rho"] = draw(st.sampled_from([0.0, 0.0, 0.02, 0.5]))
         if draw(st.integers(0, 3)) == 0:
             keys["step_limit"] = 0.1
+    if rule == "fb-krls":
+        keys["relabel"] = draw(st.booleans())
     if rule == "qklms":
         keys["quantisation"] = draw(st.sampled_from([0.1, 0.5, 1.0]))
     if rule == "krls-t":
@@ -220,6 +225,8 @@ def specs(
         keys["force"] = True
         if technique in ("lsreg", "lsridge") or keys.get("projection") == "lsridge":
             keys["penalty"] = draw(st.sampled_from([1e-4, 1e-2, 1.0]))
+        if technique not in ("at", "afklms", "afmklms"):
+            keys["fading"] = draw(st.sampled_from([1.0, 1.0, 0.9, 0.6]))
         if technique not in ("at", "klms", "lsreg", "lsridge"):
             keys["tie"] = draw(st.sampled_from(["smaller", "smaller", "newest", "oldest"]))
         if strategies:

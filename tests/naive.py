@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pykernel.expansion import Status
+from pykernel.kernel_models import ridge_of
 from pykernel.spec import Spec
 
 CLOSE = 1e-9
@@ -27,10 +28,10 @@ OWN_PROJECTION = {
     "ls": "ls",
     "lsreg": "ls",
     "lsridge": "lsridge",
-    "fklms": "fklms",
-    "fmklms": "fklms",
-    "afklms": "fklms",
-    "afmklms": "fklms",
+    "fklms": "bounded",
+    "fmklms": "bounded",
+    "afklms": "bounded",
+    "afmklms": "bounded",
 }
 INVERSE = {"klms", "mklms", "sup", "ls", "lsreg"}
 """Metrics and projections for which (K + ridge I)^-1 is kept."""
@@ -96,6 +97,8 @@ class Disagreement(AssertionError):
 class Model:
     """An expansion: vectors (n, DIM), multipliers (n, OUTPUTS), presentations since each vector came or was repeated.
 
+    ``claim`` is each vector's claim to stay: 4 where a sample is, less the farther the last ones were.
+
     ``values`` and ``spread`` are what the recursive rules keep, as their papers write it: the mean and covariance of
     the function at the vectors (krls-t), the stored labels (fb-krls), P (ald-krls).
     """
@@ -103,6 +106,7 @@ class Model:
     v: np.ndarray
     alpha: np.ndarray
     age: np.ndarray
+    claim: np.ndarray
     values: np.ndarray
     spread: np.ndarray
 
@@ -114,6 +118,7 @@ class Model:
             self.v[positions],
             self.alpha[positions],
             self.age[positions],
+            self.claim[positions],
             self.values[positions],
             self.spread[np.ix_(positions, positions)],
         )
@@ -127,6 +132,7 @@ class Model:
             np.vstack([self.v, x]),
             np.vstack([self.alpha, alpha]),
             np.append(self.age, 0),
+            np.append(self.claim, 4.0),
             np.vstack([self.values, np.zeros(len(alpha))]),
             spread,
         )
@@ -148,7 +154,7 @@ class Twin:
         self.gaussian, self.radial = self.function == "gaussian", self.function in RADIAL
         self.unit = self.radial or spec.kernel.normalise
         self.sigma = spec.scale if self.gaussian else 0.0
-        self.ridge, self.n_max = reduction.ridge, reduction.n_max
+        self.ridge, self.n_max = ridge_of(spec), reduction.n_max
         self.eta, self.rho, self.step_limit = learning.eta, learning.rho, learning.step_limit
         self.quantisation, self.forgetting, self.noise = learning.quantisation, learning.forgetting, learning.noise
         self.has_inverse = bool({self.metric, self.projection} & INVERSE) or "krls" in self.rule
@@ -157,6 +163,7 @@ class Twin:
         self.penalty = reduction.penalty
         self.mu = self.penalty * (self.n_max + 1) / self.n_max  # fixed: what eq. 20 has at N_MAX + 1 candidates
         self.when, self.newest_only = reduction.when, reduction.candidates == "newest"
+        self.fading, self.relabel = reduction.fading, learning.relabel
         self.lambda_max, self.removals, self.tie = reduction.lambda_max, reduction.removals, reduction.tie
         self.below, self.old = reduction.truncate_below, reduction.truncate_age
         self.classes = len(spec.label.classes) if spec.label.classes is not None else 0
@@ -167,7 +174,8 @@ class Twin:
         self.power, self.weight = 0.0, 0.0  # krls-t: mean squared standardised error, and of how many
         empty = np.zeros((0, self.outputs))
         self.nearest_one = 0  # which vector is taken for the nearest
-        self.model = Model(np.zeros((0, spec.dim)), empty, np.zeros(0, int), empty, np.zeros((0, 0)))
+        nobody = np.zeros(0)
+        self.model = Model(np.zeros((0, spec.dim)), empty, np.zeros(0, int), nobody, empty, np.zeros((0, 0)))
 
     # ---- what a model answers
 
@@ -335,8 +343,13 @@ class Twin:
                     if status is Status.REFUSED_MULTIPLIER:
                         yield status, self.model
                     else:
-                        for trimmed in self._trimmed(model, self.removals):
+                        for trimmed in self._trimmed(self._faded(model, x), self.removals):
                             yield (Status.REPLACED if full and status is Status.ADDED else status), trimmed
+
+    def _faded(self, model: Model, x: np.ndarray) -> Model:
+        """Claims after a sample: those of vectors near it are renewed."""
+        near = np.abs(self.kernels(model, x)) / (self.norms(model.v)[:, 0] * np.sqrt(self.power_of(x)))
+        return replace(model, claim=np.clip(np.maximum(4 * near, self.fading * model.claim), 2.0**-60, 4))
 
     def _sure(self, x: np.ndarray, label: object) -> bool:
         """Least squares would take what a classifier is sure of as evidence that it need not learn: it is left out."""
@@ -486,18 +499,23 @@ class Twin:
     ) -> Iterator[Outcome]:
         """Least squares on the stored samples (Van Vaerenbergh et al. 2010): ``values`` are their labels.
 
-        A sample that is not stored moves the label of the nearest.
+        A sample that is not stored moves the label of the nearest; with relabel every sample moves all, by eta k(v, x) e.
         """
+        label = self.value(model, x) + error
+        if self.relabel:
+            share = self.kernels(model, x) / self.power_of(x)
+            model = replace(model, values=model.values + self.eta * np.outer(share, error))
         if near or spanned:
             values = model.values.copy()
-            nearest = self.nearest_one
-            # what its label has to do with this one
-            share = 1.0 if self.radial else self.kernels(model, x)[nearest] / self.power_of(x)
-            values[nearest] += self.eta * error * share
+            if not self.relabel:
+                nearest = self.nearest_one
+                # what its label has to do with this one
+                share = 1.0 if self.radial else self.kernels(model, x)[nearest] / self.power_of(x)
+                values[nearest] += self.eta * error * share
             yield Status.ABSORBED, self._solved(replace(model, values=values))
             return
         grown = model.plus(x, np.zeros(self.outputs))
-        grown = self._solved(replace(grown, values=np.vstack([model.values, self.value(model, x) + error])))
+        grown = self._solved(replace(grown, values=np.vstack([model.values, label])))
         if np.abs(self.normalised(grown).alpha).max() > self.alpha_limit:
             yield Status.REFUSED_MULTIPLIER, self.model
         yield from self._inserted(grown)
@@ -510,7 +528,8 @@ class Twin:
         if near or spanned or len(model) == self.n_max:
             q = p @ a / (1 + a @ p @ a)
             alpha = model.alpha + np.outer(inverse @ q, error)
-            yield Status.ABSORBED, replace(model, alpha=settled(alpha), spread=p - np.outer(q, a @ p))
+            status = Status.ABSORBED if near or spanned else Status.DISCARDED
+            yield status, replace(model, alpha=settled(alpha), spread=p - np.outer(q, a @ p))
             return
         step = error / (self.power_of(x) * (1 + self.ridge) - k @ a)
         grown = model.plus(x, step)
@@ -600,9 +619,11 @@ class Twin:
             beta[kept] = alpha[kept]
         elif projection == "klms":  # eq. 12
             beta[kept] = np.linalg.solve(k[np.ix_(kept, kept)], k[kept] @ alpha)
-        elif projection == "fklms":  # eq. 16, K of the others taken as its diagonal
+        elif projection in ("fklms", "bounded"):  # eq. 16, K of the others taken as its diagonal
             own = self.norms(model.v[kept]) ** 2
-            beta[kept] = alpha[kept] + np.outer(k[kept, r], alpha[r]) / own
+            # bounded: the parts, of normalised vectors, add up to 1 at most
+            parts = np.abs(self.normal_gram(model)[kept, r]).sum() if projection == "bounded" else 1.0
+            beta[kept] = alpha[kept] + np.outer(k[kept, r], alpha[r]) / own / max(1.0, parts)
         else:  # of errors in parts of sqrt(k(v, v))
             k, norms, alpha = self.normal_gram(model), self.norms(model.v), self.normalised(model).alpha
             a = k[:, kept]
@@ -651,6 +672,8 @@ class Twin:
         """Scores, and what rounding of the multipliers and of the kernel values may have changed in them."""
         k = self.normal_gram(model)
         score = np.array([self._score(model, k, r) for r in candidates])
+        if self.fading < 1:
+            score = score * np.minimum(model.claim[candidates], 1.0)
         model = self.normalised(model)
         size = np.abs(model.alpha[candidates]).max(axis=1)
         rounding = 1e-10 * np.abs(model.alpha).max(initial=0.0)
@@ -661,7 +684,7 @@ class Twin:
             return score, squared + 1e-13 * np.sum(np.abs(model.alpha)) ** 2
         if self.metric in ("mklms", "ls", "lsreg", "fmklms", "afmklms"):
             return score, squared + 1e-13 * self.outputs * size**2
-        exact = self.metric == "at" or (self.metric == "fklms" and self.gaussian)
+        exact = self.metric == "at" or (self.metric == "fklms" and self.gaussian and self.fading == 1)
         return score, np.full(len(score), 0.0 if exact else 1e-13)
 
     def _of_pairs(self, model: Model, candidates: list[int], near: set[int], size: np.ndarray) -> set[int]:
@@ -682,12 +705,13 @@ class Twin:
         model = self.normalised(model)
         if self.metric == "fklms" and self.gaussian:  # distances are exact, so ties are, and each closest pair is one
             score = (distances(model.v, model.v) + np.diag(np.full(len(model), 1e300))).min(axis=1)[candidates]
+            score = score * (np.minimum(model.claim[candidates], 1.0) if self.fading < 1 else 1.0)
         size, age = np.abs(model.alpha[candidates]).max(axis=1), model.age[candidates]
         least = int(np.argmin(score))
         rounding = fuzz + fuzz[least] + CLOSE * abs(score[least])
         near = {i for i in range(len(candidates)) if score[i] - score[least] <= rounding[i]}
         tied = [i for i in near if score[i] == score[least]]
-        exact = self.metric == "at" or (self.metric == "fklms" and self.gaussian)
+        exact = self.metric == "at" or (self.metric == "fklms" and self.gaussian and self.fading == 1)
         exact = exact or (not size[tied].any() and self.metric not in ("klms", "lsreg", "lsridge", "afklms", "fklms"))
 
         # a stored one before the newest, of those the first
@@ -695,7 +719,7 @@ class Twin:
             key = {"smaller": size[i], "newest": float(age[i]), "oldest": -float(age[i])}[self.tie]
             return key, competes and candidates[i] == len(model) - 1, i
 
-        if self.metric == "fklms" and not self.gaussian and self.tie == "smaller":
+        if self.metric == "fklms" and not self.gaussian and self.tie == "smaller" and self.fading == 1:
             near = self._of_pairs(model, candidates, near, size)
             tied = [i for i in tied if i in near]
         first = min(tied, key=order)

@@ -19,6 +19,7 @@ from pykernel.dialect import (
     kernel,
     real,
 )
+from pykernel.kernel_models import ridge_of
 from pykernel.program import Entry, Program
 from pykernel.spec import Spec
 
@@ -483,7 +484,7 @@ class OvenFamily:
         return {
             "limit": spec.input.limit,
             "label_limit": spec.label.limit,
-            "ridge": spec.reduction.ridge,
+            "ridge": ridge_of(spec),
             "classes": len(spec.label.classes or ()),
         }
 

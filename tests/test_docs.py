@@ -18,7 +18,7 @@ from pykernel.gen import build
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import specialised
 from pykernel.host import HostModel
-from pykernel.kernel_models import DIVERGES, DRIFT_LIMIT, KERNEL_MODELS, PROJECTIONS, TECHNIQUES
+from pykernel.kernel_models import DIVERGES, DRIFT_LIMIT, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
 from pykernel.linear import LinearStatus
 from pykernel.linear_models import WINDUP
 from pykernel.spec import FAMILIES, Learning, Spec, load_spec, make_spec
@@ -244,7 +244,7 @@ def test_a_deficit_stays_below_the_prior():
         )
         model, rng = HostModel(spec), np.random.default_rng(0)
         assert (model.learn(rng.uniform(-3, 3, (20_000, 1)), rng.normal(size=20_000)) > 0).all()
-        assert np.abs(model.memory.field("deficit")).max() <= (1 + spec.reduction.ridge) * (1 + 1e-5)
+        assert np.abs(model.memory.field("deficit")).max() <= (1 + ridge_of(spec)) * (1 + 1e-5)
 
 
 # ------------------------------------------------------------------------------------------------------------ all

@@ -23,7 +23,7 @@ from pykernel.gen.ir import (
 )
 from pykernel.gen.project import checked_functions
 from pykernel.host import HostModel
-from pykernel.kernel_models import KERNEL_MODELS
+from pykernel.kernel_models import KERNEL_MODELS, ridge_of
 from pykernel.linear_models import LINEAR_MODELS
 from pykernel.spec import make_spec
 
@@ -189,7 +189,7 @@ def true_drift(model):
     v, m = (model.memory.field(name)[:n].astype(float) for name in ("v", "m"))
     m = m[:, :n]
     distance = ((v[:, None] - v[None]) ** 2).sum(-1)
-    gram = np.exp(-float(model.config.gamma) * distance) + model.spec.reduction.ridge * np.eye(n)
+    gram = np.exp(-float(model.config.gamma) * distance) + ridge_of(model.spec) * np.eye(n)
     return np.abs(gram @ m.T @ m - np.eye(n)).max()
 
 

@@ -14,7 +14,7 @@
 {%- if few %}
 
 {% set limits %}{% for extent in few %}{{ " or " if not loop.first }}{{ macro }}_{{ extent }}{% endfor %}{% endset -%}
-/* With so few places, GCC follows ways on which n would be above {{ limits }}, and warns of them; there are none. */
+/* In arrays this short, GCC warns of counts above {{ limits }}.  There are none: every call checks them. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #if __GNUC__ >= 11

@@ -44,14 +44,93 @@
 {%- endif %}
 {% for code in snapshot.primitives %}
 {{ code }}
-{% endfor -%}
+{% endfor %}
+/* A model that is not in memory: a slot's, a buffer's, or the one that is to be saved. */
+typedef struct {
+    {{ name }}_read_fn read;
+    void *context;
+    int32_t slot;
+    uint32_t chunk; /* which one is in bytes; at first none */
+    bool failed; /* whether a part could not be read */
+    uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
+} {{ name }}_stored_t;
+
+/* Where a field begins among the model's bytes. */
+#define {{ macro }}_PLACE(field) ((uint32_t)offsetof({{ name }}_t, field))
+
+/* Size of the chunk at an offset. */
+static uint32_t {{ name }}_chunk(uint32_t offset)
+{
+    const uint32_t left = {{ macro }}_SNAPSHOT_BYTES - offset;
+    return (left < {{ macro }}_SNAPSHOT_CHUNK) ? left : {{ macro }}_SNAPSHOT_CHUNK;
+}
+
+/* Four bytes of the model, at a multiple of four. */
+static uint32_t {{ name }}_stored_word({{ name }}_stored_t *stored, uint32_t place)
+{
+    const uint32_t at = {{ macro }}_SNAPSHOT_HEADER + place;
+    const uint32_t chunk = at / {{ macro }}_SNAPSHOT_CHUNK;
+    const uint8_t *bytes = &stored->bytes[at % {{ macro }}_SNAPSHOT_CHUNK];
+    if (place >= {{ macro }}_STATE_BYTES) {
+        return 0u;
+    }
+    if (chunk != stored->chunk) {
+        const uint32_t offset = chunk * {{ macro }}_SNAPSHOT_CHUNK;
+        stored->chunk = chunk;
+        if (stored->read(stored->context, stored->slot, offset, stored->bytes, {{ name }}_chunk(offset)) != 0) {
+            stored->failed = true;
+        }
+    }
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
+/* An element of an array of reals. */
+static {{ real }} {{ name }}_stored_real({{ name }}_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { {{ real }} value; uint32_t words[{{ real_bytes // 4 }}]; } both;
+    const uint32_t at = place + ((uint32_t)i * {{ real_bytes }}u);
+{%- for word in range(real_bytes // 4) %}
+    both.words[{{ word }}] = {{ name }}_stored_word(stored, at{{ " + %du" % (4 * word) if word else "" }});
+{%- endfor %}
+    return both.value;
+}
+
+/* An element of an array of counts. */
+static int32_t {{ name }}_stored_count({{ name }}_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { int32_t value; uint32_t word; } both;
+    both.word = {{ name }}_stored_word(stored, place + ((uint32_t)i * 4u));
+    return both.value;
+}
+{%- if snapshot.rows %}
+
+/* Where a row of so many reals begins. */
+static uint32_t {{ name }}_stored_row(uint32_t place, int32_t i, int32_t width)
+{
+    return place + ((uint32_t)i * (uint32_t)width * {{ real_bytes }}u);
+}
+{%- endif %}
 {% for code in snapshot.functions %}
 {{ code }}
 {% endfor %}
-/* Whether the model is one that learning could have led to, as far as can be told from its numbers. */
-static bool {{ name }}_sound(const {{ name }}_t *s)
+/* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
+static int32_t {{ name }}_judge({{ name }}_read_fn read, void *context, int32_t slot)
 {
-    return {% for slot in snapshot.padding %}(s->{{ slot }} == 0) && {% endfor %}{{ snapshot.valid }}(s);
+    {{ name }}_stored_t stored;
+    bool sound = true;
+    stored.read = read;
+    stored.context = context;
+    stored.slot = slot;
+    stored.chunk = {{ macro }}_SNAPSHOT_BYTES;
+    stored.failed = false;
+{%- for slot in snapshot.padding %}
+    sound = sound && ({{ name }}_stored_count(&stored, {{ macro }}_PLACE({{ slot }}), 0) == 0);
+{%- endfor %}
+    sound = sound && {{ snapshot.valid }}(&stored);
+    if (stored.failed) {
+        return {{ macro }}_STORAGE_FAILED;
+    }
+    return sound ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_INVALID;
 }
 
 /* Number i of the header. */
@@ -88,13 +167,6 @@ static void {{ name }}_compose(const {{ name }}_t *s, uint32_t sequence, uint32_
             *crc = {{ name }}_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
-}
-
-/* Size of the chunk at an offset. */
-static uint32_t {{ name }}_chunk(uint32_t offset)
-{
-    const uint32_t left = {{ macro }}_SNAPSHOT_BYTES - offset;
-    return (left < {{ macro }}_SNAPSHOT_CHUNK) ? left : {{ macro }}_SNAPSHOT_CHUNK;
 }
 
 /* A number of 4 bytes. */
@@ -145,37 +217,17 @@ static int32_t {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *c
     return (crc == {{ macro }}_CRC_OF_ALL) ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_BROKEN;
 }
 
-/* Make a slot that was found whole the model; where that fails after all, the model is reset. */
-static int32_t {{ name }}_adopt({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot)
+/* The model that is to be saved, as storage; the context is the address of a pointer to it. */
+static int32_t {{ name }}_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
 {
-    uint32_t sequence = 0u;
-    {{ name }}_reset(s);
-    /* storage may give other bytes than a moment ago: what counts is what was copied */
-    int32_t status = {{ name }}_scan(s, read, context, slot, &sequence);
-    if ((status == {{ macro }}_DONE) && !{{ name }}_sound(s)) {
-        status = {{ macro }}_SNAPSHOT_INVALID;
+    const uint8_t *state = *(const uint8_t **)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        const uint32_t at = offset + i;
+        const bool inside = (at >= {{ macro }}_SNAPSHOT_HEADER) && (at < {{ macro }}_SNAPSHOT_END);
+        bytes[i] = inside ? state[at - {{ macro }}_SNAPSHOT_HEADER] : 0u;
     }
-    if (status != {{ macro }}_DONE) {
-        {{ name }}_reset(s);
-    }
-    return status;
-}
-
-/* Look at both slots: which one is the newer, or -1 where none holds a snapshot of this model. */
-static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
-{
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = {{ name }}_scan(NULL, read, context, slot, &sequence[slot]);
-    }
-    if ((status[0] == {{ macro }}_DONE) && (status[1] == {{ macro }}_DONE)) {
-        /* numbers wrap around: the newer is ahead by less than half of them */
-        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu) ? 1 : 0;
-    }
-    if (status[0] == {{ macro }}_DONE) {
-        return 0;
-    }
-    return (status[1] == {{ macro }}_DONE) ? 1 : -1;
+    return 0;
 }
 
 /* A buffer as storage; the context is the address of a pointer to it. */
@@ -189,10 +241,57 @@ static int32_t {{ name }}_read_buffer(void *context, int32_t slot, uint32_t offs
     return 0;
 }
 
+/* The same of the model in memory. */
+static int32_t {{ name }}_judge_model(const {{ name }}_t *s)
+{
+    const uint8_t *state = (const uint8_t *)s;
+    return {{ name }}_judge({{ name }}_read_model, &state, 0);
+}
+
+/* Make a slot that was found whole and sound the model. */
+static int32_t {{ name }}_adopt({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot)
+{
+    uint32_t sequence = 0u;
+    {{ name }}_reset(s);
+    /* storage may give other bytes than a moment ago: what counts is what was copied */
+    int32_t status = {{ name }}_scan(s, read, context, slot, &sequence);
+    if (status == {{ macro }}_DONE) {
+        status = {{ name }}_judge_model(s);
+    }
+    if (status != {{ macro }}_DONE) {
+        {{ name }}_reset(s);
+    }
+    return status;
+}
+
+/* Look at both slots: the newest one that is whole and sound, or -1. */
+static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+{
+    int32_t newest = 0;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        sequence[slot] = 0u;
+        status[slot] = {{ name }}_scan(NULL, read, context, slot, &sequence[slot]);
+    }
+    /* numbers wrap around: the newer is ahead by less than half of them */
+    if ((status[1] == {{ macro }}_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        newest = 1;
+    }
+    for (int32_t turn = 0; turn < 2; turn++) {
+        if (status[newest] == {{ macro }}_DONE) {
+            status[newest] = {{ name }}_judge(read, context, newest);
+            if (status[newest] == {{ macro }}_DONE) {
+                return newest;
+            }
+        }
+        newest = 1 - newest;
+    }
+    return -1;
+}
+
 int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES])
 {
     uint32_t crc = 0u;
-    if (!{{ name }}_sound(s)) {
+    if ({{ name }}_judge_model(s) != {{ macro }}_DONE) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
     {{ name }}_compose(s, 0u, &crc, 0u, buffer, {{ macro }}_SNAPSHOT_BYTES);
@@ -202,7 +301,10 @@ int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSH
 int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES])
 {
     uint32_t sequence = 0u;
-    const int32_t status = {{ name }}_scan(NULL, {{ name }}_read_buffer, &buffer, 0, &sequence);
+    int32_t status = {{ name }}_scan(NULL, {{ name }}_read_buffer, &buffer, 0, &sequence);
+    if (status == {{ macro }}_DONE) {
+        status = {{ name }}_judge({{ name }}_read_buffer, &buffer, 0);
+    }
     return (status == {{ macro }}_DONE) ? {{ name }}_adopt(s, {{ name }}_read_buffer, &buffer, 0) : status;
 }
 
@@ -214,7 +316,7 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
     uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
-    if (!{{ name }}_sound(s)) {
+    if ({{ name }}_judge_model(s) != {{ macro }}_DONE) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
     const int32_t newest = {{ name }}_newest(read, context, status, sequences);
@@ -243,12 +345,15 @@ int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *conte
     uint32_t sequences[2];
     const int32_t newest = {{ name }}_newest(read, context, status, sequences);
     if (newest >= 0) {
+        const int32_t other = 1 - newest;
         status[newest] = {{ name }}_adopt(s, read, context, newest);
-        if (status[newest] == {{ macro }}_DONE) {
-            return {{ macro }}_DONE;
+        if ((status[newest] == {{ macro }}_DONE) || (status[other] != {{ macro }}_DONE)) {
+            return status[newest];
         }
-        if (status[1 - newest] == {{ macro }}_DONE) {
-            return {{ name }}_adopt(s, read, context, 1 - newest);
+        /* what was whole a moment ago is not: the other one may be */
+        status[other] = {{ name }}_judge(read, context, other);
+        if (status[other] == {{ macro }}_DONE) {
+            return {{ name }}_adopt(s, read, context, other);
         }
     }
     /* of two reasons the one that is the lower number says more */

@@ -80,11 +80,13 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_RIDGE_DIAGONAL 1.001f /* 1 + ridge, the diagonal of the regularised Gram matrix */
 
 /* Constants of the algorithms. */
+#define FLOW_LARGEST_FACTOR 4096.0f
 #define FLOW_EXP_LOWEST (-41.58883f)
 #define FLOW_LOG2_E 1.442695f
 #define FLOW_LN2_HIGH 0.69314575f
 #define FLOW_LN2_LOW 1.4286068e-06f
 #define FLOW_ALPHA_FLOOR 7.888609e-31f
+#define FLOW_SMALLEST_DIAGONAL 9.094947e-13f
 #define FLOW_FAR 1e+38f
 #define FLOW_SMALLEST 1.1754944e-38f
 #define FLOW_CANCELLING 0.0024493595f
@@ -230,6 +232,12 @@ static bool flow_arithmetic(void)
     return sound;
 }
 
+/* Whether no loop over expansion vectors leaves the memory, whatever lies in it. */
+static bool flow_intact(const flow_t *s)
+{
+    return (s->n >= 0) && (s->n <= FLOW_N_MAX);
+}
+
 /* Whether every input is a number within its limit. */
 static bool flow_within(const float x[FLOW_DIM])
 {
@@ -240,6 +248,19 @@ static bool flow_within(const float x[FLOW_DIM])
         }
     }
     return true;
+}
+
+/* x, kept between low and high; low for NaN. */
+static inline float flow_clipped(float x, float low)
+{
+    if (x > FLOW_LARGEST_FACTOR) {
+        return FLOW_LARGEST_FACTOR;
+    }
+    /* not "< low": NaN must not stay */
+    if (x >= low) {
+        return x;
+    }
+    return low;
 }
 
 /* e^x for x <= 0, within 1 ulp and monotone; zero below 2^-60 and for NaN. */
@@ -292,6 +313,9 @@ static void flow_expand(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_O
 
 int32_t flow_predict(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
+    if (!flow_intact(s)) {
+        return FLOW_REFUSED_STATE;
+    }
     if (!flow_within(x)) {
         return FLOW_REFUSED_INPUT;
     }
@@ -382,8 +406,9 @@ static int32_t flow_cheapest(const flow_t *s)
 {
     const int32_t count = flow_candidates(s);
     int32_t r = 0;
-    float least = flow_score(s, 0);
-    for (int32_t i = 1; i < count; i++) {
+    float least = flow_score(s, r);
+    const int32_t first = r + 1;
+    for (int32_t i = first; i < count; i++) {
         const float value = flow_score(s, i);
         if ((value < least) || ((value == least) && flow_precedes(s, i, r))) {
             least = value;
@@ -406,7 +431,7 @@ static bool flow_is_stored(const flow_t *s, int32_t r)
     return r < s->n;
 }
 
-/* p = P_:r.  O(N^2). */
+/* p = P_:r, of which P_rr is not below its least.  O(N^2). */
 static void flow_inverse_column(flow_t *s, int32_t r)
 {
     const int32_t n = s->n;
@@ -418,6 +443,9 @@ static void flow_inverse_column(flow_t *s, int32_t r)
         for (int32_t j = 0; j < n; j++) {
             s->p[j] += g * s->m[i][j];
         }
+    }
+    if (!(s->p[r] > FLOW_SMALLEST_DIAGONAL)) {
+        s->p[r] = FLOW_SMALLEST_DIAGONAL;
     }
 }
 
@@ -524,7 +552,12 @@ static void flow_express(flow_t *s, int32_t rows, int32_t columns)
             s->u[j] += l * s->m[i][j];
         }
     }
-    if (kappa < FLOW_KAPPA_LEAST) {
+    /* u' (K + ridge I) u is k'P k, and that not above 1 */
+    for (int32_t j = 0; j < columns; j++) {
+        s->u[j] = flow_clipped(s->u[j], -FLOW_LARGEST_FACTOR);
+    }
+    /* not "< least": NaN must not stay */
+    if (!(kappa > FLOW_KAPPA_LEAST)) {
         kappa = FLOW_KAPPA_LEAST;
     }
     s->kappa = kappa;
@@ -555,16 +588,19 @@ static void flow_commit(flow_t *s)
 /* Take vector r out of m, given p = P_:r; its column becomes zero and the last row is free.  O(N^2).
  *
  * The reflection I - 2 h h' / h'h with h = m_:r + sign |m_:r| e_last sends column r to the last row, and
- * h' m = P_r: + sign |m_:r| m_last: needs no further product. */
+ * h' m = P_r: + sign |m_:r| m_last: needs no further product.  A column that is nothing is taken out as it is. */
 static void flow_release(flow_t *s, int32_t r)
 {
     const int32_t n = s->n;
     const int32_t last = n - 1;
     float norm = flow_sqrt(s->p[r]);
     const float pivot = s->m[last][r];
-    const float scale = 1.0f / (s->p[r] + (flow_absolute(pivot) * norm));
+    float scale = 1.0f / (s->p[r] + (flow_absolute(pivot) * norm));
     if (pivot < 0.0f) {
         norm = -norm;
+    }
+    if (s->p[r] == FLOW_SMALLEST_DIAGONAL) {
+        scale = 0.0f;
     }
     for (int32_t j = 0; j < n; j++) {
         s->p[j] = (s->p[j] + (norm * s->m[last][j])) * scale;
@@ -592,7 +628,7 @@ static void flow_border(flow_t *s, int32_t row, int32_t column, int32_t columns)
 {
     const float scale = 1.0f / flow_sqrt(s->kappa);
     for (int32_t j = 0; j < columns; j++) {
-        s->m[row][j] = -(scale * s->u[j]);
+        s->m[row][j] = flow_clipped(-(scale * s->u[j]), -FLOW_LARGEST_FACTOR);
     }
     s->m[row][column] = scale;
 }
@@ -785,6 +821,9 @@ static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
 
 int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
 {
+    if (!flow_intact(s)) {
+        return FLOW_REFUSED_STATE;
+    }
     if (!flow_within(x)) {
         return FLOW_REFUSED_INPUT;
     }
@@ -804,6 +843,9 @@ static void flow_compare(flow_t *s, const float x[FLOW_DIM])
 
 int32_t flow_novelty(flow_t *s, const float x[FLOW_DIM], float *y)
 {
+    if (!flow_intact(s)) {
+        return FLOW_REFUSED_STATE;
+    }
     if (!flow_within(x)) {
         return FLOW_REFUSED_INPUT;
     }
@@ -832,6 +874,9 @@ int32_t flow_drift(const flow_t *s, float *y)
 
 int32_t flow_refresh(flow_t *s)
 {
+    if (!flow_intact(s)) {
+        return FLOW_REFUSED_STATE;
+    }
     for (int32_t t = 0; t < FLOW_N_MAX; t++) {
         if (t == s->n) {
             break;

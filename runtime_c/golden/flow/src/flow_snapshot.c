@@ -80,6 +80,62 @@ static uint32_t flow_snapshot_crc32(uint32_t crc, const unsigned char *bytes, ui
     return rest ^ 0xFFFFFFFFu;
 }
 
+/* A model that is not in memory: a slot's, a buffer's, or the one that is to be saved. */
+typedef struct {
+    flow_read_fn read;
+    void *context;
+    int32_t slot;
+    uint32_t chunk; /* which one is in bytes; at first none */
+    bool failed; /* whether a part could not be read */
+    uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
+} flow_stored_t;
+
+/* Where a field begins among the model's bytes. */
+#define FLOW_PLACE(field) ((uint32_t)offsetof(flow_t, field))
+
+/* Size of the chunk at an offset. */
+static uint32_t flow_chunk(uint32_t offset)
+{
+    const uint32_t left = FLOW_SNAPSHOT_BYTES - offset;
+    return (left < FLOW_SNAPSHOT_CHUNK) ? left : FLOW_SNAPSHOT_CHUNK;
+}
+
+/* Four bytes of the model, at a multiple of four. */
+static uint32_t flow_stored_word(flow_stored_t *stored, uint32_t place)
+{
+    const uint32_t at = FLOW_SNAPSHOT_HEADER + place;
+    const uint32_t chunk = at / FLOW_SNAPSHOT_CHUNK;
+    const uint8_t *bytes = &stored->bytes[at % FLOW_SNAPSHOT_CHUNK];
+    if (place >= FLOW_STATE_BYTES) {
+        return 0u;
+    }
+    if (chunk != stored->chunk) {
+        const uint32_t offset = chunk * FLOW_SNAPSHOT_CHUNK;
+        stored->chunk = chunk;
+        if (stored->read(stored->context, stored->slot, offset, stored->bytes, flow_chunk(offset)) != 0) {
+            stored->failed = true;
+        }
+    }
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
+/* An element of an array of reals. */
+static float flow_stored_real(flow_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { float value; uint32_t words[1]; } both;
+    const uint32_t at = place + ((uint32_t)i * 4u);
+    both.words[0] = flow_stored_word(stored, at);
+    return both.value;
+}
+
+/* An element of an array of counts. */
+static int32_t flow_stored_count(flow_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { int32_t value; uint32_t word; } both;
+    both.word = flow_stored_word(stored, place + ((uint32_t)i * 4u));
+    return both.value;
+}
+
 /* A multiplier as it is stored. */
 static inline float flow_snapshot_settle(float a)
 {
@@ -90,26 +146,29 @@ static inline float flow_snapshot_settle(float a)
 }
 
 /* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
-static bool flow_snapshot_valid_vectors(const flow_t *s)
+static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
 {
-    const int32_t n = s->n;
+    const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
     const float limit = FLOW_INPUT_LIMIT;
     for (int32_t i = 0; i < FLOW_N_MAX; i++) {
         for (int32_t j = 0; j < FLOW_DIM; j++) {
-            if ((i >= n) && (s->v[i][j] != 0.0f)) {
+            if ((i >= n) && (flow_stored_real(stored, FLOW_PLACE(v), (i * FLOW_DIM) + j) != 0.0f)) {
                 return false;
             }
             /* not "> limit": NaN must fail */
-            if (!(flow_snapshot_absolute(s->v[i][j]) <= limit)) {
+            if (!(flow_snapshot_absolute(flow_stored_real(stored, FLOW_PLACE(v), (i * FLOW_DIM) + j)) <= limit)) {
                 return false;
             }
         }
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            if ((i >= n) && (s->alpha[i][o] != 0.0f)) {
+            if ((i >= n) && (flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + o) != 0.0f)) {
                 return false;
             }
-            if (!(flow_snapshot_absolute(s->alpha[i][o]) <= FLOW_ALPHA_LIMIT)
-                    || (flow_snapshot_settle(s->alpha[i][o]) != s->alpha[i][o])) {
+            if (!(flow_snapshot_absolute(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS)
+                    + o)) <= FLOW_ALPHA_LIMIT)
+                            || (flow_snapshot_settle(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS)
+                                    + o)) != flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS)
+                                            + o))) {
                 return false;
             }
         }
@@ -120,22 +179,26 @@ static bool flow_snapshot_valid_vectors(const flow_t *s)
 /* No element of m leads to an infinity or to a division by zero.  O(N^2).
  *
  * Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it. */
-static bool flow_snapshot_valid_factor(const flow_t *s)
+static bool flow_snapshot_valid_factor(flow_stored_t *stored)
 {
-    const int32_t n = s->n;
-    if (!((s->drift >= 0.0f) && (s->drift <= FLOW_LARGEST_REAL))) {
+    const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
+    if (!((flow_stored_real(stored, FLOW_PLACE(drift), 0) >= 0.0f)
+            && (flow_stored_real(stored, FLOW_PLACE(drift), 0) <= FLOW_LARGEST_REAL))) {
         return false;
     }
     for (int32_t j = 0; j < FLOW_N_MAX; j++) {
         float p = 0.0f;
         for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-            if (((i >= n) || (j >= n)) && (s->m[i][j] != 0.0f)) {
+            if (((i >= n) || (j >= n))
+                    && (flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j) != 0.0f)) {
                 return false;
             }
-            if (!(flow_snapshot_absolute(s->m[i][j]) <= FLOW_LARGEST_FACTOR)) {
+            if (!(flow_snapshot_absolute(flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX)
+                    + j)) <= FLOW_LARGEST_FACTOR)) {
                 return false;
             }
-            p += s->m[i][j] * s->m[i][j];
+            p += flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j)
+                    * flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j);
         }
         if ((j < n) && (p < FLOW_SMALLEST_DIAGONAL)) {
             return false;
@@ -147,30 +210,45 @@ static bool flow_snapshot_valid_factor(const flow_t *s)
 /* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
  *
  * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
-static bool flow_snapshot_valid(const flow_t *s)
+static bool flow_snapshot_valid(flow_stored_t *stored)
 {
-    if ((s->n < 0) || (s->n > FLOW_N_MAX)) {
+    if ((flow_stored_count(stored, FLOW_PLACE(n), 0) < 0)
+            || (flow_stored_count(stored, FLOW_PLACE(n), 0) > FLOW_N_MAX)) {
         return false;
     }
-    if ((s->frozen != 0) && (s->frozen != 1)) {
+    if ((flow_stored_count(stored, FLOW_PLACE(frozen), 0) != 0)
+            && (flow_stored_count(stored, FLOW_PLACE(frozen), 0) != 1)) {
         return false;
     }
-    if (!flow_snapshot_valid_vectors(s)) {
+    if (!flow_snapshot_valid_vectors(stored)) {
         return false;
     }
-    if ((s->probe < 0) || (s->probe > s->n)) {
+    if ((flow_stored_count(stored, FLOW_PLACE(probe), 0) < 0)
+            || (flow_stored_count(stored, FLOW_PLACE(probe), 0) > flow_stored_count(stored, FLOW_PLACE(n),
+                    0))) {
         return false;
     }
-    if (!flow_snapshot_valid_factor(s)) {
+    if (!flow_snapshot_valid_factor(stored)) {
         return false;
     }
     return true;
 }
 
-/* Whether the model is one that learning could have led to, as far as can be told from its numbers. */
-static bool flow_sound(const flow_t *s)
+/* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
+static int32_t flow_judge(flow_read_fn read, void *context, int32_t slot)
 {
-    return flow_snapshot_valid(s);
+    flow_stored_t stored;
+    bool sound = true;
+    stored.read = read;
+    stored.context = context;
+    stored.slot = slot;
+    stored.chunk = FLOW_SNAPSHOT_BYTES;
+    stored.failed = false;
+    sound = sound && flow_snapshot_valid(&stored);
+    if (stored.failed) {
+        return FLOW_STORAGE_FAILED;
+    }
+    return sound ? FLOW_DONE : FLOW_SNAPSHOT_INVALID;
 }
 
 /* Number i of the header. */
@@ -208,13 +286,6 @@ static void flow_compose(const flow_t *s, uint32_t sequence, uint32_t *crc, uint
             *crc = flow_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
-}
-
-/* Size of the chunk at an offset. */
-static uint32_t flow_chunk(uint32_t offset)
-{
-    const uint32_t left = FLOW_SNAPSHOT_BYTES - offset;
-    return (left < FLOW_SNAPSHOT_CHUNK) ? left : FLOW_SNAPSHOT_CHUNK;
 }
 
 /* A number of 4 bytes. */
@@ -265,37 +336,17 @@ static int32_t flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t sl
     return (crc == FLOW_CRC_OF_ALL) ? FLOW_DONE : FLOW_SNAPSHOT_BROKEN;
 }
 
-/* Make a slot that was found whole the model; where that fails after all, the model is reset. */
-static int32_t flow_adopt(flow_t *s, flow_read_fn read, void *context, int32_t slot)
+/* The model that is to be saved, as storage; the context is the address of a pointer to it. */
+static int32_t flow_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
 {
-    uint32_t sequence = 0u;
-    flow_reset(s);
-    /* storage may give other bytes than a moment ago: what counts is what was copied */
-    int32_t status = flow_scan(s, read, context, slot, &sequence);
-    if ((status == FLOW_DONE) && !flow_sound(s)) {
-        status = FLOW_SNAPSHOT_INVALID;
+    const uint8_t *state = *(const uint8_t **)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        const uint32_t at = offset + i;
+        const bool inside = (at >= FLOW_SNAPSHOT_HEADER) && (at < FLOW_SNAPSHOT_END);
+        bytes[i] = inside ? state[at - FLOW_SNAPSHOT_HEADER] : 0u;
     }
-    if (status != FLOW_DONE) {
-        flow_reset(s);
-    }
-    return status;
-}
-
-/* Look at both slots: which one is the newer, or -1 where none holds a snapshot of this model. */
-static int32_t flow_newest(flow_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
-{
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = flow_scan(NULL, read, context, slot, &sequence[slot]);
-    }
-    if ((status[0] == FLOW_DONE) && (status[1] == FLOW_DONE)) {
-        /* numbers wrap around: the newer is ahead by less than half of them */
-        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu) ? 1 : 0;
-    }
-    if (status[0] == FLOW_DONE) {
-        return 0;
-    }
-    return (status[1] == FLOW_DONE) ? 1 : -1;
+    return 0;
 }
 
 /* A buffer as storage; the context is the address of a pointer to it. */
@@ -309,10 +360,57 @@ static int32_t flow_read_buffer(void *context, int32_t slot, uint32_t offset, ui
     return 0;
 }
 
+/* The same of the model in memory. */
+static int32_t flow_judge_model(const flow_t *s)
+{
+    const uint8_t *state = (const uint8_t *)s;
+    return flow_judge(flow_read_model, &state, 0);
+}
+
+/* Make a slot that was found whole and sound the model. */
+static int32_t flow_adopt(flow_t *s, flow_read_fn read, void *context, int32_t slot)
+{
+    uint32_t sequence = 0u;
+    flow_reset(s);
+    /* storage may give other bytes than a moment ago: what counts is what was copied */
+    int32_t status = flow_scan(s, read, context, slot, &sequence);
+    if (status == FLOW_DONE) {
+        status = flow_judge_model(s);
+    }
+    if (status != FLOW_DONE) {
+        flow_reset(s);
+    }
+    return status;
+}
+
+/* Look at both slots: the newest one that is whole and sound, or -1. */
+static int32_t flow_newest(flow_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+{
+    int32_t newest = 0;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        sequence[slot] = 0u;
+        status[slot] = flow_scan(NULL, read, context, slot, &sequence[slot]);
+    }
+    /* numbers wrap around: the newer is ahead by less than half of them */
+    if ((status[1] == FLOW_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        newest = 1;
+    }
+    for (int32_t turn = 0; turn < 2; turn++) {
+        if (status[newest] == FLOW_DONE) {
+            status[newest] = flow_judge(read, context, newest);
+            if (status[newest] == FLOW_DONE) {
+                return newest;
+            }
+        }
+        newest = 1 - newest;
+    }
+    return -1;
+}
+
 int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 {
     uint32_t crc = 0u;
-    if (!flow_sound(s)) {
+    if (flow_judge_model(s) != FLOW_DONE) {
         return FLOW_SNAPSHOT_INVALID;
     }
     flow_compose(s, 0u, &crc, 0u, buffer, FLOW_SNAPSHOT_BYTES);
@@ -322,7 +420,10 @@ int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 {
     uint32_t sequence = 0u;
-    const int32_t status = flow_scan(NULL, flow_read_buffer, &buffer, 0, &sequence);
+    int32_t status = flow_scan(NULL, flow_read_buffer, &buffer, 0, &sequence);
+    if (status == FLOW_DONE) {
+        status = flow_judge(flow_read_buffer, &buffer, 0);
+    }
     return (status == FLOW_DONE) ? flow_adopt(s, flow_read_buffer, &buffer, 0) : status;
 }
 
@@ -334,7 +435,7 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
     uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
-    if (!flow_sound(s)) {
+    if (flow_judge_model(s) != FLOW_DONE) {
         return FLOW_SNAPSHOT_INVALID;
     }
     const int32_t newest = flow_newest(read, context, status, sequences);
@@ -363,12 +464,15 @@ int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)
     uint32_t sequences[2];
     const int32_t newest = flow_newest(read, context, status, sequences);
     if (newest >= 0) {
+        const int32_t other = 1 - newest;
         status[newest] = flow_adopt(s, read, context, newest);
-        if (status[newest] == FLOW_DONE) {
-            return FLOW_DONE;
+        if ((status[newest] == FLOW_DONE) || (status[other] != FLOW_DONE)) {
+            return status[newest];
         }
-        if (status[1 - newest] == FLOW_DONE) {
-            return flow_adopt(s, read, context, 1 - newest);
+        /* what was whole a moment ago is not: the other one may be */
+        status[other] = flow_judge(read, context, other);
+        if (status[other] == FLOW_DONE) {
+            return flow_adopt(s, read, context, other);
         }
     }
     /* of two reasons the one that is the lower number says more */

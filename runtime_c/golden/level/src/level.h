@@ -19,11 +19,11 @@ extern "C" {
 #define LEVEL_N_MAX 24 /* the budget: most expansion vectors */
 #define LEVEL_OUTPUTS 1 /* values that a prediction writes */
 
-#define LEVEL_STATE_BYTES 296u /* the model itself: the leading bytes of level_t */
+#define LEVEL_STATE_BYTES 392u /* the model itself: the leading bytes of level_t */
 #define LEVEL_RAM_BYTES 796u /* sizeof(level_t): the model and its working memory */
 #define LEVEL_CONST_BYTES 0u /* tables and learned values in flash, besides the code */
-#define LEVEL_SNAPSHOT_BYTES 320u /* a saved state */
-#define LEVEL_CONFIG_HASH 0x2924F93Du /* changes with the spec and with the algorithms */
+#define LEVEL_SNAPSHOT_BYTES 416u /* a saved state */
+#define LEVEL_CONFIG_HASH 0x1E60B702u /* changes with the spec and with the algorithms */
 #define LEVEL_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -40,11 +40,13 @@ extern "C" {
 #define LEVEL_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
 /* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
 #define LEVEL_REFUSED_MULTIPLIER (-3)
+/* a count in the memory is beyond its capacity: it was never initialised, or was overwritten */
+#define LEVEL_REFUSED_STATE (-9)
 #define LEVEL_BROKEN_BUILD (-100) /* the self-test found other bits than the host's */
 #define LEVEL_SNAPSHOT_MISSING (-101) /* there is no snapshot */
 #define LEVEL_SNAPSHOT_FOREIGN (-102) /* the snapshot is another model's, or of another version of this one */
 #define LEVEL_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written to its end */
-#define LEVEL_SNAPSHOT_INVALID (-104) /* a number is not one that learning leads to; after a load the model is reset */
+#define LEVEL_SNAPSHOT_INVALID (-104) /* a number is not one that learning leads to */
 #define LEVEL_STORAGE_FAILED (-105) /* a callback reported an error, or what was read back is not what was written */
 
 /* One model.  Slots beyond those in use are zero, so that the bytes are a function of what was learned. */
@@ -52,6 +54,8 @@ typedef struct {
     /* The model: f(x) = sum_i alpha_i k(v_i, x). */
     float v[LEVEL_N_MAX][LEVEL_DIM]; /* expansion vectors */
     float alpha[LEVEL_N_MAX][LEVEL_OUTPUTS]; /* multipliers */
+    /* distance of each vector to its nearest one; if not positive, a bound: at least |.| */
+    float neighbour[LEVEL_N_MAX];
     int32_t n; /* expansion vectors in use; everything beyond is zero */
     int32_t frozen; /* 1: learning is switched off */
     /* Intermediate results.  No update depends on what an earlier one left here; zeros are always valid. */
@@ -61,8 +65,6 @@ typedef struct {
     float k[LEVEL_N_MAX]; /* kernel values between the sample and the expansion vectors */
     float row[LEVEL_N_MAX]; /* squared distances from one vector to the others */
     float beta[(LEVEL_N_MAX + 1)][LEVEL_OUTPUTS]; /* the multipliers after this update, until it is certain */
-    /* squared distance of each vector to its nearest one; if not positive, a bound: at least |.| */
-    float neighbour[LEVEL_N_MAX];
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     int32_t nearest; /* position of the nearest expansion vector */
 } level_t;
@@ -102,8 +104,9 @@ uint32_t level_hash(const level_t *s);
 int32_t level_selftest(level_t *s);
 
 /* How a snapshot is written and read: some bytes, at most 64, of one of two slots, 0 or 1.  The parts of a slot are
- * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the
- * slots must not be erased together.  0 is success, anything else an error.  A slot that was never written may read
+ * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; they are
+ * read in any order.  The slots must not be erased together.  0 is success, anything else an error.  A slot that was
+ * never written may read
  * as anything. */
 typedef int32_t (*level_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
 typedef int32_t (*level_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
@@ -111,18 +114,18 @@ typedef int32_t (*level_read_fn)(void *context, int32_t slot, uint32_t offset, u
 /* Write a snapshot of the model to the buffer: LEVEL_DONE, or LEVEL_SNAPSHOT_INVALID with the buffer unchanged. */
 int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 
-/* Go on from a snapshot, whoever wrote it: every count and number is checked.  LEVEL_DONE; LEVEL_SNAPSHOT_MISSING,
- * _FOREIGN or _BROKEN with the model unchanged; LEVEL_SNAPSHOT_INVALID with the model reset. */
+/* Go on from a snapshot, whoever wrote it: every count and number is checked before anything is copied.
+ * LEVEL_DONE; LEVEL_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 
-/* Write a snapshot to the slot that does not hold the newest one, and read it back.  Whenever power is lost,
- * level_restore finds the older state or this one.  LEVEL_DONE; LEVEL_SNAPSHOT_INVALID with nothing written;
- * LEVEL_STORAGE_FAILED, where the older state is still there.  Reads three slots, writes one. */
+/* Write a snapshot to the slot that does not hold the newest one that is whole and valid, and read it back.  Whenever
+ * power is lost, level_restore finds the older state or this one.  LEVEL_DONE; LEVEL_SNAPSHOT_INVALID with
+ * nothing written; LEVEL_STORAGE_FAILED, where the older state is still there.  Reads up to five slots, writes one. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
-/* Go on from the newest snapshot that is whole and valid.  LEVEL_DONE; LEVEL_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or
- * LEVEL_STORAGE_FAILED if no slot holds one that is whole; the model is then unchanged, or reset if the storage
- * failed half-way; LEVEL_SNAPSHOT_INVALID with the model reset.  Reads up to four slots. */
+/* Go on from the newest snapshot that is whole and valid.  LEVEL_DONE; LEVEL_SNAPSHOT_MISSING, _FOREIGN, _BROKEN,
+ * _INVALID or LEVEL_STORAGE_FAILED if there is none.  The model is then unchanged; or reset, if storage gave other
+ * bytes when they were copied.  Reads up to five slots. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 
 /* Overwrite all that was learned, samples included, in a way that compilers keep; the model is then reset.  Erase the

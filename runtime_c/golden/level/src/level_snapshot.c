@@ -54,6 +54,7 @@
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
 #define LEVEL_INPUT_LIMIT 1e+06f /* largest |x_j| that is taken */
 #define LEVEL_ALPHA_FLOOR 7.888609e-31f
+#define LEVEL_FAR 1e+38f
 
 /* |x|: the sign bit cleared. */
 static float level_snapshot_absolute(float x)
@@ -77,6 +78,62 @@ static uint32_t level_snapshot_crc32(uint32_t crc, const unsigned char *bytes, u
     return rest ^ 0xFFFFFFFFu;
 }
 
+/* A model that is not in memory: a slot's, a buffer's, or the one that is to be saved. */
+typedef struct {
+    level_read_fn read;
+    void *context;
+    int32_t slot;
+    uint32_t chunk; /* which one is in bytes; at first none */
+    bool failed; /* whether a part could not be read */
+    uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
+} level_stored_t;
+
+/* Where a field begins among the model's bytes. */
+#define LEVEL_PLACE(field) ((uint32_t)offsetof(level_t, field))
+
+/* Size of the chunk at an offset. */
+static uint32_t level_chunk(uint32_t offset)
+{
+    const uint32_t left = LEVEL_SNAPSHOT_BYTES - offset;
+    return (left < LEVEL_SNAPSHOT_CHUNK) ? left : LEVEL_SNAPSHOT_CHUNK;
+}
+
+/* Four bytes of the model, at a multiple of four. */
+static uint32_t level_stored_word(level_stored_t *stored, uint32_t place)
+{
+    const uint32_t at = LEVEL_SNAPSHOT_HEADER + place;
+    const uint32_t chunk = at / LEVEL_SNAPSHOT_CHUNK;
+    const uint8_t *bytes = &stored->bytes[at % LEVEL_SNAPSHOT_CHUNK];
+    if (place >= LEVEL_STATE_BYTES) {
+        return 0u;
+    }
+    if (chunk != stored->chunk) {
+        const uint32_t offset = chunk * LEVEL_SNAPSHOT_CHUNK;
+        stored->chunk = chunk;
+        if (stored->read(stored->context, stored->slot, offset, stored->bytes, level_chunk(offset)) != 0) {
+            stored->failed = true;
+        }
+    }
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
+/* An element of an array of reals. */
+static float level_stored_real(level_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { float value; uint32_t words[1]; } both;
+    const uint32_t at = place + ((uint32_t)i * 4u);
+    both.words[0] = level_stored_word(stored, at);
+    return both.value;
+}
+
+/* An element of an array of counts. */
+static int32_t level_stored_count(level_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { int32_t value; uint32_t word; } both;
+    both.word = level_stored_word(stored, place + ((uint32_t)i * 4u));
+    return both.value;
+}
+
 /* A multiplier as it is stored. */
 static inline float level_snapshot_settle(float a)
 {
@@ -87,28 +144,36 @@ static inline float level_snapshot_settle(float a)
 }
 
 /* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
-static bool level_snapshot_valid_vectors(const level_t *s)
+static bool level_snapshot_valid_vectors(level_stored_t *stored)
 {
-    const int32_t n = s->n;
+    const int32_t n = level_stored_count(stored, LEVEL_PLACE(n), 0);
     const float limit = LEVEL_INPUT_LIMIT;
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
         for (int32_t j = 0; j < LEVEL_DIM; j++) {
-            if ((i >= n) && (s->v[i][j] != 0.0f)) {
+            if ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) != 0.0f)) {
                 return false;
             }
             /* not "> limit": NaN must fail */
-            if (!(level_snapshot_absolute(s->v[i][j]) <= limit)) {
+            if (!(level_snapshot_absolute(level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j)) <= limit)) {
                 return false;
             }
         }
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-            if ((i >= n) && (s->alpha[i][o] != 0.0f)) {
+            if ((i >= n)
+                    && (level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS) + o) != 0.0f)) {
                 return false;
             }
-            if (!(level_snapshot_absolute(s->alpha[i][o]) <= LEVEL_ALPHA_LIMIT)
-                    || (level_snapshot_settle(s->alpha[i][o]) != s->alpha[i][o])) {
+            if (!(level_snapshot_absolute(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)
+                    + o)) <= LEVEL_ALPHA_LIMIT)
+                            || (level_snapshot_settle(level_stored_real(stored, LEVEL_PLACE(alpha),
+                                    (i * LEVEL_OUTPUTS) + o)) != level_stored_real(stored,
+                                            LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS) + o))) {
                 return false;
             }
+        }
+        if (!(level_snapshot_absolute(level_stored_real(stored, LEVEL_PLACE(neighbour), i)) <= LEVEL_FAR)
+                || ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(neighbour), i) != 0.0f))) {
+            return false;
         }
     }
     return true;
@@ -117,24 +182,37 @@ static bool level_snapshot_valid_vectors(const level_t *s)
 /* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
  *
  * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
-static bool level_snapshot_valid(const level_t *s)
+static bool level_snapshot_valid(level_stored_t *stored)
 {
-    if ((s->n < 0) || (s->n > LEVEL_N_MAX)) {
+    if ((level_stored_count(stored, LEVEL_PLACE(n), 0) < 0)
+            || (level_stored_count(stored, LEVEL_PLACE(n), 0) > LEVEL_N_MAX)) {
         return false;
     }
-    if ((s->frozen != 0) && (s->frozen != 1)) {
+    if ((level_stored_count(stored, LEVEL_PLACE(frozen), 0) != 0)
+            && (level_stored_count(stored, LEVEL_PLACE(frozen), 0) != 1)) {
         return false;
     }
-    if (!level_snapshot_valid_vectors(s)) {
+    if (!level_snapshot_valid_vectors(stored)) {
         return false;
     }
     return true;
 }
 
-/* Whether the model is one that learning could have led to, as far as can be told from its numbers. */
-static bool level_sound(const level_t *s)
+/* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
+static int32_t level_judge(level_read_fn read, void *context, int32_t slot)
 {
-    return level_snapshot_valid(s);
+    level_stored_t stored;
+    bool sound = true;
+    stored.read = read;
+    stored.context = context;
+    stored.slot = slot;
+    stored.chunk = LEVEL_SNAPSHOT_BYTES;
+    stored.failed = false;
+    sound = sound && level_snapshot_valid(&stored);
+    if (stored.failed) {
+        return LEVEL_STORAGE_FAILED;
+    }
+    return sound ? LEVEL_DONE : LEVEL_SNAPSHOT_INVALID;
 }
 
 /* Number i of the header. */
@@ -172,13 +250,6 @@ static void level_compose(const level_t *s, uint32_t sequence, uint32_t *crc, ui
             *crc = level_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
-}
-
-/* Size of the chunk at an offset. */
-static uint32_t level_chunk(uint32_t offset)
-{
-    const uint32_t left = LEVEL_SNAPSHOT_BYTES - offset;
-    return (left < LEVEL_SNAPSHOT_CHUNK) ? left : LEVEL_SNAPSHOT_CHUNK;
 }
 
 /* A number of 4 bytes. */
@@ -229,37 +300,17 @@ static int32_t level_scan(level_t *s, level_read_fn read, void *context, int32_t
     return (crc == LEVEL_CRC_OF_ALL) ? LEVEL_DONE : LEVEL_SNAPSHOT_BROKEN;
 }
 
-/* Make a slot that was found whole the model; where that fails after all, the model is reset. */
-static int32_t level_adopt(level_t *s, level_read_fn read, void *context, int32_t slot)
+/* The model that is to be saved, as storage; the context is the address of a pointer to it. */
+static int32_t level_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
 {
-    uint32_t sequence = 0u;
-    level_reset(s);
-    /* storage may give other bytes than a moment ago: what counts is what was copied */
-    int32_t status = level_scan(s, read, context, slot, &sequence);
-    if ((status == LEVEL_DONE) && !level_sound(s)) {
-        status = LEVEL_SNAPSHOT_INVALID;
+    const uint8_t *state = *(const uint8_t **)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        const uint32_t at = offset + i;
+        const bool inside = (at >= LEVEL_SNAPSHOT_HEADER) && (at < LEVEL_SNAPSHOT_END);
+        bytes[i] = inside ? state[at - LEVEL_SNAPSHOT_HEADER] : 0u;
     }
-    if (status != LEVEL_DONE) {
-        level_reset(s);
-    }
-    return status;
-}
-
-/* Look at both slots: which one is the newer, or -1 where none holds a snapshot of this model. */
-static int32_t level_newest(level_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
-{
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = level_scan(NULL, read, context, slot, &sequence[slot]);
-    }
-    if ((status[0] == LEVEL_DONE) && (status[1] == LEVEL_DONE)) {
-        /* numbers wrap around: the newer is ahead by less than half of them */
-        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu) ? 1 : 0;
-    }
-    if (status[0] == LEVEL_DONE) {
-        return 0;
-    }
-    return (status[1] == LEVEL_DONE) ? 1 : -1;
+    return 0;
 }
 
 /* A buffer as storage; the context is the address of a pointer to it. */
@@ -273,10 +324,57 @@ static int32_t level_read_buffer(void *context, int32_t slot, uint32_t offset, u
     return 0;
 }
 
+/* The same of the model in memory. */
+static int32_t level_judge_model(const level_t *s)
+{
+    const uint8_t *state = (const uint8_t *)s;
+    return level_judge(level_read_model, &state, 0);
+}
+
+/* Make a slot that was found whole and sound the model. */
+static int32_t level_adopt(level_t *s, level_read_fn read, void *context, int32_t slot)
+{
+    uint32_t sequence = 0u;
+    level_reset(s);
+    /* storage may give other bytes than a moment ago: what counts is what was copied */
+    int32_t status = level_scan(s, read, context, slot, &sequence);
+    if (status == LEVEL_DONE) {
+        status = level_judge_model(s);
+    }
+    if (status != LEVEL_DONE) {
+        level_reset(s);
+    }
+    return status;
+}
+
+/* Look at both slots: the newest one that is whole and sound, or -1. */
+static int32_t level_newest(level_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+{
+    int32_t newest = 0;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        sequence[slot] = 0u;
+        status[slot] = level_scan(NULL, read, context, slot, &sequence[slot]);
+    }
+    /* numbers wrap around: the newer is ahead by less than half of them */
+    if ((status[1] == LEVEL_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        newest = 1;
+    }
+    for (int32_t turn = 0; turn < 2; turn++) {
+        if (status[newest] == LEVEL_DONE) {
+            status[newest] = level_judge(read, context, newest);
+            if (status[newest] == LEVEL_DONE) {
+                return newest;
+            }
+        }
+        newest = 1 - newest;
+    }
+    return -1;
+}
+
 int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 {
     uint32_t crc = 0u;
-    if (!level_sound(s)) {
+    if (level_judge_model(s) != LEVEL_DONE) {
         return LEVEL_SNAPSHOT_INVALID;
     }
     level_compose(s, 0u, &crc, 0u, buffer, LEVEL_SNAPSHOT_BYTES);
@@ -286,7 +384,10 @@ int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 {
     uint32_t sequence = 0u;
-    const int32_t status = level_scan(NULL, level_read_buffer, &buffer, 0, &sequence);
+    int32_t status = level_scan(NULL, level_read_buffer, &buffer, 0, &sequence);
+    if (status == LEVEL_DONE) {
+        status = level_judge(level_read_buffer, &buffer, 0);
+    }
     return (status == LEVEL_DONE) ? level_adopt(s, level_read_buffer, &buffer, 0) : status;
 }
 
@@ -298,7 +399,7 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
     uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
-    if (!level_sound(s)) {
+    if (level_judge_model(s) != LEVEL_DONE) {
         return LEVEL_SNAPSHOT_INVALID;
     }
     const int32_t newest = level_newest(read, context, status, sequences);
@@ -327,12 +428,15 @@ int32_t level_restore(level_t *s, level_read_fn read, void *context)
     uint32_t sequences[2];
     const int32_t newest = level_newest(read, context, status, sequences);
     if (newest >= 0) {
+        const int32_t other = 1 - newest;
         status[newest] = level_adopt(s, read, context, newest);
-        if (status[newest] == LEVEL_DONE) {
-            return LEVEL_DONE;
+        if ((status[newest] == LEVEL_DONE) || (status[other] != LEVEL_DONE)) {
+            return status[newest];
         }
-        if (status[1 - newest] == LEVEL_DONE) {
-            return level_adopt(s, read, context, 1 - newest);
+        /* what was whole a moment ago is not: the other one may be */
+        status[other] = level_judge(read, context, other);
+        if (status[other] == LEVEL_DONE) {
+            return level_adopt(s, read, context, other);
         }
     }
     /* of two reasons the one that is the lower number says more */

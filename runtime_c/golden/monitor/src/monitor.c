@@ -76,11 +76,15 @@ MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4596u);
 MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 
 /* Parameters, from the spec. */
+#define MONITOR_CODE_LIMIT 3.1622777f /* above any element of q */
 #define MONITOR_COORDINATE_LIMIT 1.01f /* above any element of a factor's solution: the root of any k(x, x) */
 #define MONITOR_DEAD 9.536743e-08f /* a column of L has nothing left if its squared length is at most this */
+#define MONITOR_ELEMENT_LIMIT 419430.4f /* above any element of G */
 #define MONITOR_ETA 0.4f /* of the step; constant: 4 eta lambda */
+#define MONITOR_FACTOR_LIMIT 654.11206f /* above any element of G's factor, and of that of G + lambda I */
 #define MONITOR_GATE 0.03f /* nu: samples are not stored if at most this part of them is new */
 #define MONITOR_HOLD 200 /* most samples in a row that are not learned */
+#define MONITOR_INNER_LIMIT 654.11084f /* above any element of L'phi */
 #define MONITOR_INPUT_LIMIT 10.0f /* largest |x_j| that is taken */
 #define MONITOR_INVERSE_LEAST 0.5f /* below any diagonal element of P */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* above any element of P */
@@ -260,6 +264,18 @@ static bool monitor_arithmetic(void)
     return sound;
 }
 
+/* Whether no loop over expansion vectors or features leaves the memory, whatever lies in it. */
+static bool monitor_intact(const monitor_t *s)
+{
+    const int32_t n = s->n;
+    const int32_t rank = s->rank;
+    if ((n < 0) || (n > MONITOR_N_MAX) || (rank < 0) || (rank > n) || (rank > MONITOR_RANK)) {
+        return false;
+    }
+    /* the first vectors are a column each */
+    return (rank == MONITOR_RANK) || (rank == n);
+}
+
 /* Whether every input is a number within the limit. */
 static bool monitor_acceptable(const float x[MONITOR_DIM])
 {
@@ -324,11 +340,26 @@ static inline float monitor_kernel_value(const float a[MONITOR_DIM], const float
     return monitor_exp2_negative(-(MONITOR_RATE * monitor_squared_distance(a, b)));
 }
 
+/* x, kept between low and high; low for NaN. */
+static inline float monitor_clipped(float x, float low, float high)
+{
+    if (x > high) {
+        return high;
+    }
+    /* not "< low": NaN must not stay */
+    if (x >= low) {
+        return x;
+    }
+    return low;
+}
+
 /* L of g + shift I = L L' to l, which may be g, reciprocals on its diagonal.  O(n^3 / 6).
  *
- * A pivot that is not above least + part g_ii has the reciprocal ``instead``; zero: a column of zeros. */
+ * A pivot that is not above least + part g_ii has the reciprocal ``instead``; zero: a column of zeros.  No element
+ * beside
+ * the diagonal exceeds the limit, whatever g is. */
 static void monitor_factorise(const float *g, float *l, int32_t n, float shift, float part, float least,
-        float instead)
+        float instead, float limit)
 {
     int32_t row = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -339,7 +370,7 @@ static void monitor_factorise(const float *g, float *l, int32_t n, float shift, 
             for (int32_t k = 0; k < j; k++) {
                 total = total - (l[row + k] * l[other + k]);
             }
-            total = total * l[other + j];
+            total = monitor_clipped(total * l[other + j], -limit, limit);
             l[row + j] = total;
             pivot = pivot - (total * total);
             other = other + j + 1;
@@ -347,18 +378,6 @@ static void monitor_factorise(const float *g, float *l, int32_t n, float shift, 
         l[row + i] = (pivot > (least + (part * g[row + i]))) ? (1.0f / monitor_sqrt(pivot)) : instead;
         row = row + i + 1;
     }
-}
-
-/* x, kept between low and high. */
-static inline float monitor_clipped(float x, float low, float high)
-{
-    if (x < low) {
-        return low;
-    }
-    if (x > high) {
-        return high;
-    }
-    return x;
 }
 
 /* L^-1 z in place of z, of L's diagonal are reciprocals; nothing exceeds the limit, whatever L is.  O(n^2 / 2). */
@@ -385,7 +404,8 @@ static int32_t monitor_row_of(int32_t i)
     return start;
 }
 
-/* L'^-1 z to out, of L's diagonal are reciprocals; out may be z.  O(n^2 / 2). */
+/* L'^-1 z to out, of L's diagonal are reciprocals; out may be z; nothing exceeds the limit, whatever L is.  O(n^2 / 2).
+ * */
 static void monitor_substitute_backward(const float *l, const float *z, float *out, int32_t n)
 {
     for (int32_t j = 0; j < n; j++) {
@@ -395,7 +415,7 @@ static void monitor_substitute_backward(const float *l, const float *z, float *o
     for (int32_t t = 0; t < n; t++) {
         const int32_t i = n - 1 - t;
         row = row - i - 1;
-        out[i] = out[i] * l[row + i];
+        out[i] = monitor_clipped(out[i] * l[row + i], -MONITOR_CODE_LIMIT, MONITOR_CODE_LIMIT);
         for (int32_t k = 0; k < i; k++) {
             out[k] = out[k] - (l[row + k] * out[i]);
         }
@@ -419,12 +439,15 @@ static void monitor_code(monitor_t *s)
         }
     }
     monitor_factorise(s->g, s->c, rank, MONITOR_SHRINKAGE, 0.0f, 0.5f * MONITOR_SHRINKAGE,
-            MONITOR_ROOT_BOUND);
+            MONITOR_ROOT_BOUND, MONITOR_FACTOR_LIMIT);
     for (int32_t j = 0; j < rank; j++) {
+        /* |L'phi|^2 is not above tr G k(x, x) */
+        s->inner[j] = monitor_clipped(s->inner[j], -MONITOR_INNER_LIMIT, MONITOR_INNER_LIMIT);
         s->q[j] = s->inner[j];
     }
     /* |C^-1 v|^2 = v'(G + lambda I)^-1 v is not above k(x, x) */
     monitor_substitute_forward(s->c, s->q, rank, MONITOR_COORDINATE_LIMIT);
+    /* and |q|^2 not above k(x, x) / (4 lambda) */
     monitor_substitute_backward(s->c, s->q, s->q, rank);
     float left = own;
     for (int32_t j = 0; j < rank; j++) {
@@ -442,6 +465,9 @@ static void monitor_code(monitor_t *s)
 
 int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score)
 {
+    if (!monitor_intact(s)) {
+        return MONITOR_REFUSED_STATE;
+    }
     if (!monitor_acceptable(x)) {
         return MONITOR_REFUSED_INPUT;
     }
@@ -451,13 +477,23 @@ int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score)
     return MONITOR_DONE;
 }
 
+/* The same as intact(), and of the vector whose turn it is, and of the samples seen. */
+static bool monitor_countable(const monitor_t *s)
+{
+    if ((s->probe < 0) || (s->probe > s->n)) {
+        return false;
+    }
+    return monitor_intact(s) && (s->seen >= 0);
+}
+
 /* Features z = R q of the sample that was coded, R'R = G; zero beyond those in use; then 1.  O(r^3 / 6).
  *
  * z'z approximates the kernel. */
 static void monitor_express(monitor_t *s)
 {
     const int32_t rank = s->rank;
-    monitor_factorise(s->g, s->f, rank, 0.0f, MONITOR_FLAT, MONITOR_SMALLEST_SQUARE, 0.0f);
+    monitor_factorise(s->g, s->f, rank, 0.0f, MONITOR_FLAT, MONITOR_SMALLEST_SQUARE, 0.0f,
+            MONITOR_FACTOR_LIMIT);
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
         s->z[j] = 0.0f;
     }
@@ -650,9 +686,14 @@ static void monitor_add_rows(float *g, const float a[MONITOR_RANK], const float 
     }
 }
 
-/* Halve L where it has grown beyond its limit: the fit does not need its length.  O(r), or O(N r). */
+/* Halve L where it has grown beyond its limit: the fit does not need its length.  O(r^2 / 2), or O(N r).
+ *
+ * No element of G is above its trace; those of a forged state may be. */
 static void monitor_shorten(monitor_t *s)
 {
+    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        s->g[i] = monitor_clipped(s->g[i], -MONITOR_ELEMENT_LIMIT, MONITOR_ELEMENT_LIMIT);
+    }
     float trace = 0.0f;
     int32_t at = 0;
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
@@ -673,10 +714,10 @@ static void monitor_shorten(monitor_t *s)
 
 /* P^-1 in place of a symmetric P, by its factor L: L'^-1 L^-1.  O(n^3 / 2).
  *
- * A pivot of at most part P_ii has the reciprocal ``instead``. */
+ * A pivot of at most part P_ii has the reciprocal ``instead``; no element of L exceeds the limit. */
 static void monitor_invert(float *p, int32_t n, float part)
 {
-    monitor_factorise(p, p, n, 0.0f, part, 0.0f, MONITOR_RENEWAL_BOUND);
+    monitor_factorise(p, p, n, 0.0f, part, 0.0f, MONITOR_RENEWAL_BOUND, MONITOR_COORDINATE_LIMIT);
     /* L^-1, row by row: rows above are done, this one from the left */
     int32_t row = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -1111,7 +1152,6 @@ static int32_t monitor_learn_sample(monitor_t *s, bool stored)
     } else {
         monitor_project(s);
     }
-    monitor_shorten(s);
     return learned;
 }
 
@@ -1283,11 +1323,15 @@ static int32_t monitor_track(monitor_t *s, const float x[MONITOR_DIM])
         return MONITOR_HELD;
     }
     const int32_t status = monitor_adjust(s);
+    monitor_shorten(s);
     return (alarmed == 1) ? MONITOR_NOVEL : status;
 }
 
 int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM])
 {
+    if (!monitor_countable(s)) {
+        return MONITOR_REFUSED_STATE;
+    }
     if (!monitor_acceptable(x)) {
         return MONITOR_REFUSED_INPUT;
     }
@@ -1297,6 +1341,9 @@ int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM])
 
 int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONITOR_RANK])
 {
+    if (!monitor_intact(s)) {
+        return MONITOR_REFUSED_STATE;
+    }
     if (!monitor_acceptable(x)) {
         return MONITOR_REFUSED_INPUT;
     }
@@ -1324,6 +1371,9 @@ int32_t monitor_alarm(const monitor_t *s, float state[2])
 
 int32_t monitor_refresh(monitor_t *s)
 {
+    if (!monitor_intact(s)) {
+        return MONITOR_REFUSED_STATE;
+    }
     monitor_renew(s);
     return MONITOR_DONE;
 }

@@ -27,7 +27,7 @@ extern "C" {
 #define MONITOR_RAM_BYTES 4600u /* sizeof(monitor_t): the model and its working memory */
 #define MONITOR_CONST_BYTES 0u /* tables and learned values in flash, besides the code */
 #define MONITOR_SNAPSHOT_BYTES 3728u /* a saved state */
-#define MONITOR_CONFIG_HASH 0x2590EA85u /* changes with the spec and with the algorithms */
+#define MONITOR_CONFIG_HASH 0x56CF42D2u /* changes with the spec and with the algorithms */
 #define MONITOR_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -39,12 +39,13 @@ extern "C" {
 #define MONITOR_HELD 5 /* the same, and the subspace did not learn the sample */
 #define MONITOR_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
 #define MONITOR_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit, or no class */
+/* a count in the memory is beyond its capacity: it was never initialised, or was overwritten */
+#define MONITOR_REFUSED_STATE (-9)
 #define MONITOR_BROKEN_BUILD (-100) /* the self-test found other bits than the host's */
 #define MONITOR_SNAPSHOT_MISSING (-101) /* there is no snapshot */
 #define MONITOR_SNAPSHOT_FOREIGN (-102) /* the snapshot is another model's, or of another version of this one */
 #define MONITOR_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written to its end */
-/* a number is not one that learning leads to; after a load the model is reset */
-#define MONITOR_SNAPSHOT_INVALID (-104)
+#define MONITOR_SNAPSHOT_INVALID (-104) /* a number is not one that learning leads to */
 #define MONITOR_STORAGE_FAILED (-105) /* a callback reported an error, or what was read back is not what was written */
 
 /* One model.  Slots beyond those in use are zero, so that the bytes are a function of what was learned. */
@@ -125,8 +126,9 @@ uint32_t monitor_hash(const monitor_t *s);
 int32_t monitor_selftest(monitor_t *s);
 
 /* How a snapshot is written and read: some bytes, at most 64, of one of two slots, 0 or 1.  The parts of a slot are
- * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the
- * slots must not be erased together.  0 is success, anything else an error.  A slot that was never written may read
+ * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; they are
+ * read in any order.  The slots must not be erased together.  0 is success, anything else an error.  A slot that was
+ * never written may read
  * as anything. */
 typedef int32_t (*monitor_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
 typedef int32_t (*monitor_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
@@ -134,18 +136,19 @@ typedef int32_t (*monitor_read_fn)(void *context, int32_t slot, uint32_t offset,
 /* Write a snapshot of the model to the buffer: MONITOR_DONE, or MONITOR_SNAPSHOT_INVALID with the buffer unchanged. */
 int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES]);
 
-/* Go on from a snapshot, whoever wrote it: every count and number is checked.  MONITOR_DONE; MONITOR_SNAPSHOT_MISSING,
- * _FOREIGN or _BROKEN with the model unchanged; MONITOR_SNAPSHOT_INVALID with the model reset. */
+/* Go on from a snapshot, whoever wrote it: every count and number is checked before anything is copied.
+ * MONITOR_DONE; MONITOR_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES]);
 
-/* Write a snapshot to the slot that does not hold the newest one, and read it back.  Whenever power is lost,
- * monitor_restore finds the older state or this one.  MONITOR_DONE; MONITOR_SNAPSHOT_INVALID with nothing written;
- * MONITOR_STORAGE_FAILED, where the older state is still there.  Reads three slots, writes one. */
+/* Write a snapshot to the slot that does not hold the newest one that is whole and valid, and read it back.  Whenever
+ * power is lost, monitor_restore finds the older state or this one.  MONITOR_DONE; MONITOR_SNAPSHOT_INVALID with
+ * nothing written; MONITOR_STORAGE_FAILED, where the older state is still there.  Reads up to five slots, writes one.
+ * */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
-/* Go on from the newest snapshot that is whole and valid.  MONITOR_DONE; MONITOR_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or
- * MONITOR_STORAGE_FAILED if no slot holds one that is whole; the model is then unchanged, or reset if the storage
- * failed half-way; MONITOR_SNAPSHOT_INVALID with the model reset.  Reads up to four slots. */
+/* Go on from the newest snapshot that is whole and valid.  MONITOR_DONE; MONITOR_SNAPSHOT_MISSING, _FOREIGN, _BROKEN,
+ * _INVALID or MONITOR_STORAGE_FAILED if there is none.  The model is then unchanged; or reset, if storage gave other
+ * bytes when they were copied.  Reads up to five slots. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 
 /* Overwrite all that was learned, samples included, in a way that compilers keep; the model is then reset.  Erase the

@@ -51,11 +51,11 @@
 #define MONITOR_SNAPSHOT_END (MONITOR_SNAPSHOT_HEADER + MONITOR_STATE_BYTES) /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
+#define MONITOR_ELEMENT_LIMIT 419430.4f /* above any element of G */
 #define MONITOR_HOLD 200 /* most samples in a row that are not learned */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* above any element of P */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
 #define MONITOR_SCALED_LIMIT 10.1f /* above any scaled input */
-#define MONITOR_SQUARE_LIMIT 26214.4f /* tr G is kept below */
 #define MONITOR_MOST_ODDS 1.048576e+06f
 
 /* |x|: the sign bit cleared. */
@@ -80,12 +80,86 @@ static uint32_t monitor_snapshot_crc32(uint32_t crc, const unsigned char *bytes,
     return rest ^ 0xFFFFFFFFu;
 }
 
+/* A model that is not in memory: a slot's, a buffer's, or the one that is to be saved. */
+typedef struct {
+    monitor_read_fn read;
+    void *context;
+    int32_t slot;
+    uint32_t chunk; /* which one is in bytes; at first none */
+    bool failed; /* whether a part could not be read */
+    uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
+} monitor_stored_t;
+
+/* Where a field begins among the model's bytes. */
+#define MONITOR_PLACE(field) ((uint32_t)offsetof(monitor_t, field))
+
+/* Size of the chunk at an offset. */
+static uint32_t monitor_chunk(uint32_t offset)
+{
+    const uint32_t left = MONITOR_SNAPSHOT_BYTES - offset;
+    return (left < MONITOR_SNAPSHOT_CHUNK) ? left : MONITOR_SNAPSHOT_CHUNK;
+}
+
+/* Four bytes of the model, at a multiple of four. */
+static uint32_t monitor_stored_word(monitor_stored_t *stored, uint32_t place)
+{
+    const uint32_t at = MONITOR_SNAPSHOT_HEADER + place;
+    const uint32_t chunk = at / MONITOR_SNAPSHOT_CHUNK;
+    const uint8_t *bytes = &stored->bytes[at % MONITOR_SNAPSHOT_CHUNK];
+    if (place >= MONITOR_STATE_BYTES) {
+        return 0u;
+    }
+    if (chunk != stored->chunk) {
+        const uint32_t offset = chunk * MONITOR_SNAPSHOT_CHUNK;
+        stored->chunk = chunk;
+        if (stored->read(stored->context, stored->slot, offset, stored->bytes, monitor_chunk(offset)) != 0) {
+            stored->failed = true;
+        }
+    }
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
+/* An element of an array of reals. */
+static float monitor_stored_real(monitor_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { float value; uint32_t words[1]; } both;
+    const uint32_t at = place + ((uint32_t)i * 4u);
+    both.words[0] = monitor_stored_word(stored, at);
+    return both.value;
+}
+
+/* An element of an array of counts. */
+static int32_t monitor_stored_count(monitor_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { int32_t value; uint32_t word; } both;
+    both.word = monitor_stored_word(stored, place + ((uint32_t)i * 4u));
+    return both.value;
+}
+
+/* Where a row of so many reals begins. */
+static uint32_t monitor_stored_row(uint32_t place, int32_t i, int32_t width)
+{
+    return place + ((uint32_t)i * (uint32_t)width * 4u);
+}
+
+/* Whether no loop over expansion vectors or features leaves the memory, whatever lies in it. */
+static bool monitor_snapshot_intact(monitor_stored_t *stored)
+{
+    const int32_t n = monitor_stored_count(stored, MONITOR_PLACE(n), 0);
+    const int32_t rank = monitor_stored_count(stored, MONITOR_PLACE(rank), 0);
+    if ((n < 0) || (n > MONITOR_N_MAX) || (rank < 0) || (rank > n) || (rank > MONITOR_RANK)) {
+        return false;
+    }
+    /* the first vectors are a column each */
+    return (rank == MONITOR_RANK) || (rank == n);
+}
+
 /* Whether every element is a number within the limit. */
-static bool monitor_snapshot_within(const float *a, int32_t n, float limit)
+static bool monitor_snapshot_within(monitor_stored_t *stored, uint32_t a, int32_t n, float limit)
 {
     for (int32_t i = 0; i < n; i++) {
         /* not "> limit": NaN must fail */
-        if (!(monitor_snapshot_absolute(a[i]) <= limit)) {
+        if (!(monitor_snapshot_absolute(monitor_stored_real(stored, a, i)) <= limit)) {
             return false;
         }
     }
@@ -93,10 +167,10 @@ static bool monitor_snapshot_within(const float *a, int32_t n, float limit)
 }
 
 /* Whether everything from an element on is zero. */
-static bool monitor_snapshot_empty_from(const float *a, int32_t first, int32_t n)
+static bool monitor_snapshot_empty_from(monitor_stored_t *stored, uint32_t a, int32_t first, int32_t n)
 {
     for (int32_t i = first; i < n; i++) {
-        if (a[i] != 0.0f) {
+        if (monitor_stored_real(stored, a, i) != 0.0f) {
             return false;
         }
     }
@@ -104,15 +178,12 @@ static bool monitor_snapshot_empty_from(const float *a, int32_t first, int32_t n
 }
 
 /* Whether numbers are within their limits, and zero beyond those in use. */
-static bool monitor_snapshot_valid_subspace(const monitor_t *s)
+static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
 {
-    const int32_t n = s->n;
-    const int32_t rank = s->rank;
-    if ((n < 0) || (n > MONITOR_N_MAX) || (s->seen < n) || (s->seen > 4194304)) {
-        return false;
-    }
-    /* a column for each of the first vectors */
-    if ((rank < 0) || (rank > MONITOR_RANK) || (rank > n) || ((rank < MONITOR_RANK) && (rank != n))) {
+    const int32_t n = monitor_stored_count(stored, MONITOR_PLACE(n), 0);
+    const int32_t rank = monitor_stored_count(stored, MONITOR_PLACE(rank), 0);
+    if (!monitor_snapshot_intact(stored) || (monitor_stored_count(stored, MONITOR_PLACE(seen), 0) < n)
+            || (monitor_stored_count(stored, MONITOR_PLACE(seen), 0) > 4194304)) {
         return false;
     }
     int32_t pairs = 0;
@@ -120,16 +191,20 @@ static bool monitor_snapshot_valid_subspace(const monitor_t *s)
         if (i < n) {
             pairs = pairs + i + 1;
         }
-        if (!monitor_snapshot_within(s->v[i], MONITOR_DIM, MONITOR_SCALED_LIMIT)
-                || !monitor_snapshot_within(s->a[i], MONITOR_RANK, 2.0f * MONITOR_ROW_LIMIT)) {
+        if (!monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(v), i, MONITOR_DIM), MONITOR_DIM,
+                MONITOR_SCALED_LIMIT)
+                        || !monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(a), i, MONITOR_RANK),
+                                MONITOR_RANK, 2.0f * MONITOR_ROW_LIMIT)) {
             return false;
         }
         if (i >= n) {
-            if (!monitor_snapshot_empty_from(s->v[i], 0, MONITOR_DIM)) {
+            if (!monitor_snapshot_empty_from(stored, monitor_stored_row(MONITOR_PLACE(v), i, MONITOR_DIM), 0,
+                    MONITOR_DIM)) {
                 return false;
             }
         }
-        if (!monitor_snapshot_empty_from(s->a[i], (i < n) ? rank : 0, MONITOR_RANK)) {
+        if (!monitor_snapshot_empty_from(stored, monitor_stored_row(MONITOR_PLACE(a), i, MONITOR_RANK),
+                (i < n) ? rank : 0, MONITOR_RANK)) {
             return false;
         }
     }
@@ -138,54 +213,73 @@ static bool monitor_snapshot_valid_subspace(const monitor_t *s)
         columns = columns + j + 1;
     }
     /* what one sample adds to a trace within its limit, and what A'KA can be after many */
-    if (!monitor_snapshot_within(s->g, MONITOR_TRIANGLE, 16.0f * MONITOR_SQUARE_LIMIT)
-            || !monitor_snapshot_empty_from(s->g, columns, MONITOR_TRIANGLE)) {
+    if (!monitor_snapshot_within(stored, MONITOR_PLACE(g), MONITOR_TRIANGLE, MONITOR_ELEMENT_LIMIT)
+            || !monitor_snapshot_empty_from(stored, MONITOR_PLACE(g), columns, MONITOR_TRIANGLE)) {
         return false;
     }
-    if (!monitor_snapshot_within(s->p, MONITOR_PACKED, MONITOR_INVERSE_LIMIT)
-            || !monitor_snapshot_empty_from(s->p, pairs, MONITOR_PACKED)) {
+    if (!monitor_snapshot_within(stored, MONITOR_PLACE(p), MONITOR_PACKED, MONITOR_INVERSE_LIMIT)
+            || !monitor_snapshot_empty_from(stored, MONITOR_PLACE(p), pairs, MONITOR_PACKED)) {
         return false;
     }
-    if ((s->probe < 0) || (s->probe > n)) {
+    if ((monitor_stored_count(stored, MONITOR_PLACE(probe), 0) < 0)
+            || (monitor_stored_count(stored, MONITOR_PLACE(probe), 0) > n)) {
         return false;
     }
     return true;
 }
 
 /* Whether scores could have led to it. */
-static bool monitor_snapshot_valid_monitor(const monitor_t *m)
+static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
 {
-    if (!((m->level >= 0.0f) && (m->level <= 1.0f))) {
+    if (!((monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= 0.0f)
+            && (monitor_stored_real(stored, MONITOR_PLACE(level), 0) <= 1.0f))) {
         return false;
     }
-    if (!((m->odds >= 0.0f) && (m->odds <= MONITOR_MOST_ODDS))) {
+    if (!((monitor_stored_real(stored, MONITOR_PLACE(odds), 0) >= 0.0f)
+            && (monitor_stored_real(stored, MONITOR_PLACE(odds), 0) <= MONITOR_MOST_ODDS))) {
         return false;
     }
-    return (m->held >= 0) && (m->held <= (MONITOR_HOLD + 1));
+    return (monitor_stored_count(stored, MONITOR_PLACE(held), 0) >= 0)
+            && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_HOLD + 1));
 }
 
 /* Whether sums, thresholds and the level are numbers that learning could have led to. */
-static bool monitor_snapshot_valid_rest(const monitor_t *s)
+static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 {
-    if (!((s->known >= 0.0f) && (s->known <= 1.0f)) || (s->strange < 0) || (s->strange > 8)) {
+    if (!((monitor_stored_real(stored, MONITOR_PLACE(known), 0) >= 0.0f)
+            && (monitor_stored_real(stored, MONITOR_PLACE(known), 0) <= 1.0f))
+                    || (monitor_stored_count(stored, MONITOR_PLACE(strange), 0) < 0)
+                            || (monitor_stored_count(stored, MONITOR_PLACE(strange), 0) > 8)) {
         return false;
     }
-    if (!((s->censor >= 0.0f) && (s->censor <= MONITOR_MOST_ODDS))) {
+    if (!((monitor_stored_real(stored, MONITOR_PLACE(censor), 0) >= 0.0f)
+            && (monitor_stored_real(stored, MONITOR_PLACE(censor), 0) <= MONITOR_MOST_ODDS))) {
         return false;
     }
-    return monitor_snapshot_valid_monitor(s);
+    return monitor_snapshot_valid_monitor(stored);
 }
 
 /* Whether learning could have led to this state: numbers within their limits.  O(N^2 + N (D + r)). */
-static bool monitor_snapshot_valid(const monitor_t *s)
+static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
-    return monitor_snapshot_valid_subspace(s) && monitor_snapshot_valid_rest(s);
+    return monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored);
 }
 
-/* Whether the model is one that learning could have led to, as far as can be told from its numbers. */
-static bool monitor_sound(const monitor_t *s)
+/* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
+static int32_t monitor_judge(monitor_read_fn read, void *context, int32_t slot)
 {
-    return monitor_snapshot_valid(s);
+    monitor_stored_t stored;
+    bool sound = true;
+    stored.read = read;
+    stored.context = context;
+    stored.slot = slot;
+    stored.chunk = MONITOR_SNAPSHOT_BYTES;
+    stored.failed = false;
+    sound = sound && monitor_snapshot_valid(&stored);
+    if (stored.failed) {
+        return MONITOR_STORAGE_FAILED;
+    }
+    return sound ? MONITOR_DONE : MONITOR_SNAPSHOT_INVALID;
 }
 
 /* Number i of the header. */
@@ -223,13 +317,6 @@ static void monitor_compose(const monitor_t *s, uint32_t sequence, uint32_t *crc
             *crc = monitor_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
-}
-
-/* Size of the chunk at an offset. */
-static uint32_t monitor_chunk(uint32_t offset)
-{
-    const uint32_t left = MONITOR_SNAPSHOT_BYTES - offset;
-    return (left < MONITOR_SNAPSHOT_CHUNK) ? left : MONITOR_SNAPSHOT_CHUNK;
 }
 
 /* A number of 4 bytes. */
@@ -280,37 +367,17 @@ static int32_t monitor_scan(monitor_t *s, monitor_read_fn read, void *context, i
     return (crc == MONITOR_CRC_OF_ALL) ? MONITOR_DONE : MONITOR_SNAPSHOT_BROKEN;
 }
 
-/* Make a slot that was found whole the model; where that fails after all, the model is reset. */
-static int32_t monitor_adopt(monitor_t *s, monitor_read_fn read, void *context, int32_t slot)
+/* The model that is to be saved, as storage; the context is the address of a pointer to it. */
+static int32_t monitor_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
 {
-    uint32_t sequence = 0u;
-    monitor_reset(s);
-    /* storage may give other bytes than a moment ago: what counts is what was copied */
-    int32_t status = monitor_scan(s, read, context, slot, &sequence);
-    if ((status == MONITOR_DONE) && !monitor_sound(s)) {
-        status = MONITOR_SNAPSHOT_INVALID;
+    const uint8_t *state = *(const uint8_t **)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        const uint32_t at = offset + i;
+        const bool inside = (at >= MONITOR_SNAPSHOT_HEADER) && (at < MONITOR_SNAPSHOT_END);
+        bytes[i] = inside ? state[at - MONITOR_SNAPSHOT_HEADER] : 0u;
     }
-    if (status != MONITOR_DONE) {
-        monitor_reset(s);
-    }
-    return status;
-}
-
-/* Look at both slots: which one is the newer, or -1 where none holds a snapshot of this model. */
-static int32_t monitor_newest(monitor_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
-{
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = monitor_scan(NULL, read, context, slot, &sequence[slot]);
-    }
-    if ((status[0] == MONITOR_DONE) && (status[1] == MONITOR_DONE)) {
-        /* numbers wrap around: the newer is ahead by less than half of them */
-        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu) ? 1 : 0;
-    }
-    if (status[0] == MONITOR_DONE) {
-        return 0;
-    }
-    return (status[1] == MONITOR_DONE) ? 1 : -1;
+    return 0;
 }
 
 /* A buffer as storage; the context is the address of a pointer to it. */
@@ -324,10 +391,57 @@ static int32_t monitor_read_buffer(void *context, int32_t slot, uint32_t offset,
     return 0;
 }
 
+/* The same of the model in memory. */
+static int32_t monitor_judge_model(const monitor_t *s)
+{
+    const uint8_t *state = (const uint8_t *)s;
+    return monitor_judge(monitor_read_model, &state, 0);
+}
+
+/* Make a slot that was found whole and sound the model. */
+static int32_t monitor_adopt(monitor_t *s, monitor_read_fn read, void *context, int32_t slot)
+{
+    uint32_t sequence = 0u;
+    monitor_reset(s);
+    /* storage may give other bytes than a moment ago: what counts is what was copied */
+    int32_t status = monitor_scan(s, read, context, slot, &sequence);
+    if (status == MONITOR_DONE) {
+        status = monitor_judge_model(s);
+    }
+    if (status != MONITOR_DONE) {
+        monitor_reset(s);
+    }
+    return status;
+}
+
+/* Look at both slots: the newest one that is whole and sound, or -1. */
+static int32_t monitor_newest(monitor_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+{
+    int32_t newest = 0;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        sequence[slot] = 0u;
+        status[slot] = monitor_scan(NULL, read, context, slot, &sequence[slot]);
+    }
+    /* numbers wrap around: the newer is ahead by less than half of them */
+    if ((status[1] == MONITOR_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        newest = 1;
+    }
+    for (int32_t turn = 0; turn < 2; turn++) {
+        if (status[newest] == MONITOR_DONE) {
+            status[newest] = monitor_judge(read, context, newest);
+            if (status[newest] == MONITOR_DONE) {
+                return newest;
+            }
+        }
+        newest = 1 - newest;
+    }
+    return -1;
+}
+
 int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 {
     uint32_t crc = 0u;
-    if (!monitor_sound(s)) {
+    if (monitor_judge_model(s) != MONITOR_DONE) {
         return MONITOR_SNAPSHOT_INVALID;
     }
     monitor_compose(s, 0u, &crc, 0u, buffer, MONITOR_SNAPSHOT_BYTES);
@@ -337,7 +451,10 @@ int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 {
     uint32_t sequence = 0u;
-    const int32_t status = monitor_scan(NULL, monitor_read_buffer, &buffer, 0, &sequence);
+    int32_t status = monitor_scan(NULL, monitor_read_buffer, &buffer, 0, &sequence);
+    if (status == MONITOR_DONE) {
+        status = monitor_judge(monitor_read_buffer, &buffer, 0);
+    }
     return (status == MONITOR_DONE) ? monitor_adopt(s, monitor_read_buffer, &buffer, 0) : status;
 }
 
@@ -349,7 +466,7 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
     uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
-    if (!monitor_sound(s)) {
+    if (monitor_judge_model(s) != MONITOR_DONE) {
         return MONITOR_SNAPSHOT_INVALID;
     }
     const int32_t newest = monitor_newest(read, context, status, sequences);
@@ -378,12 +495,15 @@ int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
     uint32_t sequences[2];
     const int32_t newest = monitor_newest(read, context, status, sequences);
     if (newest >= 0) {
+        const int32_t other = 1 - newest;
         status[newest] = monitor_adopt(s, read, context, newest);
-        if (status[newest] == MONITOR_DONE) {
-            return MONITOR_DONE;
+        if ((status[newest] == MONITOR_DONE) || (status[other] != MONITOR_DONE)) {
+            return status[newest];
         }
-        if (status[1 - newest] == MONITOR_DONE) {
-            return monitor_adopt(s, read, context, 1 - newest);
+        /* what was whole a moment ago is not: the other one may be */
+        status[other] = monitor_judge(read, context, other);
+        if (status[other] == MONITOR_DONE) {
+            return monitor_adopt(s, read, context, other);
         }
     }
     /* of two reasons the one that is the lower number says more */

@@ -153,6 +153,12 @@ static bool pressure_arithmetic(void)
     return sound;
 }
 
+/* Whether no loop over expansion vectors leaves the memory, whatever lies in it. */
+static bool pressure_intact(const pressure_t *s)
+{
+    return (s->n >= 0) && (s->n <= PRESSURE_N_MAX);
+}
+
 /* Whether every input is a number within its limit. */
 static bool pressure_within(const double x[PRESSURE_DIM])
 {
@@ -221,6 +227,9 @@ static void pressure_expand(const pressure_t *s, const double x[PRESSURE_DIM], d
 
 int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], double y[PRESSURE_OUTPUTS])
 {
+    if (!pressure_intact(s)) {
+        return PRESSURE_REFUSED_STATE;
+    }
     if (!pressure_within(x)) {
         return PRESSURE_REFUSED_INPUT;
     }
@@ -276,8 +285,9 @@ static int32_t pressure_cheapest(const pressure_t *s)
 {
     const int32_t count = pressure_candidates(s);
     int32_t r = 0;
-    double least = pressure_score(s, 0);
-    for (int32_t i = 1; i < count; i++) {
+    double least = pressure_score(s, r);
+    const int32_t first = r + 1;
+    for (int32_t i = first; i < count; i++) {
         const double value = pressure_score(s, i);
         if ((value < least) || ((value == least) && pressure_precedes(s, i, r))) {
             least = value;
@@ -473,6 +483,9 @@ static int32_t pressure_take(pressure_t *s, const double x[PRESSURE_DIM])
 
 int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
 {
+    if (!pressure_intact(s)) {
+        return PRESSURE_REFUSED_STATE;
+    }
     if (!pressure_within(x)) {
         return PRESSURE_REFUSED_INPUT;
     }
@@ -491,6 +504,9 @@ static void pressure_compare(pressure_t *s, const double x[PRESSURE_DIM])
 
 int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y)
 {
+    if (!pressure_intact(s)) {
+        return PRESSURE_REFUSED_STATE;
+    }
     if (!pressure_within(x)) {
         return PRESSURE_REFUSED_INPUT;
     }

@@ -23,7 +23,7 @@ extern "C" {
 #define PRESSURE_RAM_BYTES 144u /* sizeof(pressure_t): the model and its working memory */
 #define PRESSURE_CONST_BYTES 104u /* tables and learned values in flash, besides the code */
 #define PRESSURE_SNAPSHOT_BYTES 128u /* a saved state */
-#define PRESSURE_CONFIG_HASH 0x602C36C1u /* changes with the spec and with the algorithms */
+#define PRESSURE_CONFIG_HASH 0xA5C1C683u /* changes with the spec and with the algorithms */
 #define PRESSURE_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -40,12 +40,13 @@ extern "C" {
 #define PRESSURE_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
 /* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
 #define PRESSURE_REFUSED_MULTIPLIER (-3)
+/* a count in the memory is beyond its capacity: it was never initialised, or was overwritten */
+#define PRESSURE_REFUSED_STATE (-9)
 #define PRESSURE_BROKEN_BUILD (-100) /* the self-test found other bits than the host's */
 #define PRESSURE_SNAPSHOT_MISSING (-101) /* there is no snapshot */
 #define PRESSURE_SNAPSHOT_FOREIGN (-102) /* the snapshot is another model's, or of another version of this one */
 #define PRESSURE_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written to its end */
-/* a number is not one that learning leads to; after a load the model is reset */
-#define PRESSURE_SNAPSHOT_INVALID (-104)
+#define PRESSURE_SNAPSHOT_INVALID (-104) /* a number is not one that learning leads to */
 #define PRESSURE_STORAGE_FAILED (-105) /* a callback reported an error, or what was read back is not what was written */
 
 /* One model.  Slots beyond those in use are zero, so that the bytes are a function of what was learned. */
@@ -99,8 +100,9 @@ uint32_t pressure_hash(const pressure_t *s);
 int32_t pressure_selftest(pressure_t *s);
 
 /* How a snapshot is written and read: some bytes, at most 64, of one of two slots, 0 or 1.  The parts of a slot are
- * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; the
- * slots must not be erased together.  0 is success, anything else an error.  A slot that was never written may read
+ * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; they are
+ * read in any order.  The slots must not be erased together.  0 is success, anything else an error.  A slot that was
+ * never written may read
  * as anything. */
 typedef int32_t (*pressure_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes,
         uint32_t count);
@@ -110,20 +112,19 @@ typedef int32_t (*pressure_read_fn)(void *context, int32_t slot, uint32_t offset
  * */
 int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTES]);
 
-/* Go on from a snapshot, whoever wrote it: every count and number is checked.  PRESSURE_DONE;
- * PRESSURE_SNAPSHOT_MISSING,
- * _FOREIGN or _BROKEN with the model unchanged; PRESSURE_SNAPSHOT_INVALID with the model reset. */
+/* Go on from a snapshot, whoever wrote it: every count and number is checked before anything is copied.
+ * PRESSURE_DONE; PRESSURE_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES]);
 
-/* Write a snapshot to the slot that does not hold the newest one, and read it back.  Whenever power is lost,
- * pressure_restore finds the older state or this one.  PRESSURE_DONE; PRESSURE_SNAPSHOT_INVALID with nothing written;
- * PRESSURE_STORAGE_FAILED, where the older state is still there.  Reads three slots, writes one. */
+/* Write a snapshot to the slot that does not hold the newest one that is whole and valid, and read it back.  Whenever
+ * power is lost, pressure_restore finds the older state or this one.  PRESSURE_DONE; PRESSURE_SNAPSHOT_INVALID with
+ * nothing written; PRESSURE_STORAGE_FAILED, where the older state is still there.  Reads up to five slots, writes one.
+ * */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
-/* Go on from the newest snapshot that is whole and valid.  PRESSURE_DONE; PRESSURE_SNAPSHOT_MISSING, _FOREIGN, _BROKEN
- * or
- * PRESSURE_STORAGE_FAILED if no slot holds one that is whole; the model is then unchanged, or reset if the storage
- * failed half-way; PRESSURE_SNAPSHOT_INVALID with the model reset.  Reads up to four slots. */
+/* Go on from the newest snapshot that is whole and valid.  PRESSURE_DONE; PRESSURE_SNAPSHOT_MISSING, _FOREIGN, _BROKEN,
+ * _INVALID or PRESSURE_STORAGE_FAILED if there is none.  The model is then unchanged; or reset, if storage gave other
+ * bytes when they were copied.  Reads up to five slots. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 
 /* Overwrite all that was learned, samples included, in a way that compilers keep; the model is then reset.  Erase the

@@ -77,6 +77,63 @@ static uint32_t pressure_snapshot_crc32(uint32_t crc, const unsigned char *bytes
     return rest ^ 0xFFFFFFFFu;
 }
 
+/* A model that is not in memory: a slot's, a buffer's, or the one that is to be saved. */
+typedef struct {
+    pressure_read_fn read;
+    void *context;
+    int32_t slot;
+    uint32_t chunk; /* which one is in bytes; at first none */
+    bool failed; /* whether a part could not be read */
+    uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
+} pressure_stored_t;
+
+/* Where a field begins among the model's bytes. */
+#define PRESSURE_PLACE(field) ((uint32_t)offsetof(pressure_t, field))
+
+/* Size of the chunk at an offset. */
+static uint32_t pressure_chunk(uint32_t offset)
+{
+    const uint32_t left = PRESSURE_SNAPSHOT_BYTES - offset;
+    return (left < PRESSURE_SNAPSHOT_CHUNK) ? left : PRESSURE_SNAPSHOT_CHUNK;
+}
+
+/* Four bytes of the model, at a multiple of four. */
+static uint32_t pressure_stored_word(pressure_stored_t *stored, uint32_t place)
+{
+    const uint32_t at = PRESSURE_SNAPSHOT_HEADER + place;
+    const uint32_t chunk = at / PRESSURE_SNAPSHOT_CHUNK;
+    const uint8_t *bytes = &stored->bytes[at % PRESSURE_SNAPSHOT_CHUNK];
+    if (place >= PRESSURE_STATE_BYTES) {
+        return 0u;
+    }
+    if (chunk != stored->chunk) {
+        const uint32_t offset = chunk * PRESSURE_SNAPSHOT_CHUNK;
+        stored->chunk = chunk;
+        if (stored->read(stored->context, stored->slot, offset, stored->bytes, pressure_chunk(offset)) != 0) {
+            stored->failed = true;
+        }
+    }
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
+/* An element of an array of reals. */
+static double pressure_stored_real(pressure_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { double value; uint32_t words[2]; } both;
+    const uint32_t at = place + ((uint32_t)i * 8u);
+    both.words[0] = pressure_stored_word(stored, at);
+    both.words[1] = pressure_stored_word(stored, at + 4u);
+    return both.value;
+}
+
+/* An element of an array of counts. */
+static int32_t pressure_stored_count(pressure_stored_t *stored, uint32_t place, int32_t i)
+{
+    union { int32_t value; uint32_t word; } both;
+    both.word = pressure_stored_word(stored, place + ((uint32_t)i * 4u));
+    return both.value;
+}
+
 /* A multiplier as it is stored. */
 static inline double pressure_snapshot_settle(double a)
 {
@@ -87,26 +144,33 @@ static inline double pressure_snapshot_settle(double a)
 }
 
 /* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
-static bool pressure_snapshot_valid_vectors(const pressure_t *s)
+static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 {
-    const int32_t n = s->n;
+    const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
     const double limit = PRESSURE_INPUT_LIMIT;
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-            if ((i >= n) && (s->v[i][j] != 0.0)) {
+            if ((i >= n)
+                    && (pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM) + j) != 0.0)) {
                 return false;
             }
             /* not "> limit": NaN must fail */
-            if (!(pressure_snapshot_absolute(s->v[i][j]) <= limit)) {
+            if (!(pressure_snapshot_absolute(pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM)
+                    + j)) <= limit)) {
                 return false;
             }
         }
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            if ((i >= n) && (s->alpha[i][o] != 0.0)) {
+            if ((i >= n)
+                    && (pressure_stored_real(stored, PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS)
+                            + o) != 0.0)) {
                 return false;
             }
-            if (!(pressure_snapshot_absolute(s->alpha[i][o]) <= PRESSURE_ALPHA_LIMIT)
-                    || (pressure_snapshot_settle(s->alpha[i][o]) != s->alpha[i][o])) {
+            if (!(pressure_snapshot_absolute(pressure_stored_real(stored, PRESSURE_PLACE(alpha),
+                    (i * PRESSURE_OUTPUTS) + o)) <= PRESSURE_ALPHA_LIMIT)
+                            || (pressure_snapshot_settle(pressure_stored_real(stored, PRESSURE_PLACE(alpha),
+                                    (i * PRESSURE_OUTPUTS) + o)) != pressure_stored_real(stored,
+                                            PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS) + o))) {
                 return false;
             }
         }
@@ -117,24 +181,37 @@ static bool pressure_snapshot_valid_vectors(const pressure_t *s)
 /* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
  *
  * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
-static bool pressure_snapshot_valid(const pressure_t *s)
+static bool pressure_snapshot_valid(pressure_stored_t *stored)
 {
-    if ((s->n < 0) || (s->n > PRESSURE_N_MAX)) {
+    if ((pressure_stored_count(stored, PRESSURE_PLACE(n), 0) < 0)
+            || (pressure_stored_count(stored, PRESSURE_PLACE(n), 0) > PRESSURE_N_MAX)) {
         return false;
     }
-    if ((s->frozen != 0) && (s->frozen != 1)) {
+    if ((pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) != 0)
+            && (pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) != 1)) {
         return false;
     }
-    if (!pressure_snapshot_valid_vectors(s)) {
+    if (!pressure_snapshot_valid_vectors(stored)) {
         return false;
     }
     return true;
 }
 
-/* Whether the model is one that learning could have led to, as far as can be told from its numbers. */
-static bool pressure_sound(const pressure_t *s)
+/* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
+static int32_t pressure_judge(pressure_read_fn read, void *context, int32_t slot)
 {
-    return pressure_snapshot_valid(s);
+    pressure_stored_t stored;
+    bool sound = true;
+    stored.read = read;
+    stored.context = context;
+    stored.slot = slot;
+    stored.chunk = PRESSURE_SNAPSHOT_BYTES;
+    stored.failed = false;
+    sound = sound && pressure_snapshot_valid(&stored);
+    if (stored.failed) {
+        return PRESSURE_STORAGE_FAILED;
+    }
+    return sound ? PRESSURE_DONE : PRESSURE_SNAPSHOT_INVALID;
 }
 
 /* Number i of the header. */
@@ -172,13 +249,6 @@ static void pressure_compose(const pressure_t *s, uint32_t sequence, uint32_t *c
             *crc = pressure_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
-}
-
-/* Size of the chunk at an offset. */
-static uint32_t pressure_chunk(uint32_t offset)
-{
-    const uint32_t left = PRESSURE_SNAPSHOT_BYTES - offset;
-    return (left < PRESSURE_SNAPSHOT_CHUNK) ? left : PRESSURE_SNAPSHOT_CHUNK;
 }
 
 /* A number of 4 bytes. */
@@ -230,37 +300,17 @@ static int32_t pressure_scan(pressure_t *s, pressure_read_fn read, void *context
     return (crc == PRESSURE_CRC_OF_ALL) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_BROKEN;
 }
 
-/* Make a slot that was found whole the model; where that fails after all, the model is reset. */
-static int32_t pressure_adopt(pressure_t *s, pressure_read_fn read, void *context, int32_t slot)
+/* The model that is to be saved, as storage; the context is the address of a pointer to it. */
+static int32_t pressure_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
 {
-    uint32_t sequence = 0u;
-    pressure_reset(s);
-    /* storage may give other bytes than a moment ago: what counts is what was copied */
-    int32_t status = pressure_scan(s, read, context, slot, &sequence);
-    if ((status == PRESSURE_DONE) && !pressure_sound(s)) {
-        status = PRESSURE_SNAPSHOT_INVALID;
+    const uint8_t *state = *(const uint8_t **)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        const uint32_t at = offset + i;
+        const bool inside = (at >= PRESSURE_SNAPSHOT_HEADER) && (at < PRESSURE_SNAPSHOT_END);
+        bytes[i] = inside ? state[at - PRESSURE_SNAPSHOT_HEADER] : 0u;
     }
-    if (status != PRESSURE_DONE) {
-        pressure_reset(s);
-    }
-    return status;
-}
-
-/* Look at both slots: which one is the newer, or -1 where none holds a snapshot of this model. */
-static int32_t pressure_newest(pressure_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
-{
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = pressure_scan(NULL, read, context, slot, &sequence[slot]);
-    }
-    if ((status[0] == PRESSURE_DONE) && (status[1] == PRESSURE_DONE)) {
-        /* numbers wrap around: the newer is ahead by less than half of them */
-        return ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu) ? 1 : 0;
-    }
-    if (status[0] == PRESSURE_DONE) {
-        return 0;
-    }
-    return (status[1] == PRESSURE_DONE) ? 1 : -1;
+    return 0;
 }
 
 /* A buffer as storage; the context is the address of a pointer to it. */
@@ -274,10 +324,57 @@ static int32_t pressure_read_buffer(void *context, int32_t slot, uint32_t offset
     return 0;
 }
 
+/* The same of the model in memory. */
+static int32_t pressure_judge_model(const pressure_t *s)
+{
+    const uint8_t *state = (const uint8_t *)s;
+    return pressure_judge(pressure_read_model, &state, 0);
+}
+
+/* Make a slot that was found whole and sound the model. */
+static int32_t pressure_adopt(pressure_t *s, pressure_read_fn read, void *context, int32_t slot)
+{
+    uint32_t sequence = 0u;
+    pressure_reset(s);
+    /* storage may give other bytes than a moment ago: what counts is what was copied */
+    int32_t status = pressure_scan(s, read, context, slot, &sequence);
+    if (status == PRESSURE_DONE) {
+        status = pressure_judge_model(s);
+    }
+    if (status != PRESSURE_DONE) {
+        pressure_reset(s);
+    }
+    return status;
+}
+
+/* Look at both slots: the newest one that is whole and sound, or -1. */
+static int32_t pressure_newest(pressure_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+{
+    int32_t newest = 0;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        sequence[slot] = 0u;
+        status[slot] = pressure_scan(NULL, read, context, slot, &sequence[slot]);
+    }
+    /* numbers wrap around: the newer is ahead by less than half of them */
+    if ((status[1] == PRESSURE_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        newest = 1;
+    }
+    for (int32_t turn = 0; turn < 2; turn++) {
+        if (status[newest] == PRESSURE_DONE) {
+            status[newest] = pressure_judge(read, context, newest);
+            if (status[newest] == PRESSURE_DONE) {
+                return newest;
+            }
+        }
+        newest = 1 - newest;
+    }
+    return -1;
+}
+
 int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTES])
 {
     uint32_t crc = 0u;
-    if (!pressure_sound(s)) {
+    if (pressure_judge_model(s) != PRESSURE_DONE) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
     pressure_compose(s, 0u, &crc, 0u, buffer, PRESSURE_SNAPSHOT_BYTES);
@@ -287,7 +384,10 @@ int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES])
 {
     uint32_t sequence = 0u;
-    const int32_t status = pressure_scan(NULL, pressure_read_buffer, &buffer, 0, &sequence);
+    int32_t status = pressure_scan(NULL, pressure_read_buffer, &buffer, 0, &sequence);
+    if (status == PRESSURE_DONE) {
+        status = pressure_judge(pressure_read_buffer, &buffer, 0);
+    }
     return (status == PRESSURE_DONE) ? pressure_adopt(s, pressure_read_buffer, &buffer, 0) : status;
 }
 
@@ -299,7 +399,7 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
     uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
-    if (!pressure_sound(s)) {
+    if (pressure_judge_model(s) != PRESSURE_DONE) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
     const int32_t newest = pressure_newest(read, context, status, sequences);
@@ -328,12 +428,15 @@ int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
     uint32_t sequences[2];
     const int32_t newest = pressure_newest(read, context, status, sequences);
     if (newest >= 0) {
+        const int32_t other = 1 - newest;
         status[newest] = pressure_adopt(s, read, context, newest);
-        if (status[newest] == PRESSURE_DONE) {
-            return PRESSURE_DONE;
+        if ((status[newest] == PRESSURE_DONE) || (status[other] != PRESSURE_DONE)) {
+            return status[newest];
         }
-        if (status[1 - newest] == PRESSURE_DONE) {
-            return pressure_adopt(s, read, context, 1 - newest);
+        /* what was whole a moment ago is not: the other one may be */
+        status[other] = pressure_judge(read, context, other);
+        if (status[other] == PRESSURE_DONE) {
+            return pressure_adopt(s, read, context, other);
         }
     }
     /* of two reasons the one that is the lower number says more */

@@ -1,0 +1,60 @@
+"""Specialised functions to C99 text that reads a model where it is stored: element by element, through a callback.
+
+A snapshot is judged before anything of it becomes the model, and there is no room for a second one.  The kernel that
+judges it is the program's ``valid``, which reads fields and writes none: its arrays become places in the snapshot.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykernel.dialect import Array, Real
+from pykernel.gen.ir import Call, Element, Expr, Field, Function, Local, Row, walk
+from pykernel.gen.print_c import Printer
+
+
+class StoredPrinter(Printer):
+    """As ``Printer``; functions take a NAME_stored_t instead of the model, and places instead of arrays."""
+
+    def touches_struct(self, f: Function) -> bool:
+        return any(isinstance(kind, Array) for _, kind in f.params) or any(
+            isinstance(n, Field)
+            or (isinstance(n, Call) and n.callee.name in self.functions and self.takes_struct(n.callee.name))
+            for n in walk(f.body)
+        )
+
+    def pointer_of(self, f: Function) -> str:
+        return "stored"
+
+    def signature(self, f: Function) -> str:
+        params = [f"{self.prefix}_stored_t *{self.pointer_of(f)}"] if self.takes_struct(f.name) else []
+        for name, kind in f.params:
+            params.append(f"{'uint32_t' if isinstance(kind, Array) else self.type(kind)} {name}")
+        return f"{self.type(f.returns)} {self.name(f.name)}({', '.join(params) or 'void'})"
+
+    def expression(self, node: Expr) -> str:
+        if isinstance(node, Field):
+            return f"{self.macro}_PLACE({node.name})"
+        if isinstance(node, Row):
+            if not isinstance(node.array, Field):
+                raise TypeError(
+                    f"{self.current.name} passes a table on; a kernel that judges a state reads it in place"
+                )
+            width = self.extent(node.kind.extents[0])
+            return f"{self.prefix}_stored_row({self.expression(node.array)}, {self.expression(node.index)}, {width})"
+        return super().expression(node)
+
+    def element(self, node: Element) -> str:
+        array = node.array
+        if not (isinstance(array, Field) or (isinstance(array, Local) and isinstance(array.kind, Array))):
+            return super().element(node)
+        what = "real" if node.kind is Real else "count"
+        return f"{self.prefix}_stored_{what}({self.pointer}, {self.expression(array)}, {self._position(node)})"
+
+    def _position(self, node: Element) -> str:
+        """Of an element in its array, row by row."""
+        kind: Any = node.array.kind
+        if len(node.indices) == 1:
+            return self.expression(node.indices[0])
+        row, column = (self.operand(index, 7) for index in node.indices)
+        return f"({row} * {self.extent(kind.extents[1])}) + {column}"

@@ -1,0 +1,127 @@
+"""tests/fuzz/fuzz.c around a generated model: what it needs to know of it, and its compilation."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pykernel.dialect import DIM, L_MAX, N_MAX, Index, Real
+from pykernel.gen.project import SNAPSHOT_STATUSES, Project
+from pykernel.program import _taken
+from pykernel.spec import Spec
+
+FUZZ = Path(__file__).parents[1] / "fuzz" / "fuzz.c"
+SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+PER_VECTOR = (N_MAX, L_MAX)
+
+
+def write_sources(project: Project, folder: Path) -> list[Path]:
+    for path, text in project.files.items():
+        if path.startswith("src/"):
+            (folder / Path(path).name).write_text(text, encoding="utf-8")
+    return sorted(folder.glob("*.c"))
+
+
+def build_fuzzer(
+    project: Project, folder: Path, compiler: str, flags: Sequence[str] = ()
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The program, and what its compiler said.  The model's name is m."""
+    sources = write_sources(project, folder)
+    real = "float" if project.spec.precision == "float32" else "double"
+    (folder / "model_real.h").write_text(f"#define REAL {real}\n", encoding="utf-8")
+    (folder / "model_calls.h").write_text(model_calls(project), encoding="utf-8")
+    program = folder / "fuzz"
+    words = [compiler, "-std=c99", *flags, f"-I{folder}", *map(str, sources), str(FUZZ), "-o", str(program)]
+    return program, subprocess.run(words, capture_output=True, text=True)
+
+
+def model_calls(project: Project) -> str:
+    """model_calls.h: the numbers of a spec, the fields of its state, and a function that calls each of its functions."""
+    spec = project.spec
+    layout = spec.memory(project.drop).layout
+    persistent = {struct.__name__ for struct in spec.program.persistent}
+    fields, vectors = [], 0
+    for slot in layout.slots:
+        if slot.struct in persistent:
+            per_vector = not slot.scalar and slot.array.extents[0] in PER_VECTOR and slot.name in ("v", "alpha", "a")
+            count = int(np.prod(slot.shape))
+            row = count // slot.shape[0] if per_vector else 0
+            vectors = slot.shape[0] if per_vector else vectors
+            real = "true" if slot.array.scalar is Real else "false"
+            fields.append(f'{{"{slot.name}", {slot.offset}u, {count}u, {row}u, {real}}}')
+    statuses = [*map(int, spec.program.status), *(value for value, _ in SNAPSHOT_STATUSES.values())]
+    counted = vectors and any(slot.name == "n" and slot.struct in persistent for slot in layout.slots)
+    calls = _calls(spec)
+    cases = "\n".join(f"    case {i}: {{\n{body}\n    }}" for i, (_, _, body) in enumerate(calls))
+    return f"""
+#define FIELDS {", ".join(fields)}
+#define STATUSES {", ".join(map(str, statuses))}
+#define VECTORS {vectors}
+#define VECTORS_IN_USE {"s->n" if counted else "VECTORS"}
+#define CALLS {len(calls)}u
+static const char *const call_names[] = {{{", ".join(f'"{name}"' for name, _, _ in calls)}}};
+static const bool call_changes[] = {{{", ".join("true" if changes else "false" for _, changes, _ in calls)}}};
+
+static int32_t carry_out(m_t *s, uint32_t which, input_t *in)
+{{
+    switch (which) {{
+{cases}
+    default:
+        return 0;
+    }}
+}}
+"""
+
+
+def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
+    """Name, whether it may change the model, and the C that calls it; update first."""
+    program = spec.program
+    made = []
+    for entry in program.entries_for(spec.config):
+        kinds = _taken(entry.kernel)
+        lines = []
+        if kinds and kinds[0] == Real[DIM]:
+            lines += [
+                "REAL x[M_DIM];",
+                f"fill(in, x, M_DIM, {_number(min(spec.scale, spec.input.limit / 3))}, {_number(spec.input.limit)});",
+            ]
+        if entry.name in program.questions or entry.name in program.readings:
+            array = kinds[-1]
+            count = int(np.prod(array.shape(spec.capacities)))
+            if array.scalar is Index:
+                lines += ["int32_t answer[1] = {7};"]
+                check = f"check_position(status, answer[0], {len(spec.label.classes or ())});"
+            else:
+                lines += [f"REAL answer[{count}];", f"for (int i = 0; i < {count}; i++) {{ answer[i] = (REAL)7; }}"]
+                check = f"check_answer(status, answer, {count}u);"
+            given = "x, answer" if entry.name in program.questions else "answer"
+            lines += [f"const int32_t status = m_{entry.name}(s, {given});", check, "return status;"]
+            made.append((entry.name, False, lines))
+            continue
+        arguments = ["s", *(["x"] if "REAL x[M_DIM];" in lines else [])]
+        if kinds[1:] or (kinds and "x" not in arguments):
+            kind, limit = kinds[-1], _number(spec.label_limit)
+            scale = _number(min(1.0, spec.label_limit / 4))
+            if kind is Index and "x" in arguments:
+                classes = len(spec.label.classes or ())
+                lines += [
+                    f"const int32_t y = (byte(in) < 245) ? (int32_t)below(in, {classes}u) : (int32_t)any_number(in);"
+                ]
+            elif kind is Index:
+                lines += ["const int32_t y = (byte(in) < 230) ? 0 : (int32_t)any_number(in);"]
+            elif kind is Real:
+                lines += [f"const REAL y = hostile(in, {scale}, {limit});"]
+            else:
+                lines += ["REAL y[M_OUTPUTS];", f"fill(in, y, M_OUTPUTS, {scale}, {limit});"]
+            arguments.append("y")
+        lines += [f"return m_{entry.name}({', '.join(arguments)});"]
+        made.append((entry.name, True, lines))
+    made.sort(key=lambda each: each[0] != "update")
+    return [(name, changes, "\n".join(f"        {line}" for line in lines)) for name, changes, lines in made]
+
+
+def _number(value: float) -> str:
+    return f"(REAL){value!r}"

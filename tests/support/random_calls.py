@@ -1,0 +1,227 @@
+"""Every function of a model, in random order, with hostile samples: the same on the host and in C.
+
+``random_calls`` makes them up, ``trace`` carries them out on a HostModel or a CModel, and ``first_difference`` says where
+two traces part.  ``broken_promise`` is what no call may do, whatever it is given.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pykernel import snapshot
+from pykernel.dialect import Index, Real
+from pykernel.errors import UserError
+from pykernel.gen.binding import CModel
+from pykernel.gen.check import same_numbers
+from pykernel.gen.project import SNAPSHOT_STATUSES
+from pykernel.host import HostModel
+from pykernel.program import _taken
+from pykernel.spec import Spec
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    kind: str  # learn, ask, read, act, switch, save, load, reset
+    x: np.ndarray | None = None
+    y: np.ndarray | None = None
+    number: int = 0
+
+    def __str__(self) -> str:
+        given = [str(v.tolist()) for v in (self.x, self.y) if v is not None]
+        return f"{self.name}({', '.join(given) or self.number})"
+
+
+@dataclass(frozen=True)
+class Result:
+    status: int
+    answer: np.ndarray
+    memory: int  # CRC-32 of all of it
+    sound: bool  # whether the model's numbers are finite
+
+
+class Samples:
+    """Inputs and labels of one spec: smooth, repeated, at and beyond every limit, and what is no number."""
+
+    def __init__(self, spec: Spec, rng: np.random.Generator) -> None:
+        self.spec, self.rng = spec, rng
+        self.label = spec.program.label_array(spec.capacities)
+        self.told = spec.program.label is not None and spec.program.learns
+        self.seen: list[np.ndarray] = []
+        self.center, self.step = np.zeros(spec.dim), 0.5
+
+    def x(self) -> np.ndarray:
+        rng, spec = self.rng, self.spec
+        limit, how = spec.input.limit, rng.random()
+        scale = min(spec.scale, limit / 3)
+        if rng.random() < 0.02:  # another place, and another spread
+            self.center = rng.uniform(-1, 1, spec.dim) * min(limit, 10.0 ** rng.uniform(-1, 3) * scale)
+            self.step = 10.0 ** rng.uniform(-3, 0.7)
+        row = self.center + rng.normal(size=spec.dim) * scale * self.step
+        if how < 0.25 and self.seen:
+            row = self.seen[int(rng.integers(len(self.seen)))].astype(float)
+            if how < 0.08:
+                row = row * (1 + 10.0 ** rng.uniform(-7, -2))
+        elif how < 0.32:
+            row = np.round(row / scale) * scale
+        elif how < 0.36:
+            row = rng.choice([-limit, limit, 0.0, -0.0], spec.dim)
+        elif how < 0.40:
+            row = rng.uniform(-1, 1, spec.dim) * 10.0 ** rng.uniform(-40, 0) * limit
+        if how < 0.36:  # as the kernel sees it, or as it comes
+            row = row if how < 0.25 else spec.unscaled(row) if rng.random() < 0.5 else row
+        else:
+            row = spec.unscaled(row)
+        with np.errstate(over="ignore"):
+            row = row.astype(spec.real.dtype)
+            if how > 0.97:
+                row[rng.integers(spec.dim)] = self._no_number(limit)
+        self.seen = [*self.seen[-30:], row]
+        return row
+
+    def y(self) -> np.ndarray:
+        rng, spec, limit = self.rng, self.spec, self.spec.label_limit
+        if not self.told:
+            return np.zeros((0,), spec.real.dtype)
+        if self.label.is_class:
+            classes = len(spec.label.classes or ())
+            wrong = rng.choice([-1, classes, -(2**31), 2**31 - 1])
+            return np.array(wrong if rng.random() < 0.03 else rng.integers(classes), np.int32)
+        how, shape = rng.random(), self.label.shape
+        y = rng.normal(size=shape) * min(1.0, limit / 4)
+        if how < 0.1:
+            y = np.array(rng.choice([-limit, limit, 0.0], shape))
+        elif how < 0.2:
+            y = y * 10.0 ** rng.uniform(-30, 0)
+        elif how < 0.3:
+            y = rng.uniform(-limit, limit, shape)
+        with np.errstate(over="ignore"):
+            y = np.array(y, spec.real.dtype)
+            if how > 0.97:
+                y[...] = self._no_number(limit)
+        return y
+
+    def _no_number(self, limit: float) -> float:
+        kind = self.spec.real.dtype
+        largest, least = np.finfo(kind).max, np.finfo(kind).smallest_subnormal
+        beyond = np.nextafter(np.asarray(limit, kind), np.asarray(np.inf, kind))
+        return float(self.rng.choice([np.nan, np.inf, -np.inf, largest, -largest, least, -least, beyond, -beyond]))
+
+
+def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]:
+    """Mostly update; in between everything else that the model has."""
+    program, samples = spec.program, Samples(spec, rng)
+    others: list[Call] = []
+    names = [entry.name for entry in program.entries_for(spec.config)]
+    calls = []
+    for _ in range(count):
+        name = str(rng.choice(names))
+        if program.learns and rng.random() < 0.75:
+            name = "update"
+        if program.persistent and rng.random() < 0.03:
+            kind = str(rng.choice(["save", "save", "load", "reset"], p=[0.4, 0.25, 0.3, 0.05]))
+            calls.append(Call(kind, kind, number=int(rng.integers(1 << 30))))
+            continue
+        kinds = _taken(program.entry(name))
+        if name in program.questions:
+            calls.append(Call(name, "ask", samples.x()))
+        elif name in program.sweep_streams:
+            calls.append(Call(name, "learn", samples.x(), samples.y()))
+        elif name in program.readings:
+            calls.append(Call(name, "read"))
+        elif kinds == [Index]:
+            calls.append(Call(name, "switch", number=int(rng.choice([0, 0, 0, 1, -1, 2**31 - 1, -(2**31)]))))
+        else:
+            assert kinds == [], f"no way is known to call {name}"
+            calls.append(Call(name, "act"))
+    return calls + others
+
+
+def trace(model: HostModel | CModel, calls: Sequence[Call]) -> list[Result]:
+    """Carry the calls out."""
+    saved: list[bytes] = []
+    persistent = {struct.__name__ for struct in model.spec.program.persistent}
+    reals = [s.name for s in model.memory.layout.slots if s.struct in persistent and s.array.scalar is Real]
+    results = []
+    for call in calls:
+        status, answer = _carry_out(model, call, saved)
+        sound = all(np.isfinite(model.memory.field(name)).all() for name in reals)
+        results.append(Result(status, answer, zlib.crc32(model.memory.bytes), sound))
+    return results
+
+
+def _carry_out(model: HostModel | CModel, call: Call, saved: list[bytes]) -> tuple[int, np.ndarray]:
+    nothing = np.zeros(0)
+    if call.kind == "ask":
+        answers, statuses = model.ask(call.name, call.x[None])  # type: ignore[index]
+        return int(statuses[0]), answers[0]
+    if call.kind == "learn":
+        return int(model.sweep(call.name, call.x[None], call.y[None])[0]), nothing  # type: ignore[index]
+    if call.kind == "read":
+        values, status = model.read(call.name)
+        return int(status), values
+    if call.kind in ("act", "switch"):
+        return int(model.call(call.name, *([call.number] if call.kind == "switch" else []))), nothing
+    if call.kind == "reset":
+        model.call("reset") if isinstance(model, CModel) else model.reset()
+        return 0, nothing
+    if call.kind == "save":
+        status, data = _save(model)
+        saved += [data] if status == 0 else []
+        return status, np.frombuffer(data, np.uint8)
+    return (_load(model, saved[call.number % len(saved)]) if saved else 0), nothing
+
+
+def _save(model: HostModel | CModel) -> tuple[int, bytes]:
+    if isinstance(model, HostModel):
+        try:
+            return 0, snapshot.save(model)
+        except UserError:
+            return SNAPSHOT_STATUSES["SNAPSHOT_INVALID"][0], b""
+    buffer = np.zeros(snapshot.snapshot_bytes(model.spec), np.uint8)
+    status = int(model.call("save", model.pointer(buffer, "uint8_t *")))
+    return status, buffer.tobytes() if status == 0 else b""
+
+
+def _load(model: HostModel | CModel, data: bytes) -> int:
+    if isinstance(model, HostModel):
+        snapshot.load(model, data)
+        return 0
+    buffer = np.frombuffer(data, np.uint8).copy()
+    return int(model.call("load", model.pointer(buffer, "uint8_t *")))
+
+
+def broken_promise(spec: Spec, calls: Sequence[Call], results: Sequence[Result]) -> str | None:
+    """The first call that did what none may: a number that is none, an unknown status, a refusal that changed something."""
+    known = {int(s) for s in spec.program.status}
+    before = None
+    for i, (call, result) in enumerate(zip(calls, results, strict=True)):
+        where = f"call {i}, {call}: status {result.status}"
+        if not result.sound:
+            return f"{where}; the model holds a number that is not finite"
+        if result.status not in known | ({0} if call.kind in ("save", "load", "reset") else set()):
+            return f"{where}, which is none"
+        if call.kind in ("save", "load") and result.status != 0:
+            return f"{where}; what was learned must be saved, and loaded again"
+        if result.status >= 0 and call.kind in ("ask", "read") and not np.isfinite(result.answer.astype(float)).all():
+            return f"{where}; the answer is {result.answer.tolist()}"
+        if call.kind == "save" and before is not None and before != result.memory:
+            return f"{where}; saving changed the memory"
+        before = result.memory
+    return None
+
+
+def first_difference(calls: Sequence[Call], a: Sequence[Result], b: Sequence[Result]) -> str | None:
+    """The first call after which two traces differ."""
+    for i, (call, mine, other) in enumerate(zip(calls, a, b, strict=True)):
+        if mine.status != other.status:
+            return f"call {i}, {call}: status {mine.status} and {other.status}"
+        if not same_numbers(mine.answer, other.answer):
+            return f"call {i}, {call}: {mine.answer.tolist()} and {other.answer.tolist()}"
+        if mine.memory != other.memory:
+            return f"call {i}, {call}: the memory differs"
+    return None

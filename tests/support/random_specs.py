@@ -1,0 +1,292 @@
+"""Random specs over the whole language: every rule, every key, and values near every limit.
+
+A spec begins as a rule's least one.  Keys are then changed one after the other, to any value that their declaration
+allows; what ``make_spec`` refuses is pushed towards what it accepts, so that many values are the last accepted ones.
+Which keys there are is read off the declarations: a new key is tried without a change here.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Union, get_args, get_origin
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.spec import SECTIONS, Spec, make_spec
+
+Content = dict[str, Any]
+
+RULES: tuple[str, ...] = get_args(SECTIONS["learning"].model_fields["rule"].annotation)
+FUNCTIONS = ("gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52")
+LARGEST = 12
+"""Most expansion vectors, rows and features: what is small is quick, and full soon."""
+SHAPES = {"columns", "column", "outputs", "classes", "dim", "vectors", "weights", "bias", "owners", "calibration"}
+"""Keys that say how much there is; they belong together, and ``_least`` chooses them."""
+ELSEWHERE = {"rule", "function", "source", "kernel", "most", "decision", "method"}
+COUNTS = {"n_max": LARGEST, "samples": 2 * LARGEST, "features": LARGEST, "warmup": 40, "horizon": 100}
+
+
+def random_spec(rng: np.random.Generator, rule: str | None = None, changes: int | None = None) -> Spec:
+    """One spec that is accepted."""
+    while True:
+        content = _least(rng, rule or str(rng.choice(RULES)))
+        if _accepted(content) is not None:
+            break
+    wanted = int(rng.integers(0, 10)) if changes is None else changes
+    for _ in range(12 * wanted):  # most keys are of other rules
+        if wanted == 0:
+            break
+        changed = _changed(rng, content)
+        wanted -= changed != content
+        content = changed
+    spec = _accepted(content)
+    assert spec is not None
+    return spec
+
+
+def content_of(spec: Spec) -> Content:
+    """What a file would hold of a spec."""
+    return spec.model_dump(exclude_unset=True)
+
+
+def _accepted(content: Content) -> Spec | None:
+    try:
+        return make_spec(content)
+    except UserError:
+        return None
+
+
+# ------------------------------------------------------------------------------------------------ where it begins
+
+
+def _least(rng: np.random.Generator, rule: str) -> Content:
+    dim = int(rng.choice([1, 1, 2, 3, 3, 5, 8]))
+    content: Content = {
+        "name": "m",
+        "precision": str(rng.choice(["float32", "float32", "float64"])),
+        "input": {"dim": dim, "limit": 10.0},
+        "learning": {"rule": rule},
+    }
+    label, functions, classes = _label(rng, rule)
+    if label:
+        content["label"] = label
+    if rule not in ("nlms", "rls", "quadratic-rls"):
+        content["kernel"] = _kernel(rng, rule)
+    if rule in ("klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nystrom-rls", "okfeb"):
+        content["reduction"] = {"n_max": int(rng.integers(1, LARGEST + 1))}
+    if rule in ("klms", "qklms", "krls-t", "fb-krls"):
+        technique = SECTIONS["reduction"].model_fields["technique"].annotation
+        content["reduction"] |= {"technique": str(rng.choice(get_args(technique))), "force": True}
+        if rule in ("krls-t", "fb-krls"):
+            content["reduction"]["projection"] = "klms"
+    if rule == "okfeb":
+        content["learning"]["features"] = int(rng.integers(1, content["reduction"]["n_max"] + 1))
+    if rule in ("krr", "ls-svm"):
+        content["learning"]["samples"] = int(rng.integers(2, 2 * LARGEST))
+    method = str(rng.choice(["given", "stream", "efvs", "sgma"])) if rule == "nystrom-rls" else None
+    if method is not None:
+        content["basis"] = {"method": method}
+        content["learning"]["samples"] = int(rng.integers(2, 4) * content["reduction"]["n_max"] + 2)
+        if method == "given":
+            del content["reduction"], content["learning"]["samples"]
+    if rule in ("frozen", "nystrom", "kfd") or method == "given":
+        content["expansion"] = _expansion(rng, rule, dim, functions, classes)
+        if rule == "nystrom" and "weights" not in content["expansion"]:
+            content["label"] = {"outputs": len(content["expansion"]["vectors"])}
+    if rule == "okfeb" and rng.random() < 0.5:
+        content["novelty"] = {}
+    return content
+
+
+def _label(rng: np.random.Generator, rule: str) -> tuple[Content, int, int]:
+    """A label section, how many functions it takes, and how many classes there are."""
+    kind = str(rng.choice(["one", "several", "two classes", "classes"]))
+    if rule == "okfeb" and rng.random() < 0.5:
+        return {}, 1, 0
+    if rule == "kfd" and "classes" not in kind:
+        kind = "classes"
+    if kind == "one":
+        return {"column": "y", "limit": 5.0}, 1, 0
+    if kind == "several":
+        outputs = int(rng.integers(2, 4))
+        return {"outputs": outputs, "limit": 5.0}, outputs, 0
+    classes = 2 if kind == "two classes" else int(rng.integers(3, 5))
+    return {"classes": [f"c{i}" for i in range(classes)]}, 1 if classes == 2 else classes, classes
+
+
+def _kernel(rng: np.random.Generator, rule: str) -> Content:
+    function = str(rng.choice(FUNCTIONS)) if rng.random() < 0.6 else "gaussian"
+    kernel: Content = {"function": function}
+    if function == "gaussian" and rng.random() < 0.7:
+        kernel["sigma"] = float(rng.uniform(0.3, 3))
+    elif function != "linear":
+        kernel["gamma"] = float(rng.uniform(0.02, 0.5))
+    if function in ("polynomial", "linear") and rng.random() < 0.4:
+        kernel["normalise"] = True
+    return kernel
+
+
+def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, classes: int) -> Content:
+    count = int(rng.integers(1, LARGEST))
+    made: Content = {"vectors": rng.normal(size=(count, dim)).tolist()}
+    if rule not in ("frozen", "nystrom") or (rule == "nystrom" and not classes and rng.random() < 0.3):
+        return made
+    decision = str(rng.choice(["functions", "pairs", "votes"])) if rule == "frozen" and classes > 2 else "functions"
+    pairs = decision != "functions"
+    made["weights"] = rng.normal(size=(count, classes - 1 if pairs else functions)).tolist()
+    made["bias"] = rng.normal(size=classes * (classes - 1) // 2 if pairs else functions).tolist()
+    if pairs:
+        made |= {"decision": decision, "owners": sorted(rng.integers(0, classes, count).tolist())}
+    elif classes and rule == "frozen" and rng.random() < 0.5:
+        made["calibration"] = rng.normal(size=(functions, 2)).tolist()
+    return made
+
+
+# --------------------------------------------------------------------------------------------------- one change
+
+
+def keys() -> list[tuple[str, str, Any]]:
+    """Every key that a change may set: section, name, declaration."""
+    return [
+        (section, name, field)
+        for section, model in SECTIONS.items()
+        for name, field in model.model_fields.items()
+        if name not in SHAPES | ELSEWHERE
+    ]
+
+
+def _changed(rng: np.random.Generator, content: Content) -> Content:
+    """The content with one more key, or the key at another value; unchanged if nothing was accepted."""
+    known = keys()
+    section, name, field = known[int(rng.integers(len(known)))]
+    for value in _values(rng, name, field, content["input"]["dim"]):
+        changed = _with(content, section, name, value)
+        if _accepted(changed) is not None:
+            return changed
+        before = content.get(section, {}).get(name, field.default)
+        if isinstance(value, float) and isinstance(before, (int, float)) and not isinstance(before, bool):
+            nearer = _last_accepted(lambda v: _with(content, section, name, v), float(before), value)
+            if nearer is not None:
+                return nearer
+    return content
+
+
+def _with(content: Content, section: str, name: str, value: Any) -> Content:
+    changed = copy.deepcopy(content)
+    changed.setdefault(section, {})[name] = value
+    return changed
+
+
+def _last_accepted(make: Callable[[float], Content], good: float, bad: float) -> Content | None:
+    """The content with the last value that is accepted on the way, in logarithms, from one that is to one that is not."""
+    if good <= 0 or bad <= 0 or _accepted(make(good)) is None:
+        return None
+    low, high = math.log(good), math.log(bad)
+    for _ in range(24):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _accepted(make(math.exp(middle))) is not None else (low, middle)
+    return make(math.exp(low)) if _accepted(make(math.exp(low))) is not None else None
+
+
+def _values(rng: np.random.Generator, name: str, field: Any, dim: int) -> Iterator[Any]:
+    """Values to try, one after the other."""
+    kinds, low, high = _declared(field)
+    if name in ("center", "factor"):
+        scale = 10.0 ** rng.uniform(-3, 3)
+        yield (rng.normal(size=dim) * scale).tolist()
+    elif bool in kinds:
+        yield bool(rng.random() < 0.5)
+    elif any(get_origin(kind) is Literal for kind in kinds):
+        choices = [choice for kind in kinds for choice in get_args(kind)]
+        yield choices[int(rng.integers(len(choices)))]
+    elif int in kinds:
+        least, most = int(low or 0), int(min(high if high is not None else 100, COUNTS.get(name, 10**9)))
+        yield int(rng.choice([least, min(least + 1, most), most, int(rng.integers(least, most + 1))]))
+        yield int(rng.integers(least, min(most, least + 20) + 1))
+    elif float in kinds:
+        yield _real(rng, low, high)
+        yield _real(rng, low, high)
+
+
+def _real(rng: np.random.Generator, low: float | None, high: float | None) -> float:
+    """Most often far out: what is refused is pushed back to where it is accepted."""
+    how = rng.random()
+    if low is not None and high is not None and how < 0.3:
+        return float(rng.uniform(low, high))
+    if low is not None and how < 0.4:
+        return float(np.nextafter(low, np.inf)) if low else 1e-300
+    if high is not None and how < 0.6:
+        return float(np.nextafter(high, -np.inf))
+    least = math.log10(low) if low else -40.0
+    most = math.log10(high) if high else 40.0
+    value = 10.0 ** float(rng.uniform(least, most))
+    return -value if low is None and rng.random() < 0.3 else value
+
+
+def _declared(field: Any) -> tuple[set[Any], float | None, float | None]:
+    """Types of a key's values, and their bounds."""
+    kinds: set[Any] = set()
+    bounds: dict[str, float] = {}
+
+    def visit(kind: Any) -> None:
+        if get_origin(kind) in (Union, types.UnionType):
+            for part in get_args(kind):
+                visit(part)
+        elif hasattr(kind, "__metadata__"):
+            note(kind.__metadata__)
+            visit(get_args(kind)[0])
+        else:
+            kinds.add(kind)
+
+    def note(metadata: Any) -> None:
+        for each in metadata:
+            for key in ("ge", "gt", "le", "lt"):
+                if getattr(each, key, None) is not None:
+                    bounds[key] = float(getattr(each, key))
+            note(getattr(each, "metadata", ()))
+
+    visit(field.annotation)
+    note(field.metadata)
+    return kinds, bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
+
+
+# ---------------------------------------------------------------------------------------------------- shrinking
+
+
+def shrunk(content: Content, fails: Callable[[Content], bool]) -> Content:
+    """The least content that still fails: keys go, counts fall, numbers become round, while the failure stays."""
+
+    def still(candidate: Content) -> bool:
+        return _accepted(candidate) is not None and fails(candidate)
+
+    while True:
+        for candidate in _simpler(content):
+            if still(candidate):
+                content = candidate
+                break
+        else:
+            return content
+
+
+def _simpler(content: Content) -> Iterator[Content]:
+    for section, given in content.items():
+        if isinstance(given, dict) and section not in ("input", "learning"):
+            yield {key: value for key, value in content.items() if key != section}
+    for section, given in content.items():
+        for key, value in given.items() if isinstance(given, dict) else ():
+            changed = copy.deepcopy(content)
+            del changed[section][key]
+            yield changed
+            if isinstance(value, int) and not isinstance(value, bool) and value > 1:
+                for less in {1, value // 2, value - 1}:
+                    yield _with(content, section, key, less)
+            if isinstance(value, float) and value != float(f"{value:.1g}"):
+                yield _with(content, section, key, float(f"{value:.1g}"))
+            if isinstance(value, float) and value != 1.0 and abs(math.log10(abs(value) or 1.0)) > 0.5:
+                yield _with(content, section, key, float(f"{math.copysign(math.sqrt(abs(value)), value):.1g}"))
+    if content.get("precision") == "float64":
+        yield content | {"precision": "float32"}
