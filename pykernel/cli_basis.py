@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -713,15 +714,12 @@ def _need_outputs(data: str, paths: Sequence[Path | None], force: bool, checkpoi
 @contextlib.contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
     """SIGTERM is as Ctrl-C: the vector that is being chosen is finished, and what is done is kept."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not in the main thread
+    before = signal.getsignal(signal.SIGTERM)
+    if before != signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
         yield
         return
+    # also where interrupts are ignored, as in the background
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:

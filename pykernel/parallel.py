@@ -344,24 +344,49 @@ def _timed(function: Function, task: Task, shared: Any) -> tuple[Any, float]:
 
 @contextlib.contextmanager
 def _whole_task() -> Iterator[None]:
-    """An interrupt waits for the task's end; a second one does not.  In compiled code it can crash the process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Interrupts and SIGTERM, where they are handled, wait for the task's end; a second one does not.
+
+    In compiled code they can crash the process.  What is ignored, as the interrupt of a job in the background, stays so.
+    """
+    before = _handlers()
     came: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
 
     def wait(number: int, frame: Any) -> None:
         came.append(number)
-        signal.signal(signal.SIGINT, before)
+        _handle(before)
 
-    signal.signal(signal.SIGINT, wait)
+    wait.before = before  # type: ignore[attr-defined]
+    _handle(dict.fromkeys(before, wait))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
+        _handle(before)
+    for number in came:
+        before[number](number, None)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Within a task of this process: an interrupt does not wait for the task's end."""
+    before = _handlers()
+    _handle({number: getattr(handler, "before", {}).get(number, handler) for number, handler in before.items()})
+    try:
+        yield
+    finally:
+        _handle(before)
+
+
+def _handlers() -> dict[int, Any]:
+    """Functions that are called when this process is interrupted or to be terminated; none in threads, where none are."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    return {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+
+
+def _handle(handlers: Mapping[int, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def _call(function: Function, task: Task) -> tuple[Any, float, str, str]:

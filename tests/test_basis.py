@@ -24,6 +24,7 @@ from pykernel.errors import UserError
 from pykernel.kernel_choice import KernelConfig
 from pykernel.kernels import inner_product, squared_distance
 from pykernel.rows import as_rows
+from tests.interrupts import interrupts
 
 NAMED = tuple(SELECTORS)
 
@@ -412,7 +413,7 @@ def test_an_interrupt_waits_for_the_steps_end(tmp_path, monkeypatch):
         return step(self)
 
     monkeypatch.setattr(Uniform, "step", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="the same call goes on"):
+    with interrupts(), pytest.raises(KeyboardInterrupt, match="the same call goes on"):
         select_basis(x, GAUSSIAN, 8, "uniform", checkpoint=path)
     with np.load(path) as file:
         assert len(file["basis_vectors"]) == 5
@@ -433,7 +434,7 @@ def test_a_second_interrupt_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatc
                 signal.raise_signal(signal.SIGINT)
         return sweep(self, before)
 
-    with monkeypatch.context() as patch:
+    with interrupts(), monkeypatch.context() as patch:
         patch.setattr(RandomlyPivotedCholesky, "_sweep", interrupted)
         at = 0
         with pytest.raises(KeyboardInterrupt) as stopped:
