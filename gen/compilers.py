@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib.util
 import os
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykernel.errors import CheckFailed, UserError
+from pykernel.files import private_folder
 
 STRICT = (
     "-std=c99",
@@ -94,7 +96,8 @@ def compile_c(
         # zig instruments debug builds, and reports through a runtime of its own
         words += ["-fno-sanitize=all", "-fno-stack-protector", *([] if "-g" in flags else ["-g0"])]
     # zig caches by content; a private folder keeps the home clean
-    environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": str(_zig_cache()), "ZIG_LOCAL_CACHE_DIR": str(_zig_cache())}
+    cache = str(_zig_cache()) if chosen.name == "zig" else ""
+    environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
     run = subprocess.run(words, capture_output=True, text=True, env=environment if chosen.name == "zig" else None)
     if run.returncode != 0:
         complaints = (
@@ -103,12 +106,18 @@ def compile_c(
         raise CheckFailed(f"{chosen.name} {' '.join(flags)} refuses the generated C: {complaints[0].strip()}")
 
 
+@functools.cache
 def _zig_cache() -> Path:
+    """Where nobody else can put what zig will link: this user's cache, or his own folder for temporary files, or a new one."""
     import platformdirs
 
-    folder = platformdirs.user_cache_path("pykernel") / "zig"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return Path(tempfile.gettempdir()) / "pykernel-zig"
-    return folder
+    user = getattr(os, "getuid", lambda: 0)()
+    for folder in (
+        platformdirs.user_cache_path("pykernel") / "zig",
+        Path(tempfile.gettempdir()) / f"pykernel-zig-{user}",
+    ):
+        if private_folder(folder):
+            return folder
+    fresh = tempfile.mkdtemp(prefix="pykernel-")
+    atexit.register(shutil.rmtree, fresh, ignore_errors=True)
+    return Path(fresh)

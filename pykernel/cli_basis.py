@@ -868,15 +868,16 @@ def _write(
     report: dict[str, Any], job: _Job, chosen: Basis, spec: Spec | None, out: Path | None, save: Path | None,
     figure: Path | None,
 ) -> None:  # fmt: skip
-    from pykernel.streams import whole_file
+    from pykernel.files import all_or_none, whole_file
 
-    if spec is not None and out is not None:
-        with whole_file(out) as file:
-            file.write(spec.to_toml().encode())
-    if save is not None:
-        chosen.save(save)
-    if figure is not None:
-        draw(figure, f"{job.table.name}: {chosen.method}", chosen, report["limit"])
+    with all_or_none():
+        if spec is not None and out is not None:
+            with whole_file(out) as file:
+                file.write(spec.to_toml().encode())
+        if save is not None:
+            chosen.save(save)
+        if figure is not None:
+            draw(figure, f"{job.table.name}: {chosen.method}", chosen, report["limit"])
     if job.checkpoint is not None and job.shards > 1:
         job.checkpoint.unlink(missing_ok=True)
     for key, path in (("spec", out), ("basis", save), ("figure", figure)):
@@ -889,8 +890,8 @@ def draw(path: Path, title: str, chosen: Basis, limit: Sequence[float] | None) -
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from pykernel.files import whole_file
     from pykernel.plots import COLOURS, TRUTH
-    from pykernel.streams import whole_file
 
     figure = Figure(figsize=(7, 4), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
@@ -1050,8 +1051,9 @@ def _convert_csv(
     import numpy as np
 
     from pykernel import cli
+    from pykernel.files import whole_file
     from pykernel.rows import finite
-    from pykernel.streams import _numbers, read_cells, whole_file
+    from pykernel.streams import _numbers, read_cells
 
     names: list[str] = list(wanted)
     rows = without = 0
