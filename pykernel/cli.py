@@ -15,7 +15,7 @@ import typer
 
 from pykernel import cli_basis, cli_choose, cli_fit, cli_import
 from pykernel.errors import CheckFailed, UserError
-from pykernel.files import all_or_none, open_plain, read_plain, whole_file
+from pykernel.files import all_or_none, open_plain, whole_file
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -453,10 +453,12 @@ def replay(
     **Exit codes**: 0 equal, 1 not equal, 2 bad input.
     """
     from pykernel.replay import ANSWERS, Replay, device_memory, differing_fields, read_log
+    from pykernel.spec import STATE_LIMIT
 
     spec = _spec(spec_file, trust)
-    at_end = device_memory(spec, _bytes_of(state), str(state)) if state else None
-    run = Replay(spec, _bytes_of(start), str(start)) if start else Replay(spec)
+    most = 2 * STATE_LIMIT
+    at_end = device_memory(spec, _bytes_of(state, most), str(state)) if state else None
+    run = Replay(spec, _bytes_of(start, most), str(start)) if start else Replay(spec)
     with contextlib.ExitStack() as stack:
         name, file, size = _open(log, stack)
         show = stack.enter_context(_progress(as_json, size))
@@ -480,12 +482,11 @@ def replay(
         raise CheckFailed(f"{what}; {advice}" if advice else what)
 
 
-def _bytes_of(path: Path) -> bytes:
-    """What a device has saved."""
-    from pykernel.spec import STATE_LIMIT
-
+def _bytes_of(path: Path, most: int) -> bytes:
+    """The first bytes of what a device has saved."""
     try:
-        return read_plain(path, 2 * STATE_LIMIT)
+        with open_plain(path) as file:
+            return file.read(most)
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -622,10 +623,11 @@ def _spec(spec_file: Path, trust: bool) -> Spec:
 
 
 def _snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, list[Snapshot]]:
-    from pykernel.snapshot import read
+    from pykernel.snapshot import read, snapshot_bytes
 
     spec = _spec(spec_file, trust)
-    return spec, [read(spec, _bytes_of(path), str(path)) for path in files]
+    most = snapshot_bytes(spec) + 1  # to see that there are too many
+    return spec, [read(spec, _bytes_of(path, most), str(path)) for path in files]
 
 
 def _value(value: float) -> str:

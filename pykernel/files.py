@@ -274,7 +274,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _unwritten(path: Path, error: OSError) -> UserError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None))
     remedy = "make room, or give another path" if full else "give another path"
     return UserError(f"{path}: cannot be written: {error.strerror or error}; {remedy}")
 

@@ -160,6 +160,8 @@ def test_whichever_call_fails_the_folder_is_as_before(write, lasting, tmp_path, 
                 failed.append(failing.calls[at - 1])
             else:
                 if len(failing.calls) < at:
+                    if "replace" in failing.calls:  # all is on the disk before the first takes its place
+                        assert "fsync" not in failing.calls[failing.calls.index("replace") :]
                     assert as_written(folder) == as_written(whole)
                     break
                 assert failing.calls[at - 1] == "link"  # then there is a copy in place of the link
@@ -228,6 +230,7 @@ def test_on_a_disk_that_is_full_nothing_is_left(small_disk):
     assert list(dict.fromkeys(outcomes)) == ["none", "one", "both"]
 
 
+@ON_POSIX
 def test_a_new_file_has_an_ordinary_files_rights(tmp_path):
     before = os.umask(0o027)
     try:
@@ -276,6 +279,7 @@ def test_several_files_appear_together(tmp_path):
     assert tree(tmp_path) == {"a": b"a", "b": b"b", "apart": b"apart"}
 
 
+@ON_POSIX
 def test_links_folders_and_devices_are_not_replaced(tmp_path):
     target = tmp_path / "target"
     target.write_text("kept")
@@ -400,6 +404,9 @@ def test_results_that_hold_nothing_are_not_left(tmp_path):
 @pytest.fixture
 def at_once():
     """What waits for ever fails."""
+    if not hasattr(signal, "SIGALRM"):  # Windows
+        yield
+        return
 
     def late(*_):
         raise AssertionError("it waits")
