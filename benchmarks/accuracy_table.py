@@ -31,9 +31,9 @@ from pykernel.costs import memory_bytes
 from pykernel.demo import DAY, bikeshare, lagged, mean_error
 from pykernel.errors import UserError
 from pykernel.expansion import Status
+from pykernel.files import whole_file
 from pykernel.host import HostModel
 from pykernel.spec import Spec, make_spec
-from pykernel.streams import whole_file
 
 KILOBYTES = (1, 2, 4, 8, 16)
 MOST = 1024

@@ -26,7 +26,7 @@ import numpy as np
 import platformdirs
 
 from pykernel.errors import MissingExtra, UserError
-from pykernel.streams import whole_file
+from pykernel.files import whole_file
 
 
 class Unavailable(UserError):

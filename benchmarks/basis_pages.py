@@ -26,8 +26,8 @@ from tables import load, save
 from threadpoolctl import threadpool_limits
 
 from pykernel.errors import UserError
+from pykernel.files import whole_file
 from pykernel.parallel import Workers
-from pykernel.streams import whole_file
 
 Task = Mapping[str, Any]
 Rows = Sequence[Mapping[str, str]]

@@ -34,8 +34,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
 from pykernel.closed_form import Targets
+from pykernel.files import whole_file
 from pykernel.selection import Model, select
-from pykernel.streams import whole_file
 
 DIM, GRID = 5, 20
 COMPARED, ALONE = (50, 100, 200), (100, 200, 500, 1000)

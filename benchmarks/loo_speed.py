@@ -36,8 +36,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
 from pykernel.closed_form import MODELS, Model, Targets, problem
+from pykernel.files import whole_file
 from pykernel.plots import COLOURS, TRUTH
-from pykernel.streams import whole_file
 
 SIZES = (100, 200, 500, 1000)
 ROUNDS = 3

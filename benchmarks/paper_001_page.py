@@ -13,7 +13,7 @@ from basis_pages import COLOURS, Results, chosen, curve, value
 from matplotlib.figure import Figure
 from paper_004_page import claim, markdown
 
-from pykernel.streams import whole_file
+from pykernel.files import whole_file
 
 NAMES = {
     "digits": "Digits",

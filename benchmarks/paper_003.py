@@ -32,11 +32,11 @@ from paper_003_page import fill
 
 from pykernel.dialect import sources_digest
 from pykernel.errors import UserError
+from pykernel.files import whole_file
 from pykernel.gen.compilers import find_compilers
 from pykernel.host import require_ieee
 from pykernel.parallel import Workers
 from pykernel.spec import make_spec
-from pykernel.streams import whole_file
 
 BUDGETS = tuple(range(4, 25))
 SOME_BUDGETS = (4, 6, 8, 10, 12, 14, 16, 20, 24)

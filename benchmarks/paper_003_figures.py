@@ -17,8 +17,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
+from pykernel.files import whole_file
 from pykernel.host import HostModel
-from pykernel.streams import whole_file
 
 Rows = Sequence[Mapping[str, str]]
 

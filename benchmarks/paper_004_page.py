@@ -12,7 +12,7 @@ import paper_004_tasks as tasks
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pykernel.streams import whole_file
+from pykernel.files import whole_file
 
 Rows = Sequence[Mapping[str, str]]
 Results = Mapping[str, Rows]

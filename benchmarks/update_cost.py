@@ -40,12 +40,12 @@ from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
 from pykernel.errors import UserError
 from pykernel.expansion import Status
+from pykernel.files import whole_file
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import Compiler, compiler
 from pykernel.host import HostModel
 from pykernel.spec import Spec, make_spec
-from pykernel.streams import whole_file
 
 DIM = 4
 BUDGETS = (8, 16, 32, 64, 128, 256)

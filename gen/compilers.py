@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib.util
 import os
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykernel.errors import CheckFailed, UserError
+from pykernel.files import private_folder
 
 STRICT = (
     "-std=c99",
@@ -120,12 +122,18 @@ def _run(chosen: Compiler, words: Sequence[str]) -> subprocess.CompletedProcess[
     return subprocess.run(words, capture_output=True, text=True, env=environment)
 
 
+@functools.cache
 def _zig_cache() -> Path:
+    """Where nobody else can put what zig will link: this user's cache, or his own folder for temporary files, or a new one."""
     import platformdirs
 
-    folder = platformdirs.user_cache_path("pykernel") / "zig"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return Path(tempfile.gettempdir()) / "pykernel-zig"
-    return folder
+    user = getattr(os, "getuid", lambda: 0)()
+    for folder in (
+        platformdirs.user_cache_path("pykernel") / "zig",
+        Path(tempfile.gettempdir()) / f"pykernel-zig-{user}",
+    ):
+        if private_folder(folder):
+            return folder
+    fresh = tempfile.mkdtemp(prefix="pykernel-")
+    atexit.register(shutil.rmtree, fresh, ignore_errors=True)
+    return Path(fresh)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from pathlib import Path
 from typing import Any
 
 from pykernel.errors import UserError
+from pykernel.files import read_plain
 from pykernel.gen.check import Report
 from pykernel.gen.project import build
-from pykernel.gen.write import write_files
+from pykernel.gen.write import read_manifest, write_files
 from pykernel.spec import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
@@ -21,7 +21,7 @@ def require_project(folder: str | Path, spec: Spec) -> None:
     for path, text in build(spec).files.items():
         if path.startswith("src/"):
             try:
-                same = (Path(folder) / path).read_bytes() == text.encode()
+                same = read_plain(Path(folder) / path, len(text.encode())) == text.encode()
             except OSError:
                 same = False
             if not same:
@@ -49,7 +49,7 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
 
 def _earlier(folder: Path) -> list[dict[str, str]]:
     try:
-        rows = json.loads((folder / "manifest.json").read_text(encoding="utf-8")).get("checks", [])
+        rows = read_manifest(folder).get("checks", [])
         return [_cells({key: str(row[key]) for key in COLUMNS}) for row in rows]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{folder / 'manifest.json'}: cannot be read; generate the project again") from None

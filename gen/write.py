@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pykernel.errors import UserError
+from pykernel.files import all_or_none, kind, open_plain, read_plain, whole_file
+
+MANIFEST_LIMIT = 2**24
+"""Most bytes of a manifest.json: tables are not in it."""
 
 
 def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> list[Path]:
@@ -19,35 +22,50 @@ def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> 
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give a folder to write the project to")
+    _refuse_collisions(folder, files)
     known = _vouched_for(folder)
     for path, text in files.items():
         _refuse_unsafe(folder, path, text, known, force)
-    staged: list[tuple[str, Path]] = []
-    try:
+    with all_or_none():
         for path, text in files.items():
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=".pykernel-")
-            staged.append((name, target))
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            os.chmod(name, 0o644)
-        for name, target in staged:
-            os.replace(name, target)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written: {error}") from None
-    finally:
-        for name, _ in staged:
-            Path(name).unlink(missing_ok=True)
-    return [target for _, target in staged]
+            with whole_file(folder / path, parents=True) as file:
+                file.write(text.encode())
+    return [folder / path for path in files]
+
+
+def read_manifest(folder: Path) -> Any:
+    """What a project's manifest.json holds.  Raises OSError or ValueError if it cannot be read."""
+    try:
+        return json.loads(read_plain(folder / "manifest.json", MANIFEST_LIMIT))
+    except RecursionError:
+        raise ValueError("brackets without end") from None
 
 
 def _vouched_for(folder: Path) -> dict[str, str]:
     try:
-        content = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        content = read_manifest(folder)
         return dict(content["sha256"]) if str(content["generator"]).startswith("pykernel ") else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
+
+
+def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
+    """No two paths may be one file, nor one a folder of the other, on any system: some ignore case, and dots at the end."""
+    taken: dict[tuple[str, ...], str] = {}
+    for path in paths:
+        parts = tuple(part.rstrip(". ").casefold() for part in PurePosixPath(path).parts)
+        if parts in taken:
+            raise UserError(
+                f"{folder}: {taken[parts]} and {path} would be one file; give the one that you chose another name"
+            )
+        taken[parts] = path
+    for parts, path in taken.items():
+        for end in range(1, len(parts)):
+            if parts[:end] in taken:
+                raise UserError(
+                    f"{folder}: {path} needs a folder where the project has the file {taken[parts[:end]]}; give it another "
+                    "folder"
+                )
 
 
 def _refuse_unsafe(folder: Path, path: str, text: str, known: Mapping[str, str], force: bool) -> None:
@@ -56,13 +74,16 @@ def _refuse_unsafe(folder: Path, path: str, text: str, known: Mapping[str, str],
         if part.is_symlink():
             raise UserError(f"{part}: is a link; remove it, files are only written inside of {folder}")
         if part is not target and part.exists() and not part.is_dir():
-            raise UserError(f"{part}: is a file where a folder is needed; move it away")
-    if target.is_dir():
-        raise UserError(f"{target}: is a folder where a file is needed; move it away")
-    if target.exists() and not force:
-        found = target.read_bytes()
-        ours = (path == "manifest.json" and known) or known.get(path) == hashlib.sha256(found).hexdigest()
-        if not ours and found != text.encode():
+            raise UserError(f"{part}: is {kind(part.stat().st_mode)} where a folder is needed; move it away")
+    if not target.exists():
+        return
+    if not target.is_file():
+        raise UserError(f"{target}: is {kind(target.stat().st_mode)} where a file is needed; move it away")
+    if not force:
+        with open_plain(target) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        ours = (path == "manifest.json" and known) or known.get(path) == found
+        if not ours and found != hashlib.sha256(text.encode()).hexdigest():
             raise UserError(
                 f"{target}: was changed by hand or is not pykernel's; move it away, or use --force to replace it"
             )

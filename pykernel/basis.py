@@ -17,9 +17,7 @@ import json
 import math
 import operator
 import os
-import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -29,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
+from pykernel.files import open_plain, whole_file
 
 try:
     from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
@@ -615,39 +614,23 @@ def _kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> Me
 
 def write_npz(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Arrays and a description, JSON, as an .npz file without pickles: all of it or nothing."""
-    path = Path(path)
     text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
-    try:
-        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {path.parent}: {error.strerror}; give a folder that can be written"
-        ) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, about=text, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException as error:
-        Path(part).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UserError(f"cannot write {path}: {error.strerror}; make room, or give another path") from error
-        raise
+    with whole_file(path) as file:
+        np.savez(file, allow_pickle=False, about=text, **arrays)
 
 
 def read_npz(path: str | os.PathLike[str], kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What ``write_npz`` wrote.  Raises UserError: no such file, or not of this kind."""
     try:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+        with open_plain(path) as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop("about").tobytes())
         if about["format"] != kind:
             raise ValueError(f"it is a {about['format']}")
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not what {writer} writes: {error}") from error
+    except Exception as error:  # of a damaged file NumPy, zipfile and json say many things
+        raise UserError(f"{path} is not what {writer} writes: {error or type(error).__name__}") from error
     return about, arrays
 
 

@@ -15,6 +15,7 @@ import typer
 
 from pykernel import cli_basis, cli_choose, cli_fit, cli_import
 from pykernel.errors import CheckFailed, UserError
+from pykernel.files import all_or_none, open_plain, whole_file
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -198,7 +199,6 @@ def simulate(
         prediction_lines,
         require_columns,
         samples_of,
-        whole_file,
     )
 
     spec = _spec(spec_file, trust)
@@ -208,10 +208,10 @@ def simulate(
             raise UserError(f"{path}: is the data itself; write to another file")
     if plot:
         _need_matplotlib()
-    with contextlib.ExitStack() as stack:
+    simulation: Simulation | Monitoring
+    with all_or_none(), contextlib.ExitStack() as stack:
         name, file, size = _open(data, stack)
         written = stack.enter_context(whole_file(output)) if output else None
-        simulation: Simulation | Monitoring
         if spec.program.label_kind == "none":
             for option, given in (("delay", delay), ("train-every", train_every)):
                 if given:
@@ -229,16 +229,16 @@ def simulate(
                 if written:
                     written.write(prediction_lines(spec, steps).encode())
             show(batch.position, f"running {spec.name}")
-        if simulation.sweeps and train_every and data != "-":
+        if simulation.sweeps and train_every and data != "-" and file.seekable():
             _, again, _ = _open(data, stack)
             simulation.finish(samples_of(spec, again, name))
         else:
             simulation.finish()
+        if plot and isinstance(simulation, Monitoring):
+            _plot_monitoring(plot, simulation)
+        elif plot and isinstance(simulation, Simulation):
+            _plot_simulation(plot, simulation)
     report = simulation.report() | {"output": str(output) if output else None, "plot": str(plot) if plot else None}
-    if plot and isinstance(simulation, Monitoring):
-        _plot_monitoring(plot, simulation)
-    elif plot and isinstance(simulation, Simulation):
-        _plot_simulation(plot, simulation)
     if as_json:
         _print_json(report)
     elif isinstance(simulation, Monitoring):
@@ -252,7 +252,7 @@ def _open(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | 
     if data == "-":
         return "standard input", sys.stdin.buffer, None
     try:
-        file = stack.enter_context(Path(data).open("rb"))  # noqa: SIM115
+        file = stack.enter_context(open_plain(data, inherited=True))
     except FileNotFoundError:
         raise UserError(f"{data}: there is no such file; give a CSV file, or - for standard input") from None
     except (OSError, ValueError) as error:
@@ -453,10 +453,12 @@ def replay(
     **Exit codes**: 0 equal, 1 not equal, 2 bad input.
     """
     from pykernel.replay import ANSWERS, Replay, device_memory, differing_fields, read_log
+    from pykernel.spec import STATE_LIMIT
 
     spec = _spec(spec_file, trust)
-    at_end = device_memory(spec, _bytes_of(state), str(state)) if state else None
-    run = Replay(spec, _bytes_of(start), str(start)) if start else Replay(spec)
+    most = 2 * STATE_LIMIT
+    at_end = device_memory(spec, _bytes_of(state, most), str(state)) if state else None
+    run = Replay(spec, _bytes_of(start, most), str(start)) if start else Replay(spec)
     with contextlib.ExitStack() as stack:
         name, file, size = _open(log, stack)
         show = stack.enter_context(_progress(as_json, size))
@@ -480,9 +482,11 @@ def replay(
         raise CheckFailed(f"{what}; {advice}" if advice else what)
 
 
-def _bytes_of(path: Path) -> bytes:
+def _bytes_of(path: Path, most: int) -> bytes:
+    """The first bytes of what a device has saved."""
     try:
-        return path.read_bytes()
+        with open_plain(path) as file:
+            return file.read(most)
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -622,15 +626,8 @@ def _snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, list[S
     from pykernel.snapshot import read, snapshot_bytes
 
     spec = _spec(spec_file, trust)
-    found, enough = [], snapshot_bytes(spec) + 1  # to see that there are too many
-    for path in files:
-        try:
-            with path.open("rb") as file:
-                data = file.read(enough)
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-        found.append(read(spec, data, str(path)))
-    return spec, found
+    most = snapshot_bytes(spec) + 1  # to see that there are too many
+    return spec, [read(spec, _bytes_of(path, most), str(path)) for path in files]
 
 
 def _value(value: float) -> str:
@@ -986,7 +983,10 @@ def _run(command: Callable[[], Any]) -> int:
         where = context.command_path if context else "pykernel"
         _say("error", f"{error.format_message().rstrip('.')}; see {where} --help")
         return BAD_INPUT
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as error:
+        if isinstance(error.__cause__, EOFError):  # which typer takes for the end of what someone types
+            _say("error", f"a file ends too early: {error.__cause__ or 'there is less in it than it says'}")
+            return BAD_INPUT
         _say("error", "interrupted")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):  # the reader of our output has gone; rich then exits

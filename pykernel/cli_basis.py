@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -713,15 +714,12 @@ def _need_outputs(data: str, paths: Sequence[Path | None], force: bool, checkpoi
 @contextlib.contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
     """SIGTERM is as Ctrl-C: the vector that is being chosen is finished, and what is done is kept."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not in the main thread
+    before = signal.getsignal(signal.SIGTERM)
+    if before != signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
         yield
         return
+    # also where interrupts are ignored, as in the background
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
@@ -870,15 +868,16 @@ def _write(
     report: dict[str, Any], job: _Job, chosen: Basis, spec: Spec | None, out: Path | None, save: Path | None,
     figure: Path | None,
 ) -> None:  # fmt: skip
-    from pykernel.streams import whole_file
+    from pykernel.files import all_or_none, whole_file
 
-    if spec is not None and out is not None:
-        with whole_file(out) as file:
-            file.write(spec.to_toml().encode())
-    if save is not None:
-        chosen.save(save)
-    if figure is not None:
-        draw(figure, f"{job.table.name}: {chosen.method}", chosen, report["limit"])
+    with all_or_none():
+        if spec is not None and out is not None:
+            with whole_file(out) as file:
+                file.write(spec.to_toml().encode())
+        if save is not None:
+            chosen.save(save)
+        if figure is not None:
+            draw(figure, f"{job.table.name}: {chosen.method}", chosen, report["limit"])
     if job.checkpoint is not None and job.shards > 1:
         job.checkpoint.unlink(missing_ok=True)
     for key, path in (("spec", out), ("basis", save), ("figure", figure)):
@@ -891,8 +890,8 @@ def draw(path: Path, title: str, chosen: Basis, limit: Sequence[float] | None) -
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from pykernel.files import whole_file
     from pykernel.plots import COLOURS, TRUTH
-    from pykernel.streams import whole_file
 
     figure = Figure(figsize=(7, 4), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
@@ -1052,8 +1051,9 @@ def _convert_csv(
     import numpy as np
 
     from pykernel import cli
+    from pykernel.files import whole_file
     from pykernel.rows import finite
-    from pykernel.streams import _numbers, read_cells, whole_file
+    from pykernel.streams import _numbers, read_cells
 
     names: list[str] = list(wanted)
     rows = without = 0

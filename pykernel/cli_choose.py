@@ -99,6 +99,7 @@ def sweep(
     **Exit codes**: 0 done, 2 bad input, 130 interrupted.
     """
     from pykernel import cli
+    from pykernel.files import all_or_none, new_folder
     from pykernel.search import compile_all, plan_groups, trivial
     from pykernel.search import sweep as run_sweep
 
@@ -113,13 +114,14 @@ def sweep(
     _tell(
         f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} combinations of rule, technique and size"
     )
-    _folder(out)
-    with cli._progress(as_json) as show:
-        show(0, "compiling, the first time")
-        compile_all(groups, recorded)
-    with _workers(base, recorded, jobs, scheduler, results or out / "results.jsonl", as_json, bound) as workers:
-        found: Sweep = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
-    written = _write(out, base, found)
+    with new_folder(out):
+        with cli._progress(as_json) as show:
+            show(0, "compiling, the first time")
+            compile_all(groups, recorded)
+        with _workers(base, recorded, jobs, scheduler, results or out / "results.jsonl", as_json, bound) as workers:
+            found: Sweep = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
+        with all_or_none():
+            written = _write(out, base, found)
     report = _report(base, recorded, found) | written
     report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
     if as_json:
@@ -200,9 +202,9 @@ def plan(
     import json
 
     from pykernel import cli
+    from pykernel.files import all_or_none, new_folder, whole_file
     from pykernel.plan import NothingFits, make_limits, make_plan, parse_amount
     from pykernel.spec import make_spec
-    from pykernel.streams import whole_file
 
     _need_rounds(rounds)
     place = _target(target)
@@ -220,31 +222,32 @@ def plan(
     _need_emulator(place)
     if assumed:
         _tell(f"assumed: {'; '.join(assumed)}")
-    _folder(out)
     report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
-    with _workers(base, recorded, jobs, scheduler, results or out / "results.jsonl", as_json, 0) as workers:
-        try:
-            found = make_plan(base, recorded, limits, workers, *chosen, by, rounds, _tell)
-        except NothingFits as error:
-            if as_json:
-                cli._print_json(report | {"reason": str(error)})
-            raise
     path = out / "planned.toml"
-    with whole_file(path) as file:
-        file.write(make_spec(found.row["spec"]).to_toml().encode())
-    report |= {
-        "ok": True,
-        "score": by,
-        "winner": found.row,
-        "verified": found.verified,
-        "uses": found.uses,
-        "spec": str(path),
-        "table": found.rows,
-        "refused": found.refused,
-        "misses": found.misses,
-    }
-    with whole_file(out / "plan.json") as file:
-        file.write(json.dumps(cli._finite(report), default=cli._plain, indent=1).encode() + b"\n")
+    with new_folder(out):
+        with _workers(base, recorded, jobs, scheduler, results or out / "results.jsonl", as_json, 0) as workers:
+            try:
+                found = make_plan(base, recorded, limits, workers, *chosen, by, rounds, _tell)
+            except NothingFits as error:
+                if as_json:
+                    cli._print_json(report | {"reason": str(error)})
+                raise
+        report |= {
+            "ok": True,
+            "score": by,
+            "winner": found.row,
+            "verified": found.verified,
+            "uses": found.uses,
+            "spec": str(path),
+            "table": found.rows,
+            "refused": found.refused,
+            "misses": found.misses,
+        }
+        with all_or_none():
+            with whole_file(path) as file:
+                file.write(make_spec(found.row["spec"]).to_toml().encode())
+            with whole_file(out / "plan.json") as file:
+                file.write(json.dumps(cli._finite(report), default=cli._plain, indent=1).encode() + b"\n")
     if as_json:
         cli._print_json(report)
     else:
@@ -393,13 +396,6 @@ def _load(spec: Spec, spec_file: Path | str, data: str, delay: int, as_json: boo
     return Data(np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), delay)
 
 
-def _folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be made a folder: {error.strerror}; choose another with -o") from None
-
-
 def _spec(spec_file: Path) -> Spec:
     """The spec, which must be data: searches run in other processes and on other machines, and execute no code."""
     from pykernel.spec import load_spec
@@ -464,9 +460,9 @@ def _named(row: Mapping[str, Any]) -> str:
 
 def _write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
     """The table, the plot and the specs; their paths."""
+    from pykernel.files import whole_file
     from pykernel.plots import pareto_figure
     from pykernel.spec import make_spec
-    from pykernel.streams import whole_file
 
     specs = {}
     for name, i in _picks(found).items():

@@ -663,12 +663,13 @@ def _need_free(path: Path | None, data: str, force: bool) -> None:
 
 
 def _write(report: dict[str, Any], spec: Spec, found: Selection | None, out: Path, plot: Path | None) -> None:
-    from pykernel.streams import whole_file
+    from pykernel.files import all_or_none, whole_file
 
-    with whole_file(out) as file:
-        file.write(spec.to_toml().encode())
-    if plot and found is not None:
-        found.figure(plot)
+    with all_or_none():
+        with whole_file(out) as file:
+            file.write(spec.to_toml().encode())
+        if plot and found is not None:
+            found.figure(plot)
     report |= {"spec": str(out), "plot": str(plot) if plot else None}
 
 

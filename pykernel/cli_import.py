@@ -84,10 +84,10 @@ def import_model(
     **Exit codes**: 0 done, 1 the comparison failed, 2 bad input (nothing is written in either case).
     """
     from pykernel import cli
+    from pykernel.files import whole_file
     from pykernel.gen import build
     from pykernel.importing import compare, notes, read_file
     from pykernel.machine import to_spec
-    from pykernel.streams import whole_file
 
     if out.exists() and not force:
         raise UserError(f"{out}: is there already; give another file, or --force to replace it")

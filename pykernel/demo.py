@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
+from pykernel.files import all_or_none, new_folder, whole_file
 from pykernel.host import HostModel
 from pykernel.plots import error_figure
 from pykernel.spec import Spec, load_spec, make_spec
-from pykernel.streams import whole_file
 
 DAY = 24  # rows; a few hours are missing from the data
 WEEK = 7 * DAY
@@ -106,18 +106,17 @@ def run_demo(
     """The whole way, from data to a checked C project in ``out``; the figures, as plain values.
 
     Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.png`` (with matplotlib) and ``out/bikeshare/``, the
-    project.  ``progress`` is told how much is done, from 0 to 1, and what is next.  Raises UserError if the budget is
-    impossible, the folder cannot be written or no compiler is found.
+    project; all of them, or nothing.  ``progress`` is told how much is done, from 0 to 1, and what is next.  Raises
+    UserError if the budget is impossible, the folder cannot be written or no compiler is found.
     """
+    with new_folder(Path(out)), all_or_none():
+        return _run_demo(Path(out), bikeshare_spec(n_max=n_max), progress)
+
+
+def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> dict[str, Any]:
     from pykernel.gen import check, generate
     from pykernel.gen.compilers import find_compilers
 
-    spec = bikeshare_spec(n_max=n_max)
-    out = Path(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be made a folder: {error.strerror}; choose another with -o") from None
     # one is enough to see; pykernel check takes all, and a cold zig alone takes 20 s
     compilers = [find_compilers()[0].name]
 
@@ -145,7 +144,7 @@ def run_demo(
 
     accuracy = [
         {
-            "predictor": f"{spec.reduction.technique} N_max {n_max}",
+            "predictor": f"{spec.reduction.technique} N_max {spec.reduction.n_max}",
             "mae": mean_error(predictions, y),
             "state_bytes": made.figures["state_bytes"],
         }

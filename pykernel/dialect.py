@@ -18,6 +18,7 @@ the C struct's bytes.  ``docs/dialect.md`` lists what may be written.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import hashlib
@@ -39,7 +40,11 @@ from typing import Any
 import numpy as np
 
 INDEX_MAX = 2**31 - 1
-SOURCE = Path(__file__).read_bytes().replace(b"\r\n", b"\n")
+SOURCES = {
+    path.name: path.read_bytes().replace(b"\r\n", b"\n")
+    for path in map(Path(__file__).with_name, ("dialect.py", "structs.py"))
+}
+"""What makes machine code of kernels, as it was when this process began."""
 
 # ------------------------------------------------------------------------------------------------------- types
 
@@ -560,9 +565,9 @@ def reachable(roots: Iterable[Kernel]) -> list[Kernel]:
 
 def sources_digest(roots: Iterable[Kernel]) -> str:
     """Digest of every file that the kernels and what they call were read from, of the globals that they use, and of
-    this module."""
+    what compiles them."""
     kernels = reachable(roots)
-    parts = {(k.file.name, k.source) for k in kernels} | {(Path(__file__).name, SOURCE)}
+    parts = {(k.file.name, k.source) for k in kernels} | set(SOURCES.items())
     for k in kernels:
         # a constant, a choice or a struct may come from a file that holds no kernel
         values = {**k.globals_used(), **k.params}
@@ -640,21 +645,18 @@ def _digest(k: Kernel) -> str:
 
 def _compile(k: Kernel, bound: types.FunctionType, precision: Precision, outermost: bool) -> Callable:
     import numba
-    from numba.core import config
 
     import pykernel.structs  # noqa: F401 - tells Numba how views are taken, before it meets one
+    from pykernel.compile_cache import CompileCache
 
     options = {"error_model": "numpy", "nogil": True}
     if not outermost:
         # inlined into what calls them, as C compilers do; three times slower otherwise
         return numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(bound)
     folder = _cache_folder(k)
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder) if folder else before
-    try:
-        dispatcher = numba.njit(cache=folder is not None, **options)(bound)
-    finally:
-        config.CACHE_DIR = before
+    dispatcher = numba.njit(**options)(bound)
+    if folder:
+        dispatcher._cache = CompileCache(bound, folder)
     if not k.driver:
         dispatcher.compile(signature(k, precision))
         dispatcher.disable_compile()
@@ -743,7 +745,7 @@ def _cache_folder(k: Kernel) -> Path | None:
     folder = root / digest
     try:
         fresh = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / ".used").touch()
         if fresh:
             _forget_old(root)
@@ -754,9 +756,9 @@ def _cache_folder(k: Kernel) -> Path | None:
 
 def _forget_old(root: Path, days: float = 30) -> None:
     for old in root.iterdir():
-        mark = old / ".used"
-        if mark.exists() and mark.stat().st_mtime < time.time() - days * 86400:
-            shutil.rmtree(old, ignore_errors=True)
+        with contextlib.suppress(OSError):  # somebody else's, or removed by another process
+            if (old / ".used").stat().st_mtime < time.time() - days * 86400:
+                shutil.rmtree(old, ignore_errors=True)
 
 
 # ------------------------------------------------------------------------------- plain execution, with checks

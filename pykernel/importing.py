@@ -12,6 +12,7 @@ import numpy as np
 
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
+from pykernel.files import open_plain
 from pykernel.import_sklearn import read_estimator, steps_of
 from pykernel.kernel_settings import UNIT
 from pykernel.machine import ERROR, FILE_LIMIT, Distance, Machine, compact, pairs, to_spec, votes
@@ -196,7 +197,7 @@ def _path(path: str | Path) -> str:
 
 def _bytes(path: str | Path) -> bytes:
     try:
-        with Path(path).open("rb") as file:
+        with open_plain(path) as file:
             data = file.read(FILE_LIMIT + 1)
     except FileNotFoundError:
         raise UserError(f"{_path(path)}: there is no such file; give a .skops or .onnx file") from None

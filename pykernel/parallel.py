@@ -31,6 +31,7 @@ from types import TracebackType
 from typing import Any
 
 from pykernel.errors import MissingExtra, UserError
+from pykernel.files import kind, lock
 
 Task = Mapping[str, Any]
 Function = Callable[[Task, Any], Any]
@@ -72,51 +73,48 @@ class Results:
         self.found: dict[str, Any] = {}
         self.path = Path(path) if path is not None else None
         self._file: Any = None
+        self._whole = 0  # bytes of the file
+        self._new = False
         if self.path is None:
             return
+        if self.path.exists() and not self.path.is_file():
+            what = kind(self.path.stat().st_mode)
+            raise UserError(f"{path}: cannot be written: is {what}, not a file; give another file for the results")
+        new = not self.path.exists()
         try:
-            self._file = self.path.open("a+b")
+            self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
             raise UserError(f"{path}: cannot be written: {error.strerror}; give another file for the results") from None
         try:
-            self._lock()
+            # without a name it was removed by a run that made it for nothing
+            if lock(self._file.fileno()) is False or not os.fstat(self._file.fileno()).st_nlink:
+                raise UserError(
+                    f"{self.path}: is being written by another run; wait for that one, or give another file"
+                )
+            self._new = new
             self._read()
         except BaseException:
             self.close()
             raise
 
-    def _lock(self) -> None:
-        try:
-            import fcntl
-        except ImportError:  # Windows: two runs on one file are the user's business
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"{self.path}: is being written by another run; wait for that one, or give another file"
-            ) from None
-        except OSError:  # a file system without locks
-            return
-
     def _read(self) -> None:
         self._file.seek(0)
-        whole = 0
-        for number, line in enumerate(self._file, 1):
-            try:
-                entry = json.loads(line)
-                key, result = entry["key"], entry["result"]
-            except (ValueError, KeyError, TypeError):
-                if line.endswith(b"\n") or not line.startswith(b'{"key": "'[: len(line)]):
-                    raise UserError(
-                        f"{self.path}, line {number}: is not a task's result; give the results of an earlier run, or a new file"
-                    ) from None
-                break
-            if not line.endswith(b"\n"):
-                break
-            self.found[key] = result
-            whole += len(line)
-        self._file.truncate(whole)
+        with open(self._file.fileno(), "rb", closefd=False) as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    entry = json.loads(line)
+                    key, result = entry["key"], entry["result"]
+                except (ValueError, KeyError, TypeError, RecursionError):
+                    if line.endswith(b"\n") or not line.startswith(b'{"key": "'[: len(line)]):
+                        raise UserError(
+                            f"{self.path}, line {number}: is not a task's result; give the results of an earlier run, or a new file"
+                        ) from None
+                    break
+                if not line.endswith(b"\n"):
+                    break
+                self.found[key] = result
+                self._whole += len(line)
+        self._file.truncate(self._whole)
 
     def __contains__(self, key: str) -> bool:
         return key in self.found
@@ -127,19 +125,24 @@ class Results:
     def add(self, key: str, task: Task, result: Any, seconds: float) -> None:
         """Keep a result, as JSON gives it back: the same whether it was computed now or read from the file."""
         entry = {"key": key, "task": task, "seconds": round(seconds, 4), "result": result}
-        line = json.dumps(entry, default=_plain)
-        self.found[key] = json.loads(line)["result"]
+        line = json.dumps(entry, default=_plain).encode() + b"\n"
         if self._file is not None:
             try:
-                self._file.write(line.encode() + b"\n")
-                self._file.flush()
+                done = 0
+                while done < len(line):  # a disk that is getting full takes a part
+                    done += self._file.write(line[done:])
             except OSError as error:
+                self._file.truncate(self._whole)
                 raise UserError(f"{self.path}: cannot be written: {error.strerror}") from None
+            self._whole += len(line)
+        self.found[key] = json.loads(line)["result"]
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            with file, contextlib.suppress(OSError):
+                if self.path is not None and self._new and not self.found:  # it was made for nothing
+                    self.path.unlink()
 
 
 def _plain(value: Any) -> Any:
@@ -344,24 +347,49 @@ def _timed(function: Function, task: Task, shared: Any) -> tuple[Any, float]:
 
 @contextlib.contextmanager
 def _whole_task() -> Iterator[None]:
-    """An interrupt waits for the task's end; a second one does not.  In compiled code it can crash the process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Interrupts and SIGTERM, where they are handled, wait for the task's end; a second one does not.
+
+    In compiled code they can crash the process.  What is ignored, as the interrupt of a job in the background, stays so.
+    """
+    before = _handlers()
     came: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
 
     def wait(number: int, frame: Any) -> None:
         came.append(number)
-        signal.signal(signal.SIGINT, before)
+        _handle(before)
 
-    signal.signal(signal.SIGINT, wait)
+    wait.before = before  # type: ignore[attr-defined]
+    _handle(dict.fromkeys(before, wait))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
+        _handle(before)
+    for number in came:
+        before[number](number, None)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Within a task of this process: an interrupt does not wait for the task's end."""
+    before = _handlers()
+    _handle({number: getattr(handler, "before", {}).get(number, handler) for number, handler in before.items()})
+    try:
+        yield
+    finally:
+        _handle(before)
+
+
+def _handlers() -> dict[int, Any]:
+    """Functions that are called when this process is interrupted or to be terminated; none in threads, where none are."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    return {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+
+
+def _handle(handlers: Mapping[int, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def _call(function: Function, task: Task) -> tuple[Any, float, str, str]:

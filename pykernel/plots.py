@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import MissingExtra
-from pykernel.streams import whole_file
+from pykernel.files import whole_file
 
 # Okabe and Ito's palette: told apart by colour-blind readers, and by lightness in print
 COLOURS = ("#0072B2", "#D55E00", "#E69F00", "#009E73", "#999999")

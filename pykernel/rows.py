@@ -12,6 +12,7 @@ Whatever the source holds, callers get float64, and never a NaN or an infinity: 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import threading
 import weakref
@@ -23,6 +24,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
+from pykernel.files import open_plain, whole_file
 
 GAP_BYTES = 4096
 """Two wanted rows of a file that are nearer than this are read at once."""
@@ -32,6 +34,8 @@ CACHE_BYTES = 2**28
 """Row groups of Parquet files that were read last are kept up to this size."""
 BATCH_ROWS = 2**16
 """Rows of Parquet that are decoded at a time."""
+NPY_HEADER = 2**16
+"""Most bytes before the numbers of an .npy file; NumPy refuses headers of more than 10,000."""
 TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 """Files with names of columns, as they end."""
 
@@ -140,17 +144,14 @@ class FileRows:
         self.name = str(path)
         self._row_bytes = width * kind.itemsize
         try:
-            self._file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            with open_plain(self.path) as opened:
+                self._file = os.dup(opened.fileno())
             weakref.finalize(self, os.close, self._file)
             size = os.fstat(self._file).st_size
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror}") from None
         self._lock = threading.Lock()
-        if size < offset + length * self._row_bytes:
-            raise UserError(
-                f"{path}: ends after {max(0, size - offset) // max(1, self._row_bytes):,} rows, but its header tells of "
-                f"{length:,}; it was not written to its end: write it again"
-            )
+        _need_whole(path, size, offset, length, self._row_bytes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FileRows, (self.path, self.offset, self.length, self.width, self.kind, self.columns)
@@ -231,11 +232,22 @@ class FileRows:
             return len(part)
 
 
+def _need_whole(path: Path, size: int, offset: int, length: int, row_bytes: int) -> None:
+    """Raises UserError for a file of ``size`` bytes that cannot hold so many rows."""
+    if size < offset + length * row_bytes:
+        raise UserError(
+            f"{path}: ends after {max(0, size - offset) // max(1, row_bytes):,} rows, but its header tells of "
+            f"{length:,}; it was not written to its end: write it again"
+        )
+
+
 def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Rows:
     if not path.exists():
         raise UserError(
             f"{path}: there is no such file; give a .npy, Parquet or Arrow file, or a folder of Parquet files"
         )
+    if not path.is_dir():
+        _need_file(path)
     kind = path.suffix.lower()
     if path.is_dir():
         files = sorted(str(each) for each in path.rglob("*") if each.suffix.lower() in (".parquet", ".pq"))
@@ -259,17 +271,24 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
 
 def _of_npy(path: Path, columns: Sequence[str | int] | None) -> Rows:
     try:
-        with path.open("rb") as file:
-            major, _minor = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-            shape, fortran, kind = read(file)
-            offset = file.tell()
+        with open_plain(path) as file:
+            # a header may claim gigabytes
+            head = io.BytesIO(file.read(NPY_HEADER))
+            size = os.fstat(file.fileno()).st_size
+        major, _minor = np.lib.format.read_magic(head)
+        if major not in (1, 2, 3):
+            raise ValueError(f"it is of version {major}")
+        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, fortran, kind = read(head)
+        offset = head.tell()
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UserError(f"{path}: is no .npy file ({str(error).splitlines()[0]}); write it with numpy.save") from None
+    except Exception as error:  # of a damaged header NumPy says many things
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        raise UserError(f"{path}: is no .npy file ({why}); write it with numpy.save") from None
     _need_table(shape, kind, str(path))
-    if fortran and 1 not in shape:
+    if fortran and not {0, 1} & set(shape):
+        _need_whole(path, size, offset, shape[0], shape[1] * kind.itemsize)
         return ArrayRows(np.load(path, mmap_mode="r", allow_pickle=False), columns, str(path))
     chosen = None if columns is None else _positions(columns, shape[1], str(path))
     return FileRows(path, offset, shape[0], shape[1], kind, chosen)
@@ -421,6 +440,8 @@ class ParquetRows:
     def _opened(self, number: int) -> Iterator[Any]:
         import pyarrow.parquet
 
+        if self.filesystem is None:
+            _need_file(Path(self.files[number]))
         with _as_user_errors(self.files[number]):
             file = pyarrow.parquet.ParquetFile(
                 self.files[number], pre_buffer=False, buffer_size=2**16, filesystem=self.filesystem
@@ -556,6 +577,15 @@ def _pyarrow(name: str) -> Any:
     return pyarrow
 
 
+def _need_file(path: Path) -> None:
+    """Raises UserError, at once, for what could keep us waiting: pyarrow opens anything."""
+    try:
+        with open_plain(path):
+            pass
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+
+
 @contextlib.contextmanager
 def _as_user_errors(name: str) -> Iterator[None]:
     import pyarrow
@@ -570,6 +600,7 @@ def _mapped_batches(path: Path) -> tuple[list[Any], Any]:
     import pyarrow
     import pyarrow.ipc
 
+    _need_file(path)
     with _as_user_errors(str(path)):
         file = pyarrow.memory_map(str(path))
         whole = file.read_buffer(file.size())  # mapped, not read
@@ -723,8 +754,6 @@ def save_rows(
     kind: float32 or float64.  progress: called with the rows that are written, and all.
     Raises UserError if a number is beyond what ``kind`` holds, or the file cannot be written; nothing is left then.
     """
-    from pykernel.streams import whole_file
-
     kind = np.dtype(kind)
     if kind not in (np.float32, np.float64):
         raise UserError(f"{kind} is not what rows are saved as; it must be float32 or float64")
@@ -768,6 +797,10 @@ def _need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
         raise UserError(f"{name}: has {len(shape)} dimensions; rows and columns are wanted, (rows, {'…'})")
     if kind.kind not in "fiub":
         raise UserError(f"{name}: holds {kind}; it must hold real numbers, such as float32")
+    if shape[0] < 0 or not shape[1] * kind.itemsize < 2**31:
+        raise UserError(
+            f"{name}: has a header that tells of {shape[0]:,} rows and {shape[1]:,} columns; it is damaged: write it again"
+        )
     if shape[1] < 1:
         raise UserError(f"{name}: has no columns; give it one for each input")
 

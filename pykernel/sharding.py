@@ -15,16 +15,13 @@ Nothing else depends on how rows are sharded but which candidates there are: a r
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import math
 import pickle
-import signal
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +44,7 @@ from pykernel.basis import (
 )
 from pykernel.candidates import MEMORY, Greedy, Live, first_of_largest, need_choice, need_memory
 from pykernel.errors import UserError
-from pykernel.parallel import Task, Workers, cores, task_key
+from pykernel.parallel import Task, Workers, cores, interruptible, task_key
 from pykernel.rows import Rows, SomeRows, as_rows
 from pykernel.selection import one_thread
 
@@ -262,7 +259,7 @@ def work(task: Task, shared: _Shared) -> dict[str, Any]:
     checkpoint = None
     if shared.beside is not None:
         checkpoint = f"{shared.beside}.{task_key(work, task, shared.told)[:16]}.npz"
-    with one_thread, _interruptible():
+    with one_thread, interruptible():  # a shard is kept unfinished
         basis = select_basis(
             rows,
             shared.kernel,
@@ -289,20 +286,6 @@ def work(task: Task, shared: _Shared) -> dict[str, Any]:
         "evaluations": int(basis.evaluations),
         "method": basis.method,
     }
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """In this process: an interrupt ends the shard, which then is kept unfinished, not the shard the interrupt."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 # ------------------------------------------------------------------------------------------------------------ union

@@ -28,6 +28,7 @@ from pykernel.batch_models import BATCH_MODELS, FISHER_MODELS
 from pykernel.dialect import PRECISIONS, Kernel, Memory, Precision
 from pykernel.errors import UntrustedCode, UserError
 from pykernel.families import Family, Refuse
+from pykernel.files import read_plain
 from pykernel.frozen_models import FROZEN_MODELS
 from pykernel.kernel_choice import KernelConfig
 from pykernel.kernel_models import KERNEL_MODELS
@@ -42,6 +43,8 @@ N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
 STATE_LIMIT = 64 * 2**20
+SPEC_LIMIT = 8 * STATE_LIMIT
+"""Most bytes of a spec's text: a number of a table takes more of them than of the state."""
 """Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
 
 FAMILIES: tuple[Family, ...] = (
@@ -728,8 +731,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
     where = str(path) if str(path).isprintable() else _shown(str(path))
     help_ = "see `pykernel generate --help` for one that is"
     try:
-        with Path(path).open("rb") as file:
-            content = tomllib.load(file)
+        content = tomllib.loads(read_plain(path, SPEC_LIMIT).decode())
     except FileNotFoundError:
         raise UserError(
             f"{where}: there is no such file; a spec is a TOML file, see `pykernel generate --help`"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import difflib
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import itemgetter
-from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -264,34 +261,6 @@ def _is_number(cell: str) -> bool:
 def _shown(text: str) -> str:
     text = repr(text)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-# --------------------------------------------------------------------------------------------------------- writing
-
-
-@contextlib.contextmanager
-def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its place at ``path`` only when the block ends well.
-
-    A link at ``path``, a folder or a device is refused.
-    """
-    path = Path(path)
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        kind = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device"
-        raise UserError(f"{path}: is {kind}; give the path of a file to write")
-    part = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
-    try:
-        file = part.open("xb")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
-    try:
-        with file:
-            yield file
-        os.replace(part, path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------------------------------------------- errors

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from pykernel.host import HostModel
 from pykernel.reduced import ReducedProblem, select_reduced
 from pykernel.rows import as_rows
 from pykernel.spec import load_spec
+from tests import interrupts
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -359,44 +359,67 @@ def test_what_is_printed_is_what_is_reported(folder, run, basis):
 
 
 SCRIPT = """
-import sys, time
+import sys
 import pykernel.basis
 from pykernel.cli import main
+from tests.interrupts import pause
 
-# each vector is kept at once, and takes a while
-pykernel.basis._Keeper.due = lambda self: time.sleep(0.03) or True
-main(sys.argv[1:])
+pykernel.basis._Keeper.due = lambda self: True  # each vector is kept at once
+make, folder = pykernel.basis.make_selector, sys.argv[1]
+
+def made(*arguments, **options):
+    selector = make(*arguments, **options)
+    step, calls = selector.step, []
+
+    def paused():
+        calls.append(None)
+        if len(calls) == 6 and folder:
+            pause(folder)
+        return step()
+
+    selector.step = paused
+    return selector
+
+pykernel.basis.make_selector = made
+main(sys.argv[2:])
 """
+ARGUMENTS = ["basis", "flow.npy", "-n", "60", "--sigma", "0.5", "--method", "sgma", "--checkpoint", "kept.npz"]
+
+
+def begun(pauses="", **options):
+    return interrupts.start(
+        "-c",
+        SCRIPT,
+        pauses,
+        *ARGUMENTS,
+        "--save",
+        "b.npz",
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        **options,
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how):
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    arguments = ["basis", "flow.npy", "-n", "60", "--sigma", "0.5", "--method", "sgma", "--checkpoint", "kept.npz"]
-
-    def run(save):
-        return subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, *arguments, "--save", save],
-            env=environment,
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-        )
-
-    process = run("b.npz")
-    limit = time.monotonic() + 120
-    while not Path("kept.npz").exists():
-        assert time.monotonic() < limit and process.poll() is None
-        time.sleep(0.005)
-    process.send_signal(how)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == (-9 if how == signal.SIGKILL else 130) and not Path("b.npz").exists()
+@pytest.mark.parametrize(
+    "how, ignoring",
+    [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGKILL, False)],
+    ids=["interrupted", "terminated", "terminated in the background", "killed"],
+)
+def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how, ignoring):
+    """It is stopped amid its sixth step, which an interrupt lets end."""
+    process = begun(".", ignoring=ignoring)
+    interrupts.signalled(process, how, ".")
+    _, err = process.communicate(timeout=interrupts.PATIENCE)
+    assert process.returncode == (-9 if how == signal.SIGKILL else 130), err
+    assert not Path("b.npz").exists()
     if how != signal.SIGKILL:
         assert b"error: interrupted; kept.npz holds what was done" in err and err.count(b"\n") == 1
-    assert Path("kept.npz").exists()
-    again = run("b.npz")
-    assert again.wait(120) == 0, again.stderr.read()
-    again.stderr.close()
+    with np.load("kept.npz") as kept:
+        assert len(kept["basis_vectors"]) == (5 if how == signal.SIGKILL else 6)
+    again = begun()
+    _, err = again.communicate(timeout=interrupts.PATIENCE)
+    assert again.returncode == 0, err
     assert not Path("kept.npz").exists()
     table = as_rows(np.column_stack([X, Y]))
     expected = select_basis(table, MercerKernel("gaussian", gamma=0.5 / 0.25), 60, "sgma")
@@ -404,6 +427,15 @@ def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how)
     for name in ("vectors", "indices", "factor", "trace"):
         assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
     assert found.evaluations == expected.evaluations
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_in_the_background_interrupts_are_ignored(folder):
+    """As the shell asked for that started it."""
+    process = begun(".", ignoring=True)
+    interrupts.signalled(process, signal.SIGINT, ".")
+    _, err = process.communicate(timeout=interrupts.PATIENCE)
+    assert process.returncode == 0 and err == b"" and Path("b.npz").exists()
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals

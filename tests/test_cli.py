@@ -270,3 +270,17 @@ def test_no_stray_text_in_json_even_on_a_terminal(folder):
         drawn = b""
     os.close(ours)
     assert json.loads(ran.stdout)["rows"] == 300 and drawn == b""
+
+
+def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
+    """Which typer makes of it."""
+
+    def read(*_):
+        raise error
+
+    monkeypatch.setattr("pykernel.cli._spec", read)
+    error = EOFError("Ran out of input")
+    code, out, err = run("generate", "spec.toml", "-o", "out")
+    assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"
+    error = KeyboardInterrupt()
+    assert run("generate", "spec.toml", "-o", "out")[0] == 130

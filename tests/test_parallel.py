@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from pykernel import parallel
 from pykernel.errors import UserError
 from pykernel.parallel import Results, Workers, task_key
+from tests import interrupts
 
 TASKS = [{"n": n, "scale": scale} for n in range(7) for scale in (0.1, 1 / 3)]
 
@@ -26,6 +26,8 @@ def work(task, shared):
             file.write(f"{task['n']}\n")
     if task.get("seconds"):
         time.sleep(task["seconds"])
+    while task.get("endless"):
+        time.sleep(1)
     return {
         "sum": float((shared * task.get("scale", 1.0)).sum() + task["n"]),
         "array": np.arange(task["n"]),
@@ -138,7 +140,7 @@ from tests.test_parallel import SHARED, work
 
 if __name__ == "__main__":
     with Workers(work, SHARED, jobs=2, results=sys.argv[1]) as workers:
-        workers.run([{"n": n, "seconds": 0.2, "mark": sys.argv[1] + ".marks"} for n in range(300)])
+        workers.run([{"n": n, "mark": sys.argv[1] + ".marks", "endless": n >= 10} for n in range(300)])
 """
 
 
@@ -147,29 +149,57 @@ if __name__ == "__main__":
 def test_however_a_run_ends_its_workers_end_and_what_is_finished_stays(tmp_path, how):
     script, path, marks = tmp_path / "run.py", tmp_path / "r.jsonl", tmp_path / "r.jsonl.marks"
     script.write_text(SCRIPT)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    run = subprocess.Popen(
-        [sys.executable, script, path], env=environment, stderr=subprocess.PIPE, start_new_session=True
-    )
-    while not path.exists() or path.read_bytes().count(b"\n") < 5:
-        assert run.poll() is None, run.stderr.read()
-        time.sleep(0.05)
+    run = interrupts.start(script, path, stderr=subprocess.DEVNULL, start_new_session=True)
+    # ten are finished, and each worker is at work on one that has no end
+    interrupts.wait_until(lambda: path.exists() and path.read_bytes().count(b"\n") == 10, run)
+    interrupts.wait_until(lambda: marks.read_text().count("\n") == 12, run)
     if how is signal.SIGINT:  # as a terminal does: to all of them
         os.killpg(run.pid, how)
     else:
         run.send_signal(how)
-    run.wait()
-    run.stderr.close()
+    run.wait(interrupts.PATIENCE)
 
     deadline = time.monotonic() + 60
     while _alive(run.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _alive(run.pid)
-    begun, finished = marks.read_text().count("\n"), path.read_bytes().count(b"\n")
-    assert 5 <= finished < 300 and finished <= begun <= finished + 8
+    assert marks.read_text().count("\n") == 12 and path.read_bytes().count(b"\n") == 10
     with Workers(work, SHARED, jobs=1, results=path) as workers:
-        workers.run([{"n": n, "seconds": 0.2, "mark": str(marks)} for n in range(5)])
-    assert workers.reused + workers.computed == 5 and workers.reused >= 3
+        workers.run([{"n": n, "mark": str(marks), "endless": False} for n in range(10)])
+    assert workers.reused == 10 and workers.computed == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_signals_that_are_handled_wait_for_the_tasks_end_and_others_stay_ignored():
+    def handle(number, frame):
+        calls.append(number)
+
+    calls = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.signal(number, handle)
+        try:
+            with parallel._whole_task():
+                signal.raise_signal(number)
+                assert calls == []
+            assert calls.pop() == number and signal.getsignal(number) is handle
+            with parallel._whole_task(), parallel.interruptible():
+                signal.raise_signal(number)
+                assert calls.pop() == number
+            assert calls == []
+            with parallel._whole_task():
+                signal.raise_signal(number)
+                signal.raise_signal(number)  # the second does not wait
+                assert calls.pop() == number
+            assert calls.pop() == number
+            signal.signal(number, signal.SIG_IGN)
+            with parallel._whole_task():
+                assert signal.getsignal(number) == signal.SIG_IGN
+                signal.raise_signal(number)
+            with parallel._whole_task(), parallel.interruptible():
+                signal.raise_signal(number)
+            assert calls == []
+        finally:
+            signal.signal(number, before)
 
 
 def _alive(session):

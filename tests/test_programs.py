@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -760,6 +761,14 @@ def test_simulate_trains_or_only_scores(files, capsys):
     code, out, err = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50")
     assert code == 0 and "trainings       done 3" in out and not err
     assert re.search(r"leave-one-out   mean squared error [\d.]+, [\d.]+ % of the samples taken", out)
+    if Path("/dev/fd").exists():  # as a shell's <(...): it is read once
+        reads, writes = os.pipe()
+        os.write(writes, Path("data.csv").read_bytes())
+        os.close(writes)
+        code, out, err = command(capsys, "simulate", "kfd.toml", f"/dev/fd/{reads}", "--train-every", "50")
+        os.close(reads)
+        assert code == 0 and "trainings       done 3" in out and not err
+        assert "each sample is needed once more after the last training; give the data as a file" in out
     code, out, err = command(capsys, "simulate", "frozen.toml", "data.csv", "-o", "out.csv")
     assert code == 0 and not err and "trainings" not in out
     lines = Path("out.csv").read_text().splitlines()

@@ -4,9 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +14,7 @@ from pykernel.errors import UserError
 from pykernel.gram import MercerKernel
 from pykernel.rows import ArrayRows, as_rows
 from pykernel.sharding import SgmaInPasses, residual_sums, select_sharded, shard_of, work
+from tests import interrupts
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.7)
 QUICK = {"method": "sgma", "options": {"candidates": 20}}
@@ -243,15 +241,19 @@ def test_a_worker_that_dies_is_replaced_and_what_was_finished_stays(reference, t
 
 
 SCRIPT = """
-import sys, time
-import numpy as np
+import sys
+from pathlib import Path
 import pykernel.basis
 from pykernel.sharding import select_sharded
+from tests.interrupts import pause
 from tests.test_sharding import GAUSSIAN, QUICK, state
 
-# each vector is kept at once, and takes a while
-advance = pykernel.basis._Keeper.due
-pykernel.basis._Keeper.due = lambda self: time.sleep(0.02) or True
+def due(keeper):  # each vector is kept at once
+    if sys.argv[2:] and keeper.path.exists() and Path(sys.argv[1], "r.jsonl").read_bytes():
+        pause(sys.argv[1])  # one shard is finished, another is under way
+    return True
+
+pykernel.basis._Keeper.due = due
 
 if __name__ == "__main__":
     folder = sys.argv[1]
@@ -264,26 +266,16 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_however_a_run_ends_the_next_goes_on_to_the_same_bytes(reference, tmp_path, how):
     np.save(tmp_path / "x.npy", X)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 
-    def run():
-        return subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(tmp_path)], env=environment, stderr=subprocess.DEVNULL
-        )
+    def run(*pauses):
+        return interrupts.start("-c", SCRIPT, tmp_path, *pauses, stderr=subprocess.DEVNULL)
 
-    process = run()
-    limit = time.monotonic() + 120
-    # one shard is finished, another is under way
-    while not (
-        (tmp_path / "r.jsonl").exists() and (tmp_path / "r.jsonl").read_bytes() and list(tmp_path.glob("r.jsonl.*.npz"))
-    ):
-        assert time.monotonic() < limit and process.poll() is None
-        time.sleep(0.005)
-    process.send_signal(how)
-    assert process.wait(60) != 0
+    process = run("pauses")
+    interrupts.signalled(process, how, tmp_path)
+    assert process.wait(interrupts.PATIENCE) not in (0, 99)
     finished = (tmp_path / "r.jsonl").read_bytes().count(b"\n")
     assert 1 <= finished < 4 and list(tmp_path.glob("r.jsonl.*.npz"))
-    assert run().wait(120) == 0
+    assert run().wait(interrupts.PATIENCE) == 0
     assert (tmp_path / "state").read_bytes() == reference
     assert (tmp_path / "r.jsonl").read_bytes().count(b"\n") == 4 and not list(tmp_path.glob("r.jsonl.*.npz"))
     # and a third time nothing is left to do

@@ -3,9 +3,7 @@
 import csv
 import io
 import json
-import os
 import re
-import stat
 
 import numpy as np
 import pytest
@@ -26,7 +24,6 @@ from pykernel.streams import (
     prediction_lines,
     read_samples,
     samples_of,
-    whole_file,
 )
 from tests.toys import TOYS, toy_spec
 
@@ -176,37 +173,6 @@ def test_memory_does_not_grow_with_the_stream():
 
     peak(10)
     assert peak(100_000) < 1.2 * peak(25_000)
-
-
-# --------------------------------------------------------------------------------------------------------- writing
-
-
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "out.csv"
-    path.write_text("before")
-    with pytest.raises(RuntimeError), whole_file(path) as file:
-        file.write(b"half")
-        raise RuntimeError
-    assert path.read_text() == "before"
-    with whole_file(path) as file:
-        file.write(b"after")
-    assert path.read_text() == "after"
-    umask = os.umask(0)
-    os.umask(umask)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
-    assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
-
-
-def test_links_folders_and_devices_are_not_replaced(tmp_path):
-    target = tmp_path / "target"
-    target.write_text("kept")
-    (tmp_path / "link").symlink_to(target)
-    for path, kind in ((tmp_path / "link", "link"), (tmp_path, "folder"), ("/dev/null", "device")):
-        with pytest.raises(UserError, match=f"is a {kind}"), whole_file(path):
-            pass
-    with pytest.raises(UserError, match="No such file"), whole_file(tmp_path / "absent" / "out.csv"):
-        pass
-    assert target.read_text() == "kept" and (tmp_path / "link").is_symlink()
 
 
 # ---------------------------------------------------------------------------------------------------------- errors

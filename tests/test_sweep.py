@@ -5,8 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ from pykernel.parallel import Workers
 from pykernel.search import Data
 from pykernel.spec import Learning, Reduction, make_spec
 from pykernel.streams import Simulation
+from tests import interrupts
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -105,17 +104,35 @@ def test_a_dask_cluster_gives_the_same_files(folder, run, whole):
     assert written(folder / "dask") == whole
 
 
+SCRIPT = """
+import functools, sys
+import pykernel.search
+from pykernel.cli import main
+from tests.interrupts import pause
+
+work, calls = pykernel.search.work, []
+
+@functools.wraps(work)
+def paused(task, shared):
+    calls.append(task)
+    if len(calls) == 6:
+        pause(".")
+    return work(task, shared)
+
+pykernel.search.work = paused
+main(sys.argv[1:])
+"""
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_sweep_that_was_stopped_goes_on_to_the_same_files(folder, run, whole, how):
-    command = [sys.executable, "-m", "pykernel", "sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "1", "-o", "cut"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    """It is stopped amid its sixth run."""
+    command = ["sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "1", "-o", "cut"]
+    process = interrupts.start("-c", SCRIPT, *command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     results = folder / "cut" / "results.jsonl"
-    while not results.exists() or results.read_bytes().count(b"\n") < 5:
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(how)
-    _, err = process.communicate()
+    interrupts.signalled(process, how, ".")
+    _, err = process.communicate(timeout=interrupts.PATIENCE)
     kept = results.read_bytes().count(b"\n")
     if how is signal.SIGINT:
         assert process.returncode == 130

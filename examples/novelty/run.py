@@ -28,9 +28,9 @@ from detectors import detector  # noqa: E402
 from machine import FAULTS, SENSORS, Fault, Machine  # noqa: E402
 
 from pykernel import HostModel, Spec, check, generate, load_spec  # noqa: E402
+from pykernel.files import whole_file  # noqa: E402
 from pykernel.gen.compilers import find_compilers  # noqa: E402
 from pykernel.gen.project import build  # noqa: E402
-from pykernel.streams import whole_file  # noqa: E402
 
 SEED = 0
 TARGET, CHAIN, LEVEL = "cortex-m4f", "zig", "-O2"
