@@ -216,6 +216,8 @@ def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
     assert np.allclose(model.objective_, held.objective_)
 
 
+# as the bound says of the polynomial kernel's least feature
+@pytest.mark.filterwarnings("ignore:KernelSubspace. float32 may move its values:UserWarning")
 @pytest.mark.parametrize("kernel", ["gaussian", "matern52", "polynomial", "own"])
 @pytest.mark.parametrize("kind", ["features", "numbers", "two numbers", "two classes", "three classes", "clusters"])
 def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, kernel):
