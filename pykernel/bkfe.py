@@ -655,7 +655,7 @@ class HostSubspace:
             most=k.most,
         )
         spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
-        for note in notes(machine, precision):
+        for note in notes(machine, spec):
             warnings.warn(note, stacklevel=2)
         return spec
 

@@ -86,8 +86,7 @@ def import_model(
     from pykernel import cli
     from pykernel.files import whole_file
     from pykernel.gen import build
-    from pykernel.importing import compare, notes, read_file
-    from pykernel.machine import to_spec
+    from pykernel.importing import compare, read_file, spec_of_file
 
     if out.exists() and not force:
         raise UserError(f"{out}: is there already; give another file, or --force to replace it")
@@ -96,10 +95,7 @@ def import_model(
         machine, source = read_file(model, trust or ())
     said = [" ".join(str(warning.message).split()) for warning in caught]
     named = out.stem if name is None else name
-    try:
-        spec = to_spec(machine, named, precision, limit, _words(inputs), _words(classes), distance)  # type: ignore[arg-type]
-    except UserError as error:
-        raise UserError(f"{model}: {error}") from None
+    spec, told = spec_of_file(model, machine, named, precision, limit, _words(inputs), _words(classes), distance)
     report: dict[str, Any] = {
         "model": str(model),
         "source": machine.source,
@@ -110,7 +106,7 @@ def import_model(
         **_sizes(spec),
         "flash_bytes": build(spec).figures["const_bytes"],
         "spec": str(out),
-        "notes": list(dict.fromkeys([*notes(machine, precision), *said])),
+        "notes": list(dict.fromkeys([*told, *said])),
     }
     if check is not None:
         x = _rows(spec, check)

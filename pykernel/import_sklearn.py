@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,8 @@ from pykernel.errors import MissingExtra, UserError
 from pykernel.machine import Machine, array_of, checked, number_of, require_classes
 from pykernel.spec import DIM_LIMIT, OUTPUTS_LIMIT, _plain, _shown
 
+PARTS = 64
+"""Most steps of a pipeline, parts of a Gaussian process's kernel, and terms of the sum that it is."""
 MATERN = {1.5: "matern32", 2.5: "matern52"}
 """Matern kernels by their nu."""
 KERNELS = {
@@ -41,6 +43,10 @@ def read_estimator(estimator: Any) -> Machine:
         best = "; give its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise UserError(f"{_inside(where, model)} is not a model that can be imported{best or '; ' + _importable()}")
     for part in (*(scaler for _, scaler in scalers), model):
+        if hidden := vars(part).keys() & set(dir(type(part))):
+            raise UserError(
+                f"{_inside(where, part)} has a {_shown(min(hidden))} of its own; it is not as scikit-learn fits it"
+            )
         try:
             # which predicts its prior before it is fitted
             check_is_fitted(part, "X_train_" if type(part).__name__ == "GaussianProcessRegressor" else None)
@@ -90,6 +96,37 @@ def _readers() -> dict[type, Callable[[Any, str], Machine]]:
     }
 
 
+def _scalers() -> tuple[type, ...]:
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+    return StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
+
+
+def _kernels() -> tuple[type, ...]:
+    """Parts of a Gaussian process's kernel."""
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, Product, Sum, WhiteKernel
+
+    return RBF, Matern, ConstantKernel, WhiteKernel, Sum, Product
+
+
+def types() -> set[type]:
+    """All types that estimators which can be imported are made of: what a file of one may ask for."""
+    from sklearn.pipeline import Pipeline
+
+    from pykernel import kernel_machines
+    from pykernel.basis import Basis
+    from pykernel.gram import MercerKernel
+    from pykernel.reduced import ReducedModel
+    from pykernel.selection import Selection
+
+    own = {
+        kind
+        for name, kind in vars(kernel_machines).items()
+        if isinstance(kind, type) and kind.__module__ == kernel_machines.__name__ and not name.startswith("_")
+    }
+    return {*_readers(), *_scalers(), *_kernels(), Pipeline, *own, Basis, MercerKernel, ReducedModel, Selection}
+
+
 def _importable() -> str:
     return (
         "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor and pipelines that end in one of "
@@ -106,21 +143,24 @@ def _inside(where: str, part: Any) -> str:
     return own if own == where else f"{where}: its {own}"
 
 
-def steps_of(estimator: Any) -> Iterator[tuple[str, Any]]:
+def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     """The steps of nested pipelines, one after the other; the model is the last."""
     from sklearn.pipeline import Pipeline
 
-    if type(estimator) is not Pipeline:
-        yield type(estimator).__name__, estimator
-        return
-    steps = [(name, step) for name, step in estimator.steps if step is not None and not _is_passthrough(step)]
-    if not steps:
-        raise UserError("Pipeline: has no steps; the last must be a model")
-    for name, step in steps:
-        if type(step) is Pipeline:
-            yield from steps_of(step)
-        else:
-            yield str(name), step
+    found, left, parts = [], [(type(estimator).__name__, estimator)], 0
+    while left:
+        name, step = left.pop()
+        parts += 1
+        if parts > PARTS:  # a file may hold one in itself, or the same one many times
+            raise UserError(f"Pipeline: has more than {PARTS} steps; leave some out")
+        if type(step) is not Pipeline:
+            found.append((str(name), step))
+            continue
+        steps = [(name, step) for name, step in step.steps if step is not None and not _is_passthrough(step)]
+        if not steps:
+            raise UserError("Pipeline: has no steps; the last must be a model")
+        left.extend(reversed(steps))
+    return found
 
 
 def _is_passthrough(step: Any) -> bool:
@@ -129,10 +169,10 @@ def _is_passthrough(step: Any) -> bool:
 
 def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     """(center, factor) of x -> (x - center) * factor."""
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+    from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
     kind = type(scaler)
-    if kind not in (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler):
+    if kind not in _scalers():
         raise UserError(
             f"{where}: a {kind.__name__} is not x -> (x - center) * factor for each input; StandardScaler, "
             "MinMaxScaler, MaxAbsScaler and RobustScaler are"
@@ -144,12 +184,13 @@ def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
         raise UserError(f"{where}: scales {dim} inputs; a model takes from 1 to {DIM_LIMIT}")
     zeros, ones = np.zeros(dim), np.ones(dim)
     if kind is MinMaxScaler:
-        scale = array_of(scaler.scale_, (dim,), where, "scale_")
-        return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
-    center = None if kind is MaxAbsScaler else scaler.mean_ if kind is StandardScaler else scaler.center_
-    if kind is StandardScaler and not scaler.with_mean:  # it keeps the mean that it does not subtract
-        center = None
-    scale = scaler.scale_
+        factor = array_of(scaler.scale_, (dim,), where, "scale_")
+        return -array_of(scaler.min_, (dim,), where, "min_") / factor, factor
+    # a scaler keeps what it does not use
+    center = (scaler.mean_ if scaler.with_mean else None) if kind is StandardScaler else None
+    scale = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
+    if kind is RobustScaler and scaler.with_centering:
+        center = scaler.center_
     return (
         zeros if center is None else array_of(center, (dim,), where, "center"),
         ones if scale is None else 1 / array_of(scale, (dim,), where, "scale_"),
@@ -195,6 +236,7 @@ def _svc(model: Any, where: str) -> Machine:
     sizes = np.asarray(model._n_support)
     if sizes.shape != (count,) or sizes.sum() != n or (sizes < 0).any():
         raise UserError(f"{where}: n_support_ does not add up to its {n} support vectors; fit it again")
+    _require_intact(model, where, weights.T, bias, sizes)
     prob_a, prob_b = np.asarray(model._probA), np.asarray(model._probB)
     classes = tuple(np.asarray(model.classes_).tolist())
     found = Machine(where, vectors=vectors, weights=weights, bias=bias, classes=classes, **kernel)
@@ -220,14 +262,34 @@ def _svc(model: Any, where: str) -> Machine:
 def _svr(model: Any, where: str) -> Machine:
     """SVR, NuSVR and OneClassSVM: one function."""
     vectors = _vectors(model.support_vectors_, where)
+    weights = array_of(model.dual_coef_, (1, len(vectors)), where, "dual_coef_")
+    bias = array_of(model.intercept_, (1,), where, "intercept_")
+    _require_intact(model, where, weights, bias, np.zeros(2))
     return Machine(
         where,
         vectors=vectors,
-        weights=array_of(model.dual_coef_, (1, len(vectors)), where, "dual_coef_").T,
-        bias=array_of(model.intercept_, (1,), where, "intercept_"),
+        weights=weights.T,
+        bias=bias,
         classes=(-1, 1) if type(model).__name__ == "OneClassSVM" else None,
         **_kernel(where, model, model._gamma),
     )
+
+
+def _require_intact(model: Any, where: str, weights: np.ndarray, bias: np.ndarray, sizes: np.ndarray) -> None:
+    """What libsvm reads by the model's own counts, unchecked, when --check asks the estimator; files are untrusted."""
+    dual, vectors = model._dual_coef_, model.support_vectors_
+    sparse = hasattr(vectors, "toarray")
+    whole = [
+        bool(model._sparse) == sparse == hasattr(dual, "toarray"),
+        np.array_equal(np.abs(array_of(dual, weights.shape, where, "_dual_coef_")), np.abs(weights)),
+        np.array_equal(np.abs(array_of(model._intercept_, bias.shape, where, "_intercept_")), np.abs(bias)),
+        not sparse or np.size(dual.data) == weights.size,
+        np.shape(model._n_support) == sizes.shape,
+        np.shape(model.support_) == (vectors.shape[0],),
+        *(np.shape(values) in ((0,), bias.shape) for values in (model._probA, model._probB)),
+    ]
+    if not all(whole):
+        raise UserError(f"{where}: what libsvm holds of it is not what it says; fit it again")
 
 
 def _kernel_ridge(model: Any, where: str) -> Machine:
@@ -240,7 +302,7 @@ def _kernel_ridge(model: Any, where: str) -> Machine:
 
 def _gaussian_process(model: Any, where: str) -> Machine:
     """The mean: std * (K alpha) + mean, K = c + s k(x, v), k an RBF or a Matern kernel."""
-    terms = _terms(model.kernel_, where)  # refused before anything is made of the vectors
+    terms = _terms(model.kernel_, where, [])  # refused before anything is made of the vectors
     vectors = _vectors(model.X_train_, where)
     dim = vectors.shape[1]
     alpha = _several(model.alpha_, len(vectors), where, "alpha_")
@@ -274,15 +336,23 @@ def _gaussian_process(model: Any, where: str) -> Machine:
     return Machine(where, function, vectors * factor, weights, bias, gamma=unit, factor=factor)
 
 
-def _terms(kernel: Any, where: str) -> list[tuple[float, tuple[str, np.ndarray] | None]]:
+def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[str, np.ndarray] | None]]:
     """A kernel as a sum of size * k(x, v), k given by its name and one over the squares of its length scales; no k where
-    the kernel is constant.
+    the kernel is constant.  seen: its parts up to here.
 
     Between different samples WhiteKernel is zero.
     """
     from sklearn.gaussian_process import kernels
 
     kind = type(kernel)
+    seen.append(kernel)
+    if len(seen) > PARTS:  # a file may hold the same one many times
+        raise UserError(f"{where}: kernel_ has more than {PARTS} parts; fit it with fewer")
+    if kind not in _kernels():
+        raise UserError(
+            f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF and Matern, times and plus "
+            "ConstantKernel, plus WhiteKernel"
+        )
     if kind is kernels.ConstantKernel:
         return [(number_of(kernel.constant_value, where, "constant_value"), None)]
     if kind is kernels.WhiteKernel:
@@ -295,24 +365,20 @@ def _terms(kernel: Any, where: str) -> list[tuple[float, tuple[str, np.ndarray] 
         if length.ndim != 1 or not (length > 0).all():
             raise UserError(f"{where}: length_scale must be above 0")
         return [(1.0, (function, length**-2))]
+    first, second = _terms(kernel.k1, where, seen), _terms(kernel.k2, where, seen)
     if kind is kernels.Sum:
-        return _terms(kernel.k1, where) + _terms(kernel.k2, where)
-    if kind is kernels.Product:
+        return first + second
 
-        def product(p: Any, q: Any) -> Any:
-            if p is None or q is None:
-                return p or q
-            if p[0] != q[0] or p[0] != "gaussian":
-                raise UserError(
-                    f"{where}: kernel_ is a product of Matern kernels, which has no C; one times constants has"
-                )
-            return p[0], p[1] + q[1]
+    def product(p: Any, q: Any) -> Any:
+        if p is None or q is None:
+            return p or q
+        if p[0] != q[0] or p[0] != "gaussian":
+            raise UserError(f"{where}: kernel_ is a product of Matern kernels, which has no C; one times constants has")
+        return p[0], p[1] + q[1]
 
-        return [(a * b, product(p, q)) for a, p in _terms(kernel.k1, where) for b, q in _terms(kernel.k2, where)]
-    raise UserError(
-        f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF and Matern, times and plus "
-        "ConstantKernel, plus WhiteKernel"
-    )
+    if len(first) * len(second) > PARTS:
+        raise UserError(f"{where}: kernel_ is a sum of more than {PARTS} products; fit it with fewer")
+    return [(a * b, product(p, q)) for a, p in first for b, q in second]
 
 
 def _own(model: Any) -> Machine:
@@ -346,7 +412,7 @@ def _several(values: Any, n: int, where: str, name: str) -> np.ndarray:
 
 def _columns(names: Any) -> tuple[str, ...] | None:
     """Names of inputs, if a spec can write them."""
-    if names is None:
+    if names is None or len(names) > DIM_LIMIT:
         return None
     try:
         columns = tuple(_plain(name) for name in names if isinstance(name, str))

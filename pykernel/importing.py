@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.import_sklearn import read_estimator, steps_of
-from pykernel.kernel_settings import UNIT
-from pykernel.machine import ERROR, FILE_LIMIT, Distance, Machine, compact, pairs, to_spec, votes
+from pykernel.machine import FILE_LIMIT, Distance, Machine, pairs, to_spec, votes
+from pykernel.rounding import device_bound, error_bound
 from pykernel.spec import Spec, _shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-COARSE, SEEN = 0.003, 256
-"""The part of a function's spread, over so many of its vectors, that rounding may move it by without a warning."""
+COARSE, SEEN = 0.1, 1000
+"""The part of a function's spread that rounding may move it by without a warning, and at how many of its vectors."""
+VALUES = 2**21
+"""Most kernel values for that."""
 PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill", ".pt", ".pth")
 
 
@@ -73,9 +75,9 @@ def from_sklearn(
 
     Notes
     -----
-    O(n D) for n vectors of D inputs. Vectors of weight zero are left out and equal ones are joined; linear kernels
-    become one vector for each function. Decision values differ from scikit-learn's by rounding alone: with float32 by
-    at most a few times ``2**-23 * sum|w| * max|k|``.
+    O(m n D) for n vectors of D inputs, m the lesser of n and 1000, for the bound of what float32 does at m of them.
+    Vectors of weight zero are left out and equal ones are joined; linear kernels become one vector for each function.
+    Decision values differ from scikit-learn's by rounding alone; a warning says so where that is much.
 
     Examples
     --------
@@ -90,7 +92,7 @@ def from_sklearn(
     """
     machine = read_estimator(estimator)
     spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
-    for note in notes(machine, precision):
+    for note in notes(machine, spec):
         warnings.warn(note, stacklevel=2)
     return spec
 
@@ -129,34 +131,50 @@ def load_model(
     """
     machine, _ = read_file(path, trusted)
     name = Path(path).stem if name is None else name
-    try:
-        spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
-    except UserError as error:
-        raise UserError(f"{_path(path)}: {error}") from None
-    for note in notes(machine, precision):
+    spec, told = spec_of_file(path, machine, name, precision, limit, input_names, classes, distance)
+    for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
 
 
-def notes(machine: Machine, precision: str) -> list[str]:
-    """What of the source is left out, and whether float32 is too coarse for it.
+def notes(machine: Machine, spec: Spec) -> list[str]:
+    """What of the source is left out of the spec, and whether float32 is too coarse for it.
 
     Where weights are large and cancel out, as a Gaussian process without noise has them, their rounding is not small
-    beside what they add up to: 2^-24 |w| is what it comes to, if it is at random.
+    beside what they add up to.  What is said of it is a bound, for the inputs that the machine's vectors are.
     """
     found = list(machine.notes)
-    if precision == "float32" and machine.function in (*UNIT, "sigmoid") and len(machine.vectors):
-        at = np.linspace(0, len(machine.vectors) - 1, min(SEEN, len(machine.vectors)), dtype=int)
-        spread = machine.functions(machine.vectors[at]).std(axis=0)
-        moved = 2.0**-24 * np.sqrt(np.square(machine.columns_of_weights()).sum(axis=0))
-        worst = int(np.argmax(moved - COARSE * spread))
-        if moved[worst] > COARSE * spread[worst] > 0:
-            found.append(
-                f"{machine.source}: its weights are so large that rounding to float32 moves values by about "
-                f"{moved[worst]:.1g}, where they vary by {spread[worst]:.1g}; use float64, or fit it with more "
-                "regularisation (a larger alpha, a smaller C)"
-            )
+    if spec.precision != "float32" or machine.function == "own" or not len(machine.vectors):
+        return found
+    count = len(machine.vectors)
+    at = np.linspace(0, count - 1, min(count, SEEN, max(16, VALUES // count)), dtype=int)
+    vectors, x = machine.vectors[at], machine.inputs()[at]
+    exact = machine.functions(vectors)
+    held = x.astype(np.float32).astype(np.float64)
+    # what rounding the inputs does is computed, here and there as badly as it can be; what it does to the rest is bounded
+    half, rng = np.spacing(np.abs(held).astype(np.float32)).astype(np.float64) / 2, np.random.default_rng(0)
+    inputs = [held, *(x + half * rng.choice((-1.0, 1.0), x.shape) for _ in range(8))]
+    moved = np.max([np.abs(machine.functions(machine.scaled(rows)) - exact) for rows in inputs], axis=0)
+    moved = (moved + device_bound(spec, held)).max(axis=0)
+    # between them, too: those of a support vector machine lie where its value is 1, or 0
+    between = machine.functions((vectors + np.roll(vectors, 1, axis=0)) / 2)
+    spread = np.vstack([exact, between]).std(axis=0)
+    with np.errstate(all="ignore"):
+        worst = int(np.argmax(np.where(spread > 0, moved / spread, 0.0)))
+    if spread[worst] > 0 and moved[worst] > COARSE * spread[worst]:
+        which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
+        found.append(
+            f"{machine.source}: float32 may move its values by up to {_above(moved[worst])} at {which}, around which they "
+            f'vary by {spread[worst]:.2g}; use float64 (precision="float64", --precision float64), or fit it with more '
+            "regularisation (a larger alpha, a smaller C)"
+        )
     return found
+
+
+def _above(value: float) -> str:
+    """Two digits of a number that is no smaller."""
+    text = f"{value:.2g}"
+    return text if float(text) >= value else f"{value * 1.05:.2g}"
 
 
 # ----------------------------------------------------------------------------------------------------------- files
@@ -172,7 +190,7 @@ def read_file(path: str | Path, trusted: Sequence[str] = ()) -> tuple[Machine, A
         )
     if suffix not in (".skops", ".onnx"):
         raise UserError(f"{where}: is not a model's file; give one that ends in .skops or .onnx")
-    try:
+    with _told(where):
         if suffix == ".onnx":
             from pykernel.import_onnx import read_onnx
 
@@ -181,11 +199,27 @@ def read_file(path: str | Path, trusted: Sequence[str] = ()) -> tuple[Machine, A
 
         estimator = load_skops(data, trusted)
         return read_estimator(estimator), estimator
+
+
+def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:
+    """The spec of a machine from a file, and its notes; options as of ``to_spec``.  Raises UserError, one sentence."""
+    with _told(_path(path)):
+        spec = to_spec(machine, *options)
+        return spec, notes(machine, spec)
+
+
+@contextlib.contextmanager
+def _told(where: str) -> Iterator[None]:
+    """Whatever is raised of a file, as one sentence with its name."""
+    try:
+        yield
     except MissingExtra:
         raise
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    except (MemoryError, RecursionError):
+    except RecursionError:
+        raise UserError(f"{where}: holds parts within parts without end; it is damaged") from None
+    except MemoryError:
         raise UserError(f"{where}: asks for more memory than there is; it is damaged") from None
     except Exception as error:  # whatever a library says of a file that is not as it writes them
         raise UserError(f"{where}: is damaged: {_shown(str(error) or type(error).__name__)}; save it again") from None
@@ -198,15 +232,19 @@ def _path(path: str | Path) -> str:
 def _bytes(path: str | Path) -> bytes:
     try:
         with open_plain(path) as file:
-            data = file.read(FILE_LIMIT + 1)
+            # one read would take memory for the largest file at once
+            parts, size = [], 0
+            while size <= FILE_LIMIT and (part := file.read(2**20)):
+                parts.append(part)
+                size += len(part)
     except FileNotFoundError:
         raise UserError(f"{_path(path)}: there is no such file; give a .skops or .onnx file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{_path(path)}: cannot be read ({reason}); give a .skops or .onnx file") from None
-    if len(data) > FILE_LIMIT:
+    if size > FILE_LIMIT:
         raise UserError(f"{_path(path)}: has more than {FILE_LIMIT:,} bytes; no device holds such a model")
-    return data
+    return b"".join(parts)
 
 
 # ------------------------------------------------------------------------------------------------------ comparison
@@ -226,10 +264,13 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     x = np.array(x, spec.real.dtype, ndmin=2)
     taken = (np.abs(x) <= spec.input.limit).all(axis=1)
     taken, x, exact, model = x[taken], x, x[taken].astype(np.float64), HostModel(spec)
-    functions = source_functions(source, exact)
-    # the source rounds, too: the terms that it adds up, in its own precision
-    own = "float64" if hasattr(source, "get_params") else "float32"
-    allowed = error_bound(compact(machine), exact, spec.precision, rounding(spec)) + error_bound(machine, exact, own)
+    functions = _asked(machine, lambda: source_functions(source, exact))
+    if functions.shape != (len(exact), len(machine.bias)):
+        raise UserError(
+            f"{machine.source}: itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
+        )
+    # the source rounds, too: the terms that it adds up, in float64
+    allowed = device_bound(spec, exact) + error_bound(machine, exact, "float64", "products", shifted=True)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
     differences, differ = np.abs(found - functions) if machine.decision != "votes" else None, 0
@@ -238,7 +279,11 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         differences = np.abs(found - votes(functions, len(machine.classes or ())))[sure]
         allowed = np.repeat(allowed.sum(axis=1, keepdims=True), differences.shape[1], axis=1)[sure]
     if machine.classes is not None:
-        differ = int((model.classify(taken) != source_classes(machine, source, exact, functions))[sure].sum())
+        differ = int(
+            (model.classify(taken) != _asked(machine, lambda: source_classes(machine, source, exact, functions)))[
+                sure
+            ].sum()
+        )
     return {
         "rows": len(x),
         "refused": len(x) - len(taken),
@@ -250,52 +295,41 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     }
 
 
-def rounding(spec: Spec) -> float:
-    """How many units of sum |w| K + |b| rounding may come to: ERROR, or what products add; benchmarks/products_error.py."""
-    expansion, kernel = spec.expansion, spec.kernel
-    if expansion is None or kernel is None or kernel.gamma is None or expansion.distance != "products":
-        return ERROR
-    square = kernel.gamma * float(np.square(np.array(expansion.vectors)).sum(axis=1).max())
-    return max(ERROR, (2 + np.sqrt(spec.dim)) * (1 + square) + 0.5 * np.sqrt(square) + 1)
-
-
-def error_bound(machine: Machine, x: np.ndarray, precision: str, units: float = ERROR) -> np.ndarray:
-    """How far rounding may take each function's value at rows of x, (rows, F): so many units of sum |w| K + |b|.
-
-    K is the largest kernel value, 1 for those that have one, and for the others what x'v's terms come to without their
-    signs: what cancels out was rounded, too.
-    """
-    x = x if machine.center is None else x - machine.center
-    x = x if machine.factor is None else x * machine.factor
-    largest = np.ones((len(x), len(machine.vectors)))
-    if machine.function in ("linear", "polynomial"):
-        product = np.abs(x) @ np.abs(machine.vectors).T
-        largest = (machine.gamma * product + abs(machine.coef0)) ** machine.degree
-    total = largest @ np.abs(machine.columns_of_weights()) + np.abs(machine.bias)
-    return np.asarray(units * np.finfo(PRECISIONS[precision].dtype).eps * total)
+def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
+    """What the source answers; UserError if it fails, as one from a file may that is not as it was saved."""
+    try:
+        return question()
+    except UserError:
+        raise
+    except Exception as error:
+        reason = _shown(str(error) or type(error).__name__)
+        raise UserError(f"{machine.source}: cannot predict itself: {reason}; save it again") from None
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
     """What an estimator, or an ONNX model, computes at rows of x, (rows, F): of pairs of classes each one's value."""
     if not hasattr(source, "get_params"):
-        from pykernel.import_onnx import functions
-
-        return functions(source, x)
-    *scalers, (_, model) = steps_of(source)
-    for _, scaler in scalers:
-        x = scaler.transform(x)
+        return np.asarray(source.functions(x))
+    x, model = _scaled(source, x)
     if len(getattr(model, "classes_", ())) > 2 and hasattr(model, "decision_function_shape"):
         model = copy.copy(model).set_params(decision_function_shape="ovo", break_ties=False)
     values = model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)
     return np.asarray(values, np.float64).reshape(len(x), -1)
 
 
+def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
+    """What the scalers of a pipeline make of x, and the model behind them."""
+    *scalers, (_, model) = steps_of(estimator)
+    x = x.copy()  # a scaler may write on it
+    for _, scaler in scalers:
+        x = scaler.transform(x)
+    return x, model
+
+
 def source_classes(machine: Machine, source: Any, x: np.ndarray, functions: np.ndarray) -> np.ndarray:
     """The position of the class that the source takes each row of x for, (rows,)."""
     if hasattr(source, "get_params"):
-        *scalers, (_, model) = steps_of(source)
-        for _, scaler in scalers:
-            x = scaler.transform(x)
+        x, model = _scaled(source, x)
         named = {value: position for position, value in enumerate(machine.classes or ())}
         return np.array([named[value] for value in np.asarray(model.predict(x)).tolist()], int)
     if machine.owners is None:

@@ -23,9 +23,8 @@ PRODUCTS, PRODUCTS_DIM = 4.0, 128
 """gamma |v|^2 up to which "auto" takes distances by products, for so many inputs: their rounding error grows with both."""
 FILE_LIMIT = 256 * 2**20
 """Most bytes of a model's file, unpacked: flash memories are far smaller."""
-ERROR = 8.0
-"""Decision values differ from the source's by less than this, in 2^-23 (sum |w| max |k| + |b|), float64 in 2^-52; with
-products by what ``importing.rounding`` says."""
+NUMBERS_LIMIT = 2**24
+"""Most numbers of a table: the largest model of a spec holds fewer."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +77,11 @@ class Machine:
         v = self.vectors if self.factor is None else self.vectors / self.factor
         return v if self.center is None else v + self.center
 
+    def scaled(self, x: np.ndarray) -> np.ndarray:
+        """Inputs as the vectors are, (rows, DIM)."""
+        x = x if self.center is None else x - self.center
+        return x if self.factor is None else x * self.factor
+
     def functions(self, z: np.ndarray) -> np.ndarray:
         """All functions at rows of scaled inputs z, (rows, F); of pairs of classes in the order (0,1), (0,2), ..., (1,2)."""
         return np.asarray(self.kernel.gram(z, self.vectors) @ self.columns_of_weights() + self.bias)
@@ -114,7 +118,9 @@ def pairs(classes: int) -> list[tuple[int, int]]:
 
 
 def checked(machine: Machine, where: str) -> Machine:
-    """Finite after all that was done to it; UserError if not."""
+    """Finite after all that was done to it, and of classes that differ; UserError if not."""
+    if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
+        raise UserError(f"{where}: holds the same class twice; fit it again")
     for name in ("vectors", "weights", "bias", "center", "factor", "calibration"):
         values = getattr(machine, name)
         if values is not None and not np.isfinite(values).all():
@@ -130,11 +136,15 @@ def checked(machine: Machine, where: str) -> Machine:
 def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) -> np.ndarray:
     """Finite numbers of the given shape, in float64."""
     try:
+        if math.prod(getattr(values, "shape", ())) > NUMBERS_LIMIT:
+            raise UserError(f"{where}: {name} holds more than {NUMBERS_LIMIT:,} numbers; no device holds such a model")
         if shape is not None and tuple(np.shape(values) if not hasattr(values, "shape") else values.shape) != shape:
             found = tuple(values.shape) if hasattr(values, "shape") else np.shape(values)
             raise UserError(f"{where}: {name} has shape {found}; with its other parts it must have {shape}")
         if np.iscomplexobj(values):
             raise TypeError
+        if hasattr(values, "check_format"):
+            values.check_format(full_check=True)  # or its indices point anywhere
         array = np.array(values.toarray() if hasattr(values, "toarray") else values, np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, UserError):

@@ -17,7 +17,20 @@ from pykernel.complex_inverse import (
     shrink,
 )
 from pykernel.dialect import DIM, Bool, Index, Real, absolute, entry, kernel, real
-from pykernel.expansion import FAINT, FRESH, Expansion, Metric, OnlineConfig, Projection, Rule, Tie, Work, kept, place, settle
+from pykernel.expansion import (
+    FAINT,
+    FRESH,
+    Expansion,
+    Metric,
+    OnlineConfig,
+    Projection,
+    Rule,
+    Tie,
+    Work,
+    kept,
+    place,
+    settle,
+)
 from pykernel.factor import (
     border,
     border_inverse,
@@ -430,9 +443,7 @@ def is_stored(s: Expansion, c: OnlineConfig, r: Index) -> Bool:
 @kernel
 def locate(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
     """Compute what take_out() needs of stored vector r.  O(N^2 + N D)."""
-    if c.projection == Projection.FKLMS or c.projection == Projection.BOUNDED:
-        measure_row(s, w, c, q, r)
-    elif c.keeps_neighbours or c.keeps_overlap:
+    if c.projection == Projection.FKLMS or c.projection == Projection.BOUNDED or c.keeps_neighbours or c.keeps_overlap:
         measure_row(s, w, c, q, r)
     if c.keeps_factor:
         inverse_column(s, w, r)

@@ -844,5 +844,5 @@ def _plain(text: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = ascii(value)
+    text = ascii(value).replace("\n", " ")  # an array has lines
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1361,7 +1361,7 @@ def _scaling(estimator: Any, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple
 def _exported(machine: Machine, name: str, precision: str, limit: float | None) -> Spec:
     """The frozen spec of what it computes; a warning where the precision is too coarse for its weights."""
     spec = spec_of(machine, name, precision, limit)
-    for note in notes(machine, precision):
+    for note in notes(machine, spec):
         warnings.warn(note, stacklevel=3)
     return spec
 
