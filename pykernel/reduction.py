@@ -370,7 +370,7 @@ def project_fklms(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
 
 
 @kernel
-def project_bounded(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
+def project_bounded(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
     """The same, with K_:r divided by the sum of its magnitudes where that is above 1, given row.  O(N).
 
     Eq. 16 takes the others as orthogonal.  Where they crowd, their parts would add up to more than what went, and
@@ -384,8 +384,10 @@ def project_bounded(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
             if r < n:
                 w.q[i] = gaussian(q.gamma, w.row[i]) if q.function == KernelFunction.GAUSSIAN else w.row[i]
             total += absolute(w.q[i])
-    if r < n:
-        total += absolute(w.k[r])
+    if not c.before and r < n:
+        # in rounds after the sample was stored, it is among the others already
+        if not (c.rounds and w.newest[0] == 0):
+            total += absolute(w.k[r])
     scale = real(1)
     if total > real(1):
         scale = real(1) / total
@@ -466,7 +468,7 @@ def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -
     if c.projection == Projection.FKLMS:
         project_fklms(s, w, q, r)
     if c.projection == Projection.BOUNDED:
-        project_bounded(s, w, q, r)
+        project_bounded(s, w, c, q, r)
     return acceptable(s, w, c, r)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from pykernel.dialect import sources_digest
 from pykernel.errors import MissingExtra, UserError
+from pykernel.kernel_models import ridge_of
 from pykernel.parallel import Workers
 from pykernel.spec import FAMILIES, N_MAX_LIMIT, Reduction, Spec, make_spec
 from pykernel.streams import DELAY_LIMIT, Simulation
@@ -322,6 +323,11 @@ def _reason(error: UserError) -> str:
 # --------------------------------------------------------------------------------------------------- coarse to fine
 
 
+def _held(spec: Spec, knob: Knob) -> float:
+    value = getattr(getattr(spec, knob.section), knob.key)
+    return float(ridge_of(spec) if value is None and knob.key == "ridge" else value)
+
+
 class Group:
     """The search of one combination at one size: the values tried, and their scores.
 
@@ -333,7 +339,7 @@ class Group:
         self.knobs = [knob for knob in all_knobs if combination.means(knob.section, knob.key)]
         # what a spec with nothing but the given keys has
         own = make_spec(combination.with_values(size, {}))
-        self.own = {knob.name: float(getattr(getattr(own, knob.section), knob.key)) for knob in self.knobs}
+        self.own = {knob.name: _held(own, knob) for knob in self.knobs}
         if base.kernel is None and "kernel.sigma" in self.own:  # there is no own width: the grid's middle
             sigma = self.knobs[0]
             self.own["kernel.sigma"] = sigma.value(sigma.grid[len(sigma.grid) // 2])

@@ -85,6 +85,8 @@ def of_table(method: str, n_max: int, when: str = "after", **keys: Any) -> Spec:
     keys = by_matrix | ({"penalty": 1e-6} if technique in ("lsreg", "lsridge") else {}) | keys
     if projection:
         keys["projection"] = projection
+    elif technique in ("fklms", "fmklms", "afklms", "afmklms"):
+        keys["projection"] = "fklms"  # as published; the default bounds it
     if tie:
         keys["tie"] = tie
     return spec_of(technique, n_max, when=when, force=True, **{"eta": 0.1, "sigma": 0.5, **keys})
@@ -153,7 +155,7 @@ def test_the_papers_claims() -> None:
 def test_what_diverges_is_refused() -> None:
     """FKLMS keeping the younger of a pair (note, section 8.3), and AFMKLMS, whose metric is negative where dense."""
     with pytest.raises(UserError, match="oldest"):
-        spec_of("fklms", 14, tie="oldest")
+        spec_of("fklms", 14, tie="oldest", projection="fklms")
     for made in (of_table("fklms", 14, tie="oldest", limit=1.0), of_table("afmklms", 14, limit=1.0, gate=0.0)):
         refused = 0
         for seed in range(5):
