@@ -237,6 +237,15 @@ def first_certain(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index
     return 0
 
 
+@kernel
+def first_bound(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index:
+    """The first candidate whose score is no more than a bound, or count.  O(N)."""
+    for i in range(count):
+        if unsure(s, w, c, i):
+            return i
+    return count
+
+
 @entry
 def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
     """Position of the candidate with the least score; of equals, as the tie rule says, then the first."""
@@ -277,6 +286,9 @@ def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) 
                     lost = count
                     if bound:
                         lost = i
+        if c.before and lost == count:
+            # every sample takes one out: what the budget leaves over keeps the others known
+            lost = first_bound(s, w, c, count)
         if lost == count:
             break
         find_neighbour(s, c, q, lost)

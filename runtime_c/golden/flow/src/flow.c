@@ -390,9 +390,15 @@ static float flow_magnitude(const flow_t *s, int32_t i)
 }
 
 /* What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2. */
-static float flow_score(const flow_t *s, int32_t i)
+static float flow_cost(const flow_t *s, int32_t i)
 {
     return flow_energy(s, i, 1.0f / s->score[i]);
+}
+
+/* What the removal of a candidate costs, as far as its claim to stay has not faded; O(1) for each output. */
+static float flow_score(const flow_t *s, int32_t i)
+{
+    return flow_cost(s, i);
 }
 
 /* Whether candidate i goes before r, which has the same score. */

@@ -52,10 +52,11 @@ LEVEL_ASSERT(place_of_y, offsetof(level_t, y) == 392u);
 LEVEL_ASSERT(place_of_error, offsetof(level_t, error) == 396u);
 LEVEL_ASSERT(place_of_distance, offsetof(level_t, distance) == 400u);
 LEVEL_ASSERT(place_of_k, offsetof(level_t, k) == 496u);
-LEVEL_ASSERT(place_of_row, offsetof(level_t, row) == 592u);
-LEVEL_ASSERT(place_of_beta, offsetof(level_t, beta) == 688u);
-LEVEL_ASSERT(place_of_nearest_distance, offsetof(level_t, nearest_distance) == 788u);
-LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 792u);
+LEVEL_ASSERT(place_of_q, offsetof(level_t, q) == 592u);
+LEVEL_ASSERT(place_of_row, offsetof(level_t, row) == 692u);
+LEVEL_ASSERT(place_of_beta, offsetof(level_t, beta) == 788u);
+LEVEL_ASSERT(place_of_nearest_distance, offsetof(level_t, nearest_distance) == 888u);
+LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 892u);
 LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 
 /* Parameters, from the spec. */
@@ -280,9 +281,15 @@ static float level_magnitude(const level_t *s, int32_t i)
 }
 
 /* What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2. */
-static float level_score(const level_t *s, int32_t i)
+static float level_cost(const level_t *s, int32_t i)
 {
     return level_isolation(s, i);
+}
+
+/* What the removal of a candidate costs, as far as its claim to stay has not faded; O(1) for each output. */
+static float level_score(const level_t *s, int32_t i)
+{
+    return level_cost(s, i);
 }
 
 /* Whether isolation() is a bound only. */
@@ -312,18 +319,21 @@ static void level_find_neighbour(level_t *s, int32_t i)
 static void level_resolve_neighbours(level_t *s)
 {
     const int32_t count = level_candidates(s);
-    for (int32_t turn = 0; turn < 4; turn++) {
-        float least = level_score(s, 0);
-        for (int32_t i = 1; i < count; i++) {
-            const float value = level_score(s, i);
-            if (value < least) {
-                least = value;
-            }
-        }
+    for (int32_t turn = 0; turn < 2; turn++) {
         int32_t lost = count;
+        float least = 0.0f;
         for (int32_t i = 0; i < count; i++) {
-            if (level_unsure(s, i) && (level_score(s, i) == least)) {
-                lost = i;
+            const float value = level_score(s, i);
+            if ((i == 0) || (value <= least)) {
+                const bool bound = level_unsure(s, i);
+                /* of equals, what is certain hides no bound */
+                if ((i == 0) || (value < least) || bound) {
+                    least = value;
+                    lost = count;
+                    if (bound) {
+                        lost = i;
+                    }
+                }
             }
         }
         if (lost == count) {
@@ -398,24 +408,40 @@ static void level_locate(level_t *s, int32_t r)
     level_measure_row(s, r);
 }
 
-/* beta = alpha + K_:r alpha_r, taking the others as orthogonal, given row.  O(N).  Mitchinson et al. 2003, eq. 16. */
-static void level_project_fklms(level_t *s, int32_t r)
+/* The same, with K_:r divided by the sum of its magnitudes where that is above 1, given row.  O(N).
+ *
+ * Eq. 16 takes the others as orthogonal.  Where they crowd, their parts would add up to more than what went, and
+ * multipliers grow without end; so they add up to as much at most. */
+static void level_project_bounded(level_t *s, int32_t r)
 {
     const int32_t n = s->n;
+    float total = 0.0f;
     for (int32_t i = 0; i < n; i++) {
         if (i != r) {
-            float value = s->k[i];
+            s->q[i] = s->k[i];
             if (r < n) {
-                value = level_gaussian(s->row[i]);
+                s->q[i] = level_gaussian(s->row[i]);
             }
-            for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-                s->beta[i][o] += value * s->beta[r][o];
-            }
+            total += level_absolute(s->q[i]);
         }
     }
     if (r < n) {
-        for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-            s->beta[n][o] += s->k[r] * s->beta[r][o];
+        /* in rounds after the sample was stored, it is among the others already */
+        total += level_absolute(s->k[r]);
+    }
+    float scale = 1.0f;
+    if (total > 1.0f) {
+        scale = 1.0f / total;
+    }
+    for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        const float part = s->beta[r][o] * scale;
+        for (int32_t i = 0; i < n; i++) {
+            if (i != r) {
+                s->beta[i][o] += s->q[i] * part;
+            }
+        }
+        if (r < n) {
+            s->beta[n][o] += s->k[r] * part;
         }
     }
 }
@@ -444,7 +470,7 @@ static bool level_project(level_t *s, int32_t r)
     if (level_is_stored(s, r)) {
         level_locate(s, r);
     }
-    level_project_fklms(s, r);
+    level_project_bounded(s, r);
     return level_acceptable(s, r);
 }
 
@@ -788,6 +814,9 @@ void level_reset(level_t *s)
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
         s->k[i] = 0.0f;
     }
+    for (int32_t i = 0; i < (LEVEL_N_MAX + 1); i++) {
+        s->q[i] = 0.0f;
+    }
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
         s->row[i] = 0.0f;
     }
@@ -812,6 +841,6 @@ int32_t level_selftest(level_t *s)
     level_rehearse(s, x);
     const uint32_t found = level_hash(s);
     level_reset(s);
-    const bool sound = level_arithmetic() && (found == 0x09BFACF6u);
+    const bool sound = level_arithmetic() && (found == 0x9E06B839u);
     return sound ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
 }

@@ -20,10 +20,10 @@ extern "C" {
 #define LEVEL_OUTPUTS 1 /* values that a prediction writes */
 
 #define LEVEL_STATE_BYTES 392u /* the model itself: the leading bytes of level_t */
-#define LEVEL_RAM_BYTES 796u /* sizeof(level_t): the model and its working memory */
+#define LEVEL_RAM_BYTES 896u /* sizeof(level_t): the model and its working memory */
 #define LEVEL_CONST_BYTES 0u /* tables and learned values in flash, besides the code */
 #define LEVEL_SNAPSHOT_BYTES 416u /* a saved state */
-#define LEVEL_CONFIG_HASH 0x1E60B702u /* changes with the spec and with the algorithms */
+#define LEVEL_CONFIG_HASH 0x5594C044u /* changes with the spec and with the algorithms */
 #define LEVEL_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -63,6 +63,7 @@ typedef struct {
     float error[LEVEL_OUTPUTS]; /* y - f(x) */
     float distance[LEVEL_N_MAX]; /* squared distances from the sample to the expansion vectors */
     float k[LEVEL_N_MAX]; /* kernel values between the sample and the expansion vectors */
+    float q[(LEVEL_N_MAX + 1)]; /* one column of Q */
     float row[LEVEL_N_MAX]; /* squared distances from one vector to the others */
     float beta[(LEVEL_N_MAX + 1)][LEVEL_OUTPUTS]; /* the multipliers after this update, until it is certain */
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */

@@ -269,9 +269,15 @@ static double pressure_magnitude(const pressure_t *s, int32_t i)
 }
 
 /* What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2. */
-static double pressure_score(const pressure_t *s, int32_t i)
+static double pressure_cost(const pressure_t *s, int32_t i)
 {
     return pressure_magnitude(s, i);
+}
+
+/* What the removal of a candidate costs, as far as its claim to stay has not faded; O(1) for each output. */
+static double pressure_score(const pressure_t *s, int32_t i)
+{
+    return pressure_cost(s, i);
 }
 
 /* Whether candidate i goes before r, which has the same score. */
