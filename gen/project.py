@@ -487,6 +487,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
     def renamed(text: str) -> str:
         return pattern.sub(f"{spec.name}_snapshot_", text)
 
+    text = "\n".join(line for lines in printed.values() for line in lines)
     return {
         "magic": int.from_bytes(MAGIC, "little"),
         "version": VERSION,
@@ -498,7 +499,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         + [renamed(_primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
         + [renamed(_primitive("crc32.h", printer))],
         "functions": [renamed("\n".join(lines)) for lines in printed.values()],
-        "rows": any("_stored_row(" in line for lines in printed.values() for line in lines),
+        "reads": [what for what in ("row", "real", "count") if f"_stored_{what}(" in text],
         "valid": renamed(printer.name(root.name)),
         "padding": [s.name for s in layout.slots if not s.struct and s.offset < program.state_bytes(layout)],
     }

@@ -5,7 +5,7 @@ K has the ridge on its diagonal.
 """
 
 from pykernel.dialect import Constant, Index, entry, kernel, real
-from pykernel.expansion import LARGEST_ELEMENT, Expansion, OnlineConfig, Work
+from pykernel.expansion import LARGEST_ELEMENT, Expansion, OnlineConfig, Work, as_product
 from pykernel.numerics import clipped
 
 SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
@@ -46,8 +46,8 @@ def border_complex(s: Expansion, w: Work, r: Index, n: Index) -> None:
         share_re = w.t_re[i] * w.s_re[0] - w.t_im[i] * w.s_im[0]
         share_im = w.t_re[i] * w.s_im[0] + w.t_im[i] * w.s_re[0]
         for j in range(n):
-            s.z_re[i, j] += share_re * w.t_re[j] - share_im * w.t_im[j]
-            s.z_im[i, j] += share_re * w.t_im[j] + share_im * w.t_re[j]
+            s.z_re[i, j] = as_product(s.z_re[i, j] + (share_re * w.t_re[j] - share_im * w.t_im[j]))
+            s.z_im[i, j] = as_product(s.z_im[i, j] + (share_re * w.t_im[j] + share_im * w.t_re[j]))
 
 
 @kernel
@@ -66,8 +66,8 @@ def release_complex(s: Expansion, w: Work, r: Index) -> None:
         share_re = w.t_re[i] * re - w.t_im[i] * im
         share_im = w.t_re[i] * im + w.t_im[i] * re
         for j in range(n):
-            s.z_re[i, j] -= share_re * w.t_re[j] - share_im * w.t_im[j]
-            s.z_im[i, j] -= share_re * w.t_im[j] + share_im * w.t_re[j]
+            s.z_re[i, j] = as_product(s.z_re[i, j] - (share_re * w.t_re[j] - share_im * w.t_im[j]))
+            s.z_im[i, j] = as_product(s.z_im[i, j] - (share_re * w.t_im[j] + share_im * w.t_re[j]))
     for j in range(n):
         s.z_re[r, j] = real(0)
         s.z_re[j, r] = real(0)

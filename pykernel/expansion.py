@@ -229,6 +229,18 @@ FAR = Constant(float32=1e38, float64=1e300)
 
 
 @kernel
+def as_element(value: Real) -> Real:
+    """An element of P as it is stored: learning comes nowhere near the limits, a forged state may."""
+    return clipped(value, -LARGEST_ELEMENT, LARGEST_ELEMENT)
+
+
+@kernel
+def as_product(value: Real) -> Real:
+    """The same, of Q = P P and of Z."""
+    return clipped(value, -(LARGEST_ELEMENT * LARGEST_ELEMENT), LARGEST_ELEMENT * LARGEST_ELEMENT)
+
+
+@kernel
 def intact(s: Expansion) -> Bool:
     """Whether no loop over expansion vectors leaves the memory, whatever lies in it."""
     return s.n[0] >= 0 and s.n[0] <= len(s.v)

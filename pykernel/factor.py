@@ -9,7 +9,16 @@ are updated with vectors computed from m, so that their rounding errors are not 
 """
 
 from pykernel.dialect import Index, Real, absolute, entry, kernel, real, sqrt
-from pykernel.expansion import LARGEST_ELEMENT, LARGEST_FACTOR, SMALLEST_DIAGONAL, Expansion, OnlineConfig, Work, alike
+from pykernel.expansion import (
+    LARGEST_FACTOR,
+    SMALLEST_DIAGONAL,
+    Expansion,
+    OnlineConfig,
+    Work,
+    alike,
+    as_element,
+    as_product,
+)
 from pykernel.kernel_choice import KernelConfig, KernelFunction
 from pykernel.kernels import gaussian, squared_distance
 from pykernel.numerics import clipped
@@ -171,7 +180,7 @@ def release_inverse(s: Expansion, w: Work, r: Index) -> None:
     for i in range(n):
         share = w.p[i] * scale
         for j in range(n):
-            s.inverse[i, j] -= share * w.p[j]
+            s.inverse[i, j] = as_element(s.inverse[i, j] - share * w.p[j])
     for j in range(n):
         s.inverse[r, j] = real(0)
         s.inverse[j, r] = real(0)
@@ -185,7 +194,7 @@ def border_inverse(s: Expansion, w: Work, r: Index, n: Index) -> None:
     for i in range(n):
         share = w.u[i] * scale
         for j in range(n):
-            s.inverse[i, j] += share * w.u[j]
+            s.inverse[i, j] = as_element(s.inverse[i, j] + share * w.u[j])
 
 
 # --------------------------------------------------------------------------------------------- Q, of LSREG
@@ -247,12 +256,10 @@ def release_squared(s: Expansion, w: Work, r: Index) -> None:
     # Q - (a p' + p a') with a = q / p_r - (p'p) p / (2 p_r^2)
     half = real(0.5) * total * scale
     for j in range(n):
-        w.q[j] = clipped(
-            (w.q[j] - half * w.p[j]) * scale, -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
-        )
+        w.q[j] = as_product((w.q[j] - half * w.p[j]) * scale)
     for i in range(n):
         for j in range(n):
-            s.squared[i, j] -= w.q[i] * w.p[j] + w.p[i] * w.q[j]
+            s.squared[i, j] = as_product(s.squared[i, j] - (w.q[i] * w.p[j] + w.p[i] * w.q[j]))
     for j in range(n):
         s.squared[r, j] = real(0)
         s.squared[j, r] = real(0)
@@ -274,9 +281,7 @@ def border_squared(s: Expansion, w: Work, r: Index, n: Index) -> None:
         total += w.u[j] * w.u[j]
     half = real(0.5) * total * scale
     for j in range(n):
-        w.q[j] = clipped(
-            (w.q[j] + half * w.u[j]) * scale, -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
-        )
+        w.q[j] = as_product((w.q[j] + half * w.u[j]) * scale)
     for i in range(n):
         for j in range(n):
-            s.squared[i, j] += w.q[i] * w.u[j] + w.u[i] * w.q[j]
+            s.squared[i, j] = as_product(s.squared[i, j] + (w.q[i] * w.u[j] + w.u[i] * w.q[j]))

@@ -6,7 +6,7 @@ when nothing can be refused any more.
 """
 
 from pykernel.dialect import Constant, Index, Real, absolute, entry, kernel, real, sqrt
-from pykernel.expansion import Expansion, OnlineConfig, Rule, Work, clipped, kept, settle
+from pykernel.expansion import Expansion, OnlineConfig, Rule, Work, as_element, clipped, kept, settle
 from pykernel.factor import inverse_column, inverse_times
 from pykernel.kernel_choice import KernelConfig
 from pykernel.reduction import multiplier
@@ -152,10 +152,10 @@ def learn_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> 
     for i in range(n):
         share = w.h[i] * inverse
         for j in range(n):
-            element = s.deficit[i, j]
+            value = s.deficit[i, j]
             if c.forgets:
-                element = c.forgetting * element
-            s.deficit[i, j] = element + share * w.h[j]
+                value = c.forgetting * value
+            s.deficit[i, j] = as_element(value + share * w.h[j])
 
 
 @kernel
@@ -235,7 +235,7 @@ def learn_dictionary(s: Expansion, w: Work) -> None:
     for i in range(n):
         share = w.h[i] * inverse
         for j in range(n):
-            s.covariance[i, j] -= share * w.h[j]
+            s.covariance[i, j] = as_element(s.covariance[i, j] - share * w.h[j])
 
 
 @kernel

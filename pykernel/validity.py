@@ -7,7 +7,6 @@ from pykernel.expansion import (
     FRESH,
     LARGEST_ELEMENT,
     LARGEST_FACTOR,
-    SMALLEST_DIAGONAL,
     Expansion,
     OnlineConfig,
     Rule,
@@ -69,23 +68,17 @@ def valid_vectors(s: Expansion, c: OnlineConfig, q: KernelConfig) -> Bool:
 
 @kernel
 def valid_factor(s: Expansion) -> Bool:
-    """No element of m leads to an infinity or to a division by zero.  O(N^2).
+    """No element of m leads to an infinity.  O(N^2).
 
     Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it.
     """
     n = s.n[0]
     if not (s.drift[0] >= real(0) and s.drift[0] <= LARGEST_REAL):
         return False
-    for j in range(len(s.v)):
-        p = real(0)
-        for i in range(len(s.v)):
-            if (i >= n or j >= n) and s.m[i, j] != real(0):
+    for i in range(len(s.v)):
+        for j in range(len(s.v)):
+            if not element_valid(s.m[i, j], LARGEST_FACTOR, i < n and j < n):
                 return False
-            if not (absolute(s.m[i, j]) <= LARGEST_FACTOR):
-                return False
-            p += s.m[i, j] * s.m[i, j]
-        if j < n and p < SMALLEST_DIAGONAL:
-            return False
     return True
 
 

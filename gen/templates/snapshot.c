@@ -83,6 +83,7 @@ static uint32_t {{ name }}_stored_word({{ name }}_stored_t *stored, uint32_t pla
     }
     return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
 }
+{%- if "real" in snapshot.reads %}
 
 /* An element of an array of reals. */
 static {{ real }} {{ name }}_stored_real({{ name }}_stored_t *stored, uint32_t place, int32_t i)
@@ -94,6 +95,8 @@ static {{ real }} {{ name }}_stored_real({{ name }}_stored_t *stored, uint32_t p
 {%- endfor %}
     return both.value;
 }
+{%- endif %}
+{%- if "count" in snapshot.reads or snapshot.padding %}
 
 /* An element of an array of counts. */
 static int32_t {{ name }}_stored_count({{ name }}_stored_t *stored, uint32_t place, int32_t i)
@@ -102,7 +105,8 @@ static int32_t {{ name }}_stored_count({{ name }}_stored_t *stored, uint32_t pla
     both.word = {{ name }}_stored_word(stored, place + ((uint32_t)i * 4u));
     return both.value;
 }
-{%- if snapshot.rows %}
+{%- endif %}
+{%- if "row" in snapshot.reads %}
 
 /* Where a row of so many reals begins. */
 static uint32_t {{ name }}_stored_row(uint32_t place, int32_t i, int32_t width)

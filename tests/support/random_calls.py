@@ -61,6 +61,17 @@ class Samples:
         if rng.random() < 0.02:  # another place, and another spread
             self.center = rng.uniform(-1, 1, spec.dim) * min(limit, 10.0 ** rng.uniform(-1, 3) * scale)
             self.step = 10.0 ** rng.uniform(-3, 0.7)
+        row = self._row(how, scale)
+        with np.errstate(over="ignore"):
+            row = row.astype(spec.real.dtype)
+            if how > 0.97:
+                row[rng.integers(spec.dim)] = self._no_number(limit)
+        self.seen = [*self.seen[-30:], row]
+        return row
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _row(self, how: float, scale: float) -> np.ndarray:
+        rng, spec, limit = self.rng, self.spec, self.spec.input.limit
         row = self.center + rng.normal(size=spec.dim) * scale * self.step
         if how < 0.25 and self.seen:
             row = self.seen[int(rng.integers(len(self.seen)))].astype(float)
@@ -72,16 +83,10 @@ class Samples:
             row = rng.choice([-limit, limit, 0.0, -0.0], spec.dim)
         elif how < 0.40:
             row = rng.uniform(-1, 1, spec.dim) * 10.0 ** rng.uniform(-40, 0) * limit
-        if how < 0.36:  # as the kernel sees it, or as it comes
-            row = row if how < 0.25 else spec.unscaled(row) if rng.random() < 0.5 else row
-        else:
-            row = spec.unscaled(row)
-        with np.errstate(over="ignore"):
-            row = row.astype(spec.real.dtype)
-            if how > 0.97:
-                row[rng.integers(spec.dim)] = self._no_number(limit)
-        self.seen = [*self.seen[-30:], row]
-        return row
+        # as the kernel sees it, or as it comes
+        if how < 0.25 or (how < 0.36 and rng.random() < 0.5):
+            return np.asarray(row)
+        return np.asarray(spec.unscaled(row))
 
     def y(self) -> np.ndarray:
         rng, spec, limit = self.rng, self.spec, self.spec.label_limit
@@ -115,7 +120,6 @@ class Samples:
 def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]:
     """Mostly update; in between everything else that the model has."""
     program, samples = spec.program, Samples(spec, rng)
-    others: list[Call] = []
     names = [entry.name for entry in program.entries_for(spec.config)]
     calls = []
     for _ in range(count):
@@ -138,7 +142,7 @@ def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]
         else:
             assert kinds == [], f"no way is known to call {name}"
             calls.append(Call(name, "act"))
-    return calls + others
+    return calls
 
 
 def trace(model: HostModel | CModel, calls: Sequence[Call]) -> list[Result]:
