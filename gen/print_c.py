@@ -150,7 +150,7 @@ def _folded(line: str, in_comment: bool, directive: bool) -> list[str]:
     if in_comment or re.match(r"\s*/\* ", line):
         indent = indent if in_comment else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
-        return [line[:at], *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
+        return [line[:at].rstrip(), *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
     # best behind a comma or before an operator, else at any blank, else behind a bracket, else between two extents
     for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
         places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
