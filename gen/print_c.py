@@ -138,7 +138,7 @@ def tokens(text: str) -> list[str]:
     return found
 
 
-def _folded(line: str, in_comment: bool, directive: bool) -> list[str]:
+def _folded(line: str, in_comment: bool, directive: bool, continued: bool = False) -> list[str]:
     """in_comment: whether the line begins within a comment; directive: whether it belongs to a directive."""
     if len(line) <= LONGEST:
         return [line]
@@ -157,7 +157,8 @@ def _folded(line: str, in_comment: bool, directive: bool) -> list[str]:
         places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]
         if places:
             at, splice = places[-1], " \\" if directive else ""
-            return [line[:at] + splice, *_folded(f"{indent}        {line[at:].lstrip()}", False, directive)]
+            deeper = indent if continued else f"{indent}        "
+            return [line[:at] + splice, *_folded(f"{deeper}{line[at:].lstrip()}", False, directive, True)]
     return [line]
 
 

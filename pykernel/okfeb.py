@@ -592,7 +592,8 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
     for i in range(len(s.v)):
         if i < n:
             pairs = pairs + i + 1
-        if not within(s.v[i], len(s.v[0]), c.scaled_limit) or not within(s.a[i], len(s.a[0]), real(2) * c.row_limit):
+        rows = within(s.a[i], len(s.a[0]), real(2) * c.row_limit)
+        if not rows or not within(s.v[i], len(s.v[0]), c.scaled_limit):
             return False
         if i >= n:
             if not empty_from(s.v[i], 0, len(s.v[0])):
