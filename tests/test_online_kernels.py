@@ -161,7 +161,9 @@ def test_krls_t_with_room_for_all_is_ridge_regression_in_the_inputs() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 3)) * 10.0 ** rng.uniform(-1, 1, (60, 1))
     y = x @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=60)
-    made = spec_of("sup", 64, 3, kernel={"function": "linear"}, rule="krls-t", noise=0.05, ridge=1e-8, gate=1.5e-8)
+    made = spec_of(
+        "sup", 64, 3, kernel={"function": "linear"}, rule="krls-t", noise=0.05, ridge=1e-8, gate=1.5e-8, force=True
+    )
     model = HostModel(made)
     assert learned(model.learn(x, y))
     weights = np.linalg.solve(x.T @ x + 0.05 * np.eye(3), x.T @ y)
