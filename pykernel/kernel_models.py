@@ -341,11 +341,11 @@ class KernelModels:
                 f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where zero has "
                 "0.81 at most (docs/pairs.csv); force = true takes it",
             )
-        if reduction.tie == "oldest" and pair == ("fklms", "fklms"):
+        if reduction.tie == "oldest" and reduction.technique == "fklms":
             refuse(
                 "[reduction] tie",
-                'is "oldest": of a closest pair the older always goes, and fklms then diverges from about 7 vectors on '
-                "(errors of 1e32 and more on a noiseless sinc); force = true takes it",
+                'is "oldest": of a closest pair the older always goes, and fklms then learns next to nothing, or with its '
+                "published projection diverges; force = true takes it",
             )
 
     def capacities(self, spec: Spec) -> dict[str, int]:

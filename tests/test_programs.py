@@ -324,10 +324,10 @@ def test_every_prediction_of_the_self_test_counts():
 
 def test_gcc_is_not_misled_by_few_places(tmp_path):
     """The warnings are switched off where an array has at most 4 places, and only there."""
-    pragma = "GCC follows ways on which n would be above"
+    pragma = "In arrays this short, GCC warns of counts above"
     for samples, few in ((1, True), (4, True), (5, False)):
         code = build(oven_spec(samples=samples)).files["src/oven.c"]
-        assert (pragma in code) == few and (f"{pragma} OVEN_L_MAX, and warns" in code) == few
+        assert (pragma in code) == few and (f"{pragma} OVEN_L_MAX." in code) == few
     assert pragma not in build(glass_spec()).files["src/glass.c"]
 
 
@@ -820,7 +820,7 @@ def test_generate_and_check(rule, files, capsys):
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["sizes"]["config_hash"] == made["sizes"]["config_hash"]
     text = Path("out/VALIDITY.md").read_text()
-    assert text.count("| 1,500 | yes |") == 2 and f"`{report['sizes']['state_hash']}`" in text
+    assert text.count("| 1,500 | yes |") == len(report["check"]) >= 2 and f"`{report['sizes']['state_hash']}`" in text
     pytest.importorskip("unicorn")
     code, out, _ = command(capsys, "check", f"{rule}.toml", "--samples", "60", "--target", "cortex-m4f")
     calls = re.findall(r"cortex-m4f +(\w+) +\d", out)

@@ -118,7 +118,7 @@ static uint32_t {{ name }}_stored_row(uint32_t place, int32_t i, int32_t width)
 {{ code }}
 {% endfor %}
 /* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
-static int32_t {{ name }}_judge({{ name }}_read_fn read, void *context, int32_t slot)
+static int32_t {{ name }}_stored_sound({{ name }}_read_fn read, void *context, int32_t slot)
 {
     {{ name }}_stored_t stored;
     bool sound = true;
@@ -249,7 +249,7 @@ static int32_t {{ name }}_read_buffer(void *context, int32_t slot, uint32_t offs
 static int32_t {{ name }}_judge_model(const {{ name }}_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return {{ name }}_judge({{ name }}_read_model, &state, 0);
+    return {{ name }}_stored_sound({{ name }}_read_model, &state, 0);
 }
 
 /* Make a slot that was found whole and sound the model. */
@@ -282,7 +282,7 @@ static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, int32_t
     }
     for (int32_t turn = 0; turn < 2; turn++) {
         if (status[newest] == {{ macro }}_DONE) {
-            status[newest] = {{ name }}_judge(read, context, newest);
+            status[newest] = {{ name }}_stored_sound(read, context, newest);
             if (status[newest] == {{ macro }}_DONE) {
                 return newest;
             }
@@ -307,7 +307,7 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
     uint32_t sequence = 0u;
     int32_t status = {{ name }}_scan(NULL, {{ name }}_read_buffer, &buffer, 0, &sequence);
     if (status == {{ macro }}_DONE) {
-        status = {{ name }}_judge({{ name }}_read_buffer, &buffer, 0);
+        status = {{ name }}_stored_sound({{ name }}_read_buffer, &buffer, 0);
     }
     return (status == {{ macro }}_DONE) ? {{ name }}_adopt(s, {{ name }}_read_buffer, &buffer, 0) : status;
 }
@@ -355,7 +355,7 @@ int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *conte
             return status[newest];
         }
         /* what was whole a moment ago is not: the other one may be */
-        status[other] = {{ name }}_judge(read, context, other);
+        status[other] = {{ name }}_stored_sound(read, context, other);
         if (status[other] == {{ macro }}_DONE) {
             return {{ name }}_adopt(s, read, context, other);
         }
