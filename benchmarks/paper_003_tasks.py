@@ -40,13 +40,18 @@ def content_of(
     sigma: float = SIGMA,
     eta: float | None = ETA,
 ) -> dict[str, Any]:
-    """A spec's content.  exact: float64 with nothing absorbed, as in the report; else float32 and the defaults."""
+    """A spec's content.  exact: float64 with as little absorbed as a kept inverse allows; else float32 and the defaults.
+
+    The fast techniques have the projection that the report gives them, eq. 16.
+    """
     reduction = dict(reduction)
+    if reduction.get("technique") in ("fklms", "fmklms", "afklms", "afmklms"):
+        reduction = {"projection": "fklms", **reduction}
     rule = {"eta": eta} if eta is not None else {}
     if exact:
         parts = {reduction.get("technique", "mklms"), reduction.get("projection")}
         if parts & WITH_FACTOR:
-            reduction = {"ridge": 0.0, "gate": 1e-12, **reduction}
+            reduction = {"ridge": 0.0, "gate": 1e-7, **reduction}
         else:
             reduction = {"gate": 0.0, **reduction}
         if parts & {"lsreg", "lsridge"}:

@@ -67,6 +67,7 @@ class _BudgetedKernelModel(BaseEstimator):
         quantisation: float | None = None,
         forgetting: float | None = None,
         noise: float | None = None,
+        relabel: bool = False,
         covariance: float | None = None,
         features: int | None = None,
         seed: int | None = None,
@@ -81,6 +82,7 @@ class _BudgetedKernelModel(BaseEstimator):
         truncate_below: float | None = None,
         truncate_age: int | None = None,
         tie: str | None = None,
+        fading: float | None = None,
         force: bool = False,
         precision: str = "float32",
         n_epochs: int | None = None,
@@ -101,6 +103,7 @@ class _BudgetedKernelModel(BaseEstimator):
         self.quantisation = quantisation
         self.forgetting = forgetting
         self.noise = noise
+        self.relabel = relabel
         self.covariance = covariance
         self.features = features
         self.seed = seed
@@ -115,6 +118,7 @@ class _BudgetedKernelModel(BaseEstimator):
         self.truncate_below = truncate_below
         self.truncate_age = truncate_age
         self.tie = tie
+        self.fading = fading
         self.force = force
         self.precision = precision
         self.n_epochs = n_epochs
@@ -328,6 +332,8 @@ default="gaussian"
         (0.5, 1]; about the last ``1 / (1 - forgetting)`` samples count.
     noise : float, default=0.01
         "krls-t": variance of the labels' noise, in parts of the function's variance.
+    relabel : bool, default=False
+        "fb-krls": move the labels of stored samples towards what comes.
     covariance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
@@ -335,12 +341,12 @@ default="gaussian"
         "rff-rls": how many random features; None: 64.
     seed : int, default=0
         "rff-rls": which random features.
-    ridge : float, default=1e-3
-        Techniques and rules with a Gram matrix: added to its diagonal.
+    ridge : float, default=None
+        Techniques and rules with a Gram matrix: added to its diagonal. None: 1e-3; "fb-krls": 0.1.
     gate : float, default=None
         A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
         None: ``2 * ridge``.
-    projection : {"none", "klms", "fklms", "ls", "lsridge"}, default=None
+    projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
         How the other vectors make up for the one that goes. None: the technique's own. "krls-t" and "fb-krls" keep the
         values at the vectors that stay, which is "klms".
     penalty : float, default=1e-4
@@ -361,6 +367,9 @@ default="gaussian"
         "klms", "qklms": vectors that many samples old are dropped. None: none.
     tie : {"smaller", "newest", "oldest"}, default="smaller"
         Which of equally dispensable vectors goes: that of the smaller multiplier, the newest or the oldest.
+    fading : float, default=1.0
+        What a vector's claim to stay is multiplied by at each later sample that does not come near it, in (0.5, 1]; 0.999
+        follows a world that changes.
     force : bool, default=False
         Take a combination of technique, projection and tie that is known to diverge.
     precision : {"float32", "float64"}, default="float32"
@@ -475,6 +484,7 @@ default="gaussian"
         quantisation: float | None = None,
         forgetting: float | None = None,
         noise: float | None = None,
+        relabel: bool = False,
         covariance: float | None = None,
         features: int | None = None,
         seed: int | None = None,
@@ -489,6 +499,7 @@ default="gaussian"
         truncate_below: float | None = None,
         truncate_age: int | None = None,
         tie: str | None = None,
+        fading: float | None = None,
         force: bool = False,
         precision: str = "float32",
         n_epochs: int | None = None,
@@ -511,6 +522,7 @@ default="gaussian"
             quantisation=quantisation,
             forgetting=forgetting,
             noise=noise,
+            relabel=relabel,
             covariance=covariance,
             features=features,
             seed=seed,
@@ -525,6 +537,7 @@ default="gaussian"
             truncate_below=truncate_below,
             truncate_age=truncate_age,
             tie=tie,
+            fading=fading,
             force=force,
             precision=precision,
             n_epochs=n_epochs,
@@ -716,6 +729,8 @@ default="gaussian"
         (0.5, 1]; about the last ``1 / (1 - forgetting)`` samples count.
     noise : float, default=0.01
         "krls-t": variance of the labels' noise, in parts of the function's variance.
+    relabel : bool, default=False
+        "fb-krls": move the labels of stored samples towards what comes.
     covariance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
@@ -723,12 +738,12 @@ default="gaussian"
         "rff-rls": how many random features; None: 64.
     seed : int, default=0
         "rff-rls": which random features.
-    ridge : float, default=1e-3
-        Techniques and rules with a Gram matrix: added to its diagonal.
+    ridge : float, default=None
+        Techniques and rules with a Gram matrix: added to its diagonal. None: 1e-3; "fb-krls": 0.1.
     gate : float, default=None
         A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
         None: ``2 * ridge``.
-    projection : {"none", "klms", "fklms", "ls", "lsridge"}, default=None
+    projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
         How the other vectors make up for the one that goes. None: the technique's own. "krls-t" and "fb-krls" keep the
         values at the vectors that stay, which is "klms".
     penalty : float, default=1e-4
@@ -749,6 +764,9 @@ default="gaussian"
         "klms", "qklms": vectors that many samples old are dropped. None: none.
     tie : {"smaller", "newest", "oldest"}, default="smaller"
         Which of equally dispensable vectors goes: that of the smaller multiplier, the newest or the oldest.
+    fading : float, default=1.0
+        What a vector's claim to stay is multiplied by at each later sample that does not come near it, in (0.5, 1]; 0.999
+        follows a world that changes.
     force : bool, default=False
         Take a combination of technique, projection and tie that is known to diverge.
     precision : {"float32", "float64"}, default="float32"

@@ -285,7 +285,8 @@ class KernelModels:
                     "[reduction] gate",
                     f"is {gate:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
                 )
-            least = 1e-4 if narrow else 1e-12 if reduction.force else 1e-7
+            only_grows = rule == "ald-krls"  # nothing is ever taken out of its inverse
+            least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
             if gate < least:
                 forced = (
                     ""

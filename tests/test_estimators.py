@@ -501,7 +501,7 @@ def test_a_model_that_keeps_refusing_says_so(stream):
 def test_a_model_that_diverges_says_so_and_can_be_reset():
     x = np.random.default_rng(0).normal(size=(2000, 2))
     y = np.ones(len(x))
-    model = BudgetedKernelRegressor("fklms", sigma=3.0)  # far from orthogonal
+    model = BudgetedKernelRegressor("fklms", sigma=3.0, projection="fklms", force=True)  # far from orthogonal
     with pytest.warns(
         UserWarning,
         match="^learning diverges: lower sigma or eta; to start afresh call fit",
@@ -511,7 +511,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     assert np.isfinite(model.predict(x)).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.set_params(technique="mklms").fit(x, y)
+        model.set_params(technique="mklms", projection=None).fit(x, y)
     assert model.status_counts_["REFUSED_MULTIPLIER"] == 0
     assert np.abs(model.predict(x) - 1).max() < 0.1
     with pytest.warns(UserWarning, match="^learning diverges: scale the inputs to magnitudes near 1, or lower cov"):

@@ -174,7 +174,7 @@ def test_sizes_in_the_header_are_what_the_technique_needs():
     """N (DIM + 1) reals, the count and a switch; then what each technique keeps."""
     n, dim = 16, 5
     factor = n * n + 2  # its drift, and whose turn it is to be measured
-    kept = {"nt": 0, "at": n, "fklms": 0, "fmklms": 0, "afklms": n + 1, "afmklms": n + 1}
+    kept = {"nt": 0, "at": n, "fklms": n, "fmklms": n, "afklms": n + 1, "afmklms": n + 1}
     kept |= dict.fromkeys(("klms", "mklms", "sup"), factor) | dict.fromkeys(("ls", "lsreg"), factor + n * n)
     kept["lsridge"] = 2 * n * n
     arrays = {
