@@ -4,7 +4,7 @@ All take what ``code`` left, leave the sample's own row of A in w.t, whether it 
 by identities of low rank: L'(phi - L q) = lambda q.
 """
 
-from pykernel.dialect import Bool, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.numerics import clipped
 from pykernel.packed import factorise, substitute_backward, substitute_forward, symmetric_row, symmetric_times
 from pykernel.subspace import (
@@ -18,6 +18,9 @@ from pykernel.subspace import (
     add_square,
     product,
 )
+
+LONGEST = Constant(float32=2.0**80, float64=2.0**700)
+"""No infinity yet, whatever it is multiplied with."""
 
 
 @entry
@@ -71,7 +74,7 @@ def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> 
 def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, keep: Real, stored: Bool) -> None:
     """A = keep A + mu s q', mu = step / the largest row sum of |K|.  O(N^2 + N r).
 
-    mu |K s| is not above 2 |s|, mu |A'K s| not above 2 |L| |phi|, mu^2 s'K s not above 4 k(x, x).
+    mu |A'K s| is not above 2 |L| |phi|.  mu^2 s'K s can be anything where q is small; what it makes of G is cut off later.
     """
     n = s.n[0]
     largest = correlate(s, w, c, stored)
@@ -89,7 +92,7 @@ def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, kee
         length += w.s[i] * moved
         for j in range(len(w.h)):
             w.h[j] += s.a[i, j] * moved
-    length = clipped(mu * (length + w.newest[0] * (mu * last)), real(0), real(4) * c.value_bound)
+    length = clipped(mu * (length + w.newest[0] * (mu * last)), real(0), LONGEST)
     for j in range(len(w.h)):
         w.h[j] = clipped(w.h[j], -(real(2) * c.inner_limit), real(2) * c.inner_limit)
     for i in range(n):
