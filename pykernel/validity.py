@@ -75,10 +75,15 @@ def valid_factor(s: Expansion) -> Bool:
     n = s.n[0]
     if not (s.drift[0] >= real(0) and s.drift[0] <= LARGEST_REAL):
         return False
-    for i in range(len(s.v)):
-        for j in range(len(s.v)):
+    for j in range(len(s.v)):
+        p = real(0)
+        for i in range(len(s.v)):
             if not element_valid(s.m[i, j], LARGEST_FACTOR, i < n and j < n):
                 return False
+            p += s.m[i, j] * s.m[i, j]
+        # no inverse has a column of zeros
+        if j < n and p == real(0):
+            return False
     return True
 
 

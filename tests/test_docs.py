@@ -18,7 +18,7 @@ from pykernel.gen import build
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import specialised
 from pykernel.host import HostModel
-from pykernel.kernel_models import FAILS, DRIFT_LIMIT, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
+from pykernel.kernel_models import DRIFT_LIMIT, FAILS, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
 from pykernel.linear import LinearStatus
 from pykernel.linear_models import WINDUP
 from pykernel.spec import FAMILIES, Learning, Spec, load_spec, make_spec

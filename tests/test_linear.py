@@ -394,9 +394,9 @@ def test_random_calls_keep_every_promise(rule, precision, sections, tmp_path):
     learning = {} if rule == "nlms" else {"forgetting": 0.9 if sections else 1.0}
     learning |= {"features": 4} if rule == "rff-rls" else {}
     spec = spec_of(rule, precision, 2, learning, name="m", **sections)
-    program, made = build_fuzzer(build(spec), tmp_path, "gcc", *SANITIZERS, "-DALONE")
+    program, made = build_fuzzer(build(spec), tmp_path, "gcc", (*SANITIZERS, "-DALONE"))
     assert made.returncode == 0, made.stderr
-    run = subprocess.run([program, "400"], capture_output=True, text=True)
+    run = subprocess.run([program, "calls", "400"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
 
 

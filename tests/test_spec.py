@@ -350,6 +350,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (full, "reduction", "truncate_below", 1e-3),
         (full, "reduction", "truncate_age", 100),
         (full, "reduction", "tie", "oldest"),
+        (full, "reduction", "fading", 0.999),
+        (with_rule("fb-krls"), "learning", "relabel", True),
         (frozen, "input", "center", [1.0, 0.0]),
         (frozen, "input", "factor", [1.0, 2.0]),
         (frozen, "kernel", "function", "sigmoid"),

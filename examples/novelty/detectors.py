@@ -14,7 +14,6 @@ alarms.
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Literal
@@ -468,7 +467,7 @@ class DetectorSpec(Spec):
     members: int = 1  # of a bank
     window: int = 1000  # samples that count; in a bank, of each member
     prior: float = 0.05  # standard deviation of everything before the first sample; of a Gaussian in a bank
-    apart: float = math.inf  # a bank's free place is taken by a sample so far from the others
+    apart: float = 1e15  # a bank's free place is taken by a sample so far from the others; none is
 
     @property
     def family(self) -> Any:
