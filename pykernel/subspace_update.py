@@ -74,7 +74,7 @@ def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> 
 def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, keep: Real, stored: Bool) -> None:
     """A = keep A + mu s q', mu = step / the largest row sum of |K|.  O(N^2 + N r).
 
-    mu |A'K s| is not above 2 |L| |phi|.  mu^2 s'K s can be anything where q is small; what it makes of G is cut off later.
+    mu |A'K s| is not above step |L| |phi|.  mu^2 s'K s can be anything where q is small; G is cut off later.
     """
     n = s.n[0]
     largest = correlate(s, w, c, stored)
@@ -93,8 +93,9 @@ def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, kee
         for j in range(len(w.h)):
             w.h[j] += s.a[i, j] * moved
     length = clipped(mu * (length + w.newest[0] * (mu * last)), real(0), LONGEST)
+    most = real(2) * c.inner_limit * step
     for j in range(len(w.h)):
-        w.h[j] = clipped(w.h[j], -(real(2) * c.inner_limit), real(2) * c.inner_limit)
+        w.h[j] = clipped(w.h[j], -most, most)
     for i in range(n):
         part = mu * w.s[i]
         for j in range(len(w.q)):
