@@ -47,9 +47,6 @@ GROWTH_BUDGETS = (32, 64, 128, 256)
 BLOCK = 25
 """Realisations in one task."""
 
-LSREG_GATE = 1e-7
-"""LSreg keeps the square of the inverse, which loses its digits when vectors come closer; see the experiment "gate"."""
-
 METRICS = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
 PROJECTIONS = ("none", "klms", "fklms", "ls", "lsridge")
 METHODS: dict[str, dict[str, Any]] = {
@@ -117,8 +114,6 @@ class Plan:
         reduction = dict(reduction, **({"n_max": row.n_max} if "n_max" not in reduction else {}))
         if row.when == "before":
             reduction["when"] = "before"
-        if row.settings == "report" and reduction.get("technique") == "lsreg":
-            reduction = {"gate": LSREG_GATE, **reduction}
         content, reason = tasks.accepted(
             tasks.content_of(reduction, learning, exact=row.settings == "report", **options)
         )
@@ -143,9 +138,10 @@ def plan_accuracy(realisations: int) -> Plan:
         for method, reduction in METHODS.items():
             for n in BUDGETS if method in FIGURES_SHOW else SOME_BUDGETS:
                 plan.add(Row("budget", method, n, settings, when), reduction)
-    for n in BUDGETS:
-        absorbs_nothing = {"technique": "lsreg", "gate": 1e-12}
-        plan.add(Row("gate", "lsreg", n, when="before", parameter="gate 1e-12"), absorbs_nothing)
+    for method, budgets in (("lsreg", BUDGETS), ("mklms + none", (24,))):
+        for n in budgets:
+            row = Row("gate", method, n, when="before", parameter="gate 1e-12")
+            plan.add(row, {**METHODS[method], "gate": 1e-12})
     for settings in ("report", "defaults"):
         for metric in METRICS:
             for projection in PROJECTIONS:

@@ -28,6 +28,7 @@ from pykernel.subspace import (
     dead_column,
     express,
     intact,
+    redundancy,
     restart_column,
     scaled,
     square,
@@ -48,6 +49,12 @@ KNOWN = Constant(0.2)
 """where on average more than this is expressed."""
 PATIENCE = 8
 """So many strange samples in a row are a new regime."""
+LOOKS = 256
+"""A column of L is examined with so many samples;"""
+IDLE = Constant(0.25)
+"""it is idle if their parts that only it expresses have no larger sum,"""
+LEFT = Constant(2.0**-6)
+"""and starts again with a sample of which more than this part is left over."""
 MOST_FORGOTTEN = Constant(0.5)
 """A step's share of the ridge takes at most this of L."""
 
@@ -155,10 +162,12 @@ def alarm(m: Monitor, c: SubspaceConfig, state: Real[2]) -> Index:
 
 @kernel
 def countable(s: Subspace, c: SubspaceConfig) -> Bool:
-    """The same as intact(), and of the vector whose turn it is, and of the samples seen."""
+    """The same as intact(), and of the vector and the column whose turn it is, and of the samples seen."""
     if c.budget == Budget.EXACT:
         if s.probe[0] < 0 or s.probe[0] > s.n[0]:
             return False
+    if s.examined[0] < 0 or s.examined[0] >= len(s.a[0]):
+        return False
     return intact(s) and s.seen[0] >= 0
 
 
@@ -233,6 +242,34 @@ def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     elif s.strange[0] < PATIENCE:
         s.strange[0] += 1
     s.known[0] += share_of_ridge(s, c) * ((real(1) - w.score[0]) - s.known[0])
+
+
+@kernel
+def examine_next(s: Subspace) -> None:
+    """Measure the use of the next column of L."""
+    s.examined[0] = s.examined[0] + 1 if s.examined[0] + 1 < len(s.a[0]) else 0
+    s.looks[0] = 0
+    s.use[0] = real(0)
+
+
+@kernel
+def examine(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
+    """Whether the examined column of L is idle: of LOOKS samples it expresses next to nothing but what others do.  O(r^2 / 2).
+
+    Without column j, q_j^2 / ((G + lambda I)^-1)_jj more is left over of a sample.  Columns become idle where a regime
+    ends, and where they have become multiples of others: no gradient changes either.
+    """
+    if not (w.own[0] > SMALLEST_SQUARE):
+        return False
+    j = s.examined[0]
+    inverse = redundancy(w, c, j)
+    part = w.q[j] * w.q[j] * (real(1) / inverse)
+    s.use[0] += clipped(part * (real(1) / w.own[0]), real(0), real(1))
+    if s.looks[0] < LOOKS:
+        s.looks[0] += 1
+    elif s.use[0] > IDLE:
+        examine_next(s)
+    return s.looks[0] == LOOKS and not (s.use[0] > IDLE)
 
 
 @kernel
@@ -326,6 +363,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
             status = learn_sample(s, w, c, q, False)
         return status
     wonder(s, w, c)
+    idle = examine(s, w, c)
     enough = censored(s, w, c)
     if enough:
         return SubspaceStatus.CENSORED
@@ -335,14 +373,23 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
     if c.budget == Budget.EXACT:
         compare(s, w, c, q)
         stored = is_new(w, c)
-    if stored and w.left[0] > c.gate * w.own[0]:
+    left = w.left[0] if stored else w.left[0] - w.delta[0]
+    if left > c.gate * w.own[0]:
         column = dead_column(s, c)
         if s.strange[0] >= PATIENCE:
             column = weakest_column(s, w, c)
+        elif column < 0 and idle and w.score[0] > LEFT:
+            column = s.examined[0]
         if column >= 0:
             s.strange[0] = 0
+            if column == s.examined[0]:
+                examine_next(s)
             restart_column(s, w, c, column)
-            status = settle(s, w, c, q)
+            status = SubspaceStatus.DONE
+            if stored:
+                status = settle(s, w, c, q)
+            else:
+                project(s, w, c)
             return status
     learned = learn_sample(s, w, c, q, stored)
     return learned
@@ -503,6 +550,9 @@ def forget_samples(s: Subspace, m: Monitor) -> None:
     s.probe[0] = 0
     s.known[0] = real(0)
     s.strange[0] = 0
+    s.use[0] = real(0)
+    s.examined[0] = 0
+    s.looks[0] = 0
     m.level[0] = real(0)
     m.odds[0] = real(0)
     m.held[0] = 0
@@ -628,6 +678,10 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
 def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
     """Whether sums, thresholds and the level are numbers that learning could have led to."""
     if not (s.known[0] >= real(0) and s.known[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > PATIENCE:
+        return False
+    if s.examined[0] < 0 or s.examined[0] >= len(s.a[0]) or s.looks[0] < 0 or s.looks[0] > LOOKS:
+        return False
+    if not (s.use[0] >= real(0) and s.use[0] <= real(s.looks[0])):
         return False
     if c.update == Update.RLS:
         if not within(s.moments, len(s.moments), c.moment_limit):

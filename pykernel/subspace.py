@@ -92,10 +92,13 @@ class Subspace(Struct):
     total: Real  # sum of |q|^2 + rho, which steps are divided by
     censor: Real  # odds t / (1 - t) of the part that must be left over of a sample, or it is censored
     known: Real  # mean part that is expressed of the window's samples
+    use: Real  # sum of what only the examined column expresses of samples, in parts of them
     n: Index  # expansion vectors in use; everything beyond is zero
     rank: Index  # columns of L in use
     seen: Index  # samples that came by, as far as they are counted
     strange: Index  # samples in a row that the subspace hardly expresses
+    examined: Index  # the column of L whose use is measured
+    looks: Index  # samples that it was measured with
     probe: Index  # the vector whose column of P is corrected next
 
 
@@ -340,17 +343,23 @@ def dead_column(s: Subspace, c: SubspaceConfig) -> Index:
     return -1
 
 
+@kernel
+def redundancy(w: SubspaceWork, c: SubspaceConfig, j: Index) -> Real:
+    """Element (j, j) of (G + lambda I)^-1: the reciprocal of what the others leave over of column j.  O(r^2 / 2)."""
+    for i in range(len(w.u)):
+        w.u[i] = real(1) if i == j else real(0)
+    # column j of C^-1, of which no element is above 1 / sqrt(lambda)
+    substitute_forward(w.c, w.u, len(w.u), c.root_bound)
+    return square(w.u)
+
+
 @entry
 def weakest_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
     """The column of L of which the others leave over least: the largest element of (G + lambda I)^-1's diagonal.  O(r^3 / 2)."""
     best = 0
     largest = real(0)
     for j in range(len(w.u)):
-        for i in range(len(w.u)):
-            w.u[i] = real(1) if i == j else real(0)
-        # column j of C^-1, of which no element is above 1 / sqrt(lambda)
-        substitute_forward(w.c, w.u, len(w.u), c.root_bound)
-        total = square(w.u)
+        total = redundancy(w, c, j)
         if total > largest:
             best = j
             largest = total

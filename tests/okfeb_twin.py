@@ -180,6 +180,7 @@ class Twin:
         self.s = np.zeros((r, r))
         self.sum = self.known_part = 0.0
         self.strange = 0
+        self.examined, self.looks, self.use = 0, 0, 0.0
         self.censor_threshold = 0.0
         self.level: float | None = None
         self.alarm_threshold = 0.0
@@ -299,6 +300,7 @@ class Twin:
         if self.rank < self.rank_most:
             return self._start(sample, vectors, f)
         self._wonder(sample.score)
+        idle = sample.own > 0 and self._examine(sample)
         if self._censors(sample.score, m):
             return CENSORED
         if sample.own <= 0:
@@ -309,7 +311,7 @@ class Twin:
         if s.budget == "exact":
             apart(d, self.gate * sample.own, sample.own)
             stored = d >= self.gate * sample.own and sample.own > 0
-        y = self._restarted(sample, gram, stored)
+        y = self._restarted(sample, gram, sample.e2 if stored else sample.e2 - d, idle)
         if y is None:
             y = self._stepped(sample, gram, stored)
         if np.trace(y.T @ gram @ y) > 2.0**40 * self.shrinkage:
@@ -385,20 +387,40 @@ class Twin:
         self.strange = min(self.strange + 1, 8) if score > 0.95 and self.known_part > 0.2 else 0
         self.known_part += (1 - score - self.known_part) / self.samples()
 
-    def _restarted(self, sample: Seen, gram: np.ndarray, stored: bool) -> np.ndarray | None:
+    def _examine(self, sample: Seen) -> bool:
+        """Whether the examined column is idle: without it, 256 samples are hardly worse expressed."""
+        j, eye = self.examined, self.shrinkage * np.eye(self.rank_most)
+        only = sample.q[j] ** 2 / np.linalg.inv(sample.g + eye)[j, j] / sample.own
+        self.use += min(only, 1.0)
+        apart(self.use, 0.25, 1.0)
+        if self.looks < 256:
+            self.looks += 1
+        elif self.use > 0.25:
+            self._examine_next()
+        return self.looks == 256 and self.use <= 0.25
+
+    def _examine_next(self) -> None:
+        self.examined, self.looks, self.use = (self.examined + 1) % self.rank_most, 0, 0.0
+
+    def _restarted(self, sample: Seen, gram: np.ndarray, left: float, idle: bool) -> np.ndarray | None:
         """A with a row for the sample, if a column of L is to start again, with what the others leave over of the sample.
 
-        One that is nothing, or where a new regime has begun the one that counts least in (G + lambda I)^-1.
+        One that is nothing, or where a new regime has begun the one that counts least in (G + lambda I)^-1, or one that
+        is idle.
         """
         squares, least = np.diag(sample.g), 2.0**-20 * self.shrinkage
         for value in squares:
             apart(float(value), least, 1e-2 * least)
-        if not stored or not ((squares <= least).any() or self.strange == 8):
+        dead = bool((squares <= least).any())
+        if idle and not dead:
+            apart(sample.score, 2.0**-6, 1.0)
+            idle = sample.score > 2.0**-6
+        if not (dead or idle or self.strange == 8):
             return None
-        apart(sample.e2, self.gate * sample.own, sample.own)
-        if not sample.e2 > self.gate * sample.own:
+        apart(left, self.gate * sample.own, sample.own)
+        if not left > self.gate * sample.own:
             return None
-        column = int(np.argmax(squares <= least))
+        column = int(np.argmax(squares <= least)) if dead else self.examined
         if self.strange == 8:
             counts = np.diag(np.linalg.inv(sample.g + self.shrinkage * np.eye(self.rank_most)))
             column = int(counts.argmax())
@@ -406,11 +428,13 @@ class Twin:
                 if j != column:
                     apart(counts[j], counts[column], 0.0)
         self.strange = 0
+        if column == self.examined:
+            self._examine_next()
         q = sample.q.copy()
         q[column] = 0
-        left = np.append(-self.a @ q, 1.0)
+        rest = np.append(-self.a @ q, 1.0)
         y = np.vstack([self.a, np.zeros(self.rank_most)])
-        y[:, column] = left * np.sqrt(max(float(squares.mean()), self.shrinkage) / (left @ gram @ left))
+        y[:, column] = rest * np.sqrt(max(float(squares.mean()), self.shrinkage) / (rest @ gram @ rest))
         self.s[column] = self.s[:, column] = 0
         return y
 

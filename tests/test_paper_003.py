@@ -112,12 +112,11 @@ def test_bad_arguments_are_one_sentence(tmp_path, capsys):
     assert "there is no figure '99'" in capsys.readouterr().err
 
 
-def test_specs_of_the_report_absorb_nothing():
-    """float64, no ridge, and a gate only where the page says so."""
+def test_specs_of_the_report_absorb_next_to_nothing():
+    """float64, no ridge, and no gate that is not the least, but where the page says so."""
     for row in paper_003.plan_accuracy(1).rows:
         if row.settings == "report" and row.experiment in ("budget", "pairs", "reference", "gate"):
             spec = make_spec(row.tasks[0]["content"])
             assert spec.precision == "float64"
-            gated = spec.reduction.technique == "lsreg" and row.experiment != "gate"
-            assert spec.reduction.gate == paper_003.LSREG_GATE if gated else spec.reduction.gate <= 1e-12
+            assert spec.reduction.gate in ((1e-12,) if row.experiment == "gate" else (0, 1e-7))
             assert spec.reduction.ridge == 0 or "ridge" not in spec.reduction.model_fields_set

@@ -88,6 +88,7 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_ALPHA_FLOOR 7.888609e-31f
 #define FLOW_SMALLEST_DIAGONAL 9.094947e-13f
 #define FLOW_FAR 1e+38f
+#define FLOW_LOST 1.9073486e-06f
 #define FLOW_SMALLEST 1.1754944e-38f
 #define FLOW_CANCELLING 0.0024493595f
 #define FLOW_LARGEST 8.507059e+37f
@@ -608,6 +609,10 @@ static void flow_release(flow_t *s, int32_t r)
     if (s->p[r] == FLOW_SMALLEST_DIAGONAL) {
         scale = 0.0f;
     }
+    /* an inverse with so large an element has lost digits, whether or not watch() looks where */
+    if ((FLOW_LOST * s->p[r]) > s->drift) {
+        s->drift = FLOW_LOST * s->p[r];
+    }
     for (int32_t j = 0; j < n; j++) {
         s->p[j] = (s->p[j] + (norm * s->m[last][j])) * scale;
     }
@@ -1000,6 +1005,6 @@ int32_t flow_selftest(flow_t *s)
     flow_rehearse(s, x);
     const uint32_t found = flow_hash(s);
     flow_reset(s);
-    const bool sound = flow_arithmetic() && (found == 0xAFF82739u);
+    const bool sound = flow_arithmetic() && (found == 0x26025C83u);
     return sound ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }

@@ -54,9 +54,8 @@
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
 #define FLOW_INPUT_LIMIT 10.0f /* largest |x_j| that is taken */
 #define FLOW_ALPHA_FLOOR 7.888609e-31f
-#define FLOW_LARGEST_REAL 3.4028235e+38f
 #define FLOW_LARGEST_FACTOR 4096.0f
-#define FLOW_SMALLEST_DIAGONAL 9.094947e-13f
+#define FLOW_LARGEST_REAL 3.4028235e+38f
 
 /* |x|: the sign bit cleared. */
 static float flow_snapshot_absolute(float x)
@@ -176,7 +175,13 @@ static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
     return true;
 }
 
-/* No element of m leads to an infinity or to a division by zero.  O(N^2).
+/* Whether an element of a matrix is within its limit; zero outside of what is in use. */
+static bool flow_snapshot_element_valid(float element, bool inside)
+{
+    return (flow_snapshot_absolute(element) <= FLOW_LARGEST_FACTOR) && (inside || (element == 0.0f));
+}
+
+/* No element of m leads to an infinity.  O(N^2).
  *
  * Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it. */
 static bool flow_snapshot_valid_factor(flow_stored_t *stored)
@@ -189,18 +194,15 @@ static bool flow_snapshot_valid_factor(flow_stored_t *stored)
     for (int32_t j = 0; j < FLOW_N_MAX; j++) {
         float p = 0.0f;
         for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-            if (((i >= n) || (j >= n))
-                    && (flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j) != 0.0f)) {
-                return false;
-            }
-            if (!(flow_snapshot_absolute(flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX)
-                    + j)) <= FLOW_LARGEST_FACTOR)) {
+            if (!flow_snapshot_element_valid(flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j), (i < n)
+                    && (j < n))) {
                 return false;
             }
             p += flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j)
                     * flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j);
         }
-        if ((j < n) && (p < FLOW_SMALLEST_DIAGONAL)) {
+        /* no inverse has a column of zeros */
+        if ((j < n) && (p == 0.0f)) {
             return false;
         }
     }
@@ -235,7 +237,7 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
 }
 
 /* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
-static int32_t flow_judge(flow_read_fn read, void *context, int32_t slot)
+static int32_t flow_stored_sound(flow_read_fn read, void *context, int32_t slot)
 {
     flow_stored_t stored;
     bool sound = true;
@@ -364,7 +366,7 @@ static int32_t flow_read_buffer(void *context, int32_t slot, uint32_t offset, ui
 static int32_t flow_judge_model(const flow_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return flow_judge(flow_read_model, &state, 0);
+    return flow_stored_sound(flow_read_model, &state, 0);
 }
 
 /* Make a slot that was found whole and sound the model. */
@@ -397,7 +399,7 @@ static int32_t flow_newest(flow_read_fn read, void *context, int32_t status[2], 
     }
     for (int32_t turn = 0; turn < 2; turn++) {
         if (status[newest] == FLOW_DONE) {
-            status[newest] = flow_judge(read, context, newest);
+            status[newest] = flow_stored_sound(read, context, newest);
             if (status[newest] == FLOW_DONE) {
                 return newest;
             }
@@ -422,7 +424,7 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
     uint32_t sequence = 0u;
     int32_t status = flow_scan(NULL, flow_read_buffer, &buffer, 0, &sequence);
     if (status == FLOW_DONE) {
-        status = flow_judge(flow_read_buffer, &buffer, 0);
+        status = flow_stored_sound(flow_read_buffer, &buffer, 0);
     }
     return (status == FLOW_DONE) ? flow_adopt(s, flow_read_buffer, &buffer, 0) : status;
 }
@@ -470,7 +472,7 @@ int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)
             return status[newest];
         }
         /* what was whole a moment ago is not: the other one may be */
-        status[other] = flow_judge(read, context, other);
+        status[other] = flow_stored_sound(read, context, other);
         if (status[other] == FLOW_DONE) {
             return flow_adopt(s, read, context, other);
         }

@@ -199,7 +199,7 @@ static bool level_snapshot_valid(level_stored_t *stored)
 }
 
 /* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
-static int32_t level_judge(level_read_fn read, void *context, int32_t slot)
+static int32_t level_stored_sound(level_read_fn read, void *context, int32_t slot)
 {
     level_stored_t stored;
     bool sound = true;
@@ -328,7 +328,7 @@ static int32_t level_read_buffer(void *context, int32_t slot, uint32_t offset, u
 static int32_t level_judge_model(const level_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return level_judge(level_read_model, &state, 0);
+    return level_stored_sound(level_read_model, &state, 0);
 }
 
 /* Make a slot that was found whole and sound the model. */
@@ -361,7 +361,7 @@ static int32_t level_newest(level_read_fn read, void *context, int32_t status[2]
     }
     for (int32_t turn = 0; turn < 2; turn++) {
         if (status[newest] == LEVEL_DONE) {
-            status[newest] = level_judge(read, context, newest);
+            status[newest] = level_stored_sound(read, context, newest);
             if (status[newest] == LEVEL_DONE) {
                 return newest;
             }
@@ -386,7 +386,7 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
     uint32_t sequence = 0u;
     int32_t status = level_scan(NULL, level_read_buffer, &buffer, 0, &sequence);
     if (status == LEVEL_DONE) {
-        status = level_judge(level_read_buffer, &buffer, 0);
+        status = level_stored_sound(level_read_buffer, &buffer, 0);
     }
     return (status == LEVEL_DONE) ? level_adopt(s, level_read_buffer, &buffer, 0) : status;
 }
@@ -434,7 +434,7 @@ int32_t level_restore(level_t *s, level_read_fn read, void *context)
             return status[newest];
         }
         /* what was whole a moment ago is not: the other one may be */
-        status[other] = level_judge(read, context, other);
+        status[other] = level_stored_sound(read, context, other);
         if (status[other] == LEVEL_DONE) {
             return level_adopt(s, read, context, other);
         }

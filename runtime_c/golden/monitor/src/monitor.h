@@ -23,11 +23,11 @@ extern "C" {
 #define MONITOR_PACKED 528 /* numbers of a packed symmetric matrix */
 #define MONITOR_TRIANGLE 36 /* numbers of a packed symmetric matrix of as many rows as there are features */
 
-#define MONITOR_STATE_BYTES 3704u /* the model itself: the leading bytes of monitor_t */
-#define MONITOR_RAM_BYTES 4600u /* sizeof(monitor_t): the model and its working memory */
+#define MONITOR_STATE_BYTES 3716u /* the model itself: the leading bytes of monitor_t */
+#define MONITOR_RAM_BYTES 4612u /* sizeof(monitor_t): the model and its working memory */
 #define MONITOR_CONST_BYTES 0u /* tables and learned values in flash, besides the code */
-#define MONITOR_SNAPSHOT_BYTES 3728u /* a saved state */
-#define MONITOR_CONFIG_HASH 0x56CF42D2u /* changes with the spec and with the algorithms */
+#define MONITOR_SNAPSHOT_BYTES 3740u /* a saved state */
+#define MONITOR_CONFIG_HASH 0x747A1C1Cu /* changes with the spec and with the algorithms */
 #define MONITOR_GENERATOR "pykernel 0.1.0"
 
 /* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
@@ -57,10 +57,13 @@ typedef struct {
     float p[MONITOR_PACKED]; /* P = K^-1, packed */
     float censor; /* odds t / (1 - t) of the part that must be left over of a sample, or it is censored */
     float known; /* mean part that is expressed of the window's samples */
+    float use; /* sum of what only the examined column expresses of samples, in parts of them */
     int32_t n; /* expansion vectors in use; everything beyond is zero */
     int32_t rank; /* columns of L in use */
     int32_t seen; /* samples that came by, as far as they are counted */
     int32_t strange; /* samples in a row that the subspace hardly expresses */
+    int32_t examined; /* the column of L whose use is measured */
+    int32_t looks; /* samples that it was measured with */
     int32_t probe; /* the vector whose column of P is corrected next */
     /* What alarms depend on, beside the model. */
     float level; /* scores, smoothed */

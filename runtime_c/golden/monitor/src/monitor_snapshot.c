@@ -191,10 +191,11 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
         if (i < n) {
             pairs = pairs + i + 1;
         }
-        if (!monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(v), i, MONITOR_DIM), MONITOR_DIM,
-                MONITOR_SCALED_LIMIT)
-                        || !monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(a), i, MONITOR_RANK),
-                                MONITOR_RANK, 2.0f * MONITOR_ROW_LIMIT)) {
+        const bool rows = monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(a), i, MONITOR_RANK),
+                MONITOR_RANK, 2.0f * MONITOR_ROW_LIMIT);
+        if (!rows
+                || !monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(v), i, MONITOR_DIM), MONITOR_DIM,
+                        MONITOR_SCALED_LIMIT)) {
             return false;
         }
         if (i >= n) {
@@ -252,6 +253,17 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
                             || (monitor_stored_count(stored, MONITOR_PLACE(strange), 0) > 8)) {
         return false;
     }
+    if ((monitor_stored_count(stored, MONITOR_PLACE(examined), 0) < 0)
+            || (monitor_stored_count(stored, MONITOR_PLACE(examined), 0) >= MONITOR_RANK)
+                    || (monitor_stored_count(stored, MONITOR_PLACE(looks), 0) < 0)
+                            || (monitor_stored_count(stored, MONITOR_PLACE(looks), 0) > 256)) {
+        return false;
+    }
+    if (!((monitor_stored_real(stored, MONITOR_PLACE(use), 0) >= 0.0f)
+            && (monitor_stored_real(stored, MONITOR_PLACE(use), 0) <= (float)monitor_stored_count(stored,
+                    MONITOR_PLACE(looks), 0)))) {
+        return false;
+    }
     if (!((monitor_stored_real(stored, MONITOR_PLACE(censor), 0) >= 0.0f)
             && (monitor_stored_real(stored, MONITOR_PLACE(censor), 0) <= MONITOR_MOST_ODDS))) {
         return false;
@@ -266,7 +278,7 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
 }
 
 /* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
-static int32_t monitor_judge(monitor_read_fn read, void *context, int32_t slot)
+static int32_t monitor_stored_sound(monitor_read_fn read, void *context, int32_t slot)
 {
     monitor_stored_t stored;
     bool sound = true;
@@ -395,7 +407,7 @@ static int32_t monitor_read_buffer(void *context, int32_t slot, uint32_t offset,
 static int32_t monitor_judge_model(const monitor_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return monitor_judge(monitor_read_model, &state, 0);
+    return monitor_stored_sound(monitor_read_model, &state, 0);
 }
 
 /* Make a slot that was found whole and sound the model. */
@@ -428,7 +440,7 @@ static int32_t monitor_newest(monitor_read_fn read, void *context, int32_t statu
     }
     for (int32_t turn = 0; turn < 2; turn++) {
         if (status[newest] == MONITOR_DONE) {
-            status[newest] = monitor_judge(read, context, newest);
+            status[newest] = monitor_stored_sound(read, context, newest);
             if (status[newest] == MONITOR_DONE) {
                 return newest;
             }
@@ -453,7 +465,7 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
     uint32_t sequence = 0u;
     int32_t status = monitor_scan(NULL, monitor_read_buffer, &buffer, 0, &sequence);
     if (status == MONITOR_DONE) {
-        status = monitor_judge(monitor_read_buffer, &buffer, 0);
+        status = monitor_stored_sound(monitor_read_buffer, &buffer, 0);
     }
     return (status == MONITOR_DONE) ? monitor_adopt(s, monitor_read_buffer, &buffer, 0) : status;
 }
@@ -501,7 +513,7 @@ int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
             return status[newest];
         }
         /* what was whole a moment ago is not: the other one may be */
-        status[other] = monitor_judge(read, context, other);
+        status[other] = monitor_stored_sound(read, context, other);
         if (status[other] == MONITOR_DONE) {
             return monitor_adopt(s, read, context, other);
         }

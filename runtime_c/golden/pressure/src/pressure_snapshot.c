@@ -198,7 +198,7 @@ static bool pressure_snapshot_valid(pressure_stored_t *stored)
 }
 
 /* Whether a stored model is one that learning could have led to, as far as can be told from its numbers. */
-static int32_t pressure_judge(pressure_read_fn read, void *context, int32_t slot)
+static int32_t pressure_stored_sound(pressure_read_fn read, void *context, int32_t slot)
 {
     pressure_stored_t stored;
     bool sound = true;
@@ -328,7 +328,7 @@ static int32_t pressure_read_buffer(void *context, int32_t slot, uint32_t offset
 static int32_t pressure_judge_model(const pressure_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return pressure_judge(pressure_read_model, &state, 0);
+    return pressure_stored_sound(pressure_read_model, &state, 0);
 }
 
 /* Make a slot that was found whole and sound the model. */
@@ -361,7 +361,7 @@ static int32_t pressure_newest(pressure_read_fn read, void *context, int32_t sta
     }
     for (int32_t turn = 0; turn < 2; turn++) {
         if (status[newest] == PRESSURE_DONE) {
-            status[newest] = pressure_judge(read, context, newest);
+            status[newest] = pressure_stored_sound(read, context, newest);
             if (status[newest] == PRESSURE_DONE) {
                 return newest;
             }
@@ -386,7 +386,7 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
     uint32_t sequence = 0u;
     int32_t status = pressure_scan(NULL, pressure_read_buffer, &buffer, 0, &sequence);
     if (status == PRESSURE_DONE) {
-        status = pressure_judge(pressure_read_buffer, &buffer, 0);
+        status = pressure_stored_sound(pressure_read_buffer, &buffer, 0);
     }
     return (status == PRESSURE_DONE) ? pressure_adopt(s, pressure_read_buffer, &buffer, 0) : status;
 }
@@ -434,7 +434,7 @@ int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
             return status[newest];
         }
         /* what was whole a moment ago is not: the other one may be */
-        status[other] = pressure_judge(read, context, other);
+        status[other] = pressure_stored_sound(read, context, other);
         if (status[other] == PRESSURE_DONE) {
             return pressure_adopt(s, read, context, other);
         }
