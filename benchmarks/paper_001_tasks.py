@@ -44,7 +44,7 @@ def spec_of(dim: int, gamma: float, task: Mapping[str, Any]) -> Any:
             "input": {"dim": dim, "limit": 1e3},
             "kernel": {"gamma": gamma},
             "learning": {"rule": "okfeb", "features": task["r"]},
-            "reduction": {"n_max": task["B"], **task.get("reduction", {})},
+            "reduction": {"n_max": task["B"], "force": True, **task.get("reduction", {})},
             "subspace": {"shrinkage": task["shrinkage"], **task["subspace"]},
         }
     )

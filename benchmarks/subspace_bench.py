@@ -50,7 +50,7 @@ def spec_of(
         "input": {"dim": dim, "limit": LIMIT},
         "kernel": {"gamma": gamma},
         "learning": {"rule": "okfeb", "features": rank, **(learning or {})},
-        "reduction": {"n_max": n_max, **({} if gate is None else {"gate": gate})},
+        "reduction": {"n_max": n_max, "force": True, **({} if gate is None else {"gate": gate})},
         "subspace": {"shrinkage": SHRINKAGE, **subspace},
     }
     content |= {} if label is None else {"label": dict(label)}

@@ -91,8 +91,8 @@ class SubspaceModels:
             if key == "forgetting" and logistic:
                 return 'is of [subspace] head = "ridge"; leave it out'
         if section == "reduction":
-            if key not in ("n_max", "gate"):
-                return "does not go with okfeb, which has n_max and gate: leave it out"
+            if key not in ("n_max", "gate", "force"):
+                return "does not go with okfeb, which has n_max, gate and force: leave it out"
             if key == "gate" and subspace.budget == "drop":
                 return 'is of [subspace] budget = "exact"; drop stores every sample: leave it out'
         if section == "subspace":
@@ -129,6 +129,12 @@ class SubspaceModels:
                 "[learning] features",
                 f"is {rank}; it must be at most {RANK_LIMIT}, and at most [reduction] n_max, {n_max}: a subspace of so many "
                 "dimensions is spanned by as many vectors",
+            )
+        if subspace.update == "rls" and subspace.budget == "drop" and not spec.reduction.force:
+            refuse(
+                "[subspace] budget",
+                'is "drop" with update = "rls", which hardly learns: each vector that is dropped takes its part of all columns '
+                'along; take budget = "exact" or another update, or set [reduction] force = true',
             )
         if gate_of(spec) < LEAST_GATE[spec.precision]:
             refuse(

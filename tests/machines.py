@@ -218,6 +218,7 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         8,
         label=TWO,
         subspace={"update": "rls", "budget": "drop", "forgetting": 0.99, "censoring": 0.2},
+        reduction={"n_max": 8, "force": True},
         learning={"ridge": 1.0},
     ),
     "subspace-classes": _subspace(

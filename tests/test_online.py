@@ -155,7 +155,7 @@ def test_the_papers_claims() -> None:
 def test_what_diverges_is_refused() -> None:
     """FKLMS keeping the younger of a pair (note, section 8.3), and AFMKLMS, whose metric is negative where dense."""
     with pytest.raises(UserError, match="oldest"):
-        spec_of("fklms", 14, tie="oldest", projection="fklms")
+        spec_of("fklms", 14, tie="oldest")
     for made in (of_table("fklms", 14, tie="oldest", limit=1.0), of_table("afmklms", 14, limit=1.0, gate=0.0)):
         refused = 0
         for seed in range(5):

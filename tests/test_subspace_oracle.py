@@ -45,7 +45,7 @@ def gram(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def spec_of(n_max: int = 16, features: int = 4, gate: float | None = None, **subspace: Any) -> Spec:
-    reduction: dict[str, Any] = {"n_max": n_max} | ({} if gate is None else {"gate": gate})
+    reduction: dict[str, Any] = {"n_max": n_max, "force": True} | ({} if gate is None else {"gate": gate})
     return make_spec(
         {
             "name": "m",

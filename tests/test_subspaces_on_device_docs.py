@@ -20,7 +20,7 @@ from pykernel.dialect import FLOAT32
 from pykernel.gen.project import build
 from pykernel.host import HostModel
 from pykernel.novelty import LEAST_ODDS, MOST_ODDS
-from pykernel.okfeb import KNOWN, OKFEB, PATIENCE, STRANGE
+from pykernel.okfeb import IDLE, KNOWN, LEFT, LOOKS, OKFEB, PATIENCE, STRANGE
 from pykernel.spec import load_spec, make_spec
 from pykernel.subspace import SubspaceStatus
 from pykernel.subspace_models import ALARM_STEP, CENSOR_STEP, DEFAULT_ETA, DEFAULT_GATE, LEAST_GATE
@@ -50,7 +50,7 @@ def blocks() -> list[tuple[str, str, str]]:
 def spec_of(**sections: Any) -> Any:
     content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "limit": 10.0}, "kernel": {"sigma": 1.0}}
     content["learning"] = {"rule": "okfeb", "features": 4} | sections.pop("learning", {})
-    content["reduction"] = {"n_max": 7} | sections.pop("reduction", {})
+    content["reduction"] = {"n_max": 7, "force": True} | sections.pop("reduction", {})
     return make_spec(content | sections)
 
 
@@ -89,8 +89,11 @@ def test_numbers_of_the_text_are_those_of_the_code() -> None:
         (row,) = (row for row in table("**`step`**") if row[0] == f"`{name}`")
         assert f"({eta:g})" in row[1]
     for part in (
-        f"after {PATIENCE} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}",
+        f"{PATIENCE} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}",
         f"more than {KNOWN.value(FLOAT32):.1f} of a sample is expressed",
+        f"each with {LOOKS} samples",
+        f"have a sum of {IDLE.value(FLOAT32)} or less",
+        f"score above {LEFT.value(FLOAT32):.4f}",
     ):
         assert part in text, part
     assert math.ceil(math.log(0.5) / math.log(0.99)) == 69 and "halves in 69 samples" in text
