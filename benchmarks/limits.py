@@ -34,6 +34,8 @@ BUDGETS = (8, 16, 32)
 LONG = 1_000_000
 RECURSIVE = (("krls-t", 1.0), ("krls-t", 0.9999), ("fb-krls", 1.0), ("ald-krls", 1.0))
 FAST = ("fklms", "fmklms", "afklms")
+PUBLISHED = {"projection": "fklms", "force": True}
+"""Eq. 16, which the bounded projection takes the place of where nothing is said."""
 
 
 def model_of(technique: str, n_max: int = VECTORS, **options: Any) -> HostModel:
@@ -45,7 +47,7 @@ def model_of(technique: str, n_max: int = VECTORS, **options: Any) -> HostModel:
             "input": {"dim": 1},
             "kernel": {"sigma": options["sigma"]},
             "learning": {"eta": 0.5},
-            "reduction": {"technique": technique, "n_max": n_max},
+            "reduction": {"technique": technique, "n_max": n_max} | (PUBLISHED if technique in FAST else {}),
         }
     )
     model = HostModel(spec)

@@ -567,18 +567,18 @@ class Spec(Section):
             largest = float(sizes.max(initial=0.0))
             # not ">": NaN must fail
             if not largest <= float(limits.max):
-                rest = f"{self.precision} holds {float(limits.max):.2g} at most"
+                rest = f"it holds {float(limits.max):.2g} at most"
             elif sizes.ndim == 0 and 0 < largest < float(limits.tiny):
-                rest = f"{self.precision} holds nothing below {float(limits.tiny):.2g} but 0"
+                rest = f"it holds nothing below {float(limits.tiny):.2g} but 0"
             else:
                 continue
             sections = ((key, getattr(self, key)) for key in SECTIONS)
             written = next((f"[{key}] {name}" for key, given in sections if getattr(given, name, None) == value), None)
             if written is not None:
-                refuse(written, f"is {value:g}; {rest}")
+                refuse(written, f"is {value:g}; choose a number that {self.precision} can hold: {rest}")
             raise ValueError(
-                f"its numbers lead to the parameter {name} = {largest:g}, but {rest}; choose limits, scales and weights "
-                "nearer to 1, or precision float64"
+                f"its numbers lead to the parameter {name} = {largest:g}, which {self.precision} cannot hold: {rest}; choose limits, "
+                "scales and weights nearer to 1, or precision float64"
             )
 
     def _check_label(self, refuse: Refuse) -> None:

@@ -102,6 +102,27 @@ def test_invalid_values_get_one_sentence_with_key_and_remedy(key: str, change: d
     assert_is_one_sentence(refusal(merged(**change)), key)
 
 
+LINEAR = {"function": "linear"}
+BEYOND: list[tuple[str, str, dict[str, Any]]] = [
+    ("inverse_limit", "at most", {"input": {"dim": 1, "limit": 1e-14}, "kernel": LINEAR,
+      "learning": {"rule": "okfeb", "features": 1}, "reduction": {"n_max": 2}}),
+    ("[learning] ridge", "at most", {"learning": {"rule": "krr", "samples": 4, "ridge": 1e60}, "reduction": {}}),
+    ("[label] low", "nothing below", {"label": {"low": -1e-60}}),
+    ("gate_distance", "nothing below", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "why", "change"), BEYOND, ids=lambda value: value if isinstance(value, str) else "")
+def test_numbers_that_the_precision_cannot_hold_are_refused(name: str, why: str, change: dict[str, Any]) -> None:
+    """No parameter of an accepted spec is infinite or lost near zero; in float64 the same spec is accepted."""
+    content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}} | change
+    message = refusal(content)
+    assert_is_one_sentence(message, name)
+    assert why in message and "float32" in message
+    made = make_spec({**content, "precision": "float64"})
+    assert all(np.isfinite(value).all() for value in made.config_values.values())
+
+
 @pytest.mark.parametrize("missing", BASE)
 def test_what_is_missing_is_named(missing: str) -> None:
     assert_is_one_sentence(refusal({k: v for k, v in BASE.items() if k != missing}), missing)
