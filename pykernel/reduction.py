@@ -62,7 +62,7 @@ from pykernel.neighbours import (
 from pykernel.numerics import clipped
 
 SEARCHES = 2
-"""Lost neighbours that a choice searches for at most; 99 of 100 choices need fewer (benchmarks/searches.py)."""
+"""Lost neighbours that a choice searches for at most; few would need more (benchmarks/searches.py)."""
 AGE_MOST = 1_000_000_000
 """Ages stop here, before they leave int32."""
 

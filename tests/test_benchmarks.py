@@ -12,6 +12,7 @@ from pykernel.errors import UserError
 from pykernel.gen import build
 from pykernel.gen.compilers import find_compilers
 from pykernel.host import HostModel
+from pykernel.reduction import SEARCHES
 from pykernel.spec import make_spec
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +22,7 @@ pytest.importorskip("matplotlib")
 import accuracy_table  # noqa: E402
 import basis_summary  # noqa: E402
 import basis_table  # noqa: E402
+import change  # noqa: E402
 import efvs_speed  # noqa: E402
 import flat_cost  # noqa: E402
 import loo_digits  # noqa: E402
@@ -550,3 +552,39 @@ def test_a_difference_from_the_host_is_noticed_by_subspaces(monkeypatch, compile
     job = {"target": "cortex-m4f", "series": "table", "variant": "exact", "n": 8, "dim": 3, "rank": 2}
     with pytest.raises(RuntimeError, match="not the host's"):
         subspace_cost.measured(job, "zig", "-O2")
+
+
+# ----------------------------------------------------------------------------------------------- change and searches
+
+
+def test_changes_are_what_is_computed_now_and_the_page_says_so():
+    rows = tables.load(tables.DOCS / "change.csv")
+    kinds = {name: {row["change"] for row in rows if row["name"] == name} for name in change.cases()}
+    assert {row["name"] for row in rows} == set(kinds)
+    for name, found in kinds.items():
+        assert found == set(change.KINDS) - ({"flip", "drift, flip"} if name.startswith("okfeb") else set()), name
+    for name in ("rls, forgetting 0.999", "okfeb, parametric, exact"):
+        again = change.summary([result for seed in range(3) for result in change.measured(name, seed)])
+        assert again == [row for row in rows if row["name"] == name]
+    assert change.table(rows) in PAGE
+
+    def worst(name):
+        return max(float(row["after_20000"]) for row in rows if row["name"] == name)
+
+    gradient = [f"klms, {technique}" for technique in ("klms", "mklms", "sup", "ls", "lsreg", "lsridge")]
+    spread = [f"{min(map(worst, gradient)):.1f}", f"{max(map(worst, gradient)):.1f}"]
+    assert f"the error is {spread[0]} to {spread[1]} times a fresh model's" in " ".join(PAGE.split())
+    faded = max(worst(name) for name in (*(f"{each}, fading 0.999" for each in gradient), "qklms, fading 0.999"))
+    assert f"at most {faded:.2f} times with all techniques but `nt`" in " ".join(PAGE.split())
+    # what follows a change by itself, or by what the page names
+    for name in ("okfeb, parametric, exact", "krls-t, forgetting 0.999", "fb-krls, relabel, fading 0.999", "nlms"):
+        assert worst(name) <= 1.5, name
+
+
+def test_searches_are_limited_as_the_page_says():
+    rows = tables.load(tables.DOCS / "searches.csv")
+    assert {row["technique"] for row in rows} == {"fklms", "fmklms"} and len(rows) == 2 * 2 * 3 * 7
+    assert all(int(row["most"]) <= SEARCHES for row in rows)
+    most = max(float(row["limited"]) for row in rows if row["limited"])
+    text = " ".join((tables.DOCS / "online.md").read_text(encoding="utf-8").split())
+    assert f"at most {int(np.ceil(100 * most))} of 100 updates would search more often" in text

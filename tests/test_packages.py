@@ -625,7 +625,9 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
     text = Path("flow/VALIDITY.md").read_text()
     assert "Nothing was compiled" not in text and report["sizes"]["stream_hash"] in text and "No silicon" in text
     rows = re.findall(
-        r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \| `\w{8}` \| `(\w{8})` \|$", text, re.MULTILINE
+        r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \| `\w{8}` \| `(\w{8})` \|$",
+        text,
+        re.MULTILINE,
     )
     assert [r[0] for r in rows] == [f"{row['compiler']} {row['flags']}" for row in report["check"]] and rows
     assert {r[2] for r in rows} == {report["sizes"]["state_hash"]}
