@@ -7,6 +7,8 @@ leave 64 support vectors, imported, and generated; beside them what other genera
 plain loop in float32 around the C library's expf.  Each is built for the part by GCC (-O2, -Os) and, if it needs no C
 library, by zig; each predicts the same 200 inputs, and every instruction is counted from the call to its return.
 
+contraction    whether a product and a sum may become one instruction: "fast", GCC's default, or "off", as in ISO C and ours
+
 text, rodata   bytes of the object; ours has the reset and the self-test in it as well
 runs           bytes of all functions that a prediction ran through, the C library's and the float library's included
 error          largest distance from scikit-learn's decision values, in 2^-23 sum |w|; where a program says the class
@@ -20,6 +22,7 @@ Writes imported-instructions.csv to the output folder and the table into docs/be
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 import warnings
@@ -45,6 +48,8 @@ VECTORS, INPUTS, CALLS = 64, 8, 200
 GAMMA = 0.5
 GOAL = 3400
 TARGET = find_target("cortex-m4f")
+DEFAULTS = ("-fhosted", "-fbuiltin", "-ftree-loop-distribute-patterns")
+"""What the compiler does where nothing is said, for peers."""
 BUILDS: tuple[tuple[Toolchain, str], ...] = (("gcc", "-O2"), ("gcc", "-Os"), ("zig", "-O2"), ("zig", "-Os"))
 ANSWER = MAILBOX + PAGE
 
@@ -78,7 +83,15 @@ def decisions(estimator: Any, x: np.ndarray) -> np.ndarray:
     return np.asarray(values, float)
 
 
-def row(name: str, code: str, image: Image, machine: Machine, each: Sequence[int], found: np.ndarray) -> dict[str, Any]:
+def row(
+    name: str,
+    code: str,
+    image: Image,
+    machine: Machine,
+    each: Sequence[int],
+    found: np.ndarray,
+    contraction: str = "off",
+) -> dict[str, Any]:
     """found: decision values, or classes if they are whole numbers."""
     estimator = ESTIMATORS[name]
     known = decisions(estimator, samples()[0][:CALLS])
@@ -96,6 +109,7 @@ def row(name: str, code: str, image: Image, machine: Machine, each: Sequence[int
         "code": code,
         "compiler": image.chain,
         "level": image.flags[0],
+        "contraction": contraction,
         "instructions": round(float(np.mean(each))),
         "most": max(each),
         "text": image.sizes["text_bytes"],
@@ -160,12 +174,12 @@ def peer(
     name: str, code: str, source: str, real: type = np.float32, whole: bool = False, flags: Sequence[str] = ()
 ) -> Any:
     """Rows of C that has ``void score(const real *input, answer *y)``; with newlib, so by GCC alone."""
-    # generated code is not warning-free
-    for chain, level in BUILDS[:2]:
-        quiet = ("-Wno-error", "-w", *flags)
-        image = Image(TARGET, chain, {"score.c": source}, level, quiet, libraries=("-lm", "-lc"))
+    for (chain, level), contraction in itertools.product(BUILDS[:2], ("fast", "off")):
+        # generated code is not warning-free
+        given = ("-Wno-error", "-w", *DEFAULTS, f"-ffp-contract={contraction}", *flags)
+        image = Image(TARGET, chain, {"score.c": source}, level, given, libraries=("-lm", "-lc"))
         machine, each, found = run(image, real, whole)
-        yield row(name, code, image, machine, each, found)
+        yield row(name, code, image, machine, each, found, contraction)
 
 
 def m2cgen(name: str) -> Iterator[dict[str, Any]]:
@@ -263,6 +277,7 @@ def tables(rows: Rows) -> dict[str, str]:
         "estimator",
         "code",
         "compiler",
+        "contraction",
         "instructions",
         "most",
         ".text",
@@ -280,7 +295,7 @@ def tables(rows: Rows) -> dict[str, str]:
         wrong = r["wrong"] and f"{float(r['wrong']):.1%} wrong"
         lines.append(
             [
-                *(r["estimator"], r["code"], f"{r['compiler']} {r['level']}"),
+                *(r["estimator"], r["code"], f"{r['compiler']} {r['level']}", r["contraction"]),
                 *(f"{int(r[key]):,}" for key in ("instructions", "most", "text", "rodata", "runs", "stack")),
                 *(needs or "none", error or wrong),
             ]
@@ -302,10 +317,15 @@ def words(rows: Rows) -> str:
             f"- {name}: the goal of {GOAL:,} instructions is met by {', '.join(within) or 'no build'}; with GCC -O2 "
             f"a prediction takes {int(fast['most']):,} at most."
         )
-        for r in others:
-            if (r["compiler"], r["level"]) == ("gcc", "-O2"):
-                ratio = int(r["instructions"]) / int(fast["instructions"])
-                lines.append(f"- {name}: {r['code']} takes {ratio:,.1f} times as many, -O2 against -O2.")
+        for code in dict.fromkeys(r["code"] for r in others):
+            counts = {
+                r["contraction"]: int(r["instructions"]) for r in others if (r["code"], r["level"]) == (code, "-O2")
+            }
+            ratios = {how: f"{count / int(fast['instructions']):,.1f}" for how, count in counts.items()}
+            lines.append(
+                f"- {name}: {code} takes {ratios['fast']} times as many, -O2 against -O2, "
+                f"and {ratios['off']} times without contraction."
+            )
     return "\n".join(lines) + "\n"
 
 
