@@ -2,7 +2,7 @@
 
 Each instruction of the -O2 build is counted by address; debug information (which changes no instruction) says which
 line of the generated C it comes from, inlined or not, and so which part: distance, exp, or the sum around them.
-Beside it m2cgen's code for a support vector regression of the same size, which computes in double.
+Beside it m2cgen's code for a support vector regression of the same size, which computes in double, at GCC's defaults.
 
     python benchmarks/predict_instructions.py
 """
@@ -14,6 +14,7 @@ from collections import Counter
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
+from imported_instructions import DEFAULTS
 
 from pykernel.errors import UserError
 from pykernel.gen import build
@@ -132,7 +133,7 @@ def m2cgen_row(chain: str) -> None:
     code = m2cgen.export_to_c(svr)
     # generated code is not warning-free
     source = '#pragma GCC diagnostic ignored "-Wpedantic"\ndouble score(double *input);\n' + code
-    image = Image(TARGET, chain, {"svr.c": source}, flags=("-Wno-error",), libraries=("-lm", "-lc"))
+    image = Image(TARGET, chain, {"svr.c": source}, flags=("-Wno-error", *DEFAULTS, "-ffp-contract=fast"), libraries=("-lm", "-lc"))
     machine = Machine(image)
     machine.paint_stack(machine.free)
     each = []
