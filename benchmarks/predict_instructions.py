@@ -133,7 +133,13 @@ def m2cgen_row(chain: str) -> None:
     code = m2cgen.export_to_c(svr)
     # generated code is not warning-free
     source = '#pragma GCC diagnostic ignored "-Wpedantic"\ndouble score(double *input);\n' + code
-    image = Image(TARGET, chain, {"svr.c": source}, flags=("-Wno-error", *DEFAULTS, "-ffp-contract=fast"), libraries=("-lm", "-lc"))
+    image = Image(
+        TARGET,
+        chain,
+        {"svr.c": source},
+        flags=("-Wno-error", *DEFAULTS, "-ffp-contract=fast"),
+        libraries=("-lm", "-lc"),
+    )
     machine = Machine(image)
     machine.paint_stack(machine.free)
     each = []
