@@ -382,9 +382,14 @@ def fact_penalty(rows: Rows, costs: Rows) -> str:
     return claim(max(parts) > 2, f"LSridge up to {max(parts):.1f} times")
 
 
+def without_gate(rows: Rows, method: str, n_max: int) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """A row at the report's settings without a gate, and its row with one."""
+    wanted = {"method": method, "settings": "report", "when": "before", "n_max": str(n_max)}
+    return one(rows, experiment="gate", **wanted), one(rows, experiment="budget", **wanted)
+
+
 def fact_rounding(rows: Rows, costs: Rows) -> str:
-    wanted = {"method": "lsreg", "settings": "report", "when": "before", "n_max": "10"}
-    bare, gated = one(rows, experiment="gate", **wanted), one(rows, experiment="budget", **wanted)
+    bare, gated = without_gate(rows, "lsreg", 10)
     return claim(
         float(bare["mse_max"]) > 5 * float(gated["mse_max"]),
         f"at N = 10 the error is {cell(bare)} instead of {cell(gated)}, for the sake of realisations "
@@ -393,8 +398,7 @@ def fact_rounding(rows: Rows, costs: Rows) -> str:
 
 
 def fact_lost_digits(rows: Rows, costs: Rows) -> str:
-    wanted = {"method": "mklms + none", "settings": "report", "when": "before", "n_max": "24"}
-    bare, gated = one(rows, experiment="gate", **wanted), one(rows, experiment="budget", **wanted)
+    bare, gated = without_gate(rows, "mklms + none", 24)
     return claim(
         float(bare["mse_max"]) > 100 * float(gated["mse_max"]),
         f"the error at N = 24 is {short(bare['mse_mean'])} ± {short(bare['mse_std'])} without a gate, {bare['diverged']} of "

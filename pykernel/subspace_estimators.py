@@ -777,7 +777,7 @@ default="gaussian"
         "rls": what a sample's weight is multiplied by at each later one.
     budget : {"exact", "drop"}, default="exact"
         What becomes of a vector that goes: "exact" projects it on the others, which takes an ``n_max`` x ``n_max`` inverse;
-        "drop" forgets it.
+        "drop" forgets it, and is refused with ``update="rls"``, which hardly learns then.
     gate : float, default=None
         "exact": samples of which less than this part is new to the expansion vectors are not stored. None: 3e-2 for
         float32, 1e-6 for float64.

@@ -134,7 +134,7 @@ class SubspaceModels:
             refuse(
                 "[subspace] budget",
                 'is "drop" with update = "rls", which hardly learns: each vector that is dropped takes its part of all columns '
-                'along; take budget = "exact" or another update, or set [reduction] force = true',
+                'along; take budget = "exact" or another update (in a spec, [reduction] force = true takes it)',
             )
         if gate_of(spec) < LEAST_GATE[spec.precision]:
             refuse(

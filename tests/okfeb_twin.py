@@ -8,6 +8,7 @@ normal equations from scratch.  Where a choice hangs on rounding, ``Tie`` is rai
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -170,6 +171,8 @@ class Twin:
         center, factor = spec.input.center, spec.input.factor
         self.center = np.zeros(spec.dim) if center is None else np.array(center, real).astype(float)
         self.factor = np.ones(spec.dim) if factor is None else np.array(factor, real).astype(float)
+        self.begun: Counter[tuple[str, bool]] = Counter()
+        """Why columns of L started again, and whether the sample was stored."""
         self.restart(DONE)
 
     def restart(self, status: int = DONE) -> list[int]:
@@ -311,7 +314,7 @@ class Twin:
         if s.budget == "exact":
             apart(d, self.gate * sample.own, sample.own)
             stored = d >= self.gate * sample.own and sample.own > 0
-        y = self._restarted(sample, gram, sample.e2 if stored else sample.e2 - d, idle)
+        y = self._restarted(sample, gram, stored, d, idle)
         if y is None:
             y = self._stepped(sample, gram, stored)
         if np.trace(y.T @ gram @ y) > 2.0**40 * self.shrinkage:
@@ -402,12 +405,13 @@ class Twin:
     def _examine_next(self) -> None:
         self.examined, self.looks, self.use = (self.examined + 1) % self.rank_most, 0, 0.0
 
-    def _restarted(self, sample: Seen, gram: np.ndarray, left: float, idle: bool) -> np.ndarray | None:
+    def _restarted(self, sample: Seen, gram: np.ndarray, stored: bool, d: float, idle: bool) -> np.ndarray | None:
         """A with a row for the sample, if a column of L is to start again, with what the others leave over of the sample.
 
         One that is nothing, or where a new regime has begun the one that counts least in (G + lambda I)^-1, or one that
         is idle.
         """
+        left = sample.e2 if stored else sample.e2 - d
         squares, least = np.diag(sample.g), 2.0**-20 * self.shrinkage
         for value in squares:
             apart(float(value), least, 1e-2 * least)
@@ -421,6 +425,7 @@ class Twin:
         if not left > self.gate * sample.own:
             return None
         column = int(np.argmax(squares <= least)) if dead else self.examined
+        self.begun["new" if self.strange == 8 else "dead" if dead else "idle", stored] += 1
         if self.strange == 8:
             counts = np.diag(np.linalg.inv(sample.g + self.shrinkage * np.eye(self.rank_most)))
             column = int(counts.argmax())

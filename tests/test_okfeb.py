@@ -521,6 +521,46 @@ def test_a_new_regime_gets_a_feature(update: str, budget: str) -> None:
     assert model.ask("novelty", new)[0].mean() < 0.6
 
 
+IDLE = [("parametric", 1e-2, False), ("parametric", 0.7, True), ("nonparametric", 1e-2, True)]
+IDLE += [("hybrid", 1e-2, True), ("hybrid", 0.7, False)]
+
+
+@pytest.mark.parametrize(("update", "gate", "stored"), IDLE)
+def test_an_idle_column_starts_again(update: str, gate: float, stored: bool) -> None:
+    """The twin agrees where a column is given to a sample that is stored, and to one that is not."""
+    spec = spec_of(r=3, n=6, dim=2, gate=gate, update=update, step="constant")
+    model, twin = HostModel(spec), Twin(spec)
+    home, away = stream_of(1500, 2, spread=0.9), np.array([6.0, -6.0]) + stream_of(60, 2, 1, spread=0.3)
+    seen = follow(model, twin, [("update", row, None) for row in [*home[:200], *away, *home[200:]]], 1e-7)
+    assert not seen["tie"]
+    assert twin.begun["idle", stored] and twin.begun["new", True], twin.begun
+
+
+AWAY = [(1, update, 20_000) for update in ("parametric", "hybrid", "nonparametric")]
+AWAY += [(2, "parametric", 20_000), (3, "parametric", 2_000)]
+
+
+@pytest.mark.parametrize(("dim", "update", "drift"), AWAY)
+def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> None:
+    """Inputs stand still, drift to 40 kernel widths away and return; columns of L that were left there begin again.
+
+    Each is idle: no sample touches it, and nothing but the restart of idle columns would move it.
+    """
+    spec = spec_of("float32", dim=dim, r=6, n=16, input={"limit": 100.0}, update=update, fading=0.999)
+    rng = np.random.default_rng(0)
+    home = rng.uniform(-1.5, 1.5, (5000, dim))
+    still = np.tile(home[-1], (5000, 1))
+    road = 60 * np.linspace(0, 1, drift)[:, None] + rng.uniform(-1.5, 1.5, (drift, dim))
+    away = 60 + rng.uniform(-1.5, 1.5, (5000, dim))
+    back = rng.uniform(-1.5, 1.5, (6000, dim))
+    model, fresh = HostModel(spec), HostModel(spec)
+    for part in (home, still, road, away, back[:5000]):
+        model.learn(part)
+    fresh.learn(back[:5000])
+    lost, least = (one.ask("novelty", back[5000:])[0].mean() for one in (model, fresh))
+    assert lost <= 1.1 * least + 0.01, (lost, least)
+
+
 # --------------------------------------------------------------------------------------------------------- the start
 
 

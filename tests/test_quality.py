@@ -210,7 +210,7 @@ def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exha
         for full in (False, True) if exhaustive else [i == list(LEARNED).index(model) % 2]:
             if model in MACHINES and full:  # has no more
                 continue
-            calls, forged, noise = ("5000", "25000", "5000") if exhaustive else ("150", "600", "300")
+            calls, forged, noise = ("5000", "25000", "5000") if exhaustive else ("150", "1000", "300")
             folder = tmp_path / f"{precision}-{full}"
             fuzz(model, precision, full, folder, "calls", calls)
             said = fuzz(model, precision, full, folder, "forged", forged)

@@ -608,6 +608,7 @@ def test_heads_learn_what_linear_models_of_the_features_learn(head):
         ({"shrinkage": 0.0}, "[subspace] shrinkage is 0"),
         ({"update": "rls", "step": "constant", "eta": 0.5}, "[subspace] "),
         ({"forgetting": 0.9}, "[subspace] forgetting "),
+        ({"update": "rls", "budget": "drop"}, '[subspace] budget is "drop" with update = "rls", which hardly learns'),
         ({"budget": "drop", "gate": 0.1}, "[reduction] gate "),
         ({"insensitivity": 0.1, "censoring": 0.1}, "[subspace] "),
         ({"rate": 0.1, "threshold": 0.1}, "[novelty] "),
