@@ -27,13 +27,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load, markdown, merged, progress_bar, publish, save
 
-from pykernel.costs import memory_bytes
-from pykernel.demo import DAY, bikeshare, lagged, mean_error
+from pykernel.algorithms.online.state import Status
 from pykernel.errors import UserError
-from pykernel.expansion import Status
 from pykernel.files import whole_file
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.host.demo import DAY, bikeshare, lagged, mean_error
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
+from pykernel.tuning.costs import memory_bytes
 
 KILOBYTES = (1, 2, 4, 8, 16)
 MOST = 1024

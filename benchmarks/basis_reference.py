@@ -1,4 +1,4 @@
-"""What the results about kernel bases are measured with; nothing in it chooses a basis, or comes from pykernel.basis.
+"""What the results about kernel bases are measured with; nothing in it chooses a basis, or comes from pykernel.bases.basis.
 
 K: Gram matrix (l, l) of the Gaussian kernel exp(-|a - b|^2 / (2 sigma^2)); width: 2 sigma^2 / D; S: chosen rows.
 """

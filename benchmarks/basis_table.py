@@ -34,7 +34,8 @@ import numpy as np
 from tables import DOCS, Rows, load, markdown, publish, save
 from threadpoolctl import threadpool_limits
 
-from pykernel import basis, candidates, gram, greedy, peers, sgma
+from pykernel.bases import baselines as peers
+from pykernel.bases import basis, candidates, gram, greedy, sgma
 from pykernel.errors import UserError
 from pykernel.parallel import Workers
 

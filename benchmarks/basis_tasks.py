@@ -14,9 +14,9 @@ from typing import Any
 import basis_reference as reference
 import numpy as np
 
-from pykernel.basis import METHODS, Basis, make_selector, select_basis
-from pykernel.gram import MercerKernel
-from pykernel.peers import choose_method
+from pykernel.bases.baselines import choose_method
+from pykernel.bases.basis import METHODS, Basis, make_selector, select_basis
+from pykernel.bases.gram import MercerKernel
 from pykernel.rows import as_rows
 
 COMMON: dict[str, Any] = {"candidates": 59, "points": 59, "tau": 0.0, "epsilon": 1e-10}

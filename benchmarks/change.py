@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 from tables import DOCS, Rows, load, markdown, merged, progress_bar, publish, save
 
-from pykernel.host import HostModel
-from pykernel.kernel_models import TECHNIQUES
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families.online import TECHNIQUES
+from pykernel.spec.model import Spec, make_spec
 
 BEFORE, CHANGING, AFTER = 20_000, 5_000, 20_000
 WINDOWS = ((500, 1_000), (4_000, 5_000), (15_000, 20_000))

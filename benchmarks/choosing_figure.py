@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pykernel.demo import _write_inputs, bikeshare, bikeshare_spec
+from pykernel.host.demo import _write_inputs, bikeshare, bikeshare_spec
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = {

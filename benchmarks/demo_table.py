@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.demo import DAY, bikeshare, bikeshare_spec, lagged, linear, mean_error, running_mean
 from pykernel.gen import build
-from pykernel.host import HostModel
+from pykernel.host.demo import DAY, bikeshare, bikeshare_spec, lagged, linear, mean_error, running_mean
+from pykernel.host.model import HostModel
 
 ETAS = (0.1, 0.2, 0.4, 0.6, 0.8)
 SIGMAS = (0.7, 1.0, 1.5, 2.0, 3.0)

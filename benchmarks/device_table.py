@@ -8,8 +8,8 @@ The stream is some of the demo's (8 inputs, float32), spread over the year; each
 import argparse
 import sys
 
-from pykernel.demo import bikeshare, bikeshare_spec
 from pykernel.errors import UserError
+from pykernel.host.demo import bikeshare, bikeshare_spec
 from pykernel.targets.check import check_targets
 from pykernel.targets.target import all_targets
 

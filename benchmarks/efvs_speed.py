@@ -35,8 +35,8 @@ import numpy as np
 from tables import DOCS, PAGE, Rows, load, markdown, progress_bar, publish, save
 from threadpoolctl import threadpool_limits
 
-from pykernel.basis import Basis, make_selector
-from pykernel.gram import MercerKernel
+from pykernel.bases.basis import Basis, make_selector
+from pykernel.bases.gram import MercerKernel
 from pykernel.rows import as_rows
 
 SIZES = (500, 506)

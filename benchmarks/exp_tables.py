@@ -1,4 +1,4 @@
-"""Print the polynomials of pykernel.numerics: of exp_negative, exp2_negative, hyperbolic_tangent and cosine.
+"""Print the polynomials of pykernel.algorithms.elementary: of exp_negative, exp2_negative, hyperbolic_tangent and cosine.
 
 Chebyshev interpolation in 60 digits (the minimax polynomial to within a few percent); where the truncation error is
 most of what may be lost, the minimax polynomial among those with float32 coefficients (nearly: each is rounded in turn,

@@ -5,7 +5,7 @@
 All contenders see the same data and the same grid, and take turns, one width (20 ridges) each, in one process with one
 thread; CPU time of the thread is what counts.  Their 400 mean squared errors must agree to 1e-8, or the script stops.
 
-select       pykernel.selection: one eigendecomposition for each width, all ridges from it
+select       pykernel.training.selection: one eigendecomposition for each width, all ridges from it
 GridSearchCV scikit-learn's GridSearchCV(KernelRidge(kernel="rbf"), cv=LeaveOneOut()): trains 400 l models
 loop         the same without its overhead: one Gram matrix for each width, then l Cholesky factors for each ridge
 
@@ -33,9 +33,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-from pykernel.closed_form import Targets
 from pykernel.files import whole_file
-from pykernel.selection import Model, select
+from pykernel.training.closed_form import Targets
+from pykernel.training.selection import Model, select
 
 DIM, GRID = 5, 20
 COMPARED, ALONE = (50, 100, 200), (100, 200, 500, 1000)
@@ -180,7 +180,7 @@ def figure(path: Path, rows: Rows) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from pykernel.plots import COLOURS, TRUTH
+    from pykernel.cli.plots import COLOURS, TRUTH
 
     drawn = Figure(figsize=(7.4, 4.6), layout="constrained", dpi=150)
     FigureCanvasAgg(drawn)

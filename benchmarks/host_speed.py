@@ -15,12 +15,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pykernel.expansion import Status
+from pykernel.algorithms.online.state import Status
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 
 BUDGETS, DIMENSIONS = (8, 32, 128), (1, 8, 32)
 TECHNIQUES = ("nt", "fklms", "mklms")

@@ -38,8 +38,8 @@ from tables import DOCS, Rows, markdown, publish, save
 
 from pykernel.errors import UserError
 from pykernel.gen import build
-from pykernel.host import HostModel
-from pykernel.importing import from_sklearn
+from pykernel.host.model import HostModel
+from pykernel.importers.importing import from_sklearn
 from pykernel.targets.build import Image, Toolchain, model_image, undefined_symbols
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import MAILBOX, PAGE, Machine, UnicornModel

@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, markdown, publish, save
 
+from pykernel.algorithms.kernel_choice import KernelConfig
+from pykernel.algorithms.kernels import squared_distance
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.gen import build
-from pykernel.host import HostModel
-from pykernel.kernel_choice import KernelConfig
-from pykernel.kernels import squared_distance
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from pykernel.targets.build import model_image
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import UnicornModel

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.expansion import Status
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.algorithms.online.state import Status
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 
 OUT = Path(__file__).parents[1] / "docs" / "limits.csv"
 SAMPLES, EVERY, SIGMA, VECTORS = 10_000, 500, 0.5, 16

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-from pykernel.closed_form import MODELS, Column, Model, Targets, problem
+from pykernel.training.closed_form import MODELS, Column, Model, Targets, problem
 
 PAGE = DOCS / "closed-form.md"
 SAMPLES = 20

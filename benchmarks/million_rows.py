@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-from pykernel.basis import select_basis
-from pykernel.gram import MercerKernel
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
 from pykernel.rows import SomeRows, as_rows, save_rows
 
 PAGE = DOCS / "bases.md"

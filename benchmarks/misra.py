@@ -17,9 +17,9 @@ from collections import Counter
 from pathlib import Path
 
 from pykernel.gen import build, mixed_stream
-from pykernel.host import HostModel
-from pykernel.kernel_models import TECHNIQUES
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families.online import TECHNIQUES
+from pykernel.spec.model import make_spec
 
 DEVIATIONS = Path(__file__).parents[1] / "docs" / "misra.md"
 FLOAT = ("FLT_RADIX=2", "FLT_MANT_DIG=24", "DBL_MANT_DIG=53", "FLT_EVAL_METHOD=0")

@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load, markdown, place, progress_bar, save
 
-from pykernel.closed_form import Model, Targets, error_rate, press, problem
-from pykernel.gram import gram_matrix
-from pykernel.selection import CrossValidation, select
+from pykernel.bases.gram import gram_matrix
+from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
+from pykernel.training.selection import CrossValidation, select
 
 PAGE = DOCS / "model-selection.md"
 COMMAND = ["fit", "cancer.csv", "--label", "diagnosis", "--hold-out", "0.3", "--out", "cancer.toml", "--plot"]

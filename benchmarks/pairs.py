@@ -6,7 +6,7 @@ sinc: the report's task, 100 samples ten times over, eta 0.1, sigma 0.5.  cloud:
 over a cube, sin(1.3 a) + 0.6 cos(b c / 2) with noise of 0.1, at the defaults with sigma 1, where each vector has several
 near it.  A pair fails where the learned function is worse than 1 in mean squared error (the zero function has 0.13 and
 0.81), where an update was refused because a multiplier left its range, or where 24 vectors leave more than two thirds of
-the sinc.  ``pykernel.kernel_models.FAILS`` quotes the results; ``tests/test_docs.py`` compares the two.
+the sinc.  ``pykernel.spec.families.online.FAILS`` quotes the results; ``tests/test_docs.py`` compares the two.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from pykernel.expansion import Status
-from pykernel.host import HostModel
-from pykernel.kernel_models import PROJECTIONS, TECHNIQUES
-from pykernel.spec import Spec, make_spec
+from pykernel.algorithms.online.state import Status
+from pykernel.host.model import HostModel
+from pykernel.spec.families.online import PROJECTIONS, TECHNIQUES
+from pykernel.spec.model import Spec, make_spec
 
 BUDGETS = (4, 8, 14, 24)
 DIVERGED = 1.0

@@ -30,7 +30,7 @@ import paper_000_tasks as tasks
 from basis_pages import Experiment, Task, number
 from paper_000_page import FIGURES, TABLES
 
-from pykernel import basis, candidates, gram, greedy, sgma
+from pykernel.bases import basis, candidates, gram, greedy, sgma
 
 PRODUCT = (basis, candidates, greedy, sgma)
 WIDTH = 0.5

@@ -13,7 +13,7 @@ import basis_reference as reference
 import basis_tasks
 import numpy as np
 
-from pykernel.basis import select_basis
+from pykernel.bases.basis import select_basis
 
 DRAWS = 20_000
 

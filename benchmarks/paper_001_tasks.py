@@ -1,6 +1,6 @@
 """The experiments of ``paper_001.py``: what one task computes.
 
-Subspaces are learned by the product (``pykernel.HostModel`` on a spec of rule okfeb, ``pykernel.bkfe``) and measured anew
+Subspaces are learned by the product (``pykernel.HostModel`` on a spec of rule okfeb, ``pykernel.training.bkfe``) and measured anew
 here, from the vectors X (m, D) and the coefficients A (m, r) alone.  A task and its result are plain values.  L = Phi A, G = A'KA,
 q = (G + lambda I)^-1 A'k, e2 = |phi - L q|^2, Khat = Z Z' with Z = Q G^(1/2); k(x, x) = 1 throughout; B: budget; width:
 2 sigma^2 / D.
@@ -20,11 +20,11 @@ import basis_reference as reference
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from pykernel.basis import select_basis
-from pykernel.bkfe import bkfe
-from pykernel.gram import MercerKernel
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
+from pykernel.training.bkfe import bkfe
 
 CENSORED = 3
 """Status of a sample that changed nothing."""

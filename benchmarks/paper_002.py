@@ -30,7 +30,7 @@ import paper_002_tasks as tasks
 from basis_pages import Experiment, Task, number
 from paper_002_page import FIGURES, TABLES
 
-from pykernel import reduced
+from pykernel.training import reduced
 
 WIDTH = 0.5
 """2 sigma^2 / D of sections 2.3 and 5.3."""

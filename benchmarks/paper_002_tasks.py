@@ -18,11 +18,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse.linalg import cg
 
-from pykernel.basis import Basis, select_basis
-from pykernel.closed_form import Targets
-from pykernel.gram import MercerKernel
-from pykernel.greedy import residual_bound
-from pykernel.reduced import ReducedProblem, preconditioner
+from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.bases.greedy import residual_bound
+from pykernel.training.closed_form import Targets
+from pykernel.training.reduced import ReducedProblem, preconditioner
 
 RULES: dict[str, dict[str, Any]] = {
     "4.2": {"method": "sgma", "options": {"rule": "4.2"}},

@@ -34,9 +34,9 @@ from pykernel.dialect import sources_digest
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import require_ieee
+from pykernel.host.model import require_ieee
 from pykernel.parallel import Workers
-from pykernel.spec import make_spec
+from pykernel.spec.model import make_spec
 
 BUDGETS = tuple(range(4, 25))
 SOME_BUDGETS = (4, 6, 8, 10, 12, 14, 16, 20, 24)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from pykernel.files import whole_file
-from pykernel.host import HostModel
+from pykernel.host.model import HostModel
 
 Rows = Sequence[Mapping[str, str]]
 

@@ -34,9 +34,9 @@ from paper_004_page import FIGURES, fill
 from tables import progress_bar, save
 from threadpoolctl import threadpool_limits
 
-from pykernel import closed_form
 from pykernel.errors import UserError
 from pykernel.parallel import Workers
+from pykernel.training import closed_form
 
 TRIALS = 20
 SIZES = (10, 20, 30, 50, 70, 100, 150, 200, 300, 500)

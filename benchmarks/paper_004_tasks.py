@@ -1,6 +1,6 @@
 """The experiments of ``paper_004.py``: what one task computes.
 
-Retraining is written out here, with no closed form in it; the closed forms are the product's (``pykernel.closed_form``).
+Retraining is written out here, with no closed form in it; the closed forms are the product's (``pykernel.training.closed_form``).
 A task is a dictionary of plain values, and so is its result: they go to other processes, and into the results file.
 l: samples; p: basis vectors; gamma: the Gaussian kernel is exp(-gamma |a - b|^2); ridge: mu, of KFD, or lambda.
 """
@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpotri
 from scipy.spatial.distance import cdist
 
-from pykernel.closed_form import FisherProblem, Targets, error_rate, press, problem
+from pykernel.training.closed_form import FisherProblem, Targets, error_rate, press, problem
 
 TIMED_GAMMA, TIMED_RIDGE = 0.5, 1.0
 TIMED_RIDGES = tuple(float(r) for r in np.logspace(-6, 2, 20))

@@ -30,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import basis_data
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-from pykernel.basis import select_basis
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
-from pykernel.reduced import gram_operator, preconditioner
+from pykernel.training.reduced import gram_operator, preconditioner
 
 PAGE = DOCS / "reduced.md"
 SETS = {"abalone": 3000, "digits": 1797}

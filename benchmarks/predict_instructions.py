@@ -18,8 +18,8 @@ from imported_instructions import DEFAULTS
 
 from pykernel.errors import UserError
 from pykernel.gen import build
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from pykernel.targets.build import Image, model_image
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel

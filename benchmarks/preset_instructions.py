@@ -26,12 +26,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tables import DOCS, Rows, load, markdown, merged, progress_bar, publish, save
 from update_cost import DIM, PRESETS, filling, spec_of, stream
 
+from pykernel.algorithms.online.state import Status
 from pykernel.errors import UserError
-from pykernel.expansion import Status
 from pykernel.gen import build
 from pykernel.gen.project import Project
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.build import Toolchain, model_image
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import UnicornModel

@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from pykernel.gram import gram_matrix
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.bases.gram import gram_matrix
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 
 SPREADS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 DIMS = (1, 2, 8, 32, 128)

@@ -3,7 +3,7 @@
     python benchmarks/searches.py [--samples 8000] [-o docs]
 
 The generated C of FKLMS and FMKLMS counts its calls of find_neighbour, once as it is and once without the limit of
-``pykernel.reduction.SEARCHES`` in a choice.  Seven streams: uniform, normal, a random walk, clusters, a lattice (exact ties),
+``pykernel.algorithms.online.reduction.SEARCHES`` in a choice.  Seven streams: uniform, normal, a random walk, clusters, a lattice (exact ties),
 sines, and points around one in the middle, which is the nearest of many.  "limited" is the part of updates in which a choice
 without the limit searches more often than the limit allows.  With ``when = "before"`` a choice searches for what it does not
 need, too, as long as the limit allows: without a limit it would search for all.
@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from tables import DOCS, save
 
+from pykernel.algorithms.online.reduction import SEARCHES
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import compiler
 from pykernel.gen.project import build
-from pykernel.reduction import SEARCHES
-from pykernel.spec import make_spec
+from pykernel.spec.model import make_spec
 
 SIZES = ((16, 2), (32, 8), (64, 3))
 UNLIMITED = 1_000_000

@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from million_rows import KERNEL, PAGE, make
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-from pykernel.basis import select_basis
+from pykernel.bases.basis import select_basis
+from pykernel.bases.sharding import residual_sums, select_sharded
 from pykernel.rows import SomeRows, as_rows
-from pykernel.sharding import residual_sums, select_sharded
 
 SHARDS = (2, 4, 8, 16, 32)
 METHODS = {"efvs": 60, "sgma": 30, "rpcholesky": 60}

@@ -24,7 +24,7 @@ from tables import DOCS, save
 
 from pykernel.gen.check import Reference
 from pykernel.gen.project import build
-from pykernel.spec import make_spec
+from pykernel.spec.model import make_spec
 from pykernel.targets.build import model_image, toolchain
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import UnicornModel

@@ -29,10 +29,10 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 from tables import DOCS, save
 
-from pykernel.basis import select_basis
-from pykernel.gram import MercerKernel
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 
 DATA = ("abalone", "boston", "bikeshare")
 SIZES = (16, 32, 64)

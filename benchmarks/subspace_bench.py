@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load
 
-from pykernel.bkfe import HostSubspace
-from pykernel.gram import MercerKernel
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.bases.gram import MercerKernel
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
+from pykernel.training.bkfe import HostSubspace
 
 SHRINKAGE = 0.1
 LIMIT = 1e3

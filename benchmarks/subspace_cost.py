@@ -31,12 +31,12 @@ import subspace_bench as bench
 from subspace_bench import spec_of  # loads NumPy with one thread
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
+from pykernel.algorithms.subspace.state import SubspaceStatus
 from pykernel.errors import UserError
 from pykernel.gen import build
 from pykernel.gen.check import as_taken
-from pykernel.host import HostModel
-from pykernel.spec import Spec
-from pykernel.subspace import SubspaceStatus
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 from pykernel.targets.build import model_image, toolchain
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import UnicornModel

@@ -27,9 +27,9 @@ import subspace_bench as bench
 from subspace_bench import Held, gamma_of, matrix_error, spec_of  # loads NumPy with one thread
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-from pykernel.host import HostModel
-from pykernel.spec import Spec
-from pykernel.subspace import SubspaceStatus
+from pykernel.algorithms.subspace.state import SubspaceStatus
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 
 N_MAX, RANK, SAMPLES, JUDGED = 64, 8, 100_000, 400
 STREAMS = ("digits", "moving")

@@ -36,10 +36,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-from pykernel.basis import select_basis
-from pykernel.bkfe import HostSubspace
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
+from pykernel.training.bkfe import HostSubspace
 
 PAGE = DOCS / "subspaces.md"
 SHRINKAGE = 0.1
@@ -94,7 +94,7 @@ def bounds(names: tuple[str, ...], ranks: tuple[int, ...]) -> Iterator[dict[str,
 
 def online(rank: int, vectors: int, **options: Any) -> Callable[..., Features]:
     def made(train: np.ndarray, test: np.ndarray, kernel: MercerKernel, seed: int) -> Features:
-        from pykernel.subspace_estimators import OnlineKernelSubspace
+        from pykernel.estimators.subspace import OnlineKernelSubspace
 
         model = OnlineKernelSubspace(rank, n_max=vectors, kernel=kernel, shrinkage=SHRINKAGE, **options)
         order = np.random.default_rng(seed).permutation(len(train))

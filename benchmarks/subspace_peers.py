@@ -54,10 +54,10 @@ from subspace_bench import SHRINKAGE, Held, gamma_of, matrix_error, spec_of  # l
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 from threadpoolctl import threadpool_limits
 
-from pykernel.bkfe import HostSubspace
+from pykernel.bases.gram import MercerKernel
 from pykernel.gen import build
-from pykernel.gram import MercerKernel
-from pykernel.host import HostModel
+from pykernel.host.model import HostModel
+from pykernel.training.bkfe import HostSubspace
 
 SETS = ("digits", "breast_cancer", "bikeshare")
 NAMES = {

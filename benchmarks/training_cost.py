@@ -16,7 +16,7 @@ import numpy as np
 from rich.progress import track
 from tables import DOCS, save
 
-from pykernel.spec import make_spec
+from pykernel.spec.model import make_spec
 from pykernel.targets.check import check_targets
 
 SIZES = {"ls-svm": (16, 32, 64, 100), "kfd": (8, 16, 32, 64)}

@@ -17,9 +17,9 @@ import numpy as np
 from rich.progress import track
 from tables import DOCS, save
 
-from pykernel import batch_models
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families import batch as batch_models
+from pykernel.spec.model import make_spec
 
 DENSE = ((50, 2, 1.0), (100, 2, 3.0), (200, 4, 2.0), (200, 4, 6.0), (300, 3, 3.0))  # samples, inputs, sigma
 BASES = ((8, 200, 1.0), (16, 300, 3.0), (32, 1000, 2.0), (32, 1000, 5.0), (64, 1000, 2.0))  # vectors, samples, sigma

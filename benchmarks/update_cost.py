@@ -38,14 +38,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
+from pykernel.algorithms.online.state import Status
 from pykernel.errors import UserError
-from pykernel.expansion import Status
 from pykernel.files import whole_file
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import Compiler, compiler
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 
 DIM = 4
 BUDGETS = (8, 16, 32, 64, 128, 256)

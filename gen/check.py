@@ -16,8 +16,8 @@ from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import BROKEN_BUILD, Project, build, state_hash
-from pykernel.host import HostModel
-from pykernel.spec import Spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 
 Progress = Callable[[float, str], None]
 

@@ -58,7 +58,7 @@ from pykernel.gen.ir import (
     Unary,
 )
 from pykernel.gen.read import read
-from pykernel.spec import C_KEYWORDS
+from pykernel.spec.model import C_KEYWORDS
 
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}

@@ -18,6 +18,7 @@ import jinja2
 import numpy as np
 
 from pykernel.dialect import Array, Extent, Index, Kernel, Layout, Memory, Real, bind, extent_docs, is_choice, reachable
+from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
@@ -28,10 +29,9 @@ from pykernel.gen.print_stored import StoredPrinter
 from pykernel.gen.read import member_comments
 from pykernel.gen.specialise import Specialised, specialise
 from pykernel.gen.write import write_files
-from pykernel.host import HostModel
-from pykernel.program import Program
-from pykernel.snapshot import HEADER, MAGIC, TRAILER, VERSION
-from pykernel.spec import Spec
+from pykernel.host.model import HostModel
+from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
+from pykernel.spec.model import Spec
 
 BROKEN_BUILD = -100
 FEW = 4

@@ -11,7 +11,7 @@ from pykernel.files import read_plain
 from pykernel.gen.check import Report
 from pykernel.gen.project import build
 from pykernel.gen.write import read_manifest, write_files
-from pykernel.spec import Spec
+from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
 

@@ -9,26 +9,26 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Protocol
 
-    from pykernel.basis import Basis as Basis
-    from pykernel.basis import select_basis as select_basis
-    from pykernel.basis_estimators import KernelBasis as KernelBasis
+    from pykernel.bases.basis import Basis as Basis
+    from pykernel.bases.basis import select_basis as select_basis
+    from pykernel.bases.gram import MercerKernel as MercerKernel
     from pykernel.dialect import Memory
-    from pykernel.estimators import BudgetedKernelClassifier as BudgetedKernelClassifier
-    from pykernel.estimators import BudgetedKernelRegressor as BudgetedKernelRegressor
+    from pykernel.estimators.basis import KernelBasis as KernelBasis
+    from pykernel.estimators.batch import KernelFisherClassifier as KernelFisherClassifier
+    from pykernel.estimators.batch import KernelRidgeClassifier as KernelRidgeClassifier
+    from pykernel.estimators.batch import KernelRidgeRegressor as KernelRidgeRegressor
+    from pykernel.estimators.batch import LSSVMClassifier as LSSVMClassifier
+    from pykernel.estimators.batch import LSSVMRegressor as LSSVMRegressor
+    from pykernel.estimators.online import BudgetedKernelClassifier as BudgetedKernelClassifier
+    from pykernel.estimators.online import BudgetedKernelRegressor as BudgetedKernelRegressor
+    from pykernel.estimators.subspace import KernelSubspace as KernelSubspace
+    from pykernel.estimators.subspace import OnlineKernelSubspace as OnlineKernelSubspace
+    from pykernel.estimators.subspace import OnlineSubspaceClassifier as OnlineSubspaceClassifier
+    from pykernel.estimators.subspace import OnlineSubspaceRegressor as OnlineSubspaceRegressor
     from pykernel.gen import Generated, Report
-    from pykernel.gram import MercerKernel as MercerKernel
-    from pykernel.host import HostModel as HostModel
-    from pykernel.kernel_machines import KernelFisherClassifier as KernelFisherClassifier
-    from pykernel.kernel_machines import KernelRidgeClassifier as KernelRidgeClassifier
-    from pykernel.kernel_machines import KernelRidgeRegressor as KernelRidgeRegressor
-    from pykernel.kernel_machines import LSSVMClassifier as LSSVMClassifier
-    from pykernel.kernel_machines import LSSVMRegressor as LSSVMRegressor
-    from pykernel.spec import Spec as Spec
-    from pykernel.spec import load_spec as load_spec
-    from pykernel.subspace_estimators import KernelSubspace as KernelSubspace
-    from pykernel.subspace_estimators import OnlineKernelSubspace as OnlineKernelSubspace
-    from pykernel.subspace_estimators import OnlineSubspaceClassifier as OnlineSubspaceClassifier
-    from pykernel.subspace_estimators import OnlineSubspaceRegressor as OnlineSubspaceRegressor
+    from pykernel.host.model import HostModel as HostModel
+    from pykernel.spec.model import Spec as Spec
+    from pykernel.spec.model import load_spec as load_spec
 
     __version__: str
 
@@ -67,26 +67,26 @@ __all__ = [
 
 # imported when first used: Numba, pydantic and scikit-learn take seconds, and the last is optional
 _HOMES = {
-    "Basis": "pykernel.basis",
-    "BudgetedKernelClassifier": "pykernel.estimators",
-    "BudgetedKernelRegressor": "pykernel.estimators",
-    "HostModel": "pykernel.host",
-    "KernelBasis": "pykernel.basis_estimators",
-    "KernelFisherClassifier": "pykernel.kernel_machines",
-    "KernelRidgeClassifier": "pykernel.kernel_machines",
-    "KernelRidgeRegressor": "pykernel.kernel_machines",
-    "KernelSubspace": "pykernel.subspace_estimators",
-    "LSSVMClassifier": "pykernel.kernel_machines",
-    "LSSVMRegressor": "pykernel.kernel_machines",
-    "MercerKernel": "pykernel.gram",
-    "OnlineKernelSubspace": "pykernel.subspace_estimators",
-    "OnlineSubspaceClassifier": "pykernel.subspace_estimators",
-    "OnlineSubspaceRegressor": "pykernel.subspace_estimators",
-    "Spec": "pykernel.spec",
-    "from_sklearn": "pykernel.importing",
-    "load_model": "pykernel.importing",
-    "load_spec": "pykernel.spec",
-    "select_basis": "pykernel.basis",
+    "Basis": "pykernel.bases.basis",
+    "BudgetedKernelClassifier": "pykernel.estimators.online",
+    "BudgetedKernelRegressor": "pykernel.estimators.online",
+    "HostModel": "pykernel.host.model",
+    "KernelBasis": "pykernel.estimators.basis",
+    "KernelFisherClassifier": "pykernel.estimators.batch",
+    "KernelRidgeClassifier": "pykernel.estimators.batch",
+    "KernelRidgeRegressor": "pykernel.estimators.batch",
+    "KernelSubspace": "pykernel.estimators.subspace",
+    "LSSVMClassifier": "pykernel.estimators.batch",
+    "LSSVMRegressor": "pykernel.estimators.batch",
+    "MercerKernel": "pykernel.bases.gram",
+    "OnlineKernelSubspace": "pykernel.estimators.subspace",
+    "OnlineSubspaceClassifier": "pykernel.estimators.subspace",
+    "OnlineSubspaceRegressor": "pykernel.estimators.subspace",
+    "Spec": "pykernel.spec.model",
+    "from_sklearn": "pykernel.importers.importing",
+    "load_model": "pykernel.importers.importing",
+    "load_spec": "pykernel.spec.model",
+    "select_basis": "pykernel.bases.basis",
 }
 
 
@@ -169,7 +169,7 @@ def check(
 
 def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory | None]:
     from pykernel.errors import UserError
-    from pykernel.spec import Spec, make_spec
+    from pykernel.spec.model import Spec, make_spec
 
     if isinstance(model, Spec):
         spec, memory = model, None
@@ -181,7 +181,7 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
     else:
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
-            "pykernel.importing.from_sklearn makes one of scikit-learn's models) or a fitted estimator of pykernel, such "
+            "pykernel.importers.importing.from_sklearn makes one of scikit-learn's models) or a fitted estimator of pykernel, such "
             "as a BudgetedKernelRegressor (of a pipeline, the last step)"
         )
     if name is not None:

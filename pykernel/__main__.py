@@ -1,6 +1,6 @@
 """python -m pykernel"""
 
-from pykernel.cli import main
+from pykernel.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -12,7 +12,7 @@ from pykernel.dialect import Memory
 from pykernel.errors import CheckFailed, MissingExtra, UserError
 from pykernel.gen.check import Progress, Reference, Report, as_taken, mixed_stream
 from pykernel.gen.project import Project, build
-from pykernel.spec import Spec
+from pykernel.spec.model import Spec
 from pykernel.targets.build import (
     Image,
     found_toolchains,

@@ -47,7 +47,7 @@ def exhaustive(pytestconfig: pytest.Config) -> bool:
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Any, str, str]]:
     """Run the command with some arguments: (exit code, standard output, standard error)."""
-    from pykernel.cli import main
+    from pykernel.cli.app import main
 
     def run(*arguments: str) -> tuple[Any, str, str]:
         with pytest.raises(SystemExit) as stopped:
@@ -77,8 +77,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
     import numpy as np
 
     from pykernel.dialect import bind
-    from pykernel.host import HostModel
-    from pykernel.spec import make_spec
+    from pykernel.host.model import HostModel
+    from pykernel.spec.model import make_spec
 
     base = tmp_path_factory.getbasetemp()
     with _alone((base if worker_id == "master" else base.parent) / "compiling"):

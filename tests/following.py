@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from pykernel.algorithms.online.state import Status
 from pykernel.dialect import bind
-from pykernel.expansion import Status
-from pykernel.host import HostModel
-from pykernel.kernel_models import ridge_of
-from pykernel.spec import Learning, Reduction, Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families.online import ridge_of
+from pykernel.spec.model import Learning, Reduction, Spec, make_spec
 from tests.naive import OWN_PROJECTION, Twin, kernel_values
 
 TECHNIQUES = tuple(OWN_PROJECTION)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.spec import Spec, make_spec
+from pykernel.spec.model import Spec, make_spec
 
 KERNELS: dict[str, dict[str, Any]] = {
     "gaussian": {"gamma": 0.5},

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pykernel.expansion import Status
-from pykernel.kernel_models import ridge_of
-from pykernel.spec import Spec
+from pykernel.algorithms.online.state import Status
+from pykernel.spec.families.online import ridge_of
+from pykernel.spec.model import Spec
 
 CLOSE = 1e-9
 """Relative difference below which a choice between two numbers is a matter of rounding."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.spec import Spec
+from pykernel.spec.model import Spec
 
 CLOSE = 1e-7
 """Relative difference below which a choice between two numbers is a matter of rounding."""

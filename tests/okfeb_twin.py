@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.spec import Spec
+from pykernel.spec.model import Spec
 from tests.nystrom_twin import Kernel
 
 DONE, ADDED, REPLACED, CENSORED, NOVEL, HELD = range(6)

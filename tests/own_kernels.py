@@ -1,8 +1,8 @@
 """Kernels of a user's own, for the tests."""
 
+from pykernel.algorithms.kernel_choice import KernelConfig
+from pykernel.algorithms.kernels import inner_product, squared_distance
 from pykernel.dialect import DIM, Constant, Real, kernel, real
-from pykernel.kernel_choice import KernelConfig
-from pykernel.kernels import inner_product, squared_distance
 
 HALF = Constant(0.5)
 

@@ -19,9 +19,9 @@ from pykernel.dialect import (
     kernel,
     real,
 )
-from pykernel.kernel_models import ridge_of
-from pykernel.program import Entry, Program
-from pykernel.spec import Spec
+from pykernel.dialect.program import Entry, Program
+from pykernel.spec.families.online import ridge_of
+from pykernel.spec.model import Spec
 
 
 class MadeStatus(IntEnum):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import bind
-from pykernel.host import HostModel
-from pykernel.spec import Spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 
 MODELS = ("kfd", "ls-svm", "krr")
 

@@ -2,8 +2,8 @@
 
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
 from pykernel.dialect import DIM, N_MAX, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
-from pykernel.program import Entry, Program
-from pykernel.spec import Spec
+from pykernel.dialect.program import Entry, Program
+from pykernel.spec.model import Spec
 from tests.toys import ToyStatus
 
 

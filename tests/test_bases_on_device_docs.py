@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from pykernel.gen.project import build
-from pykernel.nystrom_models import LEAST_GATE, LEAST_RIDGE
-from pykernel.spec import load_spec, make_spec
+from pykernel.spec.families.nystrom import LEAST_GATE, LEAST_RIDGE
+from pykernel.spec.model import load_spec, make_spec
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "bases-on-device.md").read_text(encoding="utf-8")

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel import Basis, MercerKernel, basis, select_basis
-from pykernel.basis import METHODS, SELECTORS, make_selector
+from pykernel import Basis, MercerKernel, select_basis
+from pykernel.algorithms.kernel_choice import KernelConfig
+from pykernel.algorithms.kernels import inner_product, squared_distance
+from pykernel.bases import basis
+from pykernel.bases.basis import METHODS, SELECTORS, make_selector
 from pykernel.dialect import DIM, Real, real
 from pykernel.dialect import kernel as dialect_kernel
 from pykernel.errors import UserError
-from pykernel.kernel_choice import KernelConfig
-from pykernel.kernels import inner_product, squared_distance
 from pykernel.rows import as_rows
 from tests.interrupts import interrupts
 
@@ -401,7 +402,7 @@ def test_checkpoints_are_written_when_due(tmp_path, monkeypatch):
 
 def test_an_interrupt_waits_for_the_steps_end(tmp_path, monkeypatch):
     """Control-C during a step: the state is that after the step."""
-    from pykernel.peers import Uniform
+    from pykernel.bases.baselines import Uniform
 
     assert threading.current_thread() is threading.main_thread()
     path, x, step = tmp_path / "checkpoint.npz", samples(), Uniform.step
@@ -422,7 +423,7 @@ def test_an_interrupt_waits_for_the_steps_end(tmp_path, monkeypatch):
 
 def test_a_second_interrupt_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatch):
     """In the middle of a step the state is not whole: it is not written."""
-    from pykernel.peers import RandomlyPivotedCholesky
+    from pykernel.bases.baselines import RandomlyPivotedCholesky
 
     path, x, sweep = tmp_path / "checkpoint.npz", samples(), RandomlyPivotedCholesky._sweep
     arguments = (x, GAUSSIAN, 8, "rpcholesky")

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel import cli_basis
-from pykernel.basis import Basis, select_basis
-from pykernel.closed_form import Targets
-from pykernel.gram import MercerKernel
-from pykernel.host import HostModel
-from pykernel.reduced import ReducedProblem, select_reduced
+from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.cli.commands import basis as cli_basis
+from pykernel.host.model import HostModel
 from pykernel.rows import as_rows
-from pykernel.spec import load_spec
+from pykernel.spec.model import load_spec
+from pykernel.training.closed_form import Targets
+from pykernel.training.reduced import ReducedProblem, select_reduced
 from tests import interrupts
 
 pa = pytest.importorskip("pyarrow")
@@ -360,12 +360,12 @@ def test_what_is_printed_is_what_is_reported(folder, run, basis):
 
 SCRIPT = """
 import sys
-import pykernel.basis
-from pykernel.cli import main
+import pykernel.bases.basis
+from pykernel.cli.app import main
 from tests.interrupts import pause
 
-pykernel.basis._Keeper.due = lambda self: True  # each vector is kept at once
-make, folder = pykernel.basis.make_selector, sys.argv[1]
+pykernel.bases.basis._Keeper.due = lambda self: True  # each vector is kept at once
+make, folder = pykernel.bases.basis.make_selector, sys.argv[1]
 
 def made(*arguments, **options):
     selector = make(*arguments, **options)
@@ -380,7 +380,7 @@ def made(*arguments, **options):
     selector.step = paused
     return selector
 
-pykernel.basis.make_selector = made
+pykernel.bases.basis.make_selector = made
 main(sys.argv[2:])
 """
 ARGUMENTS = ["basis", "flow.npy", "-n", "60", "--sigma", "0.5", "--method", "sgma", "--checkpoint", "kept.npz"]
@@ -544,7 +544,7 @@ def test_help_shows_examples_columns_and_exit_codes(run, command):
 
 @pytest.mark.parametrize("source", ["flow.csv", "flow.parquet", "flow.arrow", "parts", "flow.npy"])
 def test_a_table_becomes_an_array(folder, run, source, monkeypatch):
-    monkeypatch.setattr("pykernel.streams.BATCH", 64)
+    monkeypatch.setattr("pykernel.host.simulate.BATCH", 64)
     for precision, columns in [("float64", None), ("float32", "y,a" if source != "flow.npy" else "2,0")]:
         given = ["--columns", columns] if columns else []
         code, out, err = run("convert", source, "--out", "x.npy", "--precision", precision, "--force", "--json", *given)

@@ -17,14 +17,14 @@ from pykernel import (
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
-    basis_estimators,
 )
-from pykernel.basis import select_basis
-from pykernel.basis_estimators import KernelBasis
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
-from pykernel.importing import from_sklearn
-from pykernel.reduced import ReducedProblem, kernel_with
+from pykernel.estimators import basis as basis_estimators
+from pykernel.estimators.basis import KernelBasis
+from pykernel.importers.importing import from_sklearn
+from pykernel.training.reduced import ReducedProblem, kernel_with
 from tests import own_kernels
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
@@ -213,7 +213,7 @@ def test_machines_on_a_basis_are_reduced_problems(kind, labels):
 
 
 def targets_of(model, y):
-    from pykernel.closed_form import Targets
+    from pykernel.training.closed_form import Targets
 
     if not hasattr(model, "classes_"):
         return Targets.of_values(y)

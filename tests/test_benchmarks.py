@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pykernel.algorithms.online.reduction import SEARCHES
 from pykernel.errors import UserError
 from pykernel.gen import build
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import HostModel
-from pykernel.reduction import SEARCHES
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -14,16 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from pykernel import MercerKernel, bkfe, select_basis
-from pykernel.bkfe import HostSubspace, objective
-from pykernel.bkfe import bkfe as solve
+from pykernel import MercerKernel, select_basis
+from pykernel.algorithms.kernel_choice import KernelConfig
+from pykernel.algorithms.kernels import inner_product
 from pykernel.dialect import DIM, Real
 from pykernel.dialect import kernel as dialect_kernel
 from pykernel.errors import UserError
-from pykernel.host import HostModel
-from pykernel.kernel_choice import KernelConfig
-from pykernel.kernels import inner_product
-from pykernel.reduced import gram_operator
+from pykernel.host.model import HostModel
+from pykernel.training import bkfe
+from pykernel.training.bkfe import HostSubspace, objective
+from pykernel.training.bkfe import bkfe as solve
+from pykernel.training.reduced import gram_operator
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.3)
 KERNELS = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from pykernel.calibration import (
+from pykernel.training.calibration import (
     cross_entropy,
     fit_calibration,
     fit_sigmoid,

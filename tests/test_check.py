@@ -15,8 +15,8 @@ from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference, differing_field, mixed_stream
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import state_hash
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from tests.toys import LABELS, toy_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")

@@ -64,11 +64,11 @@ def test_without_a_command_the_help_is_shown(run):
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_help_and_version_load_nothing_heavy(option):
     code = f"""
-import sys, pykernel.cli
+import sys, pykernel.cli.app
 try:
-    pykernel.cli.main([{option!r}])
+    pykernel.cli.app.main([{option!r}])
 finally:
-    print({{"numpy", "numba", "matplotlib", "pykernel.gen", "pykernel.spec"}} & set(sys.modules))
+    print({{"numpy", "numba", "matplotlib", "pykernel.gen", "pykernel.spec.model"}} & set(sys.modules))
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0 and ran.stdout.splitlines()[-1] == "set()"
@@ -278,7 +278,7 @@ def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
     def read(*_):
         raise error
 
-    monkeypatch.setattr("pykernel.cli._spec", read)
+    monkeypatch.setattr("pykernel.cli.app._spec", read)
     error = EOFError("Ran out of input")
     code, out, err = run("generate", "spec.toml", "-o", "out")
     assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pykernel.closed_form import FisherProblem, RidgeProblem, Targets, error_rate, press, problem
+from pykernel.training.closed_form import FisherProblem, RidgeProblem, Targets, error_rate, press, problem
 from tests.retraining import MODELS, Task, decided, left_out, objective_without, worst_condition
 
 EPS = float(np.finfo(float).eps)

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel import demo
-from pykernel.cli import main
+from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.gen import build
-from pykernel.host import HostModel
+from pykernel.host import demo
+from pykernel.host.model import HostModel
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykernel.algorithms.online.online import ONLINE, update
 from pykernel.dialect import (
     DIM,
     FLOAT32,
@@ -38,8 +39,7 @@ from pykernel.dialect import (
     real,
     sources_digest,
 )
-from pykernel.online import ONLINE, update
-from pykernel.spec import make_spec
+from pykernel.spec.model import make_spec
 
 # mypy: ignore-errors
 

@@ -12,16 +12,16 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from pykernel.cli import main
-from pykernel.expansion import Status
+from pykernel.algorithms.linear import LinearStatus
+from pykernel.algorithms.online.state import Status
+from pykernel.cli.app import main
 from pykernel.gen import build
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import specialised
-from pykernel.host import HostModel
-from pykernel.kernel_models import DRIFT_LIMIT, FAILS, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
-from pykernel.linear import LinearStatus
-from pykernel.linear_models import WINDUP
-from pykernel.spec import FAMILIES, Learning, Spec, load_spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families.linear import WINDUP
+from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
+from pykernel.spec.model import FAMILIES, Learning, Spec, load_spec, make_spec
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ def test_the_python_block_runs(tour):
 
 
 def test_the_demos_output_is_the_demos(tmp_path):
-    from pykernel.demo import run_demo
+    from pykernel.host.demo import run_demo
 
     result = run_demo(tmp_path, progress=lambda *_: None)
     for row in result["accuracy"]:

@@ -20,11 +20,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel, estimators, load_spec
+from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel, load_spec
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.families import AT_ONCE
-from pykernel.gram import MercerKernel
-from pykernel.spec import Learning, Reduction, make_spec
+from pykernel.estimators import online as estimators
+from pykernel.spec.family import AT_ONCE
+from pykernel.spec.model import Learning, Reduction, make_spec
 from tests import own_kernels
 
 pytestmark = pytest.mark.usefixtures("compiled")

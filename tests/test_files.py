@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from pykernel import files
-from pykernel.basis import read_npz, write_npz
+from pykernel.bases.basis import read_npz, write_npz
 from pykernel.errors import UserError
 from pykernel.files import all_or_none, new_folder, open_plain, private_folder, read_plain, whole_file
 from pykernel.gen import compilers, generate

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.batch_models import LEAST_OF_TRACE
-from pykernel.fisher import FisherStatus
+from pykernel.algorithms.batch.fisher import FisherStatus
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families.batch import LEAST_OF_TRACE
+from pykernel.spec.model import Spec, make_spec
 from tests.retraining import Call, Inputs, coded, decided, follow, made, persistent, system, trained
 
 PRECISIONS = ("float32", "float64")

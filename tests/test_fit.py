@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel import cli_fit
-from pykernel.closed_form import Targets
+from pykernel.cli.commands import fit as cli_fit
 from pykernel.errors import UserError
-from pykernel.host import HostModel
-from pykernel.selection import select
-from pykernel.spec import load_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import load_spec
+from pykernel.training.closed_form import Targets
+from pykernel.training.selection import select
 
 pytest.importorskip("sklearn")
 
@@ -371,7 +371,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, sa
 
 
 def test_an_interrupt_says_so_and_writes_nothing(folder, run, monkeypatch):
-    from pykernel import kernel_machines
+    from pykernel.estimators import batch as kernel_machines
 
     def interrupted(*arguments, **keys):
         raise KeyboardInterrupt

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from pykernel.algorithms.frozen import FrozenStatus
 from pykernel.errors import UserError
-from pykernel.frozen import FrozenStatus
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import same_numbers
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 from tests.retraining import KERNELS, Inputs
 
 PRECISIONS = ("float32", "float64")

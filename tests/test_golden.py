@@ -11,8 +11,8 @@ import pytest
 from pykernel.gen import build, mixed_stream
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.print_c import tokens
-from pykernel.host import HostModel
-from pykernel.spec import load_spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import load_spec, make_spec
 
 GOLDEN = Path(__file__).parents[1] / "runtime_c" / "golden"
 

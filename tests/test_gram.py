@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
+from pykernel.bases.gram import KERNELS, gram_matrix
 from pykernel.dialect import DIM, FLOAT32, FLOAT64, Memory, Precision, Real, entry
 from pykernel.errors import UserError
-from pykernel.gram import KERNELS, gram_matrix
-from pykernel.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.kernel_settings import UNIT
+from pykernel.spec.kernel_settings import UNIT
 from tests import dialect_cases
 from tests.dialect_cases import CAPACITIES, Box, Compiled, c_source, run_host
 
@@ -212,7 +212,7 @@ def test_without_scipy_a_sentence_says_what_to_install(command, tmp_path):
     code = (
         "import sys\n"
         "sys.modules.update(dict.fromkeys(['scipy', 'sklearn', 'skops', 'onnx', 'threadpoolctl']))\n"
-        f"from pykernel.cli import main\nmain({command!r})"
+        f"from pykernel.cli.app import main\nmain({command!r})"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 2 and run.stderr.count("\n") == 1 and "pip install 'pykernel-mcu[" in run.stderr

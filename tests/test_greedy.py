@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from pykernel import sgma
-from pykernel.basis import Selector, make_selector
-from pykernel.candidates import Live, first_of_largest
+from pykernel.bases import sgma
+from pykernel.bases.basis import Selector, make_selector
+from pykernel.bases.candidates import Live, first_of_largest
+from pykernel.bases.gram import MercerKernel
+from pykernel.bases.greedy import Efvs, Exhaustive, Fvs, Sgma, residual_bound, subset_size
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
-from pykernel.greedy import Efvs, Exhaustive, Fvs, Sgma, residual_bound, subset_size
 from pykernel.rows import as_rows
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.3)

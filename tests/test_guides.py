@@ -12,8 +12,8 @@ import pytest
 
 from pykernel.gen import build, generate
 from pykernel.gen.project import state_hash
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
 DOCS = Path(__file__).parents[1] / "docs"

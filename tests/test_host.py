@@ -7,8 +7,8 @@ import pytest
 
 from pykernel.errors import UserError
 from pykernel.gen.check import mixed_stream
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from tests.toys import LABELS, ToyStatus, toy_spec
 
 

@@ -43,22 +43,23 @@ from pykernel import (
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
-    import_sklearn,
-    importing,
-    machine,
 )
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gen import check
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import HostModel
-from pykernel.importing import from_sklearn, load_model
-from pykernel.kernel_settings import UNIT
-from pykernel.rounding import device_bound, error_bound
-from pykernel.spec import load_spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.importers import importing
+from pykernel.importers import sklearn as import_sklearn
+from pykernel.importers.importing import from_sklearn, load_model
+from pykernel.spec.kernel_settings import UNIT
+from pykernel.spec.model import load_spec, make_spec
+from pykernel.training import trained as machine
+from pykernel.training.rounding import device_bound, error_bound
 
 onnx = pytest.importorskip("onnx")
 skops_io = pytest.importorskip("skops.io")
-from pykernel import import_onnx, import_skops  # noqa: E402
+from pykernel.importers import onnx as import_onnx  # noqa: E402
+from pykernel.importers import skops as import_skops  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 PRECISIONS = ("float32", "float64")
@@ -452,7 +453,7 @@ def test_nothing_overflows_within_the_limit(kernel, precision):
 
 
 def test_pykernels_own_machines_go_through_pipelines():
-    machines = pytest.importorskip("pykernel.kernel_machines")
+    machines = pytest.importorskip("pykernel.estimators.batch")
     x, held, y = data()
     for model, target in ((machines.KernelRidgeRegressor(sigma=1.0, ridge=0.1), "numbers"),
                           (machines.KernelFisherClassifier(sigma=1.0, ridge=0.1), "three")):  # fmt: skip
@@ -469,7 +470,7 @@ def test_pykernels_own_machines_go_through_pipelines():
 
 @pytest.mark.parametrize("package", ["skops", "onnx"])
 def test_without_an_extra_a_sentence_says_what_to_install(package, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == package or name == f"pykernel.import_{package}"]:
+    for name in [name for name in sys.modules if name.split(".")[0] == package or name == f"pykernel.importers.{package}"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / f"m.{package}").write_bytes(b"")
@@ -902,7 +903,7 @@ def lying(content):
 
 @pytest.mark.parametrize(("sentence", "name"), [(said, name) for said in BOMBS for name in BOMBS[said]])
 def test_files_that_unpack_without_end_are_refused(sentence, name, tmp_path, monkeypatch):
-    monkeypatch.setattr("pykernel.import_skops.FILE_LIMIT", 2**24)
+    monkeypatch.setattr("pykernel.importers.skops.FILE_LIMIT", 2**24)
     path = tmp_path / "m.skops"
     path.write_bytes(BOMBS[sentence][name]())
     assert path.stat().st_size < 2**22
@@ -917,7 +918,7 @@ def test_files_that_are_too_large_are_refused(tmp_path, monkeypatch):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", "[" * import_skops.SCHEMA_LIMIT)
     refused_at_once(path, "holds parts within parts without end")
-    monkeypatch.setattr("pykernel.importing.FILE_LIMIT", 2**20)
+    monkeypatch.setattr("pykernel.importers.importing.FILE_LIMIT", 2**20)
     path.write_bytes(bytes(2**20 + 1))
     refused(path, "has more than 1,048,576 bytes")
 

@@ -36,16 +36,16 @@ from pykernel import (
     LSSVMRegressor,
     check,
     generate,
-    kernel_machines,
     load_spec,
 )
-from pykernel.basis import select_basis
-from pykernel.calibration import fit_calibration, fit_sigmoid, probabilities
-from pykernel.closed_form import Targets
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
-from pykernel.importing import from_sklearn
-from pykernel.selection import select
+from pykernel.estimators import batch as kernel_machines
+from pykernel.importers.importing import from_sklearn
+from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
+from pykernel.training.closed_form import Targets
+from pykernel.training.selection import select
 from tests import own_kernels
 from tests.retraining import Task, left_out, trained
 
@@ -606,7 +606,7 @@ def test_a_mercer_kernel_is_a_parameter_like_others(kind):
         ({"gamma": [0.1, 1.0]}, "gamma is [0.1, 1.0], and kernel, a MercerKernel, has its own; leave gamma out"),
         ({"coef0": 0.7}, "coef0 is 0.7, and kernel, a MercerKernel, has its own; leave coef0 out"),
         ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
-        ({"kernel": MercerKernel}, "kernel is <class 'pykernel.gram.MercerKernel'>; it must be one of gaussian, laplacian"),
+        ({"kernel": MercerKernel}, "kernel is <class 'pykernel.bases.gram.MercerKernel'>; it must be one of gaussian, laplacian"),
         ({"kernel": MercerKernel("sigmoid"), "basis": 4}, "the sigmoid kernel is not positive definite; a basis must have"),
         ({"kernel": MercerKernel("own", own=own_kernels.products, most=1.0)}, "the kernel products reaches "),
         ({"cv": 1}, "cv is 1; it must be"),
@@ -950,6 +950,6 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
     sentence = (
-        "pykernel.kernel_machines needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
+        "pykernel.estimators.batch needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
     )
     assert done.stdout == sentence, done.stderr

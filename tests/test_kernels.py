@@ -16,15 +16,15 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel
 
 from pykernel import from_sklearn
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, own_kernel, self_value
+from pykernel.algorithms.kernels import matern32, matern52
+from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.dialect import FLOAT32, FLOAT64, PRECISIONS, Kernel, Precision, bind, driver, substitute
 from pykernel.errors import UserError
 from pykernel.gen.check import check
-from pykernel.gram import KERNELS, MercerKernel
-from pykernel.host import HostModel
-from pykernel.kernel_choice import KernelConfig, kernel_value, own_kernel, self_value
-from pykernel.kernel_settings import FUNCTIONS, bound, parameters, reach
-from pykernel.kernels import matern32, matern52
-from pykernel.spec import Spec, load_spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.kernel_settings import FUNCTIONS, bound, parameters, reach
+from pykernel.spec.model import Spec, load_spec, make_spec
 from tests import own_kernels
 from tests.machines import CLASSES, TWO, expansion
 
@@ -381,7 +381,7 @@ def test_a_frozen_model_on_an_emulated_target(kernel: str) -> None:
 
 @pytest.mark.parametrize("kernel", ["matern32", "matern52"])
 def test_estimators_train_with_matern_kernels(kernel: str, tmp_path: Any) -> None:
-    from pykernel.kernel_machines import KernelFisherClassifier, KernelRidgeRegressor, LSSVMClassifier
+    from pykernel.estimators.batch import KernelFisherClassifier, KernelRidgeRegressor, LSSVMClassifier
 
     rng = np.random.default_rng(3)
     x = rng.normal(size=(40, 2))
@@ -423,7 +423,7 @@ def test_gaussian_processes_with_matern_kernels_are_imported() -> None:
 
 
 def test_fit_with_a_matern_kernel(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from pykernel.cli import main
+    from pykernel.cli.app import main
 
     monkeypatch.chdir(tmp_path)
     x = np.random.default_rng(1).normal(size=(30, 2))

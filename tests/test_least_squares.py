@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pykernel.algorithms.basis.coordinates import NystromConfig, NystromWork
+from pykernel.algorithms.basis.least_squares import (
+    Regression,
+    begin_coordinate,
+    drop_coordinate,
+    learn_coordinates,
+    turn_coordinates,
+)
 from pykernel.dialect import FLOAT64, bind
-from pykernel.host import HostModel
-from pykernel.least_squares import Regression, begin_coordinate, drop_coordinate, learn_coordinates, turn_coordinates
-from pykernel.nystrom import NystromConfig, NystromWork
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 
 
 def given(size: int, precision: str = "float64", ridge: float = 0.1, outputs: int = 1) -> Spec:

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.cli import main
+from pykernel.algorithms.linear import LinearStatus
+from pykernel.cli.app import main
 from pykernel.dialect import FEATURES, bind
 from pykernel.errors import UserError
 from pykernel.gen import build, check, mixed_stream
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import HostModel
-from pykernel.linear import LinearStatus
-from pykernel.linear_models import RECURSIVE, RULES, WINDUP, random_count, random_features
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families.linear import RECURSIVE, RULES, WINDUP, random_count, random_features
+from pykernel.spec.model import Spec, make_spec
 from tests.naive import kernel_values
 
 BOTH = pytest.mark.parametrize("precision", ["float32", "float64"])

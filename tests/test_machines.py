@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.errors import UserError
 from pykernel.gen import mixed_stream
 from pykernel.gen.check import check
-from pykernel.host import HostModel
-from pykernel.kernel_choice import KernelFunction
-from pykernel.kernel_settings import FUNCTIONS
+from pykernel.host.model import HostModel
+from pykernel.spec.kernel_settings import FUNCTIONS
 from tests.machines import KERNELS, MACHINES, machine
 
 SEVEN = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m7f", "cortex-m33f", "rv32imac", "rv32imafc")

@@ -24,7 +24,7 @@ from detectors import detector  # noqa: E402
 from machine import FAULTS, SENSORS, Machine, inside  # noqa: E402
 
 from pykernel import HostModel, check, load_spec  # noqa: E402
-from pykernel.costs import memory_bytes  # noqa: E402
+from pykernel.tuning.costs import memory_bytes  # noqa: E402
 
 SPEC = load_spec(EXAMPLE / "monitor.toml")
 TEXT = FOLDER.with_suffix(".md").read_text(encoding="utf-8")

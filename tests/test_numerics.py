@@ -14,9 +14,8 @@ import numba
 import numpy as np
 import pytest
 
-from pykernel import numerics
-from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, entry, pow2, sqrt, truncate
-from pykernel.numerics import (
+from pykernel.algorithms import elementary as numerics
+from pykernel.algorithms.elementary import (
     COSINE_POLYNOMIAL,
     EXP2_LOWEST,
     EXP2_POLYNOMIAL,
@@ -29,7 +28,8 @@ from pykernel.numerics import (
     exp2_negative,
     exp_negative,
 )
-from pykernel.numerics import cosine as cosine_kernel
+from pykernel.algorithms.elementary import cosine as cosine_kernel
+from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, entry, pow2, sqrt, truncate
 
 if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
     pytest.skip("exact values are taken from a long double, which is a double here", allow_module_level=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pykernel.gen import build
-from pykernel.importing import from_sklearn
+from pykernel.importers.importing import from_sklearn
 from pykernel.targets.build import found_toolchains, model_image, undefined_symbols
 from pykernel.targets.unicorn_runner import UnicornModel
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from pykernel import snapshot
+from pykernel.algorithms.basis.coordinates import NystromStatus
+from pykernel.algorithms.random_numbers import draw, position
 from pykernel.dialect import PRECISIONS as REALS
 from pykernel.dialect import bind
 from pykernel.errors import UserError
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import HostModel
-from pykernel.nystrom import NystromStatus
-from pykernel.random_numbers import draw, position
-from pykernel.spec import Spec, make_spec
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 from tests.nystrom_twin import (
     Kernel,
     Learned,

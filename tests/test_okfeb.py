@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel import snapshot
 from pykernel.dialect import bind
 from pykernel.errors import UserError
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 from tests.nystrom_twin import Kernel
 from tests.okfeb_twin import (
     ADDED,

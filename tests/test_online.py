@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pykernel.algorithms.online.state import Expansion, Status, Work
 from pykernel.errors import UserError
-from pykernel.expansion import Expansion, Status, Work
-from pykernel.host import HostModel
-from pykernel.spec import Spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 from tests.following import GRADIENT, TECHNIQUES, assert_sound, factor_error, in_use, learned, persistent, spec_of
 from tests.naive import kernels
 from tests.streams003 import STREAMS

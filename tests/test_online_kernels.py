@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pykernel.algorithms.kernel_choice import KernelConfig
+from pykernel.algorithms.kernels import inner_product, polynomial, squared_distance
+from pykernel.algorithms.online.state import Status
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.errors import UserError
-from pykernel.expansion import Status
 from pykernel.gen import build, check
-from pykernel.host import HostModel
-from pykernel.kernel_choice import KernelConfig
-from pykernel.kernels import inner_product, polynomial, squared_distance
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 from tests.following import (
     GRADIENT,
     PROJECTIONS,
@@ -462,7 +462,7 @@ def test_the_twin_knows_its_kernels() -> None:
 @pytest.mark.parametrize("rule", ["klms", "krls-t"])
 def test_estimators_take_kernels(rule: str) -> None:
     """gamma is derived from the data, and the limit of inputs is one with which nothing overflows."""
-    estimators = pytest.importorskip("pykernel.estimators")
+    estimators = pytest.importorskip("pykernel.estimators.online")
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2)) * 50
     y = x[:, 0] / 50 + 0.5 * (x[:, 1] / 50) ** 2

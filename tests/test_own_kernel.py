@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel import kernel_settings
-from pykernel.cli import main
+from pykernel.algorithms.kernel_choice import own_kernel
+from pykernel.bases.gram import MercerKernel
+from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32, FLOAT64, bind, reachable, substitute
 from pykernel.errors import UntrustedCode, UserError
 from pykernel.gen.check import check
 from pykernel.gen.project import build
-from pykernel.gram import MercerKernel
-from pykernel.host import HostModel
-from pykernel.kernel_choice import own_kernel
-from pykernel.spec import FAMILIES, load_spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import FAMILIES, kernel_settings, load_spec, make_spec
 from tests import own_kernels
 from tests.machines import expansion
 
@@ -29,7 +28,7 @@ SOURCE = Path(own_kernels.__file__).read_text()
 OWN = {"function": "own", "source": "own_kernels.py", "kernel": "rational_quadratic", "gamma": 0.5, "most": 1.0}
 FROZEN: dict[str, Any] = {"name": "flow", "input": {"dim": 3, "limit": 50.0}, "learning": {"rule": "frozen"}}
 FROZEN |= {"expansion": expansion(5, 1), "kernel": OWN}
-HEAD = "from pykernel.dialect import DIM, Real, kernel, entry, driver, real, sqrt\nfrom pykernel.kernel_choice import KernelConfig, kernel_value\n"
+HEAD = "from pykernel.dialect import DIM, Real, kernel, entry, driver, real, sqrt\nfrom pykernel.algorithms.kernel_choice import KernelConfig, kernel_value\n"
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:\n    "
 
 
@@ -259,7 +258,7 @@ def test_one_sentence_for_each_thing_that_is_wrong(text, kernel, message, tmp_pa
 def test_a_constant_of_a_name_that_the_model_has(name, tmp_path):
     text = (
         HEAD
-        + f"from pykernel.dialect import Constant\nfrom pykernel.numerics import exp_negative\n{name} = Constant(-0.5)\n"
+        + f"from pykernel.dialect import Constant\nfrom pykernel.algorithms.elementary import exp_negative\n{name} = Constant(-0.5)\n"
     )
     text += f"@kernel\ndef k{SIGNATURE}return q.gamma + exp_negative({name})\n"
     with pytest.raises(UserError, match=rf"own_kernels\.py:.* would be a second FLOW_{name} in C; choose another name"):
@@ -287,7 +286,7 @@ def test_a_kernel_that_is_wrong_where_no_sample_was_harms_nothing(tmp_path):
 
 
 def kernel_value_of():
-    from pykernel.kernel_choice import kernel_value
+    from pykernel.algorithms.kernel_choice import kernel_value
 
     return kernel_value
 

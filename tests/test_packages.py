@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import yaml
 
-from pykernel.cli import main
+from pykernel.cli.app import main
 from pykernel.gen import build, check, generate
 from pykernel.gen.packages import TEMPLATES, semantic_version
 from pykernel.gen.project import state_hash
 from pykernel.gen.record import record
-from pykernel.host import HostModel
+from pykernel.host.model import HostModel
 from tests.program_toys import gauge_spec, glass_spec, oven_spec
 from tests.test_project import has_fma, learned, spec_of, unguarded
 from tests.toys import LABELS, toy_spec

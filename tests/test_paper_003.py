@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -11,9 +11,10 @@ from scipy.stats import chisquare
 from sklearn.cluster import KMeans as Lloyd
 from threadpoolctl import threadpool_limits
 
-from pykernel import MercerKernel, peers, select_basis
+from pykernel import MercerKernel, select_basis
+from pykernel.bases import baselines as peers
+from pykernel.bases.baselines import RandomlyPivotedCholesky, RidgeLeverage, Uniform, choose_method
 from pykernel.errors import UserError
-from pykernel.peers import RandomlyPivotedCholesky, RidgeLeverage, Uniform, choose_method
 from pykernel.rows import as_rows
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.5)

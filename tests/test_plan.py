@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from pykernel import plan
 from pykernel.errors import UserError
-from pykernel.plan import Limits, infer, make_limits, nearest_miss, parse_amount
-from pykernel.spec import load_spec
+from pykernel.spec.model import load_spec
 from pykernel.targets.check import check_targets
+from pykernel.tuning import plan
+from pykernel.tuning.plan import Limits, infer, make_limits, nearest_miss, parse_amount
 
 pytestmark = pytest.mark.usefixtures("compiled")
 QUICK = ["--rule", "klms", "--technique", "nt,mklms", "--rounds", "0", "--jobs", "1"]

@@ -11,21 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.cli import main
+from pykernel.cli.app import main
 from pykernel.dialect import DIM, OUTPUTS, Index, Real, entry
+from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen import DialectError, build, check, generate, mixed_stream
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
 from pykernel.gen.project import state_hash
-from pykernel.host import HostModel
-from pykernel.program import Entry, Program
-from pykernel.replay import Replay, callable_entries, device_memory, read_log
-from pykernel.search import rules
-from pykernel.snapshot import load, save, snapshot_bytes
-from pykernel.spec import load_spec, make_spec
-from pykernel.streams import Batch, Simulation
+from pykernel.host.model import HostModel
+from pykernel.host.replay import Replay, callable_entries, device_memory, read_log
+from pykernel.host.simulate import Batch, Simulation
+from pykernel.host.snapshot import load, save, snapshot_bytes
+from pykernel.spec.model import load_spec, make_spec
+from pykernel.tuning.sweep import rules
 from tests.program_toys import (
     LABELS,
     MadeStatus,

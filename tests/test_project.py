@@ -17,8 +17,8 @@ from pykernel.gen import build, generate
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers, takes
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from tests.toys import LABELS, toy_spec
 
 TECHNIQUES = ("nt", "fklms", "mklms")
@@ -157,7 +157,7 @@ def test_header_serves_cpp_and_models_live_side_by_side(tmp_path):
 def test_same_spec_same_bytes_in_another_process(tmp_path):
     spec = spec_of(input={"columns": ["a", "b", "c"]}, label={"column": "y"})
     (tmp_path / "flow.toml").write_text(spec.to_toml())
-    code = "import sys; from pykernel.gen import generate; from pykernel.spec import load_spec; generate(load_spec(sys.argv[1]), sys.argv[2])"
+    code = "import sys; from pykernel.gen import generate; from pykernel.spec.model import load_spec; generate(load_spec(sys.argv[1]), sys.argv[2])"
     for folder, seed in (("a", "1"), ("b", "2")):
         subprocess.run(
             [sys.executable, "-c", code, tmp_path / "flow.toml", tmp_path / folder],
@@ -391,7 +391,7 @@ def test_a_process_that_flushes_to_zero_is_refused(tmp_path):
     (tmp_path / "empty.c").write_text("int nothing(void); int nothing(void) { return 0; }\n")
     words = ["gcc", "-shared", "-fPIC", "-ffast-math", tmp_path / "empty.c", "-o", tmp_path / "fast.so"]
     subprocess.run(words, check=True)
-    code = "import ctypes, sys; from pykernel.host import require_ieee; require_ieee(); ctypes.CDLL(sys.argv[1]); require_ieee()"
+    code = "import ctypes, sys; from pykernel.host.model import require_ieee; require_ieee(); ctypes.CDLL(sys.argv[1]); require_ieee()"
     run = subprocess.run([sys.executable, "-c", code, tmp_path / "fast.so"], capture_output=True, text=True)
     assert "rounds small numbers to zero" in run.stderr or "-ffast-math" not in gcc_specs()
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.expansion import Expansion, Status, Work
+from pykernel.algorithms.online.state import Expansion, Status, Work
 from pykernel.gen import mixed_stream
 from pykernel.gen.ir import (
     Assign,
@@ -22,10 +22,10 @@ from pykernel.gen.ir import (
     walk,
 )
 from pykernel.gen.project import checked_functions
-from pykernel.host import HostModel
-from pykernel.kernel_models import KERNEL_MODELS, ridge_of
-from pykernel.linear_models import LINEAR_MODELS
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families.linear import LINEAR_MODELS
+from pykernel.spec.families.online import KERNEL_MODELS, ridge_of
+from pykernel.spec.model import make_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

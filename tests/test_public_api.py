@@ -77,7 +77,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "for attempt in (\n"
         "    lambda: pykernel.BudgetedKernelRegressor(),\n"
         "    lambda: pykernel.BudgetedKernelClassifier(),\n"
-        "    lambda: __import__('pykernel.estimators'),\n"
+        "    lambda: __import__('pykernel.estimators.online'),\n"
         "    lambda: pykernel.KernelBasis(),\n"
         "    lambda: pykernel.OnlineKernelSubspace(),\n"
         "    lambda: pykernel.select_basis([[0.0]], pykernel.MercerKernel('gaussian'), 1, 'k-means'),\n"
@@ -88,9 +88,9 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "        print(error)\n"
     )
     sentence = "{} needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
-    rest = [sentence.format(f"pykernel.{name}_estimators") for name in ("basis", "subspace")]
+    rest = [sentence.format(f"pykernel.estimators.{name}") for name in ("basis", "subspace")]
     rest.append(sentence.format("the method k-means"))
-    assert done.stdout == 3 * sentence.format("pykernel.estimators") + "".join(rest), done.stderr
+    assert done.stdout == 3 * sentence.format("pykernel.estimators.online") + "".join(rest), done.stderr
     assert issubclass(MissingExtra, ImportError) and issubclass(MissingExtra, UserError)
 
 

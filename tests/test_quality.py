@@ -10,9 +10,9 @@ import pytest
 
 from pykernel.gen import build, check, mixed_stream
 from pykernel.gen.compilers import STRICT
-from pykernel.host import HostModel
-from pykernel.kernel_models import TECHNIQUES
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.families.online import TECHNIQUES
+from pykernel.spec.model import make_spec
 from tests.machines import MACHINES, machine
 from tests.support.harness import SANITIZERS, build_fuzzer, write_sources
 

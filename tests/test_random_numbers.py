@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pykernel.algorithms.basis.reservoir import shuffle
+from pykernel.algorithms.random_numbers import advance, draw, position
 from pykernel.dialect import FLOAT32, FLOAT64, Precision, bind
-from pykernel.random_numbers import advance, draw, position
-from pykernel.reservoir import shuffle
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 MODULI, FACTORS = np.array([30269, 30307, 30323]), np.array([171, 172, 170])

@@ -10,8 +10,8 @@ from pykernel.errors import CheckFailed
 from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import compile_c, compiler, takes
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace
 from tests.support.random_specs import RULES, content_of, random_spec, shrunk
 from tests.support.spec_text import damaged, toml

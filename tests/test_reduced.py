@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import cg
 
-from pykernel import reduced, selection
-from pykernel.basis import Basis, select_basis
-from pykernel.closed_form import Targets, error_rate, problem
+from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
-from pykernel.reduced import (
+from pykernel.training import reduced, selection
+from pykernel.training.closed_form import Targets, error_rate, problem
+from pykernel.training.reduced import (
     KernelNeighbours,
     LowRankSystem,
     ReducedProblem,
@@ -406,9 +406,9 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         textwrap.dedent(f"""
         import resource, sys
         import numpy as np
-        from pykernel.closed_form import Targets
-        from pykernel.gram import MercerKernel
-        from pykernel.reduced import ReducedProblem, basis_of
+        from pykernel.training.closed_form import Targets
+        from pykernel.bases.gram import MercerKernel
+        from pykernel.training.reduced import ReducedProblem, basis_of
         from pykernel.rows import as_rows
 
         rows = as_rows({str(path)!r})

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.expansion import Status
-from pykernel.host import HostModel
-from pykernel.spec import Spec
+from pykernel.algorithms.online.state import Status
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 from tests.following import (
     MATRICES,
     PROJECTIONS,

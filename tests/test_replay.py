@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.cli import main
+from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.gen import build, generate, mixed_stream
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import compile_c, find_compilers
-from pykernel.host import HostModel
-from pykernel.replay import Replay, _digits, _number, answer_columns, callable_entries, read_log
-from pykernel.spec import Input, load_spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.host.replay import Replay, _digits, _number, answer_columns, callable_entries, read_log
+from pykernel.spec.model import Input, load_spec, make_spec
 from tests.toys import TOYS, toy_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -292,7 +292,7 @@ def test_a_column_of_the_specs_own_is_not_an_answer():
 
 def test_replay_of_classes_by_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pykernel.spec.FAMILIES", (TOYS,))
+    monkeypatch.setattr("pykernel.spec.model.FAMILIES", (TOYS,))
     spec = labelled("class")
     Path("toy.toml").write_text(spec.to_toml())
     log, _ = recorded_by_c(spec, *mixed_stream(spec, 50), ["classify"])
@@ -367,7 +367,7 @@ def test_the_field_is_named_from_a_state_at_the_end(recorded, tmp_path, capsys, 
         stopped.value.code == 1 and report["difference"]["row"] == 299 and report["fields"][0]["field"] == "alpha[2][0]"
     )
     # a snapshot serves too, and refuses what is none
-    from pykernel import snapshot
+    from pykernel.host import snapshot
 
     model = run(log).model
     (tmp_path / "good.bin").write_bytes(snapshot.save(model))
@@ -380,7 +380,7 @@ def test_the_field_is_named_from_a_state_at_the_end(recorded, tmp_path, capsys, 
 
 def test_a_log_that_goes_on_from_a_state(log):
     """The second half of a log, from the state in its middle."""
-    from pykernel import snapshot
+    from pykernel.host import snapshot
 
     lines = lines_of(log)
     half = run(text_of(lines[:301]))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pykernel.expansion import Status
-from pykernel.host import HostModel
-from pykernel.spec import Spec
+from pykernel.algorithms.online.state import Status
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 from tests.following import follow, in_use, learned, problems, spec_of
 from tests.streams003 import sinc
 

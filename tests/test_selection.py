@@ -1,4 +1,4 @@
-"""pykernel.selection: every cell is what training anew gives, the choice and its optimism are by their definitions, and
+"""pykernel.training.selection: every cell is what training anew gives, the choice and its optimism are by their definitions, and
 results do not depend on where they were computed."""
 
 import json
@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel import selection
-from pykernel.closed_form import Targets
 from pykernel.errors import UserError
-from pykernel.selection import bias_of_minimum, default_ridges, default_widths, select, stratified_folds
+from pykernel.training import selection
+from pykernel.training.closed_form import Targets
+from pykernel.training.selection import bias_of_minimum, default_ridges, default_widths, select, stratified_folds
 from tests import retraining
 
 WIDTHS, RIDGES = [0.6, 1.0, 2.5], [0.01, 0.3, 5.0]
@@ -340,7 +340,7 @@ def test_the_surface_is_drawn(tmp_path, widths, ridges, by):
 
 
 def test_a_surface_without_differences_or_with_infinities_is_drawn(tmp_path):
-    from pykernel.plots import error_surface
+    from pykernel.cli.plots import error_surface
 
     values = np.full((3, 3), 0.5)
     for last in (0.5, np.inf):

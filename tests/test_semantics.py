@@ -19,7 +19,7 @@ from pykernel.gen import build, check
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.print_c import Printer, comment, comment_block
-from pykernel.spec import make_spec
+from pykernel.spec.model import make_spec
 from tests.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, load, plain_bytes, run_host
 from tests.table_toy import frozen_spec
 
@@ -49,7 +49,7 @@ PRELUDE = '''"""Made up."""
 from pykernel.dialect import (
     N_MAX, Bool, Constant, Index, Real, absolute, entry, kernel, pow2, real, sqrt, truncate,
 )
-from pykernel.numerics import exp_negative
+from pykernel.algorithms.elementary import exp_negative
 from tests.dialect_cases import Box, Kind, Settings
 
 TABLE = Constant((0.1, -0.0, 3e-39, -7.25, 16777217.0))

@@ -8,12 +8,12 @@ import subprocess
 import numpy as np
 import pytest
 
-from pykernel import sharding
-from pykernel.basis import select_basis
+from pykernel.bases import sharding
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.bases.sharding import SgmaInPasses, residual_sums, select_sharded, shard_of, work
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
 from pykernel.rows import ArrayRows, as_rows
-from pykernel.sharding import SgmaInPasses, residual_sums, select_sharded, shard_of, work
 from tests import interrupts
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.7)
@@ -243,8 +243,8 @@ def test_a_worker_that_dies_is_replaced_and_what_was_finished_stays(reference, t
 SCRIPT = """
 import sys
 from pathlib import Path
-import pykernel.basis
-from pykernel.sharding import select_sharded
+import pykernel.bases.basis
+from pykernel.bases.sharding import select_sharded
 from tests.interrupts import pause
 from tests.test_sharding import GAUSSIAN, QUICK, state
 
@@ -253,7 +253,7 @@ def due(keeper):  # each vector is kept at once
         pause(sys.argv[1])  # one shard is finished, another is under way
     return True
 
-pykernel.basis._Keeper.due = due
+pykernel.bases.basis._Keeper.due = due
 
 if __name__ == "__main__":
     folder = sys.argv[1]

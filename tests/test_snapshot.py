@@ -15,8 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pykernel import snapshot
-from pykernel.cli import main
+from pykernel.cli.app import main
 from pykernel.dialect import Real, bind
 from pykernel.errors import UserError
 from pykernel.gen import build, generate
@@ -24,9 +23,10 @@ from pykernel.gen.binding import CModel
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
 from pykernel.gen.project import SNAPSHOT_STATUSES, state_hash
-from pykernel.host import HostModel
-from pykernel.snapshot import HEADER
-from pykernel.spec import make_spec
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.host.snapshot import HEADER
+from pykernel.spec.model import make_spec
 from tests.machines import MACHINES
 from tests.toys import LABELS, toy_spec
 

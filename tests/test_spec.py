@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from pykernel.errors import UserError
 from pykernel.gen import build
-from pykernel.kernel_models import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
-from pykernel.linear_models import LINEAR_MODELS
-from pykernel.spec import DIM_LIMIT, SECTIONS, load_spec, make_spec
+from pykernel.spec.families.linear import LINEAR_MODELS
+from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
+from pykernel.spec.model import DIM_LIMIT, SECTIONS, load_spec, make_spec
 from tests.own_kernels import products, rational_quadratic
 
 BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from pykernel.algorithms.online.state import Status
 from pykernel.errors import UserError
-from pykernel.expansion import Status
-from pykernel.host import HostModel
-from pykernel.spec import Spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 from tests.following import TECHNIQUES, assert_sound, follow, in_use, learned, problems, spec_of
 from tests.streams003 import sinc
 

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.cli import main
+from pykernel.algorithms.online.state import Status
+from pykernel.cli.app import main
 from pykernel.errors import UserError
-from pykernel.expansion import Status
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
-from pykernel.streams import (
+from pykernel.host.model import HostModel
+from pykernel.host.simulate import (
     BATCH,
     Errors,
     Simulation,
@@ -25,6 +24,7 @@ from pykernel.streams import (
     read_samples,
     samples_of,
 )
+from pykernel.spec.model import make_spec
 from tests.toys import TOYS, toy_spec
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -387,7 +387,7 @@ def test_the_majority_is_the_first_of_equals():
 def folder(tmp_path, monkeypatch):
     """Data of every kind, specs for it, and toys in place of the models."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pykernel.spec.FAMILIES", (TOYS,))
+    monkeypatch.setattr("pykernel.spec.model.FAMILIES", (TOYS,))
     for kind in ("reals", "class"):
         (tmp_path / f"{kind}.toml").write_text(labelled(kind).to_toml())
     rng = np.random.default_rng(0)

@@ -26,16 +26,16 @@ from pykernel import (
     OnlineKernelSubspace,
     OnlineSubspaceClassifier,
     OnlineSubspaceRegressor,
-    estimators,
     gen,
     load_spec,
-    snapshot,
-    subspace_estimators,
 )
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
-from pykernel.rounding import device_bound
-from pykernel.spec import SECTIONS, make_spec
+from pykernel.estimators import online as estimators
+from pykernel.estimators import subspace as subspace_estimators
+from pykernel.host import snapshot
+from pykernel.spec.model import SECTIONS, make_spec
+from pykernel.training.rounding import device_bound
 from tests import own_kernels
 
 OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, most=1.0)

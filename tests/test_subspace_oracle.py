@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.gram import MercerKernel
-from pykernel.host import HostModel
-from pykernel.spec import Spec, make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
 
 pytest.importorskip("scipy")
 
@@ -222,7 +222,7 @@ BATCH = {
 
 @pytest.mark.parametrize(("rank", "shrinkage"), BATCH)
 def test_the_batch_solution_is_the_independent_one(rank: int, shrinkage: float) -> None:
-    from pykernel.bkfe import HostSubspace, bkfe
+    from pykernel.training.bkfe import HostSubspace, bkfe
 
     numbers, outside, similar, history = BATCH[rank, shrinkage]
     x, y = stream(60, period=20), stream(5, period=5, seed=3)

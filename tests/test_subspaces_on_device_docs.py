@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel.cli import main
+from pykernel.algorithms.subspace.alarms import LEAST_ODDS, MOST_ODDS
+from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, OKFEB, PATIENCE, STRANGE
+from pykernel.algorithms.subspace.state import SubspaceStatus
+from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32
 from pykernel.gen.project import build
-from pykernel.host import HostModel
-from pykernel.novelty import LEAST_ODDS, MOST_ODDS
-from pykernel.okfeb import IDLE, KNOWN, LEFT, LOOKS, OKFEB, PATIENCE, STRANGE
-from pykernel.spec import load_spec, make_spec
-from pykernel.subspace import SubspaceStatus
-from pykernel.subspace_models import ALARM_STEP, CENSOR_STEP, DEFAULT_ETA, DEFAULT_GATE, LEAST_GATE
+from pykernel.host.model import HostModel
+from pykernel.spec.families.subspace import ALARM_STEP, CENSOR_STEP, DEFAULT_ETA, DEFAULT_GATE, LEAST_GATE
+from pykernel.spec.model import load_spec, make_spec
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "subspaces-on-device.md").read_text(encoding="utf-8")
@@ -210,7 +210,7 @@ def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
 
 @pytest.mark.parametrize("subspace", [{}, {"fading": 0.98}, {"budget": "drop"}], ids=str)
 def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: dict[str, Any]) -> None:
-    bkfe, gram = pytest.importorskip("pykernel.bkfe"), pytest.importorskip("pykernel.gram")
+    bkfe, gram = pytest.importorskip("pykernel.training.bkfe"), pytest.importorskip("pykernel.bases.gram")
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(6000, 3)) + np.arange(6000)[:, None] / 1000).astype(np.float32)
     for sigma in (1.0, 5.0):

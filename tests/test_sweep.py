@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel import search
-from pykernel.costs import memory_bytes, target_costs
 from pykernel.errors import UserError
 from pykernel.gen.project import build
+from pykernel.host.simulate import Simulation
 from pykernel.parallel import Workers
-from pykernel.search import Data
-from pykernel.spec import Learning, Reduction, make_spec
-from pykernel.streams import Simulation
+from pykernel.spec.model import Learning, Reduction, make_spec
+from pykernel.tuning import sweep as search
+from pykernel.tuning.costs import memory_bytes, target_costs
+from pykernel.tuning.sweep import Data
 from tests import interrupts
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -106,11 +106,11 @@ def test_a_dask_cluster_gives_the_same_files(folder, run, whole):
 
 SCRIPT = """
 import functools, sys
-import pykernel.search
-from pykernel.cli import main
+import pykernel.tuning.sweep
+from pykernel.cli.app import main
 from tests.interrupts import pause
 
-work, calls = pykernel.search.work, []
+work, calls = pykernel.tuning.sweep.work, []
 
 @functools.wraps(work)
 def paused(task, shared):
@@ -119,7 +119,7 @@ def paused(task, shared):
         pause(".")
     return work(task, shared)
 
-pykernel.search.work = paused
+pykernel.tuning.sweep.work = paused
 main(sys.argv[1:])
 """
 
@@ -144,7 +144,7 @@ def test_a_sweep_that_was_stopped_goes_on_to_the_same_files(folder, run, whole, 
 
 
 def test_a_written_spec_is_what_the_table_says(folder, run, whole):
-    from pykernel.spec import load_spec
+    from pykernel.spec.model import load_spec
 
     with (folder / "whole" / "sweep.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if not row["reason"]]

@@ -12,12 +12,12 @@ import numpy as np
 import pydantic
 import pytest
 
-from pykernel.cli import main
+from pykernel.cli.app import main
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen import build, mixed_stream
 from pykernel.gen.check import Reference
-from pykernel.host import HostModel
-from pykernel.spec import make_spec
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from pykernel.targets import build as targets_build
 from pykernel.targets.build import Function, Image, found_toolchains, model_image, stack_bound
 from pykernel.targets.check import check_targets, choose, found_emulators

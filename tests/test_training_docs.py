@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel.batch_models import LEAST, LEAST_OF_TRACE
 from pykernel.gen.project import build
-from pykernel.spec import make_spec
+from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
+from pykernel.spec.model import make_spec
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "training-on-device.md").read_text(encoding="utf-8")

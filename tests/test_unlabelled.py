@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from pykernel.dialect import DIM, Index, Real, entry
+from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen import build, check, generate, mixed_stream
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import state_hash
-from pykernel.host import HostModel
-from pykernel.program import Entry, Program
-from pykernel.replay import Replay, read_log
-from pykernel.snapshot import load, save, snapshot_bytes
-from pykernel.spec import load_spec
-from pykernel.streams import Course, Monitoring, Simulation, prediction_header, prediction_lines, read_samples
+from pykernel.host.model import HostModel
+from pykernel.host.replay import Replay, read_log
+from pykernel.host.simulate import Course, Monitoring, Simulation, prediction_header, prediction_lines, read_samples
+from pykernel.host.snapshot import load, save, snapshot_bytes
+from pykernel.spec.model import load_spec
 from tests.program_toys import (
     Gauge,
     GaugeConfig,
@@ -269,7 +269,7 @@ def test_targets_compute_the_hosts_bytes(target, chain, emulator, precision):
 def test_costs_on_a_target_are_of_the_main_question():
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")
-    from pykernel.costs import memory_bytes, target_costs
+    from pykernel.tuning.costs import memory_bytes, target_costs
 
     costs = target_costs(gauge_spec(), two_regimes(60), None, "cortex-m4f", samples=20, tries=10)
     assert costs["equal"] and costs["update"]["worst"] >= costs["update"]["max"] > costs["novelty"]["mean"] > 0

@@ -4,8 +4,8 @@
 from enum import IntEnum
 
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
-from pykernel.program import Entry, Program
-from pykernel.spec import Spec
+from pykernel.dialect.program import Entry, Program
+from pykernel.spec.model import Spec
 
 
 class ToyStatus(IntEnum):

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from pykernel import HostModel, check, generate
-from pykernel.importing import from_sklearn, load_model
+from pykernel.importers.importing import from_sklearn, load_model
 
 
 def main(folder):

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Literal
 
+from pykernel.algorithms.packed import symmetric_times
 from pykernel.dialect import (
     DIM,
     N_MAX,
@@ -34,10 +35,9 @@ from pykernel.dialect import (
     real,
     sqrt,
 )
-from pykernel.packed import symmetric_times
-from pykernel.program import Entry, Program
-from pykernel.spec import Spec
-from pykernel.subspace_models import ALARM_STEP, growth
+from pykernel.dialect.program import Entry, Program
+from pykernel.spec.families.subspace import ALARM_STEP, growth
+from pykernel.spec.model import Spec
 
 TERMS = extent("TERMS", "numbers whose mean and covariance are kept: inputs, or inputs and products")
 SQUARES = extent("SQUARES", "numbers of a packed symmetric matrix of as many rows as there are inputs")
@@ -247,7 +247,7 @@ def learn_nearest(s: Normal, w: DetectorWork, c: DetectorConfig) -> None:
 
 @kernel
 def watch(s: Normal, w: DetectorWork, c: DetectorConfig) -> Index:
-    """The rule of pykernel.novelty for scores without an upper limit; 1: an alarm, 2: an alarm, learn nothing."""
+    """The rule of pykernel.algorithms.subspace.alarms for scores without an upper limit; 1: an alarm, 2: an alarm, learn nothing."""
     if s.seen[0] == 0:
         s.level[0] = w.score[0]
     else:

@@ -20,8 +20,8 @@ from machine import FAULTS, Fault, Machine, inside
 from numba import njit
 
 from pykernel import HostModel, Spec
-from pykernel.costs import memory_bytes
-from pykernel.spec import make_spec
+from pykernel.spec.model import make_spec
+from pykernel.tuning.costs import memory_bytes
 
 WARMUP, NORMAL, WINDOW = 4000, 12_000, 250
 TUNING = range(1000, 1016)

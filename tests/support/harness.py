@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from pykernel.dialect import DIM, L_MAX, N_MAX, Index, Real
+from pykernel.dialect.program import _taken
 from pykernel.gen.project import SNAPSHOT_STATUSES, Project
-from pykernel.program import _taken
-from pykernel.spec import Spec
+from pykernel.spec.model import Spec
 
 FUZZ = Path(__file__).parents[1] / "fuzz" / "fuzz.c"
 SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")

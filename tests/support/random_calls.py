@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pykernel import snapshot
 from pykernel.dialect import Index, Real
+from pykernel.dialect.program import _taken
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import same_numbers
 from pykernel.gen.project import SNAPSHOT_STATUSES
-from pykernel.host import HostModel
-from pykernel.program import _taken
-from pykernel.spec import Spec
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.spec import SECTIONS, Spec, make_spec
+from pykernel.spec.model import SECTIONS, Spec, make_spec
 
 Content = dict[str, Any]
 

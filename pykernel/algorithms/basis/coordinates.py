@@ -1,0 +1,364 @@
+"""Coordinates of a sample in the span of a few others' feature vectors, and how that span grows and shrinks.
+
+K_SS = L L' is the Gram matrix of the basis; z(x) = L^-1 k_S(x) are coordinates of phi(x)'s projection on the span, in an
+orthonormal system that a new vector only appends to (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for
+machine learning, 2000; the rows of the Nystroem matrix's partial Cholesky factor).  k(x, x) - |z|^2 is the squared
+length of what the basis leaves over of x (G. Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C.
+Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, self_value, winner
+from pykernel.algorithms.packed import row_of, substitute_forward
+from pykernel.algorithms.selftest import strained
+from pykernel.dialect import (
+    DIM,
+    M_MAX,
+    N_MAX,
+    OUTPUTS,
+    PACKED,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    entry,
+    kernel,
+    real,
+    sqrt,
+)
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
+"""Residuals up to this are none: the reciprocal of their root is far from overflow."""
+REHEARSED = 16
+"""Predictions of a frozen basis's self-test."""
+
+
+class Method(IntEnum):
+    """Where a basis comes from."""
+
+    GIVEN = 0  # it is constant
+    STREAM = 1  # samples are taken by the probability of their residuals, and displace those that are missed least
+    EFVS = 2  # chosen from the reservoir: the largest gain in relative residual among some candidates, at some points
+    SGMA = 3  # chosen from the reservoir: the largest gain in the residual's trace among some candidates
+
+
+class NystromStatus(IntEnum):
+    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+
+    DONE = 0
+    ADDED = 1  # the sample became a basis vector; the budget was not full
+    REPLACED = 2  # the sample took the place of the basis vector that the reservoir misses least
+    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
+    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
+    TOO_FEW = -4  # there are no samples to choose a basis from
+    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
+
+
+class Basis(Struct):
+    """Feature vectors that span the subspace, where they are chosen on the device."""
+
+    v: Real[N_MAX, DIM]  # basis vectors, scaled
+    l: Real[PACKED]  # L, L L' = K_SS, row by row up to the diagonal, of which reciprocals are kept
+    seeds: Index[3]  # state of the random numbers; zero before the first
+    n: Index  # basis vectors in use; everything beyond is zero
+
+
+class NystromWork(Struct):
+    """Intermediate results.  No call depends on what an earlier one left here; zeros are always valid."""
+
+    x: Real[DIM]  # an input, scaled
+    z: Real[N_MAX]  # its coordinates
+    t: Real[N_MAX]  # coordinates of a row of the reservoir, or what is rotated into the regression
+    u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
+    a: Real[N_MAX]  # K_SS^-1 k_S of the sample
+    spread: Real[N_MAX]  # the diagonal of K_SS^-1
+    loss: Real[N_MAX]  # what the reservoir loses with each basis vector
+    y: Real[OUTPUTS]  # function values
+    target: Real[OUTPUTS]  # what they should be
+    error: Real[OUTPUTS]  # what the functions miss it by
+    rest: Real[M_MAX]  # what the basis leaves over of each row
+    share: Real[M_MAX]  # weight of each row in a candidate's gain
+    order: Index[M_MAX]  # rows that may become basis vectors
+    points: Index[M_MAX]  # rows at which candidates are compared
+    kappa: Real  # what the basis leaves over of the sample: k(x, x) - |z|^2
+    own: Real  # k(x, x)
+    trace: Real  # sum of what the self-test predicted
+
+
+class NystromConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.nystrom``."""
+
+    method: Method
+    single: bool  # whether there is one function
+    clamps: bool  # whether predictions are kept between low and high
+    weighs: bool  # whether predictions are weighted sums of coordinates; or the coordinates themselves
+    forgets: bool  # whether forgetting < 1
+    caches: bool  # whether the reservoir keeps its rows' coordinates
+    vectors: Real[N_MAX, DIM]  # given: basis vectors, scaled
+    factor_rows: Real[PACKED]  # given: L, row by row up to the diagonal, of which reciprocals are kept
+    weights: Real[N_MAX, OUTPUTS]  # frozen: of each coordinate in each function
+    bias: Real[OUTPUTS]  # frozen: what is added to each function
+    gate: Real  # samples are no candidates if at most this part of them is left over
+    tau: Real  # choosing ends when the mean part that is left over of the reservoir is at most this
+    candidates: Index  # rho: rows that are compared in each step of choosing
+    sampled: Index  # v: rows that EFVS compares them at
+    horizon: Index  # samples that the reservoir reaches back
+    seed_1: Index  # the first state of the random numbers
+    seed_2: Index
+    seed_3: Index
+    root_ridge: Real  # square root of |w|^2's weight
+    least: Real  # least diagonal element of the regression's factor
+    root_forgetting: Real  # square root of what a sample leaves of the earlier ones' weight
+    refill: Real  # what keeps the ridge as it is when earlier samples fade
+    coefficient_limit: Real  # largest coefficient of a coordinate
+    sum_limit: Real  # above any element of the regression's factor
+    scaled_limit: Real  # above any scaled input
+    coordinate_limit: Real  # above any coordinate: the root of any k(x, x)
+    turned_limit: Real  # above any coordinate that was turned
+    reciprocal_limit: Real  # above the reciprocal of any residual's root
+    solved_limit: Real  # above any element of K_SS^-1 k
+    label_limit: Real  # largest |y| that is taken
+    low: Real  # least prediction
+    high: Real  # largest prediction
+    classes: Index  # how many classes there are
+    rehearsed: Index  # samples of the self-test
+    rehearsal_input: Real  # width of the self-test's inputs
+    rehearsal_label: Real  # width of the self-test's labels
+
+
+# --------------------------------------------------------------------------------------------------- coordinates
+
+
+@kernel
+def left_over(q: KernelConfig, w: NystromWork, x: Real[DIM], n: Index) -> None:
+    """k(x, x) and what the first n coordinates leave over of it."""
+    own = self_value(q, x)
+    rest = own
+    for i in range(n):
+        rest = rest - w.z[i] * w.z[i]
+    w.own[0] = own
+    # rounding may leave less than nothing
+    w.kappa[0] = rest if rest > real(0) else real(0)
+
+
+@entry
+def project_given(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """Coordinates of a scaled input in a constant basis, and what that leaves over.  O(N^2 / 2 + N D)."""
+    for i in range(len(w.z)):
+        w.z[i] = kernel_value(q, c.vectors[i], x)
+    substitute_forward(c.factor_rows, w.z, len(w.z), c.coordinate_limit)
+    left_over(q, w, x, len(w.z))
+
+
+@entry
+def project(b: Basis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """Coordinates of a scaled input, and what the basis leaves over of it.  O(N^2 / 2 + N D)."""
+    if c.method == Method.GIVEN:
+        project_given(w, c, q, x)
+    else:
+        for i in range(b.n[0]):
+            w.z[i] = kernel_value(q, b.v[i], x)
+        substitute_forward(b.l, w.z, b.n[0], c.coordinate_limit)
+        left_over(q, w, x, b.n[0])
+
+
+@kernel
+def scaled(w: NystromWork, q: KernelConfig, x: Real[DIM]) -> None:
+    """The input as the kernel sees it, to w.x.  O(D)."""
+    if q.rescales:
+        rescale(q, x, w.x)
+    else:
+        for j in range(len(x)):
+            w.x[j] = x[j]
+
+
+@kernel
+def relative(w: NystromWork) -> Real:
+    """The part of the sample that is left over: delta, from 0 to 1."""
+    if w.own[0] > SMALLEST_RESIDUAL:
+        return clipped(w.kappa[0] * (real(1) / w.own[0]), real(0), real(1))
+    return real(0)
+
+
+# ------------------------------------------------------------------------------- a basis that was chosen elsewhere
+
+
+@kernel
+def combine(w: NystromWork, c: NystromConfig, y: Real[OUTPUTS]) -> None:
+    """The functions' values from coordinates.  O(N) for each."""
+    if c.weighs:
+        for o in range(len(y)):
+            total = c.bias[o]
+            for i in range(len(w.z)):
+                total += c.weights[i, o] * w.z[i]
+            y[o] = clipped(total, c.low, c.high) if c.clamps else total
+    else:
+        for o in range(len(y)):
+            y[o] = w.z[o]
+
+
+@entry
+def predict(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write f(x) = weights' z(x) + bias to y, or z(x) where there are no weights.  O(N^2 / 2 + N D).
+
+    DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not acceptable(q, x):
+        return NystromStatus.REFUSED_INPUT
+    scaled(w, q, x)
+    project_given(w, c, q, w.x)
+    combine(w, c, y)
+    return NystromStatus.DONE
+
+
+@entry
+def classify(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the position of the class that x most likely has to label.  O(N^2 / 2 + N D).
+
+    DONE, or REFUSED_INPUT with label unchanged.
+    """
+    status = predict(w, c, q, x, w.y)
+    if status == NystromStatus.DONE:
+        label[0] = winner(w.y)
+    return status
+
+
+@entry
+def features(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
+    """Write the coordinates z(x) = L^-1 k_S(x) to z.  O(N^2 / 2 + N D).
+
+    DONE, or REFUSED_INPUT with z unchanged.
+    """
+    if not acceptable(q, x):
+        return NystromStatus.REFUSED_INPUT
+    scaled(w, q, x)
+    project_given(w, c, q, w.x)
+    for i in range(len(z)):
+        z[i] = w.z[i]
+    return NystromStatus.DONE
+
+
+@entry
+def residual(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
+    """Write the part of x that the basis cannot express, 1 - |z|^2 / k(x, x) from 0 to 1, to part.  O(N^2 / 2 + N D).
+
+    DONE, or REFUSED_INPUT with part unchanged.
+    """
+    if not acceptable(q, x):
+        return NystromStatus.REFUSED_INPUT
+    scaled(w, q, x)
+    project_given(w, c, q, w.x)
+    part[0] = relative(w)
+    return NystromStatus.DONE
+
+
+@entry
+def rehearse(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """Predict a fixed sequence of pseudo-random inputs, each moved by what came before."""
+    seed = 1
+    w.trace[0] = real(0)
+    for t in range(REHEARSED):
+        moved = w.trace[0] * (real(1) / (real(1) + absolute(w.trace[0])))
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
+            if q.rescales:
+                x[j] = x[j] / q.factor[j] + q.center[j]
+        scaled(w, q, x)
+        project_given(w, c, q, w.x)
+        combine(w, c, w.y)
+        for o in range(len(w.y)):
+            w.trace[0] += w.y[o]
+        w.trace[0] += relative(w)
+
+
+def _frozen(labels: LabelKind, *more: Entry) -> Program:
+    return Program(
+        name="nystrom",
+        structs=(NystromWork,),
+        persistent=(),
+        configs=(NystromConfig, KernelConfig),
+        status=NystromStatus,
+        entries=(Entry("predict", predict), Entry("features", features), Entry("residual", residual), *more),
+        rehearse=rehearse,
+        labels=labels,
+    )
+
+
+NYSTROM: dict[LabelKind, Program] = {
+    "real": _frozen("real"),
+    "reals": _frozen("reals"),
+    "class": _frozen("class", Entry("classify", classify)),
+}
+
+# -------------------------------------------------------------------------------------- a basis that grows and shrinks
+
+
+@entry
+def append(b: Basis, w: NystromWork, x: Real[DIM]) -> None:
+    """Make a scaled input, whose coordinates and residual are in w, the last basis vector.  O(N + D)."""
+    n = b.n[0]
+    row = row_of(n)
+    length = sqrt(w.kappa[0])
+    for i in range(n):
+        b.l[row + i] = w.z[i]
+    b.l[row + n] = real(1) / length
+    for j in range(len(x)):
+        b.v[n, j] = x[j]
+    b.n[0] = n + 1
+    w.z[n] = length
+    w.kappa[0] = real(0)
+
+
+@entry
+def invert_diagonal(b: Basis, w: NystromWork) -> None:
+    """Diagonal of K_SS^-1 to w.spread: squared lengths of L^-1's columns.  O(n^3 / 6)."""
+    n = b.n[0]
+    first = 0
+    for j in range(n):
+        w.t[j] = b.l[first + j]
+        total = w.t[j] * w.t[j]
+        row = first + j + 1
+        for i in range(j + 1, n):
+            part = real(0)
+            for k in range(j, i):
+                part += b.l[row + k] * w.t[k]
+            w.t[i] = -(part * b.l[row + i])
+            total += w.t[i] * w.t[i]
+            row = row + i + 1
+        w.spread[j] = total
+        first = first + j + 1
+
+
+@kernel
+def rotate_pair(z: Real[...], k: Index, cosine: Real, sine: Real) -> None:
+    """Coordinates k and k + 1 after the plane they span was turned."""
+    old = z[k]
+    z[k] = cosine * old + sine * z[k + 1]
+    z[k + 1] = cosine * z[k + 1] - sine * old
+
+
+@entry
+def close_up(b: Basis, r: Index) -> None:
+    """Remove basis vector r, whose row of L is no longer needed: later ones move up; the last is zero.  O(N^2 / 2 + N D)."""
+    last = b.n[0] - 1
+    row = row_of(r)
+    for i in range(r, last):
+        below = row + i + 1
+        for j in range(i + 1):
+            b.l[row + j] = b.l[below + j]
+        for j in range(len(b.v[0])):
+            b.v[i, j] = b.v[i + 1, j]
+        row = below
+    for j in range(last + 1):
+        b.l[row + j] = real(0)
+    for j in range(len(b.v[0])):
+        b.v[last, j] = real(0)
+    b.n[0] = last

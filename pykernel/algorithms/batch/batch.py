@@ -1,0 +1,609 @@
+"""Kernel ridge regression and least squares support vector machines, trained where they are used.
+
+Samples are gathered in a ring; train solves (K + ridge I) alpha = y, with a free bias for LS-SVM (J. A. K. Suykens,
+J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999), by a Cholesky factor in packed storage that is
+inverted in place.  With its inverse, the error of leaving each sample out costs nothing (G. C. Cawley, N. L. C. Talbot,
+Efficient leave-one-out cross-validation of kernel Fisher discriminant classifiers, 2003): what would have been
+predicted without sample i is y_i - alpha_i / P_ii.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
+from pykernel.algorithms.selftest import strained
+from pykernel.dialect import (
+    DIM,
+    L_MAX,
+    OUTPUTS,
+    PACKED,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    entry,
+    kernel,
+    real,
+    sqrt,
+)
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+TINY = Constant(2.0**-90)
+"""Its reciprocal is far from overflow."""
+REHEARSED = 12
+"""Samples of the self-test, or as many as there is room for."""
+
+
+class BatchStatus(IntEnum):
+    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+
+    DONE = 0
+    REPLACED = 2  # the sample took the place of the oldest one
+    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
+    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
+    TOO_FEW = -4  # fewer than two samples, or none of a class
+    ILL_CONDITIONED = -5  # the samples are too near to each other for this ridge and precision
+    NOT_TRAINED = -6  # there is no model yet
+    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
+
+
+class Samples(Struct):
+    """What was gathered."""
+
+    inputs: Real[L_MAX, DIM]  # scaled
+    targets: Real[L_MAX, OUTPUTS]  # what the functions should be there, unless it follows from the class
+    labels: Index[L_MAX]  # the class
+    count: Index  # samples in use; everything beyond is zero
+    next: Index  # where the next sample goes
+
+
+class Machine(Struct):
+    """The model: f(x) = sum_i alpha_i k(v_i, x) + bias."""
+
+    v: Real[L_MAX, DIM]  # expansion vectors: the samples that it was trained with
+    alpha: Real[L_MAX, OUTPUTS]  # multipliers
+    bias: Real[OUTPUTS]
+    press: Real  # mean squared leave-one-out residual of its training
+    mistaken: Real  # the part of samples that are classified wrongly when left out
+    n: Index  # expansion vectors in use; everything beyond is zero
+
+
+class BatchWork(Struct):
+    """Intermediate results.  No call depends on what an earlier one left here; zeros are always valid."""
+
+    factor: Real[
+        PACKED
+    ]  # K + ridge I, row by row up to the diagonal; then its Cholesky factor; then the inverse of that
+    solved: Real[L_MAX, OUTPUTS]  # multipliers to be
+    shift: Real[OUTPUTS]  # bias to be
+    sums: Real[L_MAX]  # row sums of |K|; then (K + ridge I)^-1 1
+    spread: Real[L_MAX]  # the diagonal of the inverse, without the part that the bias takes
+    half: Real[L_MAX]  # reciprocals of the Cholesky factor's diagonal; then how much of each label the bias is
+    x: Real[DIM]  # an input, scaled
+    y: Real[OUTPUTS]  # function values
+    squares: Real  # sum of squared leave-one-out residuals
+    mistakes: Index  # samples that are classified wrongly when left out
+
+
+class BatchConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
+
+    biased: bool  # whether there is a free bias: LS-SVM
+    separates: bool  # whether labels are classes
+    single: bool  # whether there is one function
+    clamps: bool  # whether predictions are kept between low and high
+    ridge: Real  # added to the Gram matrix's diagonal
+    least: Real  # smallest ridge, in parts of the Gram matrix's largest row sum, that the precision can solve with
+    scaled_limit: Real  # above any scaled input
+    label_limit: Real  # largest |y| that is taken
+    alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
+    press_limit: Real  # its square
+    low: Real  # least prediction
+    high: Real  # largest prediction
+    classes: Index  # how many classes there are
+    rehearsal_input: Real  # width of the self-test's inputs
+    rehearsal_label: Real  # width of the self-test's labels
+
+
+# --------------------------------------------------------------------------------------------------- predicting
+
+
+@kernel
+def intact(m: Machine) -> Bool:
+    """Whether no loop over expansion vectors leaves the memory, whatever lies in it."""
+    return m.n[0] >= 0 and m.n[0] <= len(m.v)
+
+
+@kernel
+def express(m: Machine, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """The functions' values at a scaled input.  O(L D)."""
+    for o in range(len(y)):
+        y[o] = m.bias[o]
+    for i in range(m.n[0]):
+        k = kernel_value(q, m.v[i], x)
+        for o in range(len(y)):
+            y[o] += m.alpha[i, o] * k
+
+
+@entry
+def predict(m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write f(x) to y; 0 before the first training.  O(L D).
+
+    DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not intact(m):
+        return BatchStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return BatchStatus.REFUSED_INPUT
+    if q.rescales:
+        rescale(q, x, w.x)
+        express(m, q, w.x, w.y)
+    else:
+        express(m, q, x, w.y)
+    for o in range(len(y)):
+        y[o] = clipped(w.y[o], c.low, c.high) if c.clamps else w.y[o]
+    return BatchStatus.DONE
+
+
+@entry
+def classify(m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the position of the class that x most likely has to label.  O(L D).
+
+    DONE, or REFUSED_INPUT with label unchanged.
+    """
+    status = predict(m, w, c, q, x, w.y)
+    if status == BatchStatus.DONE:
+        label[0] = winner(w.y)
+    return status
+
+
+# ---------------------------------------------------------------------------------------------------- gathering
+
+
+@kernel
+def countable(s: Samples) -> Bool:
+    """Whether the samples' counts are places in the memory, whatever lies in it."""
+    return s.next[0] >= 0 and s.next[0] < len(s.inputs) and s.count[0] >= 0 and s.count[0] <= len(s.inputs)
+
+
+@kernel
+def gather(s: Samples, q: KernelConfig, x: Real[DIM]) -> Index:
+    """Find the sample's place, and put its inputs there: DONE or REPLACED."""
+    i = s.next[0]
+    if q.rescales:
+        rescale(q, x, s.inputs[i])
+    else:
+        for j in range(len(x)):
+            s.inputs[i, j] = x[j]
+    s.next[0] = i + 1
+    if s.next[0] == len(s.inputs):
+        s.next[0] = 0
+    if s.count[0] == len(s.inputs):
+        return BatchStatus.REPLACED
+    s.count[0] += 1
+    return BatchStatus.DONE
+
+
+@entry
+def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
+    """Gather a sample, in place of the oldest where there is no room; the model is as before.  O(D).
+
+    DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    """
+    if not countable(s):
+        return BatchStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return BatchStatus.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return BatchStatus.REFUSED_LABEL
+    s.targets[s.next[0], 0] = y
+    return gather(s, q, x)
+
+
+@entry
+def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Gather a sample, in place of the oldest where there is no room; the model is as before.  O(D).
+
+    DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    """
+    if not countable(s):
+        return BatchStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return BatchStatus.REFUSED_INPUT
+    for o in range(len(y)):
+        if not (absolute(y[o]) <= c.label_limit):
+            return BatchStatus.REFUSED_LABEL
+    for o in range(len(y)):
+        s.targets[s.next[0], o] = y[o]
+    return gather(s, q, x)
+
+
+@entry
+def update_class(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index) -> Index:
+    """Gather a sample of the class at position label, in place of the oldest where there is no room.  O(D).
+
+    The model is as before.  DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    """
+    if not countable(s):
+        return BatchStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return BatchStatus.REFUSED_INPUT
+    if label < 0 or label >= c.classes:
+        return BatchStatus.REFUSED_LABEL
+    s.labels[s.next[0]] = label
+    return gather(s, q, x)
+
+
+@entry
+def restart(s: Samples) -> Index:
+    """Forget the samples that were gathered; the model is as before.  O(L D)."""
+    for i in range(len(s.inputs)):
+        s.labels[i] = 0
+        for j in range(len(s.inputs[0])):
+            s.inputs[i, j] = real(0)
+        for o in range(len(s.targets[0])):
+            s.targets[i, o] = real(0)
+    s.count[0] = 0
+    s.next[0] = 0
+    return BatchStatus.DONE
+
+
+# ----------------------------------------------------------------------------------------------------- training
+
+
+@kernel
+def represented(s: Samples, c: BatchConfig) -> Bool:
+    """Whether there are two samples, and of each class one.  O(L) for each class."""
+    if s.count[0] < 2:
+        return False
+    if c.separates:
+        for k in range(c.classes):
+            found = False
+            for i in range(s.count[0]):
+                if s.labels[i] == k:
+                    found = True
+            if not found:
+                return False
+    return True
+
+
+@kernel
+def target(s: Samples, c: BatchConfig, i: Index, o: Index) -> Real:
+    """What function o should be at sample i: 1 for its class, -1 for the others."""
+    if c.separates:
+        if c.single:
+            return real(1) if s.labels[i] == 1 else real(-1)
+        return real(1) if s.labels[i] == o else real(-1)
+    return s.targets[i, o]
+
+
+@kernel
+def compare(s: Samples, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Real:
+    """Write K + ridge I; the largest row sum of |K|, which bounds its eigenvalues.  O(L^2 D)."""
+    n = s.count[0]
+    at = 0
+    for i in range(n):
+        w.sums[i] = real(0)
+        for j in range(i):
+            k = kernel_value(q, s.inputs[i], s.inputs[j])
+            w.factor[at] = k
+            w.sums[i] += absolute(k)
+            w.sums[j] += absolute(k)
+            at = at + 1
+        own = kernel_value(q, s.inputs[i], s.inputs[i])
+        w.factor[at] = own + c.ridge
+        w.sums[i] += absolute(own)
+        at = at + 1
+    largest = real(0)
+    for i in range(n):
+        if w.sums[i] > largest:
+            largest = w.sums[i]
+    return largest
+
+
+@kernel
+def factorise(w: BatchWork, c: BatchConfig, n: Index) -> Bool:
+    """Replace the matrix by its Cholesky factor; False if it has none.  O(L^3 / 6)."""
+    row = 0
+    for i in range(n):
+        other = 0
+        for j in range(i):
+            total = w.factor[row + j]
+            for k in range(j):
+                total = total - w.factor[row + k] * w.factor[other + k]
+            # not total / diagonal: libraries differ in subnormal quotients
+            w.factor[row + j] = total * w.half[j]
+            other = other + j + 1
+        pivot = w.factor[row + i]
+        for k in range(i):
+            pivot = pivot - w.factor[row + k] * w.factor[row + k]
+        # exactly computed it is the ridge at least
+        if not (pivot >= real(0.25) * c.ridge):
+            return False
+        w.factor[row + i] = sqrt(pivot)
+        w.half[i] = real(1) / w.factor[row + i]
+        row = row + i + 1
+    return True
+
+
+@kernel
+def invert(w: BatchWork, n: Index) -> None:
+    """Replace the Cholesky factor by its inverse, row by row in place.  O(L^3 / 6)."""
+    row = 0
+    for i in range(n):
+        other = 0
+        for j in range(i):
+            # row i of the factor from column j on is still there
+            total = real(0)
+            start = other
+            for k in range(j, i):
+                total += w.factor[row + k] * w.factor[start + j]
+                start = start + k + 1
+            w.factor[row + j] = -(w.half[i] * total)
+            other = other + j + 1
+        w.factor[row + i] = w.half[i]
+        row = row + i + 1
+
+
+@kernel
+def spread_out(w: BatchWork, c: BatchConfig, n: Index) -> Bool:
+    """The diagonal of the inverse, without what the bias takes, and (K + ridge I)^-1 1.  O(L^2).  Cawley and Talbot 2003."""
+    for i in range(n):
+        w.sums[i] = real(0)
+        w.spread[i] = real(0)
+    mass = real(0)
+    row = 0
+    for i in range(n):
+        half = real(0)
+        for j in range(i + 1):
+            half += w.factor[row + j]
+            w.spread[j] += w.factor[row + j] * w.factor[row + j]
+        for j in range(i + 1):
+            w.sums[j] += w.factor[row + j] * half
+        mass += half * half
+        row = row + i + 1
+    if c.biased:
+        if not (mass > TINY):
+            return False
+        inverse = real(1) / mass
+        for i in range(n):
+            w.half[i] = w.sums[i] * inverse
+            w.spread[i] = w.spread[i] - w.sums[i] * w.half[i]
+    for i in range(n):
+        if not (w.spread[i] > TINY):
+            return False
+    return True
+
+
+@kernel
+def solve(s: Samples, w: BatchWork, c: BatchConfig, o: Index) -> Bool:
+    """Multipliers and bias of one function; False if one is beyond its limit.  O(L^2)."""
+    n = s.count[0]
+    mean = real(0)
+    rest = real(0)
+    if c.biased:
+        # in two parts: what all labels have in common costs the multipliers no digits
+        for i in range(n):
+            mean += target(s, c, i, o)
+        mean = mean * (real(1) / real(n))
+        for i in range(n):
+            rest += w.half[i] * (target(s, c, i, o) - mean)
+    if not (absolute(mean + rest) <= c.alpha_limit):
+        return False
+    w.shift[o] = mean + rest
+    for i in range(n):
+        w.solved[i, o] = real(0)
+    row = 0
+    for i in range(n):
+        half = real(0)
+        for j in range(i + 1):
+            half += w.factor[row + j] * (target(s, c, j, o) - mean - rest)
+        for j in range(i + 1):
+            w.solved[j, o] += w.factor[row + j] * half
+        row = row + i + 1
+    for i in range(n):
+        if not (absolute(w.solved[i, o]) <= c.alpha_limit):
+            return False
+    return True
+
+
+@kernel
+def leave_out(s: Samples, w: BatchWork, c: BatchConfig) -> Bool:
+    """The errors of predicting each sample by a model that was trained without it; False if one overflows.  O(L)."""
+    n = s.count[0]
+    w.squares[0] = real(0)
+    w.mistakes[0] = 0
+    for i in range(n):
+        for o in range(len(w.y)):
+            y = target(s, c, i, o)
+            residual = w.solved[i, o] * (real(1) / w.spread[i])
+            if not (absolute(residual) <= c.alpha_limit):
+                return False
+            w.squares[0] += residual * residual
+            w.y[o] = y - residual
+        if c.separates:
+            if winner(w.y) != s.labels[i]:
+                w.mistakes[0] += 1
+    return True
+
+
+@kernel
+def commit(s: Samples, m: Machine, w: BatchWork) -> None:
+    """What was solved becomes the model.  O(L D)."""
+    n = s.count[0]
+    m.press[0] = w.squares[0] * (real(1) / real(n * len(w.y)))
+    m.mistaken[0] = real(w.mistakes[0]) / real(n)
+    for i in range(len(m.v)):
+        for j in range(len(m.v[0])):
+            m.v[i, j] = s.inputs[i, j]
+        for o in range(len(m.bias)):
+            m.alpha[i, o] = w.solved[i, o] if i < n else real(0)
+    for o in range(len(m.bias)):
+        m.bias[o] = w.shift[o]
+    m.n[0] = n
+
+
+@entry
+def train(s: Samples, m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Index:
+    """Make a model of the samples that were gathered.  O(L^3 / 3 + L^2 D).
+
+    DONE; TOO_FEW or ILL_CONDITIONED with the model unchanged.
+    """
+    if not countable(s):
+        return BatchStatus.REFUSED_STATE
+    if not represented(s, c):
+        return BatchStatus.TOO_FEW
+    largest = compare(s, w, c, q)
+    if not (c.ridge >= c.least * largest):
+        return BatchStatus.ILL_CONDITIONED
+    n = s.count[0]
+    factorised = factorise(w, c, n)
+    if not factorised:
+        return BatchStatus.ILL_CONDITIONED
+    invert(w, n)
+    bounded = spread_out(w, c, n)
+    if not bounded:
+        return BatchStatus.ILL_CONDITIONED
+    for o in range(len(m.bias)):
+        solved = solve(s, w, c, o)
+        if not solved:
+            return BatchStatus.ILL_CONDITIONED
+    settled = leave_out(s, w, c)
+    if not settled:
+        return BatchStatus.ILL_CONDITIONED
+    commit(s, m, w)
+    return BatchStatus.DONE
+
+
+@entry
+def leave_one_out(m: Machine, out: Real[2]) -> Index:
+    """Write the mean squared leave-one-out residual and the leave-one-out error rate of the model's training to out.
+
+    The error rate is 0 where there are no classes.  DONE, or NOT_TRAINED with out unchanged.
+    """
+    if m.n[0] == 0:
+        return BatchStatus.NOT_TRAINED
+    out[0] = m.press[0]
+    out[1] = m.mistaken[0]
+    return BatchStatus.DONE
+
+
+# -------------------------------------------------------------------------------------- self-test and snapshots
+
+
+@entry
+def rehearse(s: Samples, m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """Gather a fixed sequence of pseudo-random samples, and train."""
+    seed = 1
+    label = 0
+    for t in range(REHEARSED):
+        if t < len(s.inputs):
+            for j in range(len(x)):
+                seed = (seed * 75 + 74) % 65537
+                x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+            i = s.next[0]
+            for o in range(len(s.targets[0])):
+                seed = (seed * 75 + 74) % 65537
+                s.targets[i, o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+            s.labels[i] = label
+            label = label + 1
+            if label >= c.classes:
+                label = 0
+            status = gather(s, q, x)
+            if status < 0:
+                break
+    trained = train(s, m, w, c, q)
+    if trained < 0:
+        m.press[0] = real(trained)
+
+
+@kernel
+def valid_samples(s: Samples, c: BatchConfig) -> Bool:
+    """Whether what was gathered is numbers within their limits, and zero where nothing was gathered.  O(L D)."""
+    n = s.count[0]
+    if n < 0 or n > len(s.inputs) or s.next[0] < 0 or s.next[0] >= len(s.inputs):
+        return False
+    if n < len(s.inputs) and s.next[0] != n:
+        return False
+    for i in range(len(s.inputs)):
+        for j in range(len(s.inputs[0])):
+            if not (absolute(s.inputs[i, j]) <= c.scaled_limit):
+                return False
+            if i >= n and s.inputs[i, j] != real(0):
+                return False
+        if c.separates:
+            if s.labels[i] < 0 or s.labels[i] >= c.classes:
+                return False
+            if i >= n and s.labels[i] != 0:
+                return False
+        else:
+            for o in range(len(s.targets[0])):
+                if not (absolute(s.targets[i, o]) <= c.label_limit):
+                    return False
+                if i >= n and s.targets[i, o] != real(0):
+                    return False
+    return True
+
+
+@kernel
+def valid_machine(m: Machine, c: BatchConfig) -> Bool:
+    """Whether the model is numbers within their limits, and zero beyond those in use.  O(L D)."""
+    n = m.n[0]
+    if n < 0 or n > len(m.v):
+        return False
+    if not (m.press[0] >= real(0) and m.press[0] <= c.press_limit):
+        return False
+    if not (m.mistaken[0] >= real(0) and m.mistaken[0] <= real(1)):
+        return False
+    for i in range(len(m.v)):
+        for j in range(len(m.v[0])):
+            if not (absolute(m.v[i, j]) <= c.scaled_limit):
+                return False
+            if i >= n and m.v[i, j] != real(0):
+                return False
+        for o in range(len(m.bias)):
+            if not (absolute(m.alpha[i, o]) <= c.alpha_limit):
+                return False
+            if i >= n and m.alpha[i, o] != real(0):
+                return False
+    for o in range(len(m.bias)):
+        if not (absolute(m.bias[o]) <= c.alpha_limit):
+            return False
+    return True
+
+
+@entry
+def valid(s: Samples, m: Machine, c: BatchConfig) -> Bool:
+    """Whether gathering and training could have led to this state: numbers within their limits.  O(L D)."""
+    return valid_samples(s, c) and valid_machine(m, c)
+
+
+def _program(*learning: Entry) -> Program:
+    return Program(
+        name="batch",
+        structs=(Samples, Machine, BatchWork),
+        persistent=(Samples, Machine),
+        configs=(BatchConfig, KernelConfig),
+        status=BatchStatus,
+        entries=(
+            Entry("predict", predict),
+            *learning,
+            Entry("train", train),
+            Entry("leave_one_out", leave_one_out),
+            Entry("restart", restart),
+        ),
+        rehearse=rehearse,
+        valid=valid,
+    )
+
+
+BATCH: dict[LabelKind, Program] = {
+    "real": _program(Entry("update", update)),
+    "reals": _program(Entry("update", update_many)),
+    "class": _program(Entry("update", update_class), Entry("classify", classify)),
+}

@@ -1,0 +1,522 @@
+"""The kernel Fisher discriminant on a basis, trained where it is used, in memory that does not grow with the samples.
+
+z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v; targets are N/N_c for a class's N_c samples of N and -N/(N - N_c) for
+the others, and alpha minimises |y - Z alpha - b|^2 + ridge |alpha|^2, which is Fisher's discriminant (S. Mika et al.,
+Fisher Discriminant Analysis with Kernels, 1999; with targets: J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).  Kept
+are the classes' means of z and R, R'R = scatter of z + ridge I, upper triangular and packed, which takes up each sample
+by Givens rotations: in float32 this reaches ridges that normal equations, with the square of R's condition, do not.
+Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. L. C. Talbot 2003, where the basis is
+fixed, with targets for the counts that are left).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
+from pykernel.algorithms.selftest import strained
+from pykernel.dialect import (
+    CLASSES,
+    DIM,
+    OUTPUTS,
+    P_MAX,
+    PACKED,
+    Bool,
+    Config,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    entry,
+    kernel,
+    real,
+    sqrt,
+)
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+REHEARSED = 24
+"""Samples of the self-test."""
+
+
+class FisherStatus(IntEnum):
+    """What a call did: 0 done, below 0 refused and the model unchanged."""
+
+    DONE = 0
+    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
+    REFUSED_LABEL = -2  # the label is no class
+    TOO_FEW = -4  # fewer than two samples, or none of a class
+    ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
+    NOT_TRAINED = -6  # train first, after the last update
+    FULL = -7  # so many samples were taken that R would lose its last digits; restart
+    REFUSED_LEVERAGE = -8  # the model rests on this sample alone, or did not see it
+    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
+
+
+class Scatter(Struct):
+    """What the samples left."""
+
+    r: Real[PACKED]  # R, R'R = sum (z - mean)(z - mean)' + ridge I, row by row from the diagonal on
+    mean: Real[P_MAX]  # of z
+    means: Real[CLASSES, P_MAX]  # of z in each class
+    counts: Index[CLASSES]  # samples of each class
+
+
+class Discriminant(Struct):
+    """The model: f(x) = alpha' z(x) + bias."""
+
+    alpha: Real[OUTPUTS, P_MAX]
+    bias: Real[OUTPUTS]
+    press: Real  # sum of squared leave-one-out residuals
+    mistakes: Index  # samples that are classified wrongly when left out
+    assessed: Index  # samples that these two are of
+    trained: Index  # samples that the model is of; 0 if some were taken since
+
+
+class FisherWork(Struct):
+    """Intermediate results.  No call depends on what an earlier one left here; zeros are always valid."""
+
+    x: Real[DIM]  # an input, scaled
+    z: Real[P_MAX]  # its kernel values with the basis
+    d: Real[P_MAX]  # z without the mean
+    solved: Real[OUTPUTS, P_MAX]  # alpha to be
+    y: Real[OUTPUTS]  # function values
+
+
+class FisherConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
+
+    single: bool  # whether there is one function, positive for the second of two classes
+    basis: Real[P_MAX, DIM]  # vectors, scaled
+    ridge: Real  # mu: weight of |alpha|^2
+    root_ridge: Real  # its square root
+    least: Real  # smallest ridge, in parts of trace R'R, that the precision can solve with
+    most: Index  # samples that are taken before a restart: rounding in R adds up
+    free: Real  # least of a sample's residual that leaving it out may leave over: 1 - leverage
+    alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
+    press_limit: Real  # above any sum of their squares
+    z_limit: Real  # above any kernel value
+    r_limit: Real  # above any element of R
+    rehearsal_input: Real  # width of the self-test's inputs
+
+
+# --------------------------------------------------------------------------------------------------- predicting
+
+
+@kernel
+def correlate(w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """z: kernel values of an input with the basis.  O(P D)."""
+    if q.rescales:
+        rescale(q, x, w.x)
+        for i in range(len(w.z)):
+            w.z[i] = kernel_value(q, c.basis[i], w.x)
+    else:
+        for i in range(len(w.z)):
+            w.z[i] = kernel_value(q, c.basis[i], x)
+
+
+@entry
+def predict(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write f(x) to y; 0 before the first training.  O(P D).
+
+    DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not acceptable(q, x):
+        return FisherStatus.REFUSED_INPUT
+    correlate(w, c, q, x)
+    for o in range(len(y)):
+        total = m.bias[o]
+        for i in range(len(w.z)):
+            total += m.alpha[o, i] * w.z[i]
+        y[o] = total
+    return FisherStatus.DONE
+
+
+@entry
+def classify(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the position of the class that x most likely has to label.  O(P D).
+
+    DONE, or REFUSED_INPUT with label unchanged.
+    """
+    status = predict(m, w, c, q, x, w.y)
+    if status == FisherStatus.DONE:
+        label[0] = winner(w.y)
+    return status
+
+
+# ---------------------------------------------------------------------------------------------------- gathering
+
+
+@kernel
+def count_all(s: Scatter) -> Index:
+    """Samples taken since the start."""
+    n = 0
+    for k in range(len(s.counts)):
+        n = n + s.counts[k]
+    return n
+
+
+@kernel
+def countable(s: Scatter, c: FisherConfig) -> Bool:
+    """Whether samples can be counted, whatever lies in the memory."""
+    for k in range(len(s.counts)):
+        if s.counts[k] < 0 or s.counts[k] > c.most:
+            return False
+    return True
+
+
+@kernel
+def rotate(s: Scatter, w: FisherWork) -> None:
+    """R'R + d d' becomes R'R, by Givens rotations.  O(P^2 / 2).  G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5."""
+    row = 0
+    for j in range(len(w.d)):
+        r = s.r[row]
+        length = sqrt(r * r + w.d[j] * w.d[j])
+        # not d / length: libraries differ in subnormal quotients
+        inverse = real(1) / length
+        cosine = r * inverse
+        sine = w.d[j] * inverse
+        s.r[row] = length
+        for i in range(j + 1, len(w.d)):
+            old = s.r[row + i - j]
+            s.r[row + i - j] = cosine * old + sine * w.d[i]
+            w.d[i] = cosine * w.d[i] - sine * old
+        row = row + len(w.d) - j
+
+
+@kernel
+def begin(s: Scatter, c: FisherConfig) -> None:
+    """R'R = ridge I."""
+    row = 0
+    for j in range(len(s.mean)):
+        s.r[row] = c.root_ridge
+        row = row + len(s.mean) - j
+
+
+@entry
+def update(
+    s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index
+) -> Index:
+    """Take up a sample of the class at position label; the model is as before, until train.  O(P (P + D)).
+
+    DONE; REFUSED_INPUT, REFUSED_LABEL or FULL with nothing changed.
+    """
+    if not countable(s, c):
+        return FisherStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return FisherStatus.REFUSED_INPUT
+    if label < 0 or label >= len(s.counts):
+        return FisherStatus.REFUSED_LABEL
+    n = count_all(s)
+    if n >= c.most:
+        return FisherStatus.FULL
+    if n == 0:
+        begin(s, c)
+    correlate(w, c, q, x)
+    part = real(1) / real(n + 1)
+    weight = sqrt(real(n) * part)
+    own = real(1) / real(s.counts[label] + 1)
+    for i in range(len(w.z)):
+        d = w.z[i] - s.mean[i]
+        w.d[i] = weight * d
+        s.mean[i] += part * d
+        s.means[label, i] += own * (w.z[i] - s.means[label, i])
+    s.counts[label] += 1
+    if n > 0:
+        rotate(s, w)
+    m.trained[0] = 0
+    return FisherStatus.DONE
+
+
+@entry
+def restart(s: Scatter, m: Discriminant) -> Index:
+    """Forget the samples that were taken; the model is as before.  O(P^2)."""
+    for i in range(len(s.r)):
+        s.r[i] = real(0)
+    for i in range(len(s.mean)):
+        s.mean[i] = real(0)
+        for k in range(len(s.counts)):
+            s.means[k, i] = real(0)
+    for k in range(len(s.counts)):
+        s.counts[k] = 0
+    m.trained[0] = 0
+    return FisherStatus.DONE
+
+
+# ----------------------------------------------------------------------------------------------------- training
+
+
+@kernel
+def trace(s: Scatter) -> Real:
+    """Of R'R, which bounds its eigenvalues.  O(P^2 / 2)."""
+    total = real(0)
+    for i in range(len(s.r)):
+        total += s.r[i] * s.r[i]
+    return total
+
+
+@kernel
+def forward(s: Scatter, w: FisherWork) -> None:
+    """R'^-1 d in place of d.  O(P^2 / 2)."""
+    row = 0
+    for j in range(len(w.d)):
+        w.d[j] = w.d[j] * (real(1) / s.r[row])
+        for i in range(j + 1, len(w.d)):
+            w.d[i] = w.d[i] - s.r[row + i - j] * w.d[j]
+        row = row + len(w.d) - j
+
+
+@kernel
+def backward(s: Scatter, w: FisherWork) -> None:
+    """R^-1 d in place of d.  O(P^2 / 2)."""
+    row = len(s.r)
+    for t in range(len(w.d)):
+        j = len(w.d) - 1 - t
+        row = row - 1 - t
+        total = w.d[j]
+        for i in range(j + 1, len(w.d)):
+            total = total - s.r[row + i - j] * w.d[i]
+        w.d[j] = total * (real(1) / s.r[row])
+
+
+@kernel
+def class_of(c: FisherConfig, o: Index) -> Index:
+    """The class that function o is positive for."""
+    return 1 if c.single else o
+
+
+@kernel
+def solve(s: Scatter, w: FisherWork, c: FisherConfig, o: Index, n: Index) -> Bool:
+    """alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), b = -alpha' mean; False if beyond its limit."""
+    k = class_of(c, o)
+    scale = real(n) * (real(n) / real(n - s.counts[k]))
+    for i in range(len(w.d)):
+        w.d[i] = scale * (s.means[k, i] - s.mean[i])
+    forward(s, w)
+    backward(s, w)
+    bias = real(0)
+    for i in range(len(w.d)):
+        if not (absolute(w.d[i]) <= c.alpha_limit):
+            return False
+        w.solved[o, i] = w.d[i]
+        bias = bias - w.d[i] * s.mean[i]
+    w.y[o] = bias
+    return absolute(bias) <= c.alpha_limit
+
+
+@entry
+def train(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig) -> Index:
+    """Make a model of the samples that were taken; more may be taken after.  O(P^2) for each function.
+
+    DONE; TOO_FEW or ILL_CONDITIONED with the model unchanged.
+    """
+    if not countable(s, c):
+        return FisherStatus.REFUSED_STATE
+    n = count_all(s)
+    if n < 2:
+        return FisherStatus.TOO_FEW
+    for k in range(len(s.counts)):
+        if s.counts[k] == 0:
+            return FisherStatus.TOO_FEW
+    spread = trace(s)
+    if not (c.ridge >= c.least * spread):
+        return FisherStatus.ILL_CONDITIONED
+    for o in range(len(w.y)):
+        solved = solve(s, w, c, o, n)
+        if not solved:
+            return FisherStatus.ILL_CONDITIONED
+    for o in range(len(w.y)):
+        m.bias[o] = w.y[o]
+        for i in range(len(w.z)):
+            m.alpha[o, i] = w.solved[o, i]
+    m.trained[0] = n
+    m.assessed[0] = 0
+    m.mistakes[0] = 0
+    m.press[0] = real(0)
+    return FisherStatus.DONE
+
+
+# -------------------------------------------------------------------------------------------------- leave one out
+
+
+@kernel
+def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> Real:
+    """A function's value at a sample that it was not trained with, and with targets for the counts that are left.
+
+    fitted: what the function of the indicator target, 1 in the class and 0 elsewhere, gives with the sample.  A class
+    that the sample was the only one of leaves the constant target of the others.
+    """
+    one = real(1) if positive else real(0)
+    left = own - 1 if positive else own
+    rest = n - 1 - left
+    if left == 0:
+        return real(-1)
+    if rest == 0:
+        return real(1)
+    value = one - (one - fitted) / free
+    return real(n - 1) * (value / real(left) - (real(1) - value) / real(rest))
+
+
+@entry
+def assess(
+    s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index
+) -> Index:
+    """Take the leave-one-out error of a sample, one of those that the model was trained with, into account.
+
+    O(P (P + D)).  DONE; REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
+    """
+    if not countable(s, c):
+        return FisherStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return FisherStatus.REFUSED_INPUT
+    if label < 0 or label >= len(s.counts):
+        return FisherStatus.REFUSED_LABEL
+    n = m.trained[0]
+    if n == 0:
+        return FisherStatus.NOT_TRAINED
+    if m.assessed[0] >= c.most:
+        return FisherStatus.FULL
+    correlate(w, c, q, x)
+    for i in range(len(w.z)):
+        w.d[i] = w.z[i] - s.mean[i]
+    squares = real(0)
+    for o in range(len(w.y)):
+        k = class_of(c, o)
+        own = real(s.counts[k])
+        others = real(n - s.counts[k])
+        value = real(0)
+        for i in range(len(w.d)):
+            value += m.alpha[o, i] * w.d[i]
+        # of the indicator target
+        w.y[o] = own / real(n) + value * (own / real(n)) * (others / real(n))
+    forward(s, w)
+    free = real(1) - real(1) / real(n)
+    for i in range(len(w.d)):
+        free = free - w.d[i] * w.d[i]
+    if not (free >= c.free):
+        return FisherStatus.REFUSED_LEVERAGE
+    for o in range(len(w.y)):
+        k = class_of(c, o)
+        target = real(n) / real(s.counts[k]) if k == label else -(real(n) / real(n - s.counts[k]))
+        w.y[o] = without(k == label, s.counts[k], n, w.y[o], free)
+        residual = target - w.y[o]
+        squares += residual * residual
+    if not (m.press[0] + squares <= c.press_limit):
+        return FisherStatus.REFUSED_LEVERAGE
+    m.press[0] += squares
+    if winner(w.y) != label:
+        m.mistakes[0] += 1
+    m.assessed[0] += 1
+    return FisherStatus.DONE
+
+
+@entry
+def leave_one_out(m: Discriminant, out: Real[2]) -> Index:
+    """Write the mean squared leave-one-out residual and the leave-one-out error rate of the assessed samples to out.
+
+    DONE, or NOT_TRAINED, where none was assessed since the training, with out unchanged.
+    """
+    if m.assessed[0] == 0:
+        return FisherStatus.NOT_TRAINED
+    out[0] = m.press[0] * (real(1) / real(m.assessed[0])) * (real(1) / real(len(m.bias)))
+    out[1] = real(m.mistakes[0]) / real(m.assessed[0])
+    return FisherStatus.DONE
+
+
+# -------------------------------------------------------------------------------------- self-test and snapshots
+
+
+@entry
+def rehearse(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """Take up a fixed sequence of pseudo-random samples, train, and assess the last one."""
+    seed = 1
+    label = 0
+    for t in range(REHEARSED):
+        label = label + 1
+        if label >= len(s.counts):
+            label = 0
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+        status = update(s, m, w, c, q, x, label)
+        if status < 0:
+            break
+    trained = train(s, m, w, c)
+    if trained == FisherStatus.DONE:
+        assessed = assess(s, m, w, c, q, x, label)
+        if assessed < 0:
+            # only so that the known answer shows it
+            m.mistakes[0] = 1
+
+
+@kernel
+def valid_scatter(s: Scatter, c: FisherConfig, n: Index) -> Bool:
+    """Whether R and the means are numbers within their limits, and zero before the first sample."""
+    row = 0
+    for j in range(len(s.mean)):
+        if not (absolute(s.mean[j]) <= c.z_limit):
+            return False
+        for k in range(len(s.counts)):
+            if not (absolute(s.means[k, j]) <= c.z_limit):
+                return False
+            if s.counts[k] == 0 and s.means[k, j] != real(0):
+                return False
+        if n == 0 and s.mean[j] != real(0):
+            return False
+        if n > 0 and not (s.r[row] >= real(0.5) * c.root_ridge):
+            return False
+        row = row + len(s.mean) - j
+    for i in range(len(s.r)):
+        if not (absolute(s.r[i]) <= c.r_limit):
+            return False
+        if n == 0 and s.r[i] != real(0):
+            return False
+    return True
+
+
+@entry
+def valid(s: Scatter, m: Discriminant, c: FisherConfig) -> Bool:
+    """Whether gathering and training could have led to this state: numbers within their limits.  O(P^2)."""
+    n = 0
+    for k in range(len(s.counts)):
+        if s.counts[k] < 0 or s.counts[k] > c.most:
+            return False
+        n = n + s.counts[k]
+        if n > c.most:
+            return False
+    if not valid_scatter(s, c, n):
+        return False
+    if m.trained[0] != 0 and m.trained[0] != n:
+        return False
+    if m.assessed[0] < 0 or m.assessed[0] > c.most or m.mistakes[0] < 0 or m.mistakes[0] > m.assessed[0]:
+        return False
+    if not (m.press[0] >= real(0) and m.press[0] <= c.press_limit):
+        return False
+    for o in range(len(m.bias)):
+        if not (absolute(m.bias[o]) <= c.alpha_limit):
+            return False
+        for i in range(len(m.alpha[0])):
+            if not (absolute(m.alpha[o, i]) <= c.alpha_limit):
+                return False
+    return True
+
+
+FISHER: dict[LabelKind, Program] = {
+    "class": Program(
+        name="fisher",
+        structs=(Scatter, Discriminant, FisherWork),
+        persistent=(Scatter, Discriminant),
+        configs=(FisherConfig, KernelConfig),
+        status=FisherStatus,
+        entries=(
+            Entry("predict", predict),
+            Entry("update", update),
+            Entry("train", train),
+            Entry("assess", assess),
+            Entry("leave_one_out", leave_one_out),
+            Entry("restart", restart),
+            Entry("classify", classify),
+        ),
+        rehearse=rehearse,
+        valid=valid,
+    ),
+}

@@ -1,0 +1,364 @@
+"""Models that were trained elsewhere: expansions in tables, of one or several functions, and decisions among classes.
+
+f_o(x) = sum_i weights_io k(v_i, x) + bias_o.  Support vector machines with more than two classes have one function for
+each pair of them (C.-C. Chang, C.-J. Lin, LIBSVM: A Library for Support Vector Machines, 2011, section 7).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pykernel.algorithms.elementary import (
+    FLOOR_EXPONENT,
+    ROUNDING,
+    ROUNDING_EXCESS,
+    ROUNDING_OFFSET,
+    clipped,
+    exp2_fraction,
+    logistic,
+)
+from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
+from pykernel.algorithms.selftest import strained
+from pykernel.dialect import (
+    CLASSES,
+    DIM,
+    FUNCTIONS,
+    N_MAX,
+    OUTPUTS,
+    ROW,
+    ROWS,
+    WEIGHTS,
+    Config,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    entry,
+    kernel,
+    pow2,
+    real,
+    truncate,
+    unroll,
+)
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+REHEARSED = 16
+"""Predictions of the self-test."""
+
+
+class FrozenStatus(IntEnum):
+    """What a call did: 0 done, below 0 refused with nothing written."""
+
+    DONE = 0
+    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
+
+
+class Decision(IntEnum):
+    """What the functions are, and what a prediction writes."""
+
+    FUNCTIONS = 0  # one for each output: their values
+    PAIRS = 1  # one for each pair of classes: their values
+    VOTES = 2  # the same: for each class its votes, and a part of one for how clear they were
+
+
+class FrozenWork(Struct):
+    """Working memory; there is no other: the model is constant."""
+
+    x: Real[DIM]  # the inputs, scaled
+    f: Real[FUNCTIONS]  # values of the functions
+    y: Real[OUTPUTS]  # what predict writes
+    votes: Real[CLASSES]  # of the pairs of classes
+    trace: Real  # sum of what the self-test predicted
+
+
+class FrozenConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.frozen``."""
+
+    decision: Decision
+    products: bool  # whether distances are computed from products
+    single: bool  # whether there is one function
+    breaks_ties: bool  # pairs: whether of classes with equal votes the clearer wins, not the first
+    calibrated: bool  # whether functions give probabilities
+    clamps: bool  # whether predictions are kept between low and high
+    vectors: Real[N_MAX, DIM]  # expansion vectors
+    weights: Real[N_MAX, WEIGHTS]  # of each vector in each function; pairs: in those of its class against each other
+    # products: for each vector v, and once more if they are odd, -rate |v|^2, 2 rate v, and its weights
+    rows: Real[ROWS, ROW]
+    square_limit: Real  # products: rate |x|^2 beyond which all kernel values are zero
+    bias: Real[FUNCTIONS]
+    owners: Index[N_MAX]  # pairs: the class that a vector is of
+    slopes: Real[FUNCTIONS]  # probability = 1 / (1 + exp(-(slope f + offset)))
+    offsets: Real[FUNCTIONS]
+    low: Real  # least prediction
+    high: Real  # largest prediction
+    rehearsal_input: Real  # width of the self-test's inputs
+
+
+@kernel
+def weight(c: FrozenConfig, i: Index, o: Index) -> Real:
+    """Of vector i, in function o."""
+    if c.products:
+        return c.rows[i, 1 + len(c.vectors[0]) + o]
+    return c.weights[i, o]
+
+
+@kernel
+def share(w: FrozenWork, c: FrozenConfig, i: Index, k: Real) -> None:
+    """Add vector i's part to the functions.  Of pairs, it has one in those of its own class against each other."""
+    if c.decision == Decision.FUNCTIONS:
+        for o in range(len(w.f)):
+            w.f[o] += weight(c, i, o) * k
+    else:
+        own = c.owners[i]
+        # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
+        pair = own - 1
+        for r in range(len(c.weights[0])):
+            if r >= own:
+                pair = pair + 1
+            w.f[pair] += weight(c, i, r) * k
+            if r < own:
+                pair = pair + len(c.weights[0]) - r - 1
+
+
+@kernel
+def sum_by_products(w: FrozenWork, c: FrozenConfig, x: Real[DIM], shift: Real) -> None:
+    """sum_i weights_i 2^(row_i (1, x)), less the powers of two that shift takes off.  O(N (D + W)).
+
+    shift: ROUNDING less a whole number.  Adding it rounds a sum to a whole one and takes that off, both at once.
+    """
+    if c.single:
+        total = real(0)
+        # two in a turn: their sums do not wait for each other
+        for i in range(0, len(c.rows), 2):
+            t = c.rows[i, 0]
+            u = c.rows[i + 1, 0]
+            for j in unroll(len(x)):
+                t += c.rows[i, 1 + j] * x[j]
+                u += c.rows[i + 1, 1 + j] * x[j]
+            rounded = t + shift
+            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
+            if k >= -FLOOR_EXPONENT:
+                total += c.rows[i, 1 + len(x)] * (exp2_fraction(t - (rounded - shift)) * pow2(k))
+            rounded = u + shift
+            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
+            if k >= -FLOOR_EXPONENT:
+                total += c.rows[i + 1, 1 + len(x)] * (exp2_fraction(u - (rounded - shift)) * pow2(k))
+        w.f[0] = total
+    else:
+        for i in range(len(c.vectors)):
+            t = c.rows[i, 0]
+            for j in unroll(len(x)):
+                t += c.rows[i, 1 + j] * x[j]
+            rounded = t + shift
+            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
+            if k >= -FLOOR_EXPONENT:
+                share(w, c, i, exp2_fraction(t - (rounded - shift)) * pow2(k))
+
+
+@kernel
+def express_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """The functions' values, Gaussian kernels from products: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
+    square = real(0)
+    for j in unroll(len(x)):
+        square += x[j] * x[j]
+    square = q.rate * square
+    for o in range(len(w.f)):
+        w.f[o] = real(0)
+    # beyond, all kernel values are zero; not ">": a sum that overflows must pass for beyond
+    if square <= c.square_limit:
+        # the square's whole part goes to the rounding of each exponent, the rest to the end
+        whole = real(truncate(square + real(0.5)))
+        sum_by_products(w, c, x, ROUNDING - whole)
+        rest = exp2_fraction(whole - square)
+        for o in range(len(w.f)):
+            w.f[o] = w.f[o] * rest
+    for o in range(len(w.f)):
+        w.f[o] += c.bias[o]
+
+
+@kernel
+def express(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """The functions' values at scaled inputs.  O(N (D + W)) for W weights of a vector."""
+    if c.products:
+        express_by_products(w, c, q, x)
+    elif c.single:
+        # in a register: stores to memory would make compilers load x again for each vector
+        total = c.bias[0]
+        for i in range(len(c.vectors)):
+            total += c.weights[i, 0] * kernel_value(q, c.vectors[i], x)
+        w.f[0] = total
+    else:
+        for o in range(len(w.f)):
+            w.f[o] = c.bias[o]
+        for i in range(len(c.vectors)):
+            k = kernel_value(q, c.vectors[i], x)
+            share(w, c, i, k)
+
+
+@kernel
+def count_votes(w: FrozenWork) -> None:
+    """How many of the other classes each class wins against."""
+    for a in range(len(w.votes)):
+        w.votes[a] = real(0)
+    pair = 0
+    for a in range(len(w.votes)):
+        for b in range(a + 1, len(w.votes)):
+            if w.f[pair] > real(0):
+                w.votes[a] += real(1)
+            else:
+                w.votes[b] += real(1)
+            pair = pair + 1
+
+
+@kernel
+def weigh_votes(w: FrozenWork) -> None:
+    """To the votes, less than half a one more or less for how clear they were: scikit-learn's decision_function."""
+    for a in range(len(w.votes)):
+        clear = real(0)
+        # (b, a) for b < a; (0, a) is the first
+        pair = a - 1
+        for b in range(a):
+            clear = clear - w.f[pair]
+            pair = pair + len(w.votes) - b - 2
+        for b in range(a + 1, len(w.votes)):
+            pair = pair + 1
+            clear = clear + w.f[pair]
+        w.votes[a] += clear * (real(1) / (real(3) * (absolute(clear) + real(1))))
+
+
+@kernel
+def decide(w: FrozenWork, c: FrozenConfig, y: Real[OUTPUTS]) -> None:
+    """From the functions' values to what a prediction writes."""
+    if c.decision == Decision.VOTES:
+        count_votes(w)
+        weigh_votes(w)
+        for o in range(len(y)):
+            y[o] = w.votes[o]
+    else:
+        for o in range(len(y)):
+            y[o] = clipped(w.f[o], c.low, c.high) if c.clamps else w.f[o]
+
+
+@kernel
+def evaluate(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """The functions' values."""
+    if q.rescales:
+        rescale(q, x, w.x)
+        express(w, c, q, w.x)
+    else:
+        express(w, c, q, x)
+
+
+@entry
+def predict(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write f(x) to y.  O(N D).
+
+    DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not acceptable(q, x):
+        return FrozenStatus.REFUSED_INPUT
+    evaluate(w, c, q, x)
+    decide(w, c, y)
+    return FrozenStatus.DONE
+
+
+@entry
+def classify(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the position of the class that x most likely has to label.  O(N D).
+
+    DONE, or REFUSED_INPUT with label unchanged.
+    """
+    if not acceptable(q, x):
+        return FrozenStatus.REFUSED_INPUT
+    evaluate(w, c, q, x)
+    if c.decision == Decision.FUNCTIONS:
+        decide(w, c, w.y)
+        label[0] = winner(w.y)
+    else:
+        count_votes(w)
+        if c.breaks_ties:
+            weigh_votes(w)
+        best = 0
+        for a in range(1, len(w.votes)):
+            if w.votes[a] > w.votes[best]:
+                best = a
+        label[0] = best
+    return FrozenStatus.DONE
+
+
+@kernel
+def calibrate(w: FrozenWork, c: FrozenConfig, p: Real[CLASSES]) -> None:
+    """From the functions' values to a probability of each class."""
+    if c.single:
+        p[1] = logistic(c.slopes[0] * w.f[0] + c.offsets[0])
+        p[0] = real(1) - p[1]
+    else:
+        total = real(0)
+        for o in range(len(p)):
+            p[o] = logistic(c.slopes[o] * w.f[o] + c.offsets[o])
+            total += p[o]
+        for o in range(len(p)):
+            p[o] = p[o] / total if total > real(0) else real(1) / real(len(p))
+
+
+@entry
+def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]) -> Index:
+    """Write each class's probability to p.  O(N D).  J. Platt, Probabilities for SV Machines, 1999; several classes: normalised.
+
+    DONE, or REFUSED_INPUT with p unchanged.
+    """
+    if not acceptable(q, x):
+        return FrozenStatus.REFUSED_INPUT
+    evaluate(w, c, q, x)
+    calibrate(w, c, p)
+    return FrozenStatus.DONE
+
+
+@entry
+def rehearse(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """Predict a fixed sequence of pseudo-random inputs, each moved by what came before."""
+    seed = 1
+    w.trace[0] = real(0)
+    for t in range(REHEARSED):
+        moved = w.trace[0] * (real(1) / (real(1) + absolute(w.trace[0])))
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
+            if q.rescales:
+                x[j] = x[j] / q.factor[j] + q.center[j]
+        evaluate(w, c, q, x)
+        for o in range(len(w.f)):
+            w.trace[0] += w.f[o]
+        if c.decision != Decision.FUNCTIONS:
+            count_votes(w)
+            weigh_votes(w)
+        if c.calibrated:
+            calibrate(w, c, w.votes)
+        if c.decision != Decision.FUNCTIONS or c.calibrated:
+            for a in range(len(w.votes)):
+                w.trace[0] += w.votes[a]
+
+
+def _program(labels: LabelKind, *more: Entry) -> Program:
+    return Program(
+        name="frozen",
+        structs=(FrozenWork,),
+        persistent=(),
+        configs=(FrozenConfig, KernelConfig),
+        status=FrozenStatus,
+        entries=(Entry("predict", predict), *more),
+        rehearse=rehearse,
+        valid=None,
+        labels=labels,
+    )
+
+
+FROZEN: dict[LabelKind, Program] = {
+    "real": _program("real"),
+    "reals": _program("reals"),
+    "class": _program(
+        "class",
+        Entry("classify", classify),
+        Entry("probability", probability, lambda config: config.calibrated),
+    ),
+}

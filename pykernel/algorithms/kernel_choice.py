@@ -1,0 +1,139 @@
+"""Which kernel a model compares inputs with, and how inputs are scaled before."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pykernel.algorithms.elementary import exp2_negative
+from pykernel.algorithms.kernels import (
+    absolute_distance,
+    cosine_similarity,
+    inner_product,
+    matern32,
+    matern52,
+    polynomial,
+    sigmoid,
+    squared_distance,
+)
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, real, unroll
+
+
+class KernelFunction(IntEnum):
+    """k(a, b)."""
+
+    GAUSSIAN = 0  # exp(-gamma |a - b|^2)
+    LAPLACIAN = 1  # exp(-gamma |a - b|_1)
+    POLYNOMIAL = 2  # (gamma a'b + coef0)^degree
+    LINEAR = 3  # a'b
+    SIGMOID = 4  # tanh(gamma a'b + coef0)
+    MATERN32 = 5  # (1 + r) e^-r, r = gamma |a - b|
+    MATERN52 = 6  # (1 + r + r^2 / 3) e^-r, r = gamma |a - b|
+    OWN = 7  # the user's
+
+
+class KernelConfig(Config):
+    """How inputs are scaled and compared, derived from a spec by ``pykernel.spec.kernel_settings``."""
+
+    function: KernelFunction
+    normalises: bool  # whether values are divided by sqrt(k(a, a) k(b, b))
+    unit: bool  # whether k(x, x) is 1 for every x
+    rescales: bool  # whether inputs are scaled before they are compared
+    gamma: Real  # the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models)
+    rate: Real  # Gaussian and Laplacian kernels: gamma / ln 2, since powers of two are cheaper than powers of e
+    coef0: Real  # polynomial and sigmoid kernels: what is added to gamma a'b
+    degree: Index  # of the polynomial kernel
+    value_limit: Real  # largest |k(a, b)| of a user's kernel
+    center: Real[DIM]  # subtracted from the inputs
+    factor: Real[DIM]  # what they are multiplied by after that
+    input_limit: Real  # largest |x_j| that is taken
+
+
+@kernel
+def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
+    """Whether every input is a number within the limit."""
+    for j in unroll(len(x)):
+        # not "> limit": NaN must fail
+        if not (absolute(x[j]) <= q.input_limit):
+            return False
+    return True
+
+
+@kernel
+def rescale(q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
+    """(x - center) factor.  O(D)."""
+    for j in range(len(x)):
+        out[j] = (x[j] - q.center[j]) * q.factor[j]
+
+
+@kernel
+def own_kernel(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """Stands for a user's kernel; ``Program.with_kernel`` puts that in its place."""
+    return real(0)
+
+
+@kernel
+def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """A user's kernel, kept within the limit; zero for NaN."""
+    value = own_kernel(q, a, b)
+    if value > q.value_limit:
+        return q.value_limit
+    if value >= -q.value_limit:
+        return value
+    if value < real(0):
+        return -q.value_limit
+    # NaN
+    return real(0)
+
+
+@kernel
+def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """k(a, b) before it is normalised, of the kernels that can be.  O(D)."""
+    if q.function == KernelFunction.POLYNOMIAL:
+        return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
+    if q.function == KernelFunction.OWN:
+        return own_value(q, a, b)
+    return inner_product(a, b)
+
+
+@kernel
+def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """k(a, b) of scaled inputs.  O(D)."""
+    if q.normalises:
+        return cosine_similarity(plain_value(q, a, b), plain_value(q, a, a), plain_value(q, b, b))
+    if q.function == KernelFunction.GAUSSIAN:
+        return exp2_negative(-(q.rate * squared_distance(a, b)))
+    if q.function == KernelFunction.LAPLACIAN:
+        return exp2_negative(-(q.rate * absolute_distance(a, b)))
+    if q.function == KernelFunction.POLYNOMIAL:
+        return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
+    if q.function == KernelFunction.SIGMOID:
+        return sigmoid(q.gamma, q.coef0, inner_product(a, b))
+    if q.function == KernelFunction.MATERN32:
+        return matern32(q.gamma, squared_distance(a, b))
+    if q.function == KernelFunction.MATERN52:
+        return matern52(q.gamma, squared_distance(a, b))
+    if q.function == KernelFunction.OWN:
+        return own_value(q, a, b)
+    return inner_product(a, b)
+
+
+@kernel
+def self_value(q: KernelConfig, a: Real[DIM]) -> Real:
+    """k(a, a) of scaled inputs.  O(D), or nothing where it is 1 for all; normalised: 1, but 0 for a norm of zero."""
+    if q.unit and not q.normalises:
+        return real(1)
+    return kernel_value(q, a, a)
+
+
+@kernel
+def winner(y: Real[OUTPUTS]) -> Index:
+    """The class that functions speak for: of two, the second where the one function is positive; else the first largest."""
+    best = 0
+    if len(y) == 1:
+        if y[0] > real(0):
+            best = 1
+    else:
+        for o in range(1, len(y)):
+            if y[o] > y[best]:
+                best = o
+    return best

@@ -1,0 +1,121 @@
+"""Kernels, in the dialect."""
+
+from pykernel.algorithms.elementary import EXP_POLYNOMIAL, exp_negative, hyperbolic_tangent
+from pykernel.dialect import DIM, Constant, Index, Real, absolute, kernel, real, sqrt, unroll
+
+
+@kernel
+def squared_distance(a: Real[DIM], b: Real[DIM]) -> Real:
+    """|a - b|^2.  O(D)."""
+    total = real(0)
+    for j in unroll(len(a)):
+        difference = a[j] - b[j]
+        total += difference * difference
+    return total
+
+
+@kernel
+def gaussian(gamma: Real, distance: Real) -> Real:
+    """k = exp(-gamma distance), distance = |a - b|^2, gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15."""
+    return exp_negative(-(gamma * distance))
+
+
+@kernel
+def absolute_distance(a: Real[DIM], b: Real[DIM]) -> Real:
+    """|a - b|_1, the sum of absolute differences.  O(D)."""
+    total = real(0)
+    for j in unroll(len(a)):
+        total += absolute(a[j] - b[j])
+    return total
+
+
+@kernel
+def inner_product(a: Real[DIM], b: Real[DIM]) -> Real:
+    """a'b.  O(D)."""
+    total = real(0)
+    for j in unroll(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@kernel
+def polynomial(gamma: Real, coef0: Real, degree: Index, product: Real) -> Real:
+    """k = (gamma a'b + coef0)^degree, product = a'b, for degrees from 1 up.  O(degree)."""
+    base = gamma * product + coef0
+    value = base
+    for i in range(1, degree):
+        value = value * base
+    return value
+
+
+@kernel
+def sigmoid(gamma: Real, coef0: Real, product: Real) -> Real:
+    """k = tanh(gamma a'b + coef0), product = a'b.  Not positive definite for all parameters."""
+    return hyperbolic_tangent(gamma * product + coef0)
+
+
+THIRD = Constant(1 / 3)
+
+
+@kernel
+def matern32(gamma: Real, square: Real) -> Real:
+    """k = (1 + r) e^-r with r = gamma |a - b|, square = |a - b|^2; gamma = sqrt(3) / length.
+
+    Within 3 ulp of r's value, never above 1, and zero where e^-r is below 2^-60.  Rasmussen and Williams 2006, eq. 4.17.
+    """
+    r = gamma * sqrt(square)
+    e = exp_negative(-r)
+    return e + r * e
+
+
+@kernel
+def matern52(gamma: Real, square: Real) -> Real:
+    """k = (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, square = |a - b|^2; gamma = sqrt(5) / length.
+
+    Within 4 ulp of r's value, never above 1, and zero where e^-r is below 2^-60.  Rasmussen and Williams 2006, eq. 4.17.
+    """
+    r = gamma * sqrt(square)
+    e = exp_negative(-r)
+    # not r^2: it could overflow where e^-r is zero
+    rest = r * e
+    return e + (rest + rest * (r * THIRD))
+
+
+NORM_LEAST = Constant(float32=2.0**-60, float64=2.0**-500)
+"""A k(a, a) that is no larger is a norm of zero: the product of two larger ones is a normal number."""
+COSINE_LEAST = Constant(2.0**-60)
+
+
+@kernel
+def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
+    """k(a, b) / sqrt(k(a, a) k(b, b)) of value = k(a, b), own = k(a, a), other = k(b, b): from -1 to 1.
+
+    1 for a = b; zero where a norm is (NORM_LEAST), below 2^-60, and for NaN.
+    """
+    if not (own > NORM_LEAST and other > NORM_LEAST):
+        return real(0)
+    # of equal ones this is that one, exactly
+    scale = sqrt(own * other)
+    # beside keeping NaN out: no quotient is subnormal
+    if not (absolute(value) > scale * COSINE_LEAST):
+        return real(0)
+    cosine = value / scale
+    if cosine > real(1):
+        return real(1)
+    if cosine < -real(1):
+        return -real(1)
+    return cosine
+
+
+HALF_LN2 = Constant(0.34657359027997265)
+
+
+@kernel
+def one_minus_exp(x: Real) -> Real:
+    """1 - e^-x for x >= 0, with small relative error where x is small, too."""
+    if x > HALF_LN2:
+        return real(1) - exp_negative(-x)
+    q = EXP_POLYNOMIAL[0]
+    for i in range(1, len(EXP_POLYNOMIAL)):
+        q = EXP_POLYNOMIAL[i] - q * x
+    return x - x * x * q

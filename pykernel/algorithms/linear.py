@@ -1,0 +1,541 @@
+"""Linear models f(x) = sum_k w_k phi_k(x): what is cheapest to compare with, and the right choice where the world is so.
+
+The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random
+Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
+least mean squares, or by recursive least squares, which minimises, sample by sample,
+sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / covariance.  The inverse correlation matrix P of the features is
+kept as a square root, P = root' root, and updated in Potter's form (G. J. Bierman, Factorization Methods for Discrete
+Sequential Estimation, 1977, II.6): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pykernel.algorithms.elementary import clipped, cosine
+from pykernel.algorithms.selftest import strained
+from pykernel.algorithms.standardiser import Standardiser, observe, standardise, valid_standardiser
+from pykernel.dialect import (
+    DIM,
+    FEATURES,
+    OUTPUTS,
+    Bool,
+    Config,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    entry,
+    kernel,
+    real,
+    sqrt,
+    unroll,
+)
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+REHEARSED = 96
+"""Samples of the self-test: twice as many as a standardiser's longest warmup, and as many again to learn."""
+
+
+class LinearStatus(IntEnum):
+    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+
+    DONE = 0
+    OBSERVED = 6  # the sample only went into the standardiser, which has seen too few to be of use
+    FROZEN = 7  # learning is switched off
+    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
+    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
+    REFUSED_WEIGHT = -3  # a weight would leave its range: learning diverges; reset
+
+
+class Gain(IntEnum):
+    """How far, and in which direction, an error moves the weights."""
+
+    NLMS = 0  # eta phi / |phi|^2 (J. Nagumo, A. Noda 1967); |phi|^2 is 1 or more, for the constant
+    RLS = 1  # P phi / (lambda + phi'P phi)
+
+
+class Basis(IntEnum):
+    """What features are made of."""
+
+    INPUTS = 0  # x_j
+    PRODUCTS = 1  # x_j, then x_i x_j for i <= j
+    FOURIER = 2  # sqrt(2 / number) cos(2 pi (frequencies x + phases))
+
+
+class Linear(Struct):
+    """The model: f(x) = sum_k w_k phi_k(x)."""
+
+    weights: Real[OUTPUTS, FEATURES]  # the last one is the constant's
+    root: Real[FEATURES, FEATURES]  # a square root of the inverse correlation matrix: root' root = P
+    started: Index  # 0 until a sample is learned (then P = covariance I and root is still zero), 1 from then on
+    frozen: Index  # 1: learning is switched off
+
+
+class LinearWork(Struct):
+    """Intermediate results.  No update depends on what an earlier one left here; zeros are always valid."""
+
+    x: Real[DIM]  # the sample, standardised
+    phi: Real[FEATURES]  # the sample's features
+    f: Real[FEATURES]  # root phi
+    g: Real[FEATURES]  # P phi
+    y: Real[OUTPUTS]  # what the function should be there
+    step: Real[OUTPUTS]  # y - f(x), and then its product with the gain
+    p: Real[FEATURES]  # the diagonal of P
+
+
+class LinearConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.linear``."""
+
+    gain: Gain
+    basis: Basis
+    single: bool  # whether there is one output
+    separates: bool  # whether the label is a class: no error where it is clear enough
+    forgets: bool  # whether forgetting < 1
+    standardises: bool  # whether inputs are standardised on the way
+    clamps: bool  # whether predictions are kept between low and high
+    eta: Real  # learning rate
+    forgetting: Real  # lambda: what a sample's weight is multiplied by at each later one
+    start: Real  # square root of the initial covariance
+    trace_limit: Real  # forgetting pauses when P's trace is above
+    root_limit: Real  # above any element of P's square root
+    amplitude: Real  # sqrt(2 / number of random features)
+    frequencies: Real[FEATURES - 1, DIM]  # turns of each random feature for each unit of an input
+    phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
+    input_limit: Real  # largest |x_j| that is taken
+    label_limit: Real  # largest |y| that is taken
+    weight_limit: Real  # largest |w_k| that is stored
+    low: Real  # least prediction
+    high: Real  # largest prediction
+    clip: Real  # largest standardised input, in standard deviations
+    warmup: Index  # samples that the standardiser sees before the model learns
+    horizon: Index  # samples that the standardiser's mean and variance reach back
+    classes: Index  # how many classes there are
+    rehearsal_input: Real  # width of the self-test's inputs
+    rehearsal_label: Real  # width of the self-test's labels
+
+
+# ----------------------------------------------------------------------------------------------------- features
+
+
+@kernel
+def bounded(limit: Real, x: Real[DIM]) -> Bool:
+    """Whether every element is a number within the limit."""
+    for j in range(len(x)):
+        # not "> limit": NaN must fail
+        if not (absolute(x[j]) <= limit):
+            return False
+    return True
+
+
+@kernel
+def wave(c: LinearConfig, i: Index, x: Real[DIM]) -> Real:
+    """Random Fourier feature i.  O(D).  Rahimi and Recht 2007, algorithm 1."""
+    turns = c.phases[i]
+    for j in unroll(len(x)):
+        turns += c.frequencies[i, j] * x[j]
+    return c.amplitude * cosine(turns)
+
+
+@kernel
+def express(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
+    """All features.  O(F), and O(F D) for waves."""
+    if c.basis == Basis.FOURIER:
+        for i in range(len(c.phases)):
+            w.phi[i] = wave(c, i, x)
+    else:
+        for j in range(len(x)):
+            w.phi[j] = x[j]
+    if c.basis == Basis.PRODUCTS:
+        k = len(x)
+        for i in range(len(x)):
+            for j in range(i, len(x)):
+                w.phi[k] = x[i] * x[j]
+                k += 1
+    w.phi[len(w.phi) - 1] = real(1)
+
+
+@kernel
+def value(s: Linear, w: LinearWork, o: Index) -> Real:
+    """Output o of the features in phi, bit for bit as weigh has it.  O(F)."""
+    total = s.weights[o, len(w.phi) - 1]
+    for k in range(len(w.phi) - 1):
+        total += s.weights[o, k] * w.phi[k]
+    return total
+
+
+@kernel
+def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), without room for the features.  O(F) for each output, and O(F D) once for waves."""
+    for o in range(len(y)):
+        total = s.weights[o, len(s.weights[0]) - 1]
+        if c.basis != Basis.FOURIER:
+            for j in range(len(x)):
+                total += s.weights[o, j] * x[j]
+        if c.basis == Basis.PRODUCTS:
+            k = len(x)
+            for i in range(len(x)):
+                for j in range(i, len(x)):
+                    total += s.weights[o, k] * (x[i] * x[j])
+                    k += 1
+        y[o] = total
+    if c.basis == Basis.FOURIER:
+        for i in range(len(c.phases)):
+            height = wave(c, i, x)
+            for o in range(len(y)):
+                y[o] += s.weights[o, i] * height
+    if c.clamps:
+        for o in range(len(y)):
+            y[o] = clipped(y[o], c.low, c.high)
+
+
+# ---------------------------------------------------------------------------------------------------- questions
+
+
+@entry
+def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write f(x) to y.  O(F) for F features, O(F D) for random ones.
+
+    DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not bounded(c.input_limit, x):
+        return LinearStatus.REFUSED_INPUT
+    if c.standardises:
+        standardise(z, c.clip, x, w.x)
+        weigh(s, c, w.x, y)
+    else:
+        weigh(s, c, x, y)
+    return LinearStatus.DONE
+
+
+@entry
+def classify(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the position of the class that x most likely has to label.  O(F) for F features, O(F D) for random ones.
+
+    DONE, or REFUSED_INPUT with label unchanged.
+    """
+    status = predict(s, z, w, c, x, w.step)
+    if status == LinearStatus.DONE:
+        best = 0
+        if c.single:
+            if w.step[0] > real(0):
+                best = 1
+        else:
+            for o in range(1, len(w.step)):
+                if w.step[o] > w.step[best]:
+                    best = o
+        label[0] = best
+    return status
+
+
+# ----------------------------------------------------------------------------------------------------- learning
+
+
+@kernel
+def miss(c: LinearConfig, y: Real, found: Real) -> Real:
+    """The error of a value: y - f(x); for a class, none beyond the margin, y f(x) >= 1."""
+    if c.separates:
+        if y * found >= real(1):
+            return real(0)
+    return y - found
+
+
+@kernel
+def correlate(s: Linear, w: LinearWork, c: LinearConfig) -> Real:
+    """f = root phi, g = P phi and the diagonal of P; returns phi'P phi = f'f.  O(F^2)."""
+    total = real(0)
+    if s.started[0] == 0:
+        for k in range(len(w.phi)):
+            w.f[k] = c.start * w.phi[k]
+            w.g[k] = c.start * w.f[k]
+            w.p[k] = c.start * c.start
+            total += w.f[k] * w.f[k]
+        return total
+    for k in range(len(w.phi)):
+        w.g[k] = real(0)
+        w.p[k] = real(0)
+    for i in range(len(w.phi)):
+        f = real(0)
+        for k in range(len(w.phi)):
+            f += s.root[i, k] * w.phi[k]
+            if c.forgets:
+                w.p[k] += s.root[i, k] * s.root[i, k]
+        for k in range(len(w.phi)):
+            w.g[k] += f * s.root[i, k]
+        w.f[i] = f
+        total += f * f
+    return total
+
+
+@kernel
+def downdate(s: Linear, w: LinearWork, c: LinearConfig, scale: Real, growth: Real) -> None:
+    """root = growth (root - scale f g').  O(F^2)."""
+    if s.started[0] == 0:
+        for i in range(len(w.f)):
+            s.root[i, i] = c.start
+        s.started[0] = 1
+    for i in range(len(w.f)):
+        share = scale * w.f[i]
+        for k in range(len(w.f)):
+            s.root[i, k] = growth * (s.root[i, k] - share * w.g[k])
+
+
+@kernel
+def revised(s: Linear, w: LinearWork, c: LinearConfig, o: Index, k: Index) -> Real:
+    """A weight after this update."""
+    if c.gain == Gain.NLMS:
+        return s.weights[o, k] + w.step[o] * w.phi[k]
+    return s.weights[o, k] + w.step[o] * w.g[k]
+
+
+@kernel
+def shift(s: Linear, w: LinearWork, c: LinearConfig, gain: Real) -> Bool:
+    """Move the weights by gain times the errors, all or none of them.  O(F) for each output."""
+    for o in range(len(w.y)):
+        w.step[o] = w.step[o] * gain
+        for k in range(len(w.phi)):
+            if not (absolute(revised(s, w, c, o, k)) <= c.weight_limit):
+                return False
+    for o in range(len(w.y)):
+        for k in range(len(w.phi)):
+            s.weights[o, k] = revised(s, w, c, o, k)
+    return True
+
+
+@kernel
+def learn_by_gradient(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
+    """w + eta e phi / |phi|^2.  O(F)."""
+    total = real(0)
+    for k in range(len(w.phi)):
+        total += w.phi[k] * w.phi[k]
+    taken = shift(s, w, c, c.eta * (real(1) / total))
+    return taken
+
+
+@kernel
+def bring_back(s: Linear, w: LinearWork, c: LinearConfig) -> None:
+    """Make the largest variance in P what it was at the start, as if that weight had been measured.  O(F^2).
+
+    P - g g' (p - start^2) / p^2, where g is column k of P and p = P_kk.
+    """
+    k = 0
+    for j in range(1, len(w.p)):
+        if w.p[j] > w.p[k]:
+            k = j
+    p = real(0)
+    for i in range(len(w.f)):
+        w.f[i] = s.root[i, k]
+        w.g[i] = real(0)
+        p += w.f[i] * w.f[i]
+    if p > c.start * c.start:
+        for i in range(len(w.f)):
+            for j in range(len(w.f)):
+                w.g[j] += w.f[i] * s.root[i, j]
+        downdate(s, w, c, (real(1) - c.start / sqrt(p)) * (real(1) / p), real(1))
+
+
+@kernel
+def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
+    """w + e P phi / (lambda + phi'P phi), and P that of one sample more.  O(F^2)."""
+    spread = correlate(s, w, c)
+    remembered = real(1)
+    growth = real(1)
+    trace = real(0)
+    if c.forgets:
+        for k in range(len(w.p)):
+            trace += w.p[k]
+        if trace <= c.trace_limit:
+            remembered = c.forgetting
+            growth = real(1) / sqrt(remembered)
+    total = remembered + spread
+    taken = shift(s, w, c, real(1) / total)
+    if taken:
+        downdate(s, w, c, real(1) / (total + sqrt(remembered * total)), growth)
+        if c.forgets:
+            # directions that no input takes are forgotten too: P would grow without end
+            if trace > c.trace_limit:
+                bring_back(s, w, c)
+    return taken
+
+
+@kernel
+def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
+    """Bring f(x) nearer to w.y: DONE, or REFUSED_WEIGHT with nothing changed."""
+    express(w, c, x)
+    wrong = False
+    for o in range(len(w.y)):
+        w.step[o] = miss(c, w.y[o], value(s, w, o))
+        if w.step[o] != real(0):
+            wrong = True
+    if c.separates:
+        # P may not shrink where nothing is learned, or later errors would move the weights too little
+        if not wrong:
+            return LinearStatus.DONE
+    taken = False
+    if c.gain == Gain.NLMS:
+        taken = learn_by_gradient(s, w, c)
+    else:
+        taken = learn_by_least_squares(s, w, c)
+    if not taken:
+        return LinearStatus.REFUSED_WEIGHT
+    return LinearStatus.DONE
+
+
+@kernel
+def take(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
+    """Learn that f(x) should be w.y; both are within their limits."""
+    if s.frozen[0] != 0:
+        return LinearStatus.FROZEN
+    if c.standardises:
+        if z.seen[0] < c.warmup:
+            observe(z, c.horizon, x)
+            return LinearStatus.OBSERVED
+        standardise(z, c.clip, x, w.x)
+        status = learn(s, w, c, w.x)
+        if status == LinearStatus.DONE:
+            observe(z, c.horizon, x)
+        return status
+    return learn(s, w, c, x)
+
+
+@entry
+def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real) -> Index:
+    """Learn that f(x) should be y.  For F features O(F), with recursive least squares O(F^2); O(F D) for random ones.
+
+    0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
+    """
+    if not bounded(c.input_limit, x):
+        return LinearStatus.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return LinearStatus.REFUSED_LABEL
+    w.y[0] = y
+    return take(s, z, w, c, x)
+
+
+@entry
+def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Learn that f(x) should be y.  For F features O(F), with recursive least squares O(F^2); O(F D) for random ones.
+
+    0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
+    """
+    if not bounded(c.input_limit, x):
+        return LinearStatus.REFUSED_INPUT
+    for o in range(len(y)):
+        if not (absolute(y[o]) <= c.label_limit):
+            return LinearStatus.REFUSED_LABEL
+    for o in range(len(y)):
+        w.y[o] = y[o]
+    return take(s, z, w, c, x)
+
+
+@entry
+def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index) -> Index:
+    """Learn that x is of the class at position label.
+
+    Each class has a function that should be 1 there and -1 elsewhere, or beyond (two classes share one: 1 is the
+    second).  Where all are, the sample changes nothing.  For F features O(F), with recursive least squares O(F^2); O(F
+    D) for random ones.  0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then
+    unchanged.
+    """
+    if not bounded(c.input_limit, x):
+        return LinearStatus.REFUSED_INPUT
+    if label < 0 or label >= c.classes:
+        return LinearStatus.REFUSED_LABEL
+    for o in range(len(w.y)):
+        w.y[o] = real(-1)
+        if c.single:
+            if label == 1:
+                w.y[o] = real(1)
+        elif label == o:
+            w.y[o] = real(1)
+    return take(s, z, w, c, x)
+
+
+@entry
+def freeze(s: Linear, frozen: Index) -> Index:
+    """Switch learning off (1) or on (0); update then does nothing but check the sample."""
+    s.frozen[0] = 0
+    if frozen != 0:
+        s.frozen[0] = 1
+    return LinearStatus.DONE
+
+
+@entry
+def rehearse(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
+    """Learn a fixed sequence of pseudo-random samples."""
+    seed = 1
+    for t in range(REHEARSED):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))
+        for o in range(len(w.y)):
+            seed = (seed * 75 + 74) % 65537
+            w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+        status = take(s, z, w, c, x)
+        if status < 0:
+            break
+
+
+@kernel
+def valid_root(s: Linear, c: LinearConfig) -> Bool:
+    """Whether the square root of P can be one: zero before the first sample, bounded from there on.  O(F^2)."""
+    if s.started[0] != 0 and s.started[0] != 1:
+        return False
+    for i in range(len(s.root)):
+        for k in range(len(s.root)):
+            if not (absolute(s.root[i, k]) <= c.root_limit):
+                return False
+            if s.started[0] == 0 and s.root[i, k] != real(0):
+                return False
+    return True
+
+
+@entry
+def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
+    """Whether learning could have led to this state: numbers within their limits, nothing learned before its time.
+
+    O(F) with NLMS, O(F^2) with RLS.
+    """
+    if s.frozen[0] != 0 and s.frozen[0] != 1:
+        return False
+    blank = True
+    for o in range(len(s.weights)):
+        for k in range(len(s.weights[0])):
+            if not (absolute(s.weights[o, k]) <= c.weight_limit):
+                return False
+            if s.weights[o, k] != real(0):
+                blank = False
+    if c.gain == Gain.RLS:
+        if not valid_root(s, c):
+            return False
+        if s.started[0] == 0 and not blank:
+            return False
+    if c.standardises:
+        if z.seen[0] < c.warmup and not blank:
+            return False
+        if c.gain == Gain.RLS:
+            if z.seen[0] < c.warmup and s.started[0] == 1:
+                return False
+        if not valid_standardiser(z, c.input_limit, c.horizon):
+            return False
+    return True
+
+
+def _program(*learning: Entry) -> Program:
+    return Program(
+        name="linear",
+        structs=(Linear, Standardiser, LinearWork),
+        persistent=(Linear, Standardiser),
+        configs=(LinearConfig,),
+        status=LinearStatus,
+        entries=(Entry("predict", predict), *learning, Entry("freeze", freeze)),
+        rehearse=rehearse,
+        valid=valid,
+    )
+
+
+LINEAR: dict[LabelKind, Program] = {
+    "real": _program(Entry("update", update)),
+    "reals": _program(Entry("update", update_many)),
+    "class": _program(Entry("update", update_class), Entry("classify", classify)),
+}

@@ -1,0 +1,305 @@
+"""How a sample changes the multipliers, before any reduction: the rules of learning.
+
+Each rule proposes multipliers for the n stored vectors and, as number n, for the sample, all in beta.  A sample that is
+not to be stored is then projected onto the stored ones.  The matrices that a rule keeps of its own change afterwards,
+when nothing can be refused any more.
+"""
+
+from pykernel.algorithms.kernel_choice import KernelConfig
+from pykernel.algorithms.online.inverse_gram import inverse_column, inverse_times
+from pykernel.algorithms.online.reduction import multiplier
+from pykernel.algorithms.online.state import Expansion, OnlineConfig, Rule, Work, as_element, clipped, kept, settle
+from pykernel.dialect import Constant, Index, Real, absolute, entry, kernel, real, sqrt
+
+LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
+"""Smaller shares of a variance, of one sample, are lost in rounding."""
+LEAST_NARROWED = Constant(float32=2.0**-15, float64=2.0**-44)
+"""The same, in parts of a multiplier's variance."""
+WEIGHT_MOST = Constant(1_000_000.0)
+"""The estimate of the function's variance reaches back so many samples at most."""
+
+
+LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
+"""Far above any error, in label limits, from which the function's variance is learned."""
+
+
+@kernel
+def limited(c: OnlineConfig, step: Real) -> Real:
+    """What a gradient step may bring."""
+    if c.limits_step:
+        return clipped(step, -c.step_limit, c.step_limit)
+    return step
+
+
+@kernel
+def limited_by_norm(w: Work, c: OnlineConfig, step: Real) -> Real:
+    """The same of a step in parts of sqrt(k(x, x)): the function changes by sqrt(k(x, x)) of it."""
+    if c.limits_step:
+        most = c.step_limit / w.norm[0]
+        return clipped(step, -most, most)
+    return step
+
+
+@kernel
+def noise_at(w: Work, c: OnlineConfig, q: KernelConfig) -> Real:
+    """Variance of the sample's noise, in parts of the function's prior variance there."""
+    if q.unit:
+        return c.noise
+    part = c.noise / w.own[0]
+    if part < c.noise_least:
+        return c.noise_least
+    return part
+
+
+@kernel
+def propose_gradient(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+    """alpha = eta e for the sample, (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5."""
+    for o in range(len(w.error)):
+        step = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
+        if c.stages:
+            w.beta[s.n[0], o] = step
+        else:
+            w.step[o] = step
+    if c.stages:
+        for i in range(s.n[0]):
+            for o in range(len(w.error)):
+                w.beta[i, o] = kept(c, s.alpha[i, o])
+
+
+@kernel
+def propose_interpolation(s: Expansion, w: Work) -> None:
+    """f(x) = y, and elsewhere as little change as possible: [alpha - u e / kappa; e / kappa].  O(N).
+
+    With alpha = P y before, it is so after.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
+    """
+    n = s.n[0]
+    for o in range(len(w.error)):
+        step = w.error[o] * (real(1) / w.kappa[0])
+        w.beta[n, o] = step
+        for i in range(n):
+            w.beta[i, o] = s.alpha[i, o] - w.u[i] * step
+
+
+@kernel
+def foresee(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """h = lambda D u and the function's posterior variance at the sample, 1 + ridge - u'h.  O(N^2)."""
+    n = s.n[0]
+    reduction = real(0)
+    for i in range(n):
+        h = real(0)
+        for j in range(n):
+            h += s.deficit[i, j] * w.u[j]
+        if c.forgets:
+            h = c.forgetting * h
+        # a covariance with the sample; rounding must not grow
+        h = clipped(h, -c.ridge_diagonal, c.ridge_diagonal)
+        w.h[i] = h
+        reduction += w.u[i] * h
+    # what rounding may take away, or add
+    w.spread[0] = clipped(c.ridge_diagonal - reduction, real(0), c.ridge_diagonal)
+
+
+@kernel
+def propose_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+    """The posterior mean: [sqrt(lambda) alpha - g P h; g], g = e / s_y^2.  O(N^2).
+
+    D = K - Sigma is kept in place of the covariance Sigma of the function's values at the vectors: forgetting towards
+    the prior is then lambda D, and no kernel value is computed for it.  s_y^2 = noise + the variance of foresee().
+    Van Vaerenbergh et al. 2012, algorithm 1.
+    """
+    n = s.n[0]
+    foresee(s, w, c)
+    inverse_times(s, w.h, w.ph, n)
+    inverse = real(1) / (noise_at(w, c, q) + w.spread[0])
+    for o in range(len(w.error)):
+        g = w.error[o] * inverse
+        w.beta[n, o] = g
+        for i in range(n):
+            a = s.alpha[i, o]
+            if c.forgets:
+                a = c.root_forgetting * a
+            w.beta[i, o] = a - g * w.ph[i]
+
+
+@kernel
+def learn_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+    """D of the stored vectors: lambda D + p p' / s_y^2, p = k - h; and the function's variance from the error.  O(N^2).
+
+    Leaves p in h.
+    """
+    n = s.n[0]
+    inverse = real(1) / (noise_at(w, c, q) + w.spread[0])
+    if s.weight[0] < WEIGHT_MOST:
+        s.weight[0] = c.forgetting * s.weight[0] + real(1)
+    squares = real(0)
+    for o in range(len(w.error)):
+        e = w.error[o] * c.label_scale
+        if not q.unit:
+            e = clipped(e, -LARGEST_ERROR, LARGEST_ERROR)
+        squares += e * e
+    squares = squares * (real(1) / real(len(w.error)))
+    power = s.power[0] + (squares * inverse - s.power[0]) * (real(1) / s.weight[0])
+    s.power[0] = clipped(power, real(0), c.power_limit)
+    largest = real(0)
+    for i in range(n):
+        w.h[i] = w.k[i] - w.h[i]
+        part = w.h[i] * w.h[i] * inverse
+        if part > largest:
+            largest = part
+    # less would change small elements and leave the large ones, until K - D is no covariance
+    if largest < LEAST_LEARNED:
+        inverse = real(0)
+    for i in range(n):
+        share = w.h[i] * inverse
+        for j in range(n):
+            value = s.deficit[i, j]
+            if c.forgets:
+                value = c.forgetting * value
+            s.deficit[i, j] = as_element(value + share * w.h[j])
+
+
+@kernel
+def border_deficit(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index, n: Index) -> None:
+    """Row and column of the sample as vector r of n, whose h is p: h + p s^2 / s_y^2, s^2 its variance.  O(N)."""
+    share = w.spread[0] * (real(1) / (noise_at(w, c, q) + w.spread[0]))
+    for j in range(n):
+        if j != r:
+            # k - p is what was known of the sample's value before
+            value = clipped(w.k[j] - w.h[j] + w.h[j] * share, -c.ridge_diagonal, c.ridge_diagonal)
+            s.deficit[r, j] = value
+            s.deficit[j, r] = value
+    s.deficit[r, r] = c.ridge_diagonal - w.spread[0] + w.spread[0] * share
+
+
+@kernel
+def rescale_combination(s: Expansion, w: Work) -> None:
+    """u of k(x, .) itself, of u for the normalised kernel: u_i sqrt(k(x, x) / k(v_i, v_i)).  O(N)."""
+    for i in range(s.n[0]):
+        w.u[i] = w.u[i] * (w.norm[0] / sqrt(s.diagonal[i]))
+
+
+@kernel
+def absorb_by_dictionary(s: Expansion, w: Work, q: KernelConfig) -> None:
+    """The dictionary's multipliers by recursive least squares: alpha + P h e / (1 + u'h), h = C u.  O(N^2).
+
+    Engel et al. 2004, eq. 3.12-3.14; C is their P.
+    """
+    n = s.n[0]
+    # C is of values of f, not of f / sqrt(k(x, x)): all errors count alike
+    if not q.unit:
+        rescale_combination(s, w)
+    total = real(1)
+    length = real(0)
+    for i in range(n):
+        length += w.u[i] * w.u[i]
+    length = sqrt(length)
+    for i in range(n):
+        h = real(0)
+        for j in range(n):
+            h += s.covariance[i, j] * w.u[j]
+        # no variance is above 1; rounding must not grow
+        h = clipped(h, -length, length)
+        w.h[i] = h
+        total += h * w.u[i]
+    # 1 + u'C u is at least 1, but for rounding
+    if total < real(1):
+        total = real(1)
+    w.spread[0] = total
+    if q.unit:
+        inverse_times(s, w.h, w.ph, n)
+    else:
+        for i in range(n):
+            w.u[i] = w.h[i] / sqrt(s.diagonal[i])
+        inverse_times(s, w.u, w.ph, n)
+    inverse = real(1) / total
+    if not q.unit:
+        inverse = inverse * w.norm[0]
+    for o in range(len(w.error)):
+        g = w.error[o] * inverse
+        for i in range(n):
+            w.beta[i, o] = s.alpha[i, o] + w.ph[i] * g
+
+
+@kernel
+def learn_dictionary(s: Expansion, w: Work) -> None:
+    """C - h h' / (1 + u'h).  O(N^2).  Engel et al. 2004, eq. 3.13."""
+    n = s.n[0]
+    inverse = real(1) / w.spread[0]
+    enough = False
+    for i in range(n):
+        if w.h[i] * w.h[i] * inverse > LEAST_NARROWED * s.covariance[i, i]:
+            enough = True
+    # as in learn_posterior
+    if not enough:
+        inverse = real(0)
+    for i in range(n):
+        share = w.h[i] * inverse
+        for j in range(n):
+            s.covariance[i, j] = as_element(s.covariance[i, j] - share * w.h[j])
+
+
+@kernel
+def absorb_as_label(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Move the label that the nearest vector stands for by eta e: alpha + P_:nearest eta e.  O(N^2).
+
+    Labels are not stored: alpha = P y says them.
+    """
+    n = s.n[0]
+    inverse_column(s, w, w.nearest[0])
+    for o in range(len(w.error)):
+        g = c.eta * w.error[o]
+        if not c.radial:
+            # what the vector's label has to do with this one
+            g = w.k[w.nearest[0]] * g
+        for i in range(n):
+            w.beta[i, o] = s.alpha[i, o] + w.p[i] * g
+
+
+@kernel
+def move_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Labels of the stored vectors move by eta k_i e, as near as the sample is: alpha + eta e u.  O(N).
+
+    Van Vaerenbergh et al. 2010 move them by eta k_i (y - y_i), also where f is right at both.
+    """
+    for o in range(len(w.error)):
+        g = c.eta * w.error[o]
+        for i in range(s.n[0]):
+            w.beta[i, o] = s.alpha[i, o] + w.u[i] * g
+
+
+@kernel
+def propose_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """The labels move, then f(x) = y: what is missed is (1 - eta k'u) e.  O(N)."""
+    move_labels(s, w, c)
+    rest = real(1) - c.eta * (c.ridge_diagonal - w.kappa[0])
+    for o in range(len(w.error)):
+        step = w.error[o] * rest * (real(1) / w.kappa[0])
+        w.beta[s.n[0], o] = step
+        for i in range(s.n[0]):
+            w.beta[i, o] -= w.u[i] * step
+
+
+@entry
+def propose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+    """Multipliers after the presentation, with the sample as vector n.  O(N), with KRLS_T O(N^2)."""
+    if c.rule == Rule.KRLS_T:
+        propose_posterior(s, w, c, q)
+    elif c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
+        if c.relabels:
+            propose_labels(s, w, c)
+        else:
+            propose_interpolation(s, w)
+    else:
+        propose_gradient(s, w, c, q)
+
+
+@kernel
+def largest_step(s: Expansion, w: Work, c: OnlineConfig) -> Real:
+    """The largest multiplier that the sample would bring."""
+    largest = real(0)
+    for o in range(len(w.error)):
+        a = absolute(multiplier(s, w, c, s.n[0], o))
+        # NaN is the largest of all
+        if not (a <= largest):
+            largest = a
+    return largest

@@ -1,0 +1,192 @@
+"""Triangles and symmetric matrices in packed storage.
+
+Lower triangles and symmetric matrices lie row by row up to the diagonal, upper triangles from the diagonal on; these in
+rows of ``width`` numbers and fewer, however many are in use.
+"""
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.dialect import Index, Real, entry, kernel, real, sqrt
+
+
+@kernel
+def row_of(i: Index) -> Index:
+    """Where row i starts: i (i + 1) / 2."""
+    start = 0
+    for j in range(i):
+        start = start + j + 1
+    return start
+
+
+@kernel
+def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> None:
+    """L^-1 z in place of z, of L's diagonal are reciprocals; nothing exceeds the limit, whatever L is.  O(n^2 / 2)."""
+    row = 0
+    for i in range(n):
+        total = z[i]
+        for j in range(i):
+            total = total - l[row + j] * z[j]
+        z[i] = clipped(total * l[row + i], -limit, limit)
+        row = row + i + 1
+
+
+@entry
+def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
+    """L'^-1 z to out, of L's diagonal are reciprocals; out may be z; nothing exceeds the limit, whatever L is.  O(n^2 / 2)."""
+    for j in range(n):
+        out[j] = z[j]
+    row = row_of(n)
+    for t in range(n):
+        i = n - 1 - t
+        row = row - i - 1
+        out[i] = clipped(out[i] * l[row + i], -limit, limit)
+        for k in range(i):
+            out[k] = out[k] - l[row + k] * out[i]
+
+
+@entry
+def factorise(
+    g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, least: Real, instead: Real, limit: Real
+) -> None:
+    """L of g + shift I = L L' to l, which may be g, reciprocals on its diagonal.  O(n^3 / 6).
+
+    A pivot that is not above least + part g_ii has the reciprocal ``instead``; zero: a column of zeros.  No element beside
+    the diagonal exceeds the limit, whatever g is.
+    """
+    row = 0
+    for i in range(n):
+        other = 0
+        pivot = g[row + i] + shift
+        for j in range(i):
+            total = g[row + j]
+            for k in range(j):
+                total = total - l[row + k] * l[other + k]
+            total = clipped(total * l[other + j], -limit, limit)
+            l[row + j] = total
+            pivot = pivot - total * total
+            other = other + j + 1
+        l[row + i] = real(1) / sqrt(pivot) if pivot > least + part * g[row + i] else instead
+        row = row + i + 1
+
+
+@entry
+def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> None:
+    """P^-1 in place of a symmetric P, by its factor L: L'^-1 L^-1.  O(n^3 / 2).
+
+    A pivot of at most part P_ii has the reciprocal ``instead``; no element of L exceeds the limit.
+    """
+    factorise(p, p, n, real(0), part, real(0), instead, limit)
+    # L^-1, row by row: rows above are done, this one from the left
+    row = 0
+    for i in range(n):
+        start = 0
+        for j in range(i):
+            total = real(0)
+            at = start + j
+            for k in range(j, i):
+                total += p[row + k] * p[at]
+                at = at + k + 1
+            p[row + j] = -(total * p[row + i])
+            start = start + j + 1
+        row = row + i + 1
+    row = 0
+    for i in range(n):
+        # the diagonal last, which the others need
+        for j in range(i + 1):
+            total = real(0)
+            at = row
+            for k in range(i, n):
+                total += p[at + i] * p[at + j]
+                at = at + k + 1
+            p[row + j] = total
+        row = row + i + 1
+
+
+@entry
+def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
+    """P z to out, for the first n rows and columns of a symmetric P.  O(n^2)."""
+    row = 0
+    for i in range(n):
+        total = p[row + i] * z[i]
+        for j in range(i):
+            total += p[row + j] * z[j]
+            out[j] += p[row + j] * z[i]
+        out[i] = total
+        row = row + i + 1
+
+
+@kernel
+def symmetric_row(p: Real[...], i: Index, out: Real[...], n: Index) -> None:
+    """Row i of the first n rows and columns of a symmetric P to out.  O(n)."""
+    at = row_of(i)
+    for j in range(n):
+        if j < i:
+            out[j] = p[at + j]
+        elif j == i:
+            at = at + i
+            out[j] = p[at]
+        else:
+            at = at + j
+            out[j] = p[at]
+
+
+@kernel
+def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
+    """Zeros in row and column i of the first n rows and columns of a symmetric P.  O(n)."""
+    at = row_of(i)
+    for j in range(i + 1):
+        p[at + j] = real(0)
+    at = at + i
+    for j in range(i + 1, n):
+        at = at + j
+        p[at] = real(0)
+
+
+# -------------------------------------------------------------------------------------------------- upper triangles
+
+
+@entry
+def solve_upper(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
+    """R^-1 z in place of z.  O(n^2 / 2)."""
+    row = 0
+    for k in range(n):
+        row = row + width - k
+    for t in range(n):
+        i = n - 1 - t
+        row = row - (width - i)
+        total = z[i]
+        for j in range(i + 1, n):
+            total = total - r[row + j - i] * z[j]
+        z[i] = total * (real(1) / r[row])
+
+
+@entry
+def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
+    """R'^-1 z in place of z.  O(n^2 / 2)."""
+    row = 0
+    for i in range(n):
+        z[i] = z[i] * (real(1) / r[row])
+        for j in range(i + 1, n):
+            z[j] = z[j] - r[row + j - i] * z[i]
+        row = row + width - i
+
+
+@entry
+def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, width: Index) -> None:
+    """R'R + z z' becomes R'R, by Givens rotations that leave nothing of z; z is zero before ``first``.  O(n^2)."""
+    row = 0
+    for j in range(first):
+        row = row + width - j
+    for j in range(first, n):
+        old = r[row]
+        length = sqrt(old * old + z[j] * z[j])
+        if length < least:
+            length = least
+        inverse = real(1) / length
+        co = old * inverse
+        si = z[j] * inverse
+        r[row] = length
+        for i in range(j + 1, n):
+            upper = r[row + i - j]
+            r[row + i - j] = co * upper + si * z[i]
+            z[i] = co * z[i] - si * upper
+        row = row + width - j

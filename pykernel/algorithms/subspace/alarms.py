@@ -1,0 +1,104 @@
+"""Alarms: a level of novelty above a threshold that adapts to a wanted rate of alarms.
+
+A threshold whose odds t / (1 - t) are multiplied by ``more`` at each alarm and by ``less`` at each sample without one stays
+where rate log more + (1 - rate) log less = 0: a stochastic approximation of the level's quantile (H. Robbins, S. Monro,
+1951) that needs no scale and stays between 0 and 1.
+"""
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.subspace.state import SubspaceConfig
+from pykernel.dialect import Bool, Constant, Index, Real, Struct, kernel, real
+
+LEAST_ODDS = Constant(2.0**-20)
+MOST_ODDS = Constant(2.0**20)
+"""Thresholds stay between 1e-6 and 1 - 1e-6."""
+
+
+@kernel
+def above(part: Real, odds: Real) -> Bool:
+    """Whether a part is above the threshold of these odds."""
+    return part > odds * (real(1) - part)
+
+
+@kernel
+def odds_of(part: Real) -> Real:
+    """part / (1 - part), within the limits of a threshold."""
+    rest = real(1) - part
+    if rest < LEAST_ODDS:
+        rest = LEAST_ODDS
+    return clipped(part * (real(1) / rest), LEAST_ODDS, MOST_ODDS)
+
+
+@kernel
+def moved(odds: Real, factor: Real) -> Real:
+    """Odds of a threshold, multiplied."""
+    return clipped(odds * factor, LEAST_ODDS, MOST_ODDS)
+
+
+class Monitor(Struct):
+    """What alarms depend on, beside the model."""
+
+    level: Real  # scores, smoothed
+    odds: Real  # of the level above which there is an alarm, t / (1 - t)
+    held: Index  # samples in a row above it, up to one more than are held
+
+
+@kernel
+def threshold_of(m: Monitor, c: SubspaceConfig) -> Real:
+    """The level above which there is an alarm."""
+    return m.odds[0] * (real(1) / (real(1) + m.odds[0])) if c.adapts else c.alarm_threshold
+
+
+@kernel
+def adapt(m: Monitor, c: SubspaceConfig, factor: Real) -> None:
+    """Move the threshold."""
+    if c.adapts:
+        m.odds[0] = moved(m.odds[0], factor)
+
+
+@kernel
+def alarming(m: Monitor, c: SubspaceConfig) -> Bool:
+    """Whether the level is above the threshold."""
+    return above(m.level[0], m.odds[0]) if c.adapts else m.level[0] > c.alarm_threshold
+
+
+@kernel
+def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
+    """Take a score; 0, 1: an alarm, 2: an alarm and the sample must not be learned.  O(1)."""
+    if seen == 0:
+        m.level[0] = score
+    else:
+        m.level[0] += c.smoothing * (score - m.level[0])
+    if seen < c.warmup:
+        if c.adapts:
+            # where learning has settled: in the second half
+            if seen >= c.warmup - seen:
+                odds = odds_of(m.level[0])
+                if odds > m.odds[0]:
+                    m.odds[0] = odds
+        return 0
+    if alarming(m, c):
+        if m.held[0] <= c.hold:
+            m.held[0] += 1
+        if m.held[0] <= c.hold:
+            return 2
+        # longer than that it is the new normal
+        adapt(m, c, c.more_alarm)
+        return 1
+    # an alarm counts once, when it has ended: raised while it lasts, the threshold would end it
+    if m.held[0] > 0 and m.held[0] <= c.hold:
+        adapt(m, c, c.more_alarm)
+    m.held[0] = 0
+    adapt(m, c, c.less_alarm)
+    return 0
+
+
+@kernel
+def valid_monitor(m: Monitor, c: SubspaceConfig) -> Bool:
+    """Whether scores could have led to it."""
+    if not (m.level[0] >= real(0) and m.level[0] <= real(1)):
+        return False
+    if c.adapts:
+        if not (m.odds[0] >= real(0) and m.odds[0] <= MOST_ODDS):
+            return False
+    return m.held[0] >= 0 and m.held[0] <= c.hold + 1

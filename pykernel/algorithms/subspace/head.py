@@ -1,0 +1,191 @@
+"""A linear model on features that move: ridge regression by recursive least squares, or logistic regression by gradients.
+
+It learns from the features that a sample had before the subspace learned it, so it goes along with the subspace.
+"""
+
+from pykernel.algorithms.elementary import clipped, exp_negative, logistic
+from pykernel.algorithms.kernel_choice import winner
+from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
+from pykernel.algorithms.subspace.state import RANK, SubspaceConfig, SubspaceWork
+from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, entry, extent, kernel, real
+
+HEAD = extent("HEAD", "numbers of a triangle of as many rows as there are features, and one for the constant")
+
+
+class Head(Struct):
+    """f(x) = coefficients' (z(x), 1)."""
+
+    r: Real[HEAD]  # R'R = ridge I + sum of (z, 1) (z, 1)', faded; row by row from the diagonal on
+    coefficients: Real[RANK + 1, OUTPUTS]  # the last ones are the constant's
+    turn: Index  # the coefficient whose ridge is refilled next
+
+
+@kernel
+def evaluate(h: Head, w: SubspaceWork, y: Real[OUTPUTS]) -> None:
+    """The functions' values at the features w.z.  O(r) for each."""
+    last = len(w.z) - 1
+    for o in range(len(y)):
+        total = h.coefficients[last, o]
+        for i in range(last):
+            total += h.coefficients[i, o] * w.z[i]
+        y[o] = total
+
+
+@kernel
+def clamp(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
+    """Keep predictions where they must be."""
+    if c.clamps:
+        for o in range(len(y)):
+            y[o] = clipped(y[o], c.low, c.high)
+
+
+# ------------------------------------------------------------------------------------------------ ridge regression
+
+
+@entry
+def follow(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
+    """Coefficients after R took up the row w.gain: they follow w.error by (R'R)^-1 w.gain.  O(r^2)."""
+    solve_lower(h.r, w.gain, len(w.gain), len(w.gain))
+    solve_upper(h.r, w.gain, len(w.gain), len(w.gain))
+    for i in range(len(w.gain)):
+        for o in range(len(w.error)):
+            h.coefficients[i, o] = clipped(
+                h.coefficients[i, o] + w.gain[i] * w.error[o], -c.coefficient_limit, c.coefficient_limit
+            )
+
+
+@entry
+def fade(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
+    """Earlier samples weigh less; the ridge does not: each coefficient's is refilled in its turn.  O(r^2)."""
+    for i in range(len(h.r)):
+        h.r[i] = c.root_forgetting * h.r[i]
+    turn = h.turn[0]
+    for i in range(len(w.row)):
+        w.row[i] = c.refill if i == turn else real(0)
+        w.gain[i] = w.row[i]
+    for o in range(len(w.error)):
+        w.error[o] = -(c.refill * h.coefficients[turn, o])
+    take_up(h.r, w.row, c.head_least, turn, len(w.row), len(w.row))
+    follow(h, w, c)
+    h.turn[0] = turn + 1 if turn + 1 < len(w.row) else 0
+
+
+@kernel
+def in_turn(h: Head, c: SubspaceConfig) -> Bool:
+    """Whether the coefficient whose turn it is is one, whatever lies in the memory."""
+    if c.forgets:
+        return h.turn[0] >= 0 and h.turn[0] < len(h.coefficients)
+    return True
+
+
+@entry
+def learn_ridge(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
+    """Recursive least squares: R by Givens rotations, coefficients by the gain.  O(r^2).
+
+    S. Haykin, Adaptive Filter Theory, square-root RLS; min sum forgetting^(t - s) |y_s - f(x_s)|^2 + ridge
+    |coefficients|^2.
+    """
+    if h.r[0] == real(0):
+        at = 0
+        for i in range(len(w.z)):
+            h.r[at] = c.root_ridge
+            at = at + len(w.z) - i
+    if c.forgets:
+        fade(h, w, c)
+    evaluate(h, w, w.y)
+    for o in range(len(w.error)):
+        w.error[o] = w.target[o] - w.y[o]
+    for i in range(len(w.z)):
+        w.row[i] = w.z[i]
+        w.gain[i] = w.z[i]
+    take_up(h.r, w.row, c.head_least, 0, len(w.row), len(w.row))
+    follow(h, w, c)
+
+
+# --------------------------------------------------------------------------------------------- logistic regression
+
+
+@kernel
+def probabilities(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
+    """The functions' values become probabilities: of the second of two classes, or of each.  Softmax.  O(classes)."""
+    if c.single:
+        y[0] = logistic(y[0])
+    else:
+        best = winner(y)
+        top = y[best]
+        total = real(0)
+        for o in range(len(y)):
+            y[o] = exp_negative(y[o] - top)
+            total += y[o]
+        inverse = real(1) / total
+        for o in range(len(y)):
+            y[o] = y[o] * inverse
+
+
+@entry
+def learn_logistic(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
+    """A step down the gradient of -log p + share |coefficients|^2 / 2, in parts of the safe one.  O(r) for each class.
+
+    The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, with more than two classes / 2.
+    """
+    length = real(0)
+    for i in range(len(w.z)):
+        length += w.z[i] * w.z[i]
+    step = c.head_eta * (real(1) / length)
+    keep = real(1) - step * share
+    if keep < real(0):
+        keep = real(0)
+    evaluate(h, w, w.y)
+    probabilities(c, w.y)
+    for o in range(len(w.error)):
+        # a label is 1 or -1
+        wanted = real(1) if w.target[o] > real(0) else real(0)
+        w.error[o] = step * (wanted - w.y[o])
+    for i in range(len(w.z)):
+        for o in range(len(w.error)):
+            h.coefficients[i, o] = clipped(
+                keep * h.coefficients[i, o] + w.error[o] * w.z[i], -c.coefficient_limit, c.coefficient_limit
+            )
+
+
+@kernel
+def learn(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
+    """Learn that the functions should be w.target where the features are w.z."""
+    if c.logistic:
+        learn_logistic(h, w, c, share)
+    else:
+        learn_ridge(h, w, c)
+
+
+@entry
+def forget_labels(h: Head) -> None:
+    """There is nothing in the head."""
+    for i in range(len(h.r)):
+        h.r[i] = real(0)
+    for i in range(len(h.coefficients)):
+        for o in range(len(h.coefficients[0])):
+            h.coefficients[i, o] = real(0)
+    h.turn[0] = 0
+
+
+@entry
+def valid_head(h: Head, c: SubspaceConfig) -> Bool:
+    """Whether it is of numbers within their limits."""
+    if not c.logistic:
+        at = 0
+        for i in range(len(h.coefficients)):
+            if h.r[0] != real(0) and not (h.r[at] >= c.head_least):
+                return False
+            for j in range(len(h.coefficients) - i):
+                if not (absolute(h.r[at + j]) <= c.sum_limit):
+                    return False
+                if h.r[0] == real(0) and h.r[at + j] != real(0):
+                    return False
+            at = at + len(h.coefficients) - i
+        if not in_turn(h, c):
+            return False
+    for i in range(len(h.coefficients)):
+        for o in range(len(h.coefficients[0])):
+            if not (absolute(h.coefficients[i, o]) <= c.coefficient_limit):
+                return False
+    return True

@@ -1,0 +1,787 @@
+"""Online kernel feature extraction on a budget: OKFEB, with a linear model on the features and alarms.
+
+F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
+subspace tracking, 2016, algorithms 2 to 5.  A sample is coded by the subspace; unless that expresses it well enough, the
+subspace moves towards it, and of the expansion vectors and the sample, the one goes that the subspace misses least.
+"""
+
+from __future__ import annotations
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
+from pykernel.algorithms.selftest import strained
+from pykernel.algorithms.subspace.alarms import (
+    MOST_ODDS,
+    Monitor,
+    above,
+    moved,
+    odds_of,
+    threshold_of,
+    valid_monitor,
+    watch,
+)
+from pykernel.algorithms.subspace.budget import FAINT, border, compare, keeps_gram, project, put, renew, settle
+from pykernel.algorithms.subspace.head import (
+    Head,
+    clamp,
+    evaluate,
+    forget_labels,
+    in_turn,
+    learn,
+    probabilities,
+    valid_head,
+)
+from pykernel.algorithms.subspace.state import (
+    RANK,
+    SMALLEST_SQUARE,
+    Budget,
+    Step,
+    Subspace,
+    SubspaceConfig,
+    SubspaceStatus,
+    SubspaceWork,
+    Update,
+    code,
+    dead_column,
+    express,
+    intact,
+    redundancy,
+    restart_column,
+    scaled,
+    square,
+    start_column,
+    weakest_column,
+)
+from pykernel.algorithms.subspace.update import move, shorten
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+MOST_SEEN = 4_194_304
+"""Samples that are counted: as a real it is exact."""
+REACH = Constant(1.99)
+"""Steps are at most this over |q|^2 + rho: with 2 the part of L that a sample sees would change its sign."""
+
+STRANGE = Constant(0.95)
+"""Samples are strange if more than this part of them is left over,"""
+KNOWN = Constant(0.2)
+"""where on average more than this is expressed."""
+PATIENCE = 8
+"""So many strange samples in a row are a new regime."""
+LOOKS = 256
+"""A column of L is examined with so many samples;"""
+IDLE = Constant(0.25)
+"""it is idle if their parts that only it expresses have no larger sum,"""
+LEFT = Constant(2.0**-6)
+"""and starts again with a sample of which more than this part is left over."""
+MOST_FORGOTTEN = Constant(0.5)
+"""A step's share of the ridge takes at most this of L."""
+
+# ---------------------------------------------------------------------------------------------------- questions
+
+
+@entry
+def novelty(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], score: Real[1]) -> Index:
+    """Write the part of x that the subspace does not express, |phi(x) - L q|^2 / k(x, x) from 0 to 1, to score.
+
+    1 before the first sample.  O(N (D + r) + r^3 / 6).  DONE, or REFUSED_INPUT with score unchanged.
+    """
+    if not intact(s):
+        return SubspaceStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return SubspaceStatus.REFUSED_INPUT
+    scaled(w, q, x)
+    code(s, w, c, q)
+    score[0] = w.score[0]
+    return SubspaceStatus.DONE
+
+
+@entry
+def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], z: Real[RANK]) -> Index:
+    """Write the features of x to z, zero beyond the columns in use; z(a)'z(b) approximates k(a, b).
+
+    z = R q with R upper triangular, R'R = L'L.  O(N (D + r) + r^3 / 3).  DONE, or REFUSED_INPUT with z unchanged.
+    """
+    if not intact(s):
+        return SubspaceStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return SubspaceStatus.REFUSED_INPUT
+    scaled(w, q, x)
+    code(s, w, c, q)
+    express(s, w, c)
+    for j in range(len(z)):
+        z[j] = w.z[j]
+    return SubspaceStatus.DONE
+
+
+@entry
+def predict(
+    s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+) -> Index:
+    """Write f(x) = coefficients' (z(x), 1) to y; 0 before the first sample.  O(N (D + r) + r^3 / 3).
+
+    DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not intact(s):
+        return SubspaceStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return SubspaceStatus.REFUSED_INPUT
+    scaled(w, q, x)
+    code(s, w, c, q)
+    express(s, w, c)
+    evaluate(h, w, y)
+    clamp(c, y)
+    return SubspaceStatus.DONE
+
+
+@entry
+def classify(
+    s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
+) -> Index:
+    """Write the position of the class that x most likely has to label.  O(N (D + r) + r^3 / 3).
+
+    DONE, or REFUSED_INPUT with label unchanged.
+    """
+    status = predict(s, h, w, c, q, x, w.y)
+    if status == SubspaceStatus.DONE:
+        label[0] = winner(w.y)
+    return status
+
+
+@entry
+def probability(
+    s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]
+) -> Index:
+    """Write the probability of each class at x to p.  O(N (D + r) + r^3 / 3).
+
+    DONE, or REFUSED_INPUT with p unchanged.
+    """
+    status = predict(s, h, w, c, q, x, w.y)
+    if status == SubspaceStatus.DONE:
+        probabilities(c, w.y)
+        if c.single:
+            p[0] = real(1) - w.y[0]
+            p[1] = w.y[0]
+        else:
+            for o in range(len(w.y)):
+                p[o] = w.y[o]
+    return status
+
+
+@entry
+def alarm(m: Monitor, c: SubspaceConfig, state: Real[2]) -> Index:
+    """Write the alarm level and its threshold to state.  DONE."""
+    state[0] = m.level[0]
+    state[1] = threshold_of(m, c)
+    return SubspaceStatus.DONE
+
+
+# ----------------------------------------------------------------------------------------------------- learning
+
+
+@kernel
+def countable(s: Subspace, c: SubspaceConfig) -> Bool:
+    """The same as intact(), and of the vector and the column whose turn it is, and of the samples seen."""
+    if c.budget == Budget.EXACT:
+        if s.probe[0] < 0 or s.probe[0] > s.n[0]:
+            return False
+    if s.examined[0] < 0 or s.examined[0] >= len(s.a[0]):
+        return False
+    return intact(s) and s.seen[0] >= 0
+
+
+@kernel
+def share_of_ridge(s: Subspace, c: SubspaceConfig) -> Real:
+    """1 / min(n, W): of the ridge, what one sample bears."""
+    count = s.seen[0]
+    if count > c.window:
+        count = c.window
+    return real(1) / real(count)
+
+
+@kernel
+def step_length(s: Subspace, w: SubspaceWork, c: SubspaceConfig, rho: Real) -> Real:
+    """mu."""
+    reach = square(w.q) + rho
+    most = REACH * (real(1) / reach)
+    mu = c.eta
+    if c.step == Step.CONSTANT:
+        mu = c.eta * (real(1) / w.own[0])
+    if c.step == Step.NORMALISED:
+        mu = c.eta * (real(1) / reach)
+    if c.step == Step.DECREASING:
+        s.total[0] = clipped(s.total[0] + reach, real(0), c.moment_limit)
+        mu = c.eta * (real(1) / s.total[0])
+    if c.step == Step.AVERAGED:
+        s.total[0] = clipped(c.averaging * s.total[0] + reach, real(0), c.moment_limit)
+        mu = c.eta * (real(1) / s.total[0])
+    return mu if mu < most else most
+
+
+@kernel
+def forgotten(c: SubspaceConfig, q: KernelConfig, mu: Real, share: Real) -> Real:
+    """mu rho, what the ridge takes of L in a step.
+
+    Not above 1 / min(n, W) where mu depends on the sample: one that is far from L must not make it lose L.
+    """
+    part = mu * c.shrinkage * share
+    if not (q.unit and c.step == Step.CONSTANT):
+        if part > share:
+            part = share
+    return part if part < MOST_FORGOTTEN else MOST_FORGOTTEN
+
+
+@kernel
+def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
+    """Whether the sample is expressed well enough: algorithm 4.  Its threshold adapts to the wanted part of such samples."""
+    if c.tolerates:
+        if w.score[0] < c.insensitivity:
+            return True
+    if c.censors:
+        if s.n[0] == len(s.v):
+            if s.censor[0] == real(0):
+                s.censor[0] = odds_of(w.score[0])
+                return False
+            enough = not above(w.score[0], s.censor[0])
+            s.censor[0] = moved(s.censor[0], c.less_censoring if enough else c.more_censoring)
+            return enough
+    return False
+
+
+@kernel
+def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
+    """Count samples in a row of which the subspace expresses next to nothing, though most others it did.
+
+    Where q is near zero, so is every gradient, and so is the sample's row of A, the first to go: a regime that has
+    nothing in common with those before would not be learned at all.
+    """
+    strange = w.score[0] > STRANGE and s.known[0] > KNOWN
+    if not strange:
+        s.strange[0] = 0
+    elif s.strange[0] < PATIENCE:
+        s.strange[0] += 1
+    s.known[0] += share_of_ridge(s, c) * ((real(1) - w.score[0]) - s.known[0])
+
+
+@kernel
+def examine_next(s: Subspace) -> None:
+    """Measure the use of the next column of L."""
+    s.examined[0] = s.examined[0] + 1 if s.examined[0] + 1 < len(s.a[0]) else 0
+    s.looks[0] = 0
+    s.use[0] = real(0)
+
+
+@kernel
+def examine(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
+    """Whether the examined column of L is idle: of LOOKS samples it expresses next to nothing but what others do.  O(r^2 / 2).
+
+    Without column j, q_j^2 / ((G + lambda I)^-1)_jj more is left over of a sample.  Columns become idle where a regime
+    ends, and where they have become multiples of others: no gradient changes either.
+    """
+    if not (w.own[0] > SMALLEST_SQUARE):
+        return False
+    j = s.examined[0]
+    inverse = redundancy(w, c, j)
+    part = w.q[j] * w.q[j] * (real(1) / inverse)
+    s.use[0] += clipped(part * (real(1) / w.own[0]), real(0), real(1))
+    if s.looks[0] < LOOKS:
+        s.looks[0] += 1
+    elif s.use[0] > IDLE:
+        examine_next(s)
+    return s.looks[0] == LOOKS and not (s.use[0] > IDLE)
+
+
+@kernel
+def untouched(s: Subspace) -> Bool:
+    """Whether L'L = I, since nothing has been learned but columns.  O(r^2 / 2)."""
+    at = 0
+    for i in range(s.rank[0]):
+        for j in range(i):
+            if s.g[at + j] != real(0):
+                return False
+        if s.g[at + i] != real(1):
+            return False
+        at = at + i + 1
+    return True
+
+
+@entry
+def compare_first(s: Subspace, w: SubspaceWork) -> None:
+    """w.b = P k and w.delta while there is a vector for each column of L, L'L = I: A A' = P, A'k = v.  O(N r)."""
+    known = real(0)
+    for j in range(s.rank[0]):
+        known += w.inner[j] * w.inner[j]
+    for i in range(s.n[0]):
+        total = real(0)
+        for j in range(s.rank[0]):
+            total += s.a[i, j] * w.inner[j]
+        w.b[i] = total
+    w.delta[0] = clipped(w.own[0] - known, real(0), w.own[0])
+
+
+@kernel
+def is_new(w: SubspaceWork, c: SubspaceConfig) -> Bool:
+    """Whether so much is left over of the sample that it can be stored, and the inverse Gram matrix still be held."""
+    return w.delta[0] > c.gate * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
+
+
+@entry
+def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Bool:
+    """Whether the sample became a column of L, as the first ones do unless the vectors express them.  O(N^2).
+
+    Gram-Schmidt in feature space: A = chol(K)^-T.
+    """
+    if c.budget == Budget.DROP or untouched(s):
+        compare_first(s, w)
+    else:
+        compare(s, w, c, q)
+    fresh = is_new(w, c)
+    if not fresh:
+        return False
+    n = s.n[0]
+    start_column(s, w, c, w.delta[0])
+    at = 0
+    for j in range(n):
+        at = at + j + 1
+    for j in range(n):
+        s.g[at + j] = real(0)
+    s.g[at + n] = real(1)
+    if c.budget == Budget.EXACT:
+        border(s, w, c, n, w.delta[0])
+    for j in range(len(w.t)):
+        w.t[j] = s.a[n, j]
+    s.n[0] = n + 1
+    put(s, w, c, n)
+    return True
+
+
+@entry
+def learn_sample(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, stored: Bool) -> Index:
+    """Move L towards the sample, and store it, or what the vectors express of it.  O(N^2 + N (D + r) + r^3)."""
+    share = share_of_ridge(s, c)
+    mu = step_length(s, w, c, c.shrinkage * share)
+    move(s, w, c, mu, forgotten(c, q, mu, share), stored)
+    learned = SubspaceStatus.DONE
+    if stored:
+        learned = settle(s, w, c, q)
+    elif not keeps_gram(c):
+        project(s, w, c)
+    return learned
+
+
+@entry
+def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
+    """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2."""
+    if s.rank[0] < len(s.a[0]):
+        started = start(s, w, c, q)
+        if started:
+            return SubspaceStatus.ADDED
+        status = SubspaceStatus.DONE
+        # drop could not but store it, though there is nothing new in it
+        if c.budget == Budget.EXACT and s.rank[0] > 0 and w.own[0] > SMALLEST_SQUARE:
+            status = learn_sample(s, w, c, q, False)
+        return status
+    wonder(s, w, c)
+    idle = examine(s, w, c)
+    enough = censored(s, w, c)
+    if enough:
+        return SubspaceStatus.CENSORED
+    if not (w.own[0] > SMALLEST_SQUARE):
+        return SubspaceStatus.DONE
+    stored = True
+    if c.budget == Budget.EXACT:
+        compare(s, w, c, q)
+        stored = is_new(w, c)
+    left = w.left[0] if stored else w.left[0] - w.delta[0]
+    if left > c.gate * w.own[0]:
+        column = dead_column(s, c)
+        if s.strange[0] >= PATIENCE:
+            column = weakest_column(s, w, c)
+        elif column < 0 and idle and w.score[0] > LEFT:
+            column = s.examined[0]
+        if column >= 0:
+            s.strange[0] = 0
+            if column == s.examined[0]:
+                examine_next(s)
+            restart_column(s, w, c, column)
+            status = SubspaceStatus.DONE
+            if stored:
+                status = settle(s, w, c, q)
+            else:
+                project(s, w, c)
+            return status
+    learned = learn_sample(s, w, c, q, stored)
+    return learned
+
+
+@entry
+def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+    """Learn an input that is within its limits; with labels, its features to w.z."""
+    scaled(w, q, x)
+    code(s, w, c, q)
+    if c.learns_labels:
+        express(s, w, c)
+    alarmed = 0
+    if c.watches:
+        alarmed = watch(m, c, w.score[0], s.seen[0])
+    if s.seen[0] < MOST_SEEN:
+        s.seen[0] += 1
+    if c.fades:
+        for i in range(s.n[0]):
+            s.claim[i] = clipped(c.fading * s.claim[i], FAINT, real(1))
+    if alarmed == 2:
+        return SubspaceStatus.HELD
+    status = adjust(s, w, c, q)
+    shorten(s, c)
+    return SubspaceStatus.NOVEL if alarmed == 1 else status
+
+
+@entry
+def update(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+    """Learn x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+
+    DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT with nothing changed.
+    """
+    if not countable(s, c):
+        return SubspaceStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return SubspaceStatus.REFUSED_INPUT
+    status = track(s, m, w, c, q, x)
+    return status
+
+
+@entry
+def update_real(
+    s: Subspace, m: Monitor, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], y: Real
+) -> Index:
+    """Learn x, and that f(x) should be y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+
+    DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    """
+    if not countable(s, c) or not in_turn(h, c):
+        return SubspaceStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return SubspaceStatus.REFUSED_INPUT
+    if not (absolute(y) <= c.label_limit):
+        return SubspaceStatus.REFUSED_LABEL
+    w.target[0] = y
+    status = track(s, m, w, c, q, x)
+    learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
+    return status
+
+
+@entry
+def update_reals(
+    s: Subspace,
+    m: Monitor,
+    h: Head,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    y: Real[OUTPUTS],
+) -> Index:
+    """Learn x, and that f(x) should be y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+
+    DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    """
+    if not countable(s, c) or not in_turn(h, c):
+        return SubspaceStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return SubspaceStatus.REFUSED_INPUT
+    for o in range(len(y)):
+        if not (absolute(y[o]) <= c.label_limit):
+            return SubspaceStatus.REFUSED_LABEL
+    for o in range(len(y)):
+        w.target[o] = y[o]
+    status = track(s, m, w, c, q, x)
+    learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
+    return status
+
+
+@entry
+def update_class(
+    s: Subspace,
+    m: Monitor,
+    h: Head,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    label: Index,
+) -> Index:
+    """Learn x, and that it is of the class at position label: its function is that of the class, two share the second's.
+
+    O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+    DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    """
+    if not countable(s, c) or not in_turn(h, c):
+        return SubspaceStatus.REFUSED_STATE
+    if not acceptable(q, x):
+        return SubspaceStatus.REFUSED_INPUT
+    if label < 0 or label >= c.classes:
+        return SubspaceStatus.REFUSED_LABEL
+    positive = 1
+    for o in range(len(w.target)):
+        if not c.single:
+            positive = o
+        w.target[o] = real(1) if label == positive else real(-1)
+    status = track(s, m, w, c, q, x)
+    learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
+    return status
+
+
+# ------------------------------------------------------------------------------------------------------- actions
+
+
+@entry
+def refresh(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
+    """Make G, and with budget exact the inverse Gram matrix, anew from the vectors: rounding errors go.
+
+    O(N^2 (D + r)), with budget exact and N^3 / 2.  DONE.
+    """
+    if not intact(s):
+        return SubspaceStatus.REFUSED_STATE
+    renew(s, w, c, q)
+    return SubspaceStatus.DONE
+
+
+@entry
+def forget_samples(s: Subspace, m: Monitor) -> None:
+    """There is no subspace, and no level."""
+    for i in range(len(s.v)):
+        for j in range(len(s.v[0])):
+            s.v[i, j] = real(0)
+        for j in range(len(s.a[0])):
+            s.a[i, j] = real(0)
+        s.claim[i] = real(0)
+    for i in range(len(s.g)):
+        s.g[i] = real(0)
+        s.moments[i] = real(0)
+    for i in range(len(s.p)):
+        s.p[i] = real(0)
+        s.gram[i] = real(0)
+    s.total[0] = real(0)
+    s.censor[0] = real(0)
+    s.n[0] = 0
+    s.rank[0] = 0
+    s.seen[0] = 0
+    s.probe[0] = 0
+    s.known[0] = real(0)
+    s.strange[0] = 0
+    s.use[0] = real(0)
+    s.examined[0] = 0
+    s.looks[0] = 0
+    m.level[0] = real(0)
+    m.odds[0] = real(0)
+    m.held[0] = 0
+
+
+@entry
+def restart(s: Subspace, m: Monitor) -> Index:
+    """Forget everything.  O(N^2 + N (D + r))."""
+    forget_samples(s, m)
+    return SubspaceStatus.DONE
+
+
+@entry
+def restart_all(s: Subspace, m: Monitor, h: Head) -> Index:
+    """Forget everything.  O(N^2 + N (D + r))."""
+    forget_samples(s, m)
+    forget_labels(h)
+    return SubspaceStatus.DONE
+
+
+# -------------------------------------------------------------------------------------- self-test and snapshots
+
+
+@entry
+def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """Learn a fixed sequence of pseudo-random samples: enough to fill the budget, and to displace vectors."""
+    seed = 1
+    for t in range(c.rehearsed):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+            if q.rescales:
+                x[j] = x[j] / q.factor[j] + q.center[j]
+        status = track(s, m, w, c, q, x)
+        if status < 0:
+            break
+
+
+@entry
+def rehearse_labels(
+    s: Subspace, m: Monitor, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]
+) -> None:
+    """Learn a fixed sequence of pseudo-random samples and labels: enough to fill the budget, and to displace vectors."""
+    seed = 1
+    for t in range(c.rehearsed):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+            if q.rescales:
+                x[j] = x[j] / q.factor[j] + q.center[j]
+        status = track(s, m, w, c, q, x)
+        if status < 0:
+            break
+        for o in range(len(w.target)):
+            seed = (seed * 75 + 74) % 65537
+            w.target[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+        learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
+
+
+@kernel
+def within(a: Real[...], n: Index, limit: Real) -> Bool:
+    """Whether every element is a number within the limit."""
+    for i in range(n):
+        # not "> limit": NaN must fail
+        if not (absolute(a[i]) <= limit):
+            return False
+    return True
+
+
+@kernel
+def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
+    """Whether everything from an element on is zero."""
+    for i in range(first, n):
+        if a[i] != real(0):
+            return False
+    return True
+
+
+@entry
+def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
+    """Whether numbers are within their limits, and zero beyond those in use."""
+    n = s.n[0]
+    rank = s.rank[0]
+    if not intact(s) or s.seen[0] < n or s.seen[0] > MOST_SEEN:
+        return False
+    pairs = 0
+    for i in range(len(s.v)):
+        if i < n:
+            pairs = pairs + i + 1
+        rows = within(s.a[i], len(s.a[0]), real(2) * c.row_limit)
+        if not rows or not within(s.v[i], len(s.v[0]), c.scaled_limit):
+            return False
+        if i >= n:
+            if not empty_from(s.v[i], 0, len(s.v[0])):
+                return False
+        if not empty_from(s.a[i], rank if i < n else 0, len(s.a[0])):
+            return False
+        if c.fades:
+            if not (absolute(s.claim[i]) <= real(1)):
+                return False
+            if i < n and not (s.claim[i] >= FAINT):
+                return False
+            if i >= n and s.claim[i] != real(0):
+                return False
+    columns = 0
+    for j in range(rank):
+        columns = columns + j + 1
+    # what one sample adds to a trace within its limit, and what A'KA can be after many
+    if not within(s.g, len(s.g), c.element_limit) or not empty_from(s.g, columns, len(s.g)):
+        return False
+    if c.budget == Budget.EXACT:
+        if not within(s.p, len(s.p), c.inverse_limit) or not empty_from(s.p, pairs, len(s.p)):
+            return False
+        if s.probe[0] < 0 or s.probe[0] > n:
+            return False
+    if keeps_gram(c):
+        if not within(s.gram, len(s.gram), c.value_bound) or not empty_from(s.gram, pairs, len(s.gram)):
+            return False
+    return True
+
+
+@entry
+def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
+    """Whether sums, thresholds and the level are numbers that learning could have led to."""
+    if not (s.known[0] >= real(0) and s.known[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > PATIENCE:
+        return False
+    if s.examined[0] < 0 or s.examined[0] >= len(s.a[0]) or s.looks[0] < 0 or s.looks[0] > LOOKS:
+        return False
+    if not (s.use[0] >= real(0) and s.use[0] <= real(s.looks[0])):
+        return False
+    if c.update == Update.RLS:
+        if not within(s.moments, len(s.moments), c.moment_limit):
+            return False
+    if c.step == Step.DECREASING or c.step == Step.AVERAGED:
+        if not (s.total[0] >= real(0) and s.total[0] <= c.moment_limit):
+            return False
+    if c.censors:
+        if not (s.censor[0] >= real(0) and s.censor[0] <= MOST_ODDS):
+            return False
+    if c.watches:
+        return valid_monitor(m, c)
+    return True
+
+
+@entry
+def valid(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
+    """Whether learning could have led to this state: numbers within their limits.  O(N^2 + N (D + r))."""
+    return valid_subspace(s, c) and valid_rest(s, m, c)
+
+
+@entry
+def valid_all(s: Subspace, m: Monitor, h: Head, c: SubspaceConfig) -> Bool:
+    """Whether learning could have led to this state: numbers within their limits.  O(N^2 + N (D + r))."""
+    return valid_subspace(s, c) and valid_rest(s, m, c) and valid_head(h, c)
+
+
+ALARMS = (SubspaceStatus.NOVEL, SubspaceStatus.HELD)
+
+
+def _watches(c: SubspaceConfig) -> bool:
+    return bool(c.watches)
+
+
+def _logistic(c: SubspaceConfig) -> bool:
+    return bool(c.logistic)
+
+
+def _labelled(*learning: Entry) -> Program:
+    return Program(
+        name="okfeb",
+        structs=(Subspace, Monitor, Head, SubspaceWork),
+        persistent=(Subspace, Monitor, Head),
+        configs=(SubspaceConfig, KernelConfig),
+        status=SubspaceStatus,
+        entries=(
+            Entry("predict", predict),
+            *learning,
+            Entry("features", features),
+            Entry("novelty", novelty),
+            Entry("alarm", alarm, _watches),
+            Entry("refresh", refresh),
+            Entry("restart", restart_all),
+        ),
+        rehearse=rehearse_labels,
+        valid=valid_all,
+        alarms=ALARMS,
+    )
+
+
+OKFEB: dict[LabelKind, Program] = {
+    "none": Program(
+        name="okfeb",
+        structs=(Subspace, Monitor, SubspaceWork),
+        persistent=(Subspace, Monitor),
+        configs=(SubspaceConfig, KernelConfig),
+        status=SubspaceStatus,
+        entries=(
+            Entry("novelty", novelty),
+            Entry("update", update),
+            Entry("features", features),
+            Entry("alarm", alarm, _watches),
+            Entry("refresh", refresh),
+            Entry("restart", restart),
+        ),
+        rehearse=rehearse,
+        valid=valid,
+        alarms=ALARMS,
+    ),
+    "real": _labelled(Entry("update", update_real)),
+    "reals": _labelled(Entry("update", update_reals)),
+    "class": _labelled(
+        Entry("update", update_class), Entry("classify", classify), Entry("probability", probability, _logistic)
+    ),
+}

@@ -1,0 +1,626 @@
+"""Bases by other rules than FVS and SGMA, from the same rows and kernels; and "auto", which chooses among all.
+
+Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2025; with blocks: Epperly, Tropp, Webber 2024), pivoted Cholesky
+(max R_rr), ridge leverage scores (Alaoui, Mahoney 2015; recursive: Musco, Musco 2017), k-means centres (Zhang, Tsang,
+Kwok 2008), uniform draws (Williams, Seeger 2001).  l rows, D inputs, n vectors; letters as in ``pykernel.bases.basis``.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import cholesky, eigh, eigvalsh, solve_triangular  # type: ignore[import-untyped]
+
+from pykernel.bases.basis import Basis, Growing, Stop, block_rows, ones, pack_generator, project, unpack_generator
+from pykernel.errors import MissingExtra, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pykernel.bases.gram import MercerKernel
+    from pykernel.rows import Rows
+
+MEMORY = 2**30  # bytes of the largest array that a method keeps
+TRACED_NUMBERS = 2**22  # up to so many numbers (32 MB) the trace of a listed basis is exact
+TRACED_ROWS = 4096  # else it is estimated on so many rows
+TRACED_AT_ONCE = 32  # vectors
+EXACT_LEVERAGE = 10_000  # rows: K and its eigenvectors are 0.8 GB each
+EXACT_LEVERAGE_BY_ITSELF = 2048
+LLOYD_NUMBERS = 2**23  # up to so many numbers k-means is Lloyd's, on all rows
+BATCH_ROWS, BATCHES = 16_384, 128  # else by mini-batches
+
+
+# ------------------------------------------------------------------------------------------------------------ auto
+
+
+def choose_method(
+    rows: int, n_max: int, candidates: int | None = 59, *, prefer: str = "atoms", memory: int = MEMORY
+) -> tuple[str, str]:
+    """The method that "auto" takes for l rows, and the reason, one sentence.
+
+    prefer="atoms", the least residual for n vectors: "exhaustive" if K and C fit (8 l (l + n_max) bytes <= memory) and
+    n_max > l / candidates, where the recursion needs fewer kernel values and operations than ``candidates`` columns for
+    each vector; else "sgma" if its n_max + 2 candidates columns fit (8 l (n_max + 2 candidates) <= memory); else "efvs", whose cost
+    does not depend on l.  prefer="time", the least time: "rpcholesky" if its columns fit (8 l n_max <= memory), else
+    "efvs".  candidates=None, all of them: 59 is what is compared with, unless K fits.
+    """
+    if prefer not in ("atoms", "time"):
+        raise UserError(f"prefer is {prefer!r}; it must be 'atoms', the least residual, or 'time'")
+    if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 1:
+        raise UserError(f"memory is {memory!r}; it must be a number of bytes")
+    n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
+    if prefer == "time":
+        if 8 * rows * n <= memory:
+            return "rpcholesky", f"time matters, and {n:,} columns of {rows:,} rows fit into {allowed}"
+        return (
+            "efvs",
+            f"{n:,} columns of {rows:,} rows do not fit into {allowed}, and EFVS's cost does not grow with rows",
+        )
+    tried = candidates or 59
+    fits = 8 * rows * (rows + n) <= memory
+    if fits and (candidates is None or n * tried > rows):
+        compared = "all candidates are wanted" if candidates is None else f"{n:,} vectors > {rows:,} rows / {tried}"
+        return "exhaustive", f"the Gram matrix fits into {allowed}, and {compared}"
+    if 8 * rows * (n + 2 * tried) <= memory:
+        why = f"{n:,} vectors <= {rows:,} rows / {tried}" if fits else "the Gram matrix does not fit"
+        return "sgma", f"{why}, and {n:,} + 2 x {tried} columns of {rows:,} rows fit into {allowed}"
+    return "efvs", f"{n:,} + 2 x {tried} columns of {rows:,} rows do not fit into {allowed}"
+
+
+# ----------------------------------------------------------------------------- methods that keep R's whole diagonal
+
+
+class _Sweep:
+    """Pivots are chosen in rounds; after each a pass over all rows brings R's diagonal up to date.
+
+    C (l, n), C C' the Nystroem matrix, is kept if it takes at most ``memory`` bytes: O(l (D + n)) and l kernel values for
+    a vector.  Else each pass computes it anew, in blocks: O(l n (D + n)) and l n kernel values for a round; memory is
+    O(l) and some blocks of 32 MB.
+    """
+
+    method: str
+    stopped: Stop | None = None
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = None,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        memory: int = MEMORY,
+    ) -> None:
+        if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 0:
+            raise UserError(f"memory is {memory!r}; it must be a number of bytes")
+        self.rows, self.kernel, self.tau, self.epsilon = rows, kernel, tau, epsilon
+        self.generator = np.random.default_rng(seed)
+        self.capacity, self.shown = min(n_max, len(rows)), 0
+        self.n_max = n_max
+        self.chosen = Growing(kernel, rows.dim, self.capacity)
+        self.columns = np.zeros((len(rows), self.capacity)) if 8 * len(rows) * self.capacity <= memory else None
+        self.rounds: list[int] = []  # vectors after each
+        self.least: Any = epsilon  # epsilon k_ii
+        self.left = np.ones(len(rows))  # R_ii
+        if not ones(kernel):
+            for start, block in rows.blocks(block_rows(0, rows.dim)):
+                self.left[start : start + len(block)] = self.chosen.diagonal(block)
+            self.least = epsilon * self.left
+        self.total = _sum(self.left)
+
+    def step(self) -> bool:
+        if self.stopped is None and (stop := self._stop()) is not None:
+            self.stopped = stop
+        if self.stopped is not None:
+            return False
+        while self.shown == self.chosen.n:
+            if not self._round():
+                self.stopped = "exhausted" if self.shown == len(self.rows) else "spanned"
+                return False
+        self.shown += 1
+        return True
+
+    def _stop(self) -> Stop | None:
+        if self.tau > 0 and self.chosen.trace[self.shown] <= self.tau:
+            return "tau"
+        if self.shown == self.n_max:
+            return "n_max"
+        return "exhausted" if self.shown == len(self.rows) else None
+
+    def _weights(self) -> np.ndarray:
+        """R_ii of the candidates, 0 for rows that are spanned."""
+        return np.where(self.left > self.least, self.left, 0.0)
+
+    def _round(self) -> bool:
+        """Append vectors, at least one unless all rows are spanned."""
+        raise NotImplementedError
+
+    def _express(self, indices: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """z of some rows."""
+        n = self.chosen.n
+        return self.chosen.features(x) if self.columns is None else self.columns[indices, :n]
+
+    def _sweep(self, before: int) -> None:
+        """R's diagonal, and the trace after each vector, once the vectors from number ``before`` on are appended."""
+        chosen, n = self.chosen, self.chosen.n
+        traces = np.zeros(n - before)
+        for start, fresh in self._fresh_columns(before, n):
+            end = start + len(fresh)
+            falling = self.left[start:end, None] - np.cumsum(fresh * fresh, axis=1)
+            np.maximum(falling, 0.0, out=falling)
+            traces += falling.sum(axis=0)
+            self.left[start:end] = falling[:, -1]
+        self.left[chosen.indices[before:n]] = 0.0
+        chosen.trace[before + 1 : n + 1] = traces / self.total
+        self.rounds.append(n)
+
+    def _fresh_columns(self, before: int, n: int) -> Iterator[tuple[int, np.ndarray]]:
+        """C's columns from number ``before`` to n, in blocks of rows; written to C if it is kept."""
+        chosen = self.chosen
+        factor, vectors = chosen.factor[:n, :n], chosen.vectors[:n]
+        for start, block in self.rows.blocks(block_rows(n, self.rows.dim)):
+            if self.columns is None:
+                yield start, project(factor, chosen.values(block, vectors))[:, before:]
+                continue
+            kept = self.columns[start : start + len(block)]
+            values = chosen.values(block, vectors[before:])
+            values -= kept[:, :before] @ factor[before:, :before].T
+            kept[:, before:n] = project(factor[before:, before:], values)
+            yield start, kept[:, before:n]
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {
+            **self.chosen.state(),
+            "shown": np.array(self.shown),
+            "left": self.left.copy(),
+            "rounds": np.array(self.rounds, np.int64),
+            "generator": pack_generator(self.generator),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.chosen.restore(state)
+        self.shown, self.left, self.rounds = int(state["shown"]), state["left"].copy(), state["rounds"].tolist()
+        unpack_generator(self.generator, state["generator"])
+        if self.columns is not None:  # the same operations, hence the same bits
+            evaluations = self.chosen.evaluations
+            for before, n in zip([0, *self.rounds], self.rounds, strict=False):
+                for _ in self._fresh_columns(before, n):
+                    pass
+            self.chosen.evaluations = evaluations
+
+    def basis(self) -> Basis:
+        whole = self.chosen.basis(self.method, self.stopped, exact=True)
+        if self.shown in (0, len(whole)):
+            return whole
+        return replace(whole.head(self.shown), stopped=whole.stopped)
+
+
+class RandomlyPivotedCholesky(_Sweep):
+    """Draws pivot r with probability R_rr / tr R.  O(l n (D + n)), l n kernel values; exact trace.
+
+    block : int
+        Rows proposed at once, all by the R of the round's begin; each is accepted with probability R_rr now / R_rr then,
+        which is the same distribution, and a pass over the rows serves all that were accepted (Epperly, Tropp, Webber
+        2024, accelerated RPCholesky).  1: one draw, one pass.
+    memory : int
+        Bytes for C; beyond, C is computed anew in each pass.
+    """
+
+    method = "rpcholesky"
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = None,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        block: int = 64,
+        memory: int = MEMORY,
+    ) -> None:
+        if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or block < 1:
+            raise UserError(f"block is {block!r}; it must be a whole number from 1 up")
+        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon, memory=memory)
+        self.block = int(block)
+
+    def _round(self) -> bool:
+        chosen, before = self.chosen, self.chosen.n
+        while chosen.n == before:
+            summed = np.cumsum(self._weights())
+            if not summed[-1] > 0:
+                return False
+            position, chance = self.generator.random((2, self.block))
+            drawn = np.searchsorted(summed, position * summed[-1], side="right")
+            # a product that rounds up to the whole sum
+            drawn = np.minimum(drawn, np.searchsorted(summed, summed[-1], side="left"))
+            self._accept(drawn, chance)
+        self._sweep(before)
+        return True
+
+    def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
+        """Append those of the rows drawn that pass, in their order."""
+        chosen, before = self.chosen, self.chosen.n
+        x = self.rows.take(drawn)
+        z = self._express(drawn, x)
+        residual = chosen.values(x, x) - z @ z.T
+        fresh = np.zeros((len(drawn), len(drawn)))  # their coordinates by those accepted in this round
+        for j, row in enumerate(drawn.tolist()):
+            square = float(residual[j, j])
+            least = self.least if np.ndim(self.least) == 0 else self.least[row]
+            if square <= least:
+                if chosen.n == before:  # what the sweeps' rounding hid: spanned by former rounds
+                    self.left[row] = 0.0
+                continue
+            if chance[j] * self.left[row] >= square:
+                continue
+            added = chosen.n - before
+            column = residual[:, j] / np.sqrt(square)
+            chosen.append(x[j], row, np.concatenate([z[j], fresh[j, :added]]), square)
+            fresh[:, added] = column
+            residual -= np.outer(column, column)
+            if chosen.n == self.capacity:
+                return
+
+
+class PivotedCholesky(_Sweep):
+    """Takes the row with the largest R_rr, of equals the first.  O(l n (D + n)), l n kernel values; exact trace.
+
+    It maximises a lower bound of what a vector gains, and takes outliers first.  memory: as RandomlyPivotedCholesky.
+    """
+
+    method = "pivoted-cholesky"
+
+    def _round(self) -> bool:
+        chosen, before = self.chosen, self.chosen.n
+        while True:
+            weights = self._weights()
+            row = int(np.argmax(weights))
+            if not weights[row] > 0:
+                return False
+            x = self.rows.take([row])
+            z = self._express(np.array([row]), x)[0]
+            square = float(chosen.diagonal(x)[0] - z @ z)
+            if square > (self.least if np.ndim(self.least) == 0 else self.least[row]):
+                break
+            self.left[row] = 0.0
+        chosen.append(x[0], row, z, square)
+        self._sweep(before)
+        return True
+
+
+# -------------------------------------------------------------------------- methods that make a list of candidates
+
+
+class _Listed:
+    """Candidates in an order; those with delta >= epsilon are taken.  O(n D + n^2) for each that is looked at.
+
+    The trace is over all rows if these and C take at most 32 MB, else over 4,096 drawn ones, and then an estimate:
+    ``traced`` rows if given.  O(traced (D + n)) for a vector, 32 vectors at once if tau does not ask for each.
+    """
+
+    method: str
+    stopped: Stop | None = None
+    keeps_order = True  # the list is part of the state, since it took time
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = None,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        traced: int | None = None,
+    ) -> None:
+        self.rows, self.kernel, self.n_max, self.seed = rows, kernel, n_max, seed
+        self.tau, self.epsilon, self.position = tau, epsilon, 0
+        count = len(rows)
+        self.chosen = Growing(kernel, rows.dim, min(n_max, count))
+        if traced is None:
+            traced = count if count * (rows.dim + min(n_max, count)) <= TRACED_NUMBERS else TRACED_ROWS
+        elif isinstance(traced, bool) or not isinstance(traced, (int, np.integer)) or traced < 1:
+            raise UserError(f"traced is {traced!r}; it must be a number of rows, 1 or more")
+        self.exact = traced >= count
+        at = np.arange(count) if self.exact else draw_without(np.random.default_rng([seed, 1]), count, int(traced))
+        self.traced = rows.take(np.sort(at))
+        self.left = self.chosen.diagonal(self.traced)  # R_ii, by the vectors that are followed
+        self.total = _sum(self.left)
+        self.columns = np.zeros((len(self.traced), min(n_max, count)))
+        self.followed, self.batch = 0, 1 if tau > 0 else TRACED_AT_ONCE
+        self._order: Any = None
+
+    def _list(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The candidates in their order: rows' indices, or -1 and vectors."""
+        raise NotImplementedError
+
+    @property
+    def order(self) -> tuple[np.ndarray, np.ndarray | None]:
+        if self._order is None:
+            self._order = self._list()
+        return self._order
+
+    def step(self) -> bool:
+        chosen = self.chosen
+        if self.stopped is None:
+            if self.tau > 0 and chosen.trace[chosen.n] <= self.tau:
+                self.stopped = "tau"
+            elif chosen.n == self.n_max:
+                self.stopped = "n_max"
+        if self.stopped is not None:
+            return False
+        (indices, vectors), look = self.order, 1
+        while self.position < len(indices):
+            some = indices[self.position : self.position + look]
+            x = self.rows.take(some) if vectors is None else vectors[self.position : self.position + look]
+            z = chosen.features(x)
+            diagonal = chosen.diagonal(x)
+            square = diagonal - np.einsum("ij,ij->i", z, z)
+            new = np.flatnonzero(square > self.epsilon * diagonal)
+            if len(new):
+                j = int(new[0])
+                self.position += j + 1
+                self._append(x[j], int(some[j]), z[j], float(square[j]))
+                return True
+            self.position += len(some)
+            look = min(2 * look, block_rows(chosen.n, self.rows.dim), 65_536)
+        self.stopped = "exhausted" if chosen.n == len(self.rows) else "spanned"
+        return False
+
+    def _append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float) -> None:
+        self.chosen.append(vector, index, z, square)
+        if self.chosen.n - self.followed == self.batch:
+            self._follow()
+
+    def _follow(self) -> None:
+        """C and R's diagonal on the traced rows by the next vectors, a whole batch."""
+        first, n = self.followed, self.followed + self.batch
+        self.chosen.evaluations += len(self.traced) * self.batch
+        self.chosen.trace[first + 1 : n + 1] = self._traces(n, keep=True)
+        self.followed = n
+
+    def _traces(self, n: int, keep: bool) -> np.ndarray:
+        """tr R / tr K after each of the vectors from number ``followed`` to n."""
+        chosen, first, traces = self.chosen, self.followed, np.zeros(n - self.followed)
+        size = block_rows(n, self.rows.dim)
+        for start in range(0, len(self.traced), size):
+            some = slice(start, start + size)
+            values = self.kernel.gram(self.traced[some], chosen.vectors[first:n])
+            values -= self.columns[some, :first] @ chosen.factor[first:n, :first].T
+            fresh = project(chosen.factor[first:n, first:n], values)
+            falling = np.maximum(self.left[some, None] - np.cumsum(fresh * fresh, axis=1), 0.0)
+            traces += falling.sum(axis=0)
+            if keep:
+                self.columns[some, first:n], self.left[some] = fresh, falling[:, -1]
+        return traces / self.total if self.total > 0 else traces
+
+    def state(self) -> dict[str, np.ndarray]:
+        indices, vectors = self.order
+        listed = {"order": indices, "order_vectors": np.zeros((0, 0)) if vectors is None else vectors}
+        return {**self.chosen.state(), "position": np.array(self.position), **(listed if self.keeps_order else {})}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        if self.keeps_order:
+            self._order = state["order"], (state["order_vectors"] if len(state["order_vectors"]) else None)
+        self.position = int(state["position"])
+        self.chosen.restore(state)
+        evaluations = self.chosen.evaluations
+        while self.followed + self.batch <= self.chosen.n:
+            self._follow()
+        self.chosen.evaluations = evaluations
+
+    def basis(self) -> Basis:
+        chosen, first = self.chosen, self.followed
+        if first < chosen.n:  # of a batch's beginning, which will be followed as a whole
+            chosen.trace[first + 1 : chosen.n + 1] = self._traces(chosen.n, keep=False)
+        basis = chosen.basis(self.method, self.stopped, self.exact)
+        return replace(basis, evaluations=basis.evaluations + len(self.traced) * (chosen.n - first))
+
+
+class Uniform(_Listed):
+    """Rows drawn without replacement, each as likely as any other (Williams, Seeger 2001).
+
+    traced : int, optional
+        Rows on which the trace is measured.
+    """
+
+    method = "uniform"
+    keeps_order = False
+
+    def _list(self) -> tuple[np.ndarray, None]:
+        return np.random.default_rng(self.seed).permutation(len(self.rows)), None
+
+
+class RidgeLeverage(_Listed):
+    """Rows drawn without replacement with probabilities that follow (K (K + ridge I)^-1)_ii (Alaoui, Mahoney 2015).
+
+    exact : bool, optional
+        The scores by K's eigenvalues: O(l^3), up to 10,000 rows.  If False, by recursion (Musco, Musco 2017), approximate:
+        about 2 l n_max kernel values and O(l n_max^2).  By itself: exact up to 2,048 rows.
+    ridge : float, optional
+        If not given, (tr K - the sum of the k largest eigenvalues) / k with k = n_max / (4 log n_max), as the recursion's
+        authors have it: the scores' sum is 2 k at most.  It depends on n_max, and so do the first vectors.
+    traced : int, optional
+        Rows on which the trace is measured.
+    """
+
+    method = "leverage"
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = None,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        exact: bool | None = None,
+        ridge: float | None = None,
+        traced: int | None = None,
+    ) -> None:
+        self.exact_scores = len(rows) <= EXACT_LEVERAGE_BY_ITSELF if exact is None else bool(exact)
+        if self.exact_scores and len(rows) > EXACT_LEVERAGE:
+            raise UserError(
+                f"exact leverage scores of {len(rows):,} rows would need {8 * len(rows) ** 2 / 1e9:,.1f} GB twice; they are "
+                f"for up to {EXACT_LEVERAGE:,} rows: take exact=False, the recursion, or the method rpcholesky"
+            )
+        if ridge is not None and not (isinstance(ridge, (int, float, np.number)) and 0 < ridge < np.inf):
+            raise UserError(f"ridge is {ridge!r}; it must be a number above zero")
+        self.ridge = None if ridge is None else float(ridge)
+        self.oversampling = max(1.0, math.log(n_max))
+        self.rank = math.ceil(n_max / (4 * self.oversampling))
+        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon, traced=traced)
+
+    def _list(self) -> tuple[np.ndarray, None]:
+        generator = np.random.default_rng(self.seed)
+        scores = self.exact_leverage() if self.exact_scores else self.recursive_leverage(generator)
+        # successive draws in proportion to the scores: the order of exponential variables with these rates
+        some = np.flatnonzero(scores > 0)
+        return some[np.argsort(generator.exponential(size=len(scores))[some] / scores[some], kind="stable")], None
+
+    def exact_leverage(self) -> np.ndarray:
+        """(K (K + ridge I)^-1)_ii, (l,), in O(l^3)."""
+        x = self.rows.take(np.arange(len(self.rows)))
+        values, vectors = eigh(self.chosen.values(x, x), overwrite_a=True, check_finite=False)
+        values = values.clip(0.0)
+        ridge = self.ridge or tail_ridge(values, self.rank)
+        return (vectors * vectors) @ np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
+
+    def recursive_leverage(self, generator: np.random.Generator) -> np.ndarray:
+        """Scores that are not much below the exact ones, (l,), each from a sample of half the rows, and so on down."""
+        rows, count, size = self.rows, len(self.rows), max(self.n_max, 2)
+        permuted = generator.permutation(count)
+        lengths = [count]
+        while lengths[-1] > size:
+            lengths.append((lengths[-1] + 1) // 2)
+        sample, weights = permuted[: lengths[-1]], np.ones(lengths[-1])
+        scores = np.ones(count)
+        for length in reversed(lengths[:-1]):
+            solve = self._weighted(sample, weights)
+            if length == count:
+                for start, block in rows.blocks(block_rows(len(sample), rows.dim)):
+                    scores[start : start + len(block)] = solve(block)
+                return np.minimum(1.0, scores)
+            level = np.sort(permuted[:length])
+            step = block_rows(len(sample), rows.dim)
+            parts = [solve(rows.take(level[i : i + step])) for i in range(0, length, step)]
+            chances = np.minimum(1.0, self.oversampling * np.concatenate(parts))
+            kept = np.flatnonzero(generator.random(length) < chances)
+            if not len(kept):  # all of it is spanned, or nearly
+                kept = np.sort(draw_without(generator, length, min(size, length)))
+                chances[:] = len(kept) / length
+            if len(kept) > EXACT_LEVERAGE:
+                told = f"n_max {self.n_max:,}" if self.ridge is None else f"a ridge of {self.ridge:g}"
+                raise UserError(
+                    f"leverage scores for {told} need a sample of {len(kept):,} rows, and {EXACT_LEVERAGE:,} are the most: "
+                    "take a larger ridge, fewer vectors, or the method rpcholesky"
+                )
+            sample, weights = level[kept], 1.0 / np.sqrt(chances[kept])
+        return scores
+
+    def _weighted(self, sample: np.ndarray, weights: np.ndarray) -> Any:
+        """x -> (k(x, x) - k_S(x)' (K_SS + ridge W^-2)^-1 k_S(x)) / ridge, the scores by a weighted sample."""
+        chosen, x = self.chosen, self.rows.take(sample)
+        gram = weights[:, None] * chosen.values(x, x) * weights
+        ridge = self.ridge or tail_ridge(eigvalsh(gram, check_finite=False).clip(0.0), self.rank)
+        gram[np.diag_indices(len(gram))] += ridge
+        factor = cholesky(gram, lower=True, check_finite=False)
+
+        def scores(block: np.ndarray) -> np.ndarray:
+            half = solve_triangular(factor, (chosen.values(block, x) * weights).T, lower=True, check_finite=False)
+            return (chosen.diagonal(block) - np.einsum("ij,ij->j", half, half)).clip(0.0) / ridge
+
+        return scores
+
+
+def tail_ridge(values: np.ndarray, rank: int) -> float:
+    """The mean of what the ``rank`` largest eigenvalues leave, and not so small that K + ridge I is singular."""
+    tail = np.sort(values)[: max(0, len(values) - rank)].sum() / rank
+    return float(max(tail, 1e-12 * values.sum(), np.finfo(float).tiny))
+
+
+class KMeans(_Listed):
+    """The centres of scikit-learn's k-means with n_max clusters (Zhang, Tsang, Kwok 2008): no rows of the data.
+
+    Lloyd's algorithm on all rows if they are 64 MB at most, else mini-batches of 16,384 rows, 128 of them.  Centres are
+    in the order in which each lowers the trace of the centres' residual most, weighted by their clusters; those that are
+    spanned by others are left out.  ``head(k)`` is a useful basis, but not what k clusters would give.  One thread, so
+    that the sums' order, and the bits, are always the same.
+
+    traced : int, optional
+        Rows on which the trace is measured, and clusters are weighted.
+    """
+
+    method = "k-means"
+
+    def _list(self) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            from sklearn.cluster import KMeans as Lloyd
+            from sklearn.cluster import MiniBatchKMeans
+            from sklearn.exceptions import ConvergenceWarning
+            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise MissingExtra("the method k-means", "sklearn") from error
+        rows, clusters, state = self.rows, min(self.n_max, len(self.rows)), self.seed % 2**32
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+            if len(rows) * rows.dim <= LLOYD_NUMBERS:
+                found = Lloyd(clusters, n_init=1, random_state=state).fit(rows.take(np.arange(len(rows))))
+            else:
+                generator = np.random.default_rng(self.seed)
+                size = min(len(rows), max(BATCH_ROWS, 4 * clusters))
+                found = MiniBatchKMeans(clusters, n_init=1, random_state=state, init_size=size, batch_size=size)
+                for _ in range(BATCHES):
+                    found.partial_fit(rows.take(np.sort(draw_without(generator, len(rows), size))))
+            centres = np.asarray(found.cluster_centers_, np.float64)
+            weights = np.bincount(found.predict(self.traced), minlength=clusters)
+        order = self._arrange(centres, weights.astype(np.float64))
+        return np.full(len(order), -1, np.int64), centres[order]
+
+    def _arrange(self, centres: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Centres by weighted trace gain sum_j w_j R_rj^2 / R_rr, of the residual R of their Gram matrix.  O(n^3)."""
+        residual = self.chosen.values(centres, centres)
+        residual /= residual.diagonal().max() or 1.0  # so that squares do not overflow
+        least = self.epsilon * residual.diagonal()
+        order: list[int] = []
+        while len(order) < len(centres):
+            diagonal = residual.diagonal()
+            new = diagonal > least
+            new[order] = False
+            if not new.any():
+                break
+            gains = np.divide((residual * residual) @ weights, diagonal, out=np.full(len(centres), -1.0), where=new)
+            r = int(np.argmax(gains))
+            column = residual[:, r] / np.sqrt(residual[r, r])
+            residual -= np.outer(column, column)
+            order.append(r)
+        return np.array(order, np.int64)
+
+
+def _sum(diagonal: np.ndarray) -> float:
+    with np.errstate(over="ignore"):
+        total = float(diagonal.sum())
+    if not math.isfinite(total):
+        raise UserError("the sum of k(x, x) over the rows overflows; inputs must be smaller: scale them")
+    return total
+
+
+def draw_without(generator: np.random.Generator, count: int, size: int) -> np.ndarray:
+    """Some of range(count), none twice, in O(size) where they are few."""
+    return generator.choice(count, min(size, count), replace=False, shuffle=False)

@@ -1,0 +1,659 @@
+"""A basis in a kernel's feature space, chosen from the data on the host, in float64.
+
+Symbols: l rows, S the n chosen ones, K_SS = L L', features z(x) = L^-1 k_S(x), the coordinates of phi(x)'s projection on
+span{phi(s), s in S}.  They are nested: another vector appends a coordinate.  The residual R_ij = k_ij - z_i'z_j is the
+Schur complement of K_SS; delta(x) = 1 - |z|^2 / k(x, x) is the part of phi(x) that the projection leaves out.
+
+A method is a class (``Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import inspect
+import json
+import math
+import operator
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+import numpy as np
+
+from pykernel.errors import MissingExtra, UserError
+from pykernel.files import open_plain, whole_file
+
+try:
+    from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+except ImportError as error:  # scikit-learn brings it
+    raise MissingExtra("choosing a basis", "sklearn") from error
+
+if TYPE_CHECKING:
+    from pykernel.bases.gram import MercerKernel
+    from pykernel.rows import Rows
+
+Stop = Literal["n_max", "tau", "spanned", "exhausted"]
+
+# a new method: a class and a line
+SELECTORS: dict[str, tuple[str, str]] = {
+    "fvs": ("pykernel.bases.greedy", "Fvs"),
+    "efvs": ("pykernel.bases.greedy", "Efvs"),
+    "sgma": ("pykernel.bases.greedy", "Sgma"),
+    "exhaustive": ("pykernel.bases.greedy", "Exhaustive"),
+    "rpcholesky": ("pykernel.bases.baselines", "RandomlyPivotedCholesky"),
+    "pivoted-cholesky": ("pykernel.bases.baselines", "PivotedCholesky"),
+    "leverage": ("pykernel.bases.baselines", "RidgeLeverage"),
+    "k-means": ("pykernel.bases.baselines", "KMeans"),
+    "uniform": ("pykernel.bases.baselines", "Uniform"),
+}
+METHODS = ("auto", *SELECTORS)
+LEAST_EPSILON = 1e-14  # below, rounding decides what is new
+MOST = 32_768  # vectors: L is 8.6 GB
+CHECKPOINT_SECONDS = 60.0
+_NUMBERS = 2**22  # of a block of kernel values: 32 MB
+
+
+# ------------------------------------------------------------------------------------------------------- the basis
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Vectors in the order in which they were chosen, with the Cholesky factor of their Gram matrix.
+
+    Attributes
+    ----------
+    kernel : MercerKernel
+    vectors : (n, D) float64
+    indices : (n,) int64
+        Rows of the data; -1 where a vector is none of them (k-means).
+    factor : (n, n) float64
+        L, lower triangular, K_SS = L L'.
+    trace : (n + 1,) float64
+        tr R / tr K after 0, ..., n vectors: 1 at first, and if exact never rising, and never below the sum of K's
+        eigenvalues from number n + 1 on, divided by tr K, which no basis can pass.
+    exact : bool
+        Whether ``trace`` is over all rows, or an estimate from some of them.
+    evaluations : int
+        Kernel values computed to select, all vectors together, and to measure ``trace``.
+    method : str
+    stopped : "n_max", "tau", "spanned" (each row that is left has delta < epsilon) or "exhausted" (no row is left)
+    reason : str
+        Why "auto" took this method; empty if it was asked for.
+    """
+
+    kernel: MercerKernel
+    vectors: np.ndarray
+    indices: np.ndarray
+    factor: np.ndarray
+    trace: np.ndarray
+    exact: bool
+    evaluations: int
+    method: str
+    stopped: Stop
+    reason: str = ""
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __repr__(self) -> str:
+        size = f"{len(self)} vectors of {self.vectors.shape[1]} inputs"
+        left = f"trace {'' if self.exact else 'about '}{self.trace[-1]:.4g}"
+        return f"<Basis: {size} by {self.method}, {left}, stopped: {self.stopped}>"
+
+    def features(self, x: Any) -> np.ndarray:
+        """z(x) = L^-1 k_S(x), (rows, n), of x (rows, D): an array, or what ``as_rows`` takes.  O(n D + n^2) a row.
+
+        z(x)'z(y) = k_S(x)' K_SS^-1 k_S(y), the Nystroem kernel.  The first k columns are the features of ``head(k)``.
+        """
+        rows = self._rows(x)
+        z = np.empty((len(rows), len(self)))
+        for start, block in rows.blocks(block_rows(len(self), rows.dim)):
+            z[start : start + len(block)] = project(self.factor, self.kernel.gram(block, self.vectors))
+        return z
+
+    def residual(self, x: Any) -> np.ndarray:
+        """delta(x) = 1 - |z(x)|^2 / k(x, x) in [0, 1], (rows,); 0 where k(x, x) = 0.  O(n D + n^2) a row."""
+        rows = self._rows(x)
+        delta = np.empty(len(rows))
+        for start, block in rows.blocks(block_rows(len(self), rows.dim)):
+            z = project(self.factor, self.kernel.gram(block, self.vectors))
+            delta[start : start + len(block)] = relative(self_values(self.kernel, block), z)
+        return delta
+
+    def head(self, n: int) -> Basis:
+        """The basis of the first n vectors, 1 <= n <= len(self); ``evaluations`` stays that of the whole selection."""
+        count = _count(n, "n", 1)
+        if count > len(self):
+            raise UserError(f"n is {count}; the basis has {len(self)} vectors")
+        if count == len(self):
+            return self
+        return replace(
+            self,
+            vectors=self.vectors[:count],
+            indices=self.indices[:count],
+            factor=self.factor[:count, :count],
+            trace=self.trace[: count + 1],
+            stopped="n_max",
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an .npz file (no pickles), all of it or nothing.  A kernel of one's own is written as its name."""
+        about = {
+            "format": "pykernel basis 1",
+            "kernel": describe_kernel(self.kernel),
+            "exact": bool(self.exact),
+            "evaluations": int(self.evaluations),
+            "method": self.method,
+            "stopped": self.stopped,
+            "reason": self.reason,
+        }
+        names = ("vectors", "indices", "factor", "trace")
+        write_npz(path, about, {name: getattr(self, name) for name in names})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], kernel: MercerKernel | None = None) -> Basis:
+        """What ``save`` wrote.  ``kernel``: needed if it is the user's own, and must be what the basis was made with."""
+        about, arrays = read_npz(path, "pykernel basis 1", "Basis.save")
+        try:
+            stored = about["kernel"]
+            basis = cls(
+                kernel=_kernel(stored, kernel, path),
+                vectors=arrays["vectors"],
+                indices=arrays["indices"],
+                factor=arrays["factor"],
+                trace=arrays["trace"],
+                exact=about["exact"],
+                evaluations=about["evaluations"],
+                method=about["method"],
+                stopped=about["stopped"],
+                reason=about["reason"],
+            )
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{path} is not a whole basis ({error}); write it again with Basis.save") from error
+        basis._check(path)
+        return basis
+
+    def _check(self, path: Any) -> None:
+        """A file is untrusted: shapes fit, numbers are finite, L is a factor of the vectors' Gram matrix."""
+        n = len(self.vectors)
+        sound = (
+            self.vectors.ndim == 2
+            and n > 0
+            and self.indices.shape == (n,)
+            and self.indices.dtype == np.int64
+            and self.factor.shape == (n, n)
+            and self.trace.shape == (n + 1,)
+            and all(a.dtype == np.float64 and np.isfinite(a).all() for a in (self.vectors, self.factor, self.trace))
+            and self.stopped in get_args(Stop)
+        )
+        if sound:
+            gram = self.kernel.gram(self.vectors, self.vectors)
+            wrong = np.abs(np.tril(self.factor) @ np.tril(self.factor).T - gram).max()
+            sound = bool((self.factor.diagonal() > 0).all() and wrong <= 1e-9 * np.abs(gram.diagonal()).max())
+        if not sound:
+            raise UserError(f"{path} holds no basis: its arrays do not fit together; write it again with Basis.save")
+
+    def _rows(self, x: Any) -> Rows:
+        from pykernel.rows import as_rows
+
+        rows = as_rows(x)
+        if rows.dim != self.vectors.shape[1]:
+            raise UserError(f"rows of x have {rows.dim} numbers and those of the basis {self.vectors.shape[1]}")
+        return rows
+
+
+def project(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """z = L^-1 k for each row k of ``values`` (rows, n), by forward substitution.  O(n^2) a row."""
+    if not len(factor):
+        return np.zeros((len(values), 0))
+    return solve_triangular(factor, values.T, lower=True, check_finite=False).T
+
+
+def relative(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """delta = 1 - |z|^2 / k, clipped to [0, 1]; 0 where k is 0."""
+    left = np.clip(diagonal - np.einsum("ij,ij->i", z, z), 0.0, diagonal)
+    return np.divide(left, diagonal, out=np.zeros_like(left), where=diagonal > 0)
+
+
+def ones(kernel: MercerKernel) -> bool:
+    """Whether k(x, x) = 1 for every x, rows of zeros included."""
+    return kernel.unit and not kernel.normalise
+
+
+def self_values(kernel: MercerKernel, a: np.ndarray) -> np.ndarray:
+    """k(a_i, a_i), (rows,), as the Gram matrix has it: 0, not 1, where a normalised kernel divides by a norm of zero."""
+    if not kernel.normalise:
+        return kernel.diagonal(a)
+    from pykernel.bases.gram import NORM_LEAST
+
+    return (replace(kernel, normalise=False).diagonal(a) > NORM_LEAST).astype(np.float64)
+
+
+def block_rows(n: int, dim: int) -> int:
+    """Rows of a block whose kernel values with n vectors, and whose inputs, take 32 MB each at most."""
+    return max(1, _NUMBERS // max(n, dim, 1))
+
+
+# ------------------------------------------------------------------------------------------------------- selectors
+
+
+class Selector(Protocol):
+    """A method at work.  Made as ``Method(rows, kernel, n_max, seed=, candidates=, points=, tau=, epsilon=, **options)``.
+
+    Its parameters beyond these, with defaults, are the method's options.  Same arguments, same basis, bit for bit, with as
+    many BLAS threads; a new object after ``restore(state())`` goes on as the old one would have.
+    """
+
+    stopped: Stop | None  # why step returned False
+
+    def step(self) -> bool:
+        """Add a vector; False: none was added, and ``stopped`` says why."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that step changes, random numbers included, as arrays without pickles."""
+        ...
+
+    def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+    def basis(self) -> Basis: ...
+
+
+class Growing:
+    """What a selector has chosen so far: vectors, indices, L, the trace, and the count of kernel values."""
+
+    def __init__(self, kernel: MercerKernel, dim: int, capacity: int) -> None:
+        if capacity > MOST:
+            raise UserError(
+                f"n_max is {capacity:,}; L alone would take {8 * capacity**2 / 1e9:,.0f} GB: {MOST:,} vectors are the most"
+            )
+        self.kernel, self.n, self.evaluations = kernel, 0, 0
+        self.vectors = np.zeros((capacity, dim))
+        self.indices = np.zeros(capacity, np.int64)
+        self.factor = np.zeros((capacity, capacity))
+        self.trace = np.ones(capacity + 1)
+
+    def values(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """k(a_i, b_j), counted."""
+        self.evaluations += len(a) * len(b)
+        return self.kernel.gram(a, b)
+
+    def diagonal(self, a: np.ndarray) -> np.ndarray:
+        """k(a_i, a_i), counted unless it is 1 for every row."""
+        if not ones(self.kernel):
+            self.evaluations += len(a)
+        return self_values(self.kernel, a)
+
+    def features(self, a: np.ndarray) -> np.ndarray:
+        """z of rows, by the vectors so far: (rows, n)."""
+        return project(self.factor[: self.n, : self.n], self.values(a, self.vectors[: self.n]))
+
+    def append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float, trace: float = 0.0) -> None:
+        """Another vector with the features z (n,) and R_rr = square > 0; trace: tr R / tr K with it."""
+        n = self.n
+        self.vectors[n], self.indices[n] = vector, index
+        self.factor[n, :n], self.factor[n, n] = z, math.sqrt(square)
+        self.n = n + 1
+        self.trace[n + 1] = trace
+
+    def state(self) -> dict[str, np.ndarray]:
+        n = self.n
+        return {
+            "basis_vectors": self.vectors[:n].copy(),
+            "basis_indices": self.indices[:n].copy(),
+            "basis_factor": self.factor[:n, :n].copy(),
+            "basis_trace": self.trace[: n + 1].copy(),
+            "basis_evaluations": np.array(self.evaluations, np.int64),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        n = self.n = len(state["basis_vectors"])
+        self.vectors[:n], self.indices[:n] = state["basis_vectors"], state["basis_indices"]
+        self.factor[:n, :n], self.trace[: n + 1] = state["basis_factor"], state["basis_trace"]
+        self.evaluations = int(state["basis_evaluations"])
+
+    def basis(self, method: str, stopped: Stop | None, exact: bool) -> Basis:
+        n = self.n
+        trace = self.trace[: n + 1].clip(0.0)
+        return Basis(
+            kernel=self.kernel,
+            vectors=self.vectors[:n].copy(),
+            indices=self.indices[:n].copy(),
+            factor=self.factor[:n, :n].copy(),
+            trace=np.minimum.accumulate(trace) if exact else trace,
+            exact=exact,
+            evaluations=self.evaluations,
+            method=method,
+            stopped=stopped or "n_max",
+        )
+
+
+def pack_generator(generator: np.random.Generator) -> np.ndarray:
+    """The state of a generator of random numbers as bytes, for a selector's state."""
+    return np.frombuffer(json.dumps(generator.bit_generator.state).encode(), np.uint8)
+
+
+def unpack_generator(generator: np.random.Generator, packed: np.ndarray) -> None:
+    """Put the generator into the state that ``pack_generator`` wrote."""
+    generator.bit_generator.state = json.loads(packed.tobytes())
+
+
+# ------------------------------------------------------------------------------------------------------ the driver
+
+
+def select_basis(
+    x: Any,
+    kernel: MercerKernel,
+    n_max: int,
+    method: str = "auto",
+    *,
+    seed: int = 0,
+    candidates: int | None = 59,
+    points: int | None = 59,
+    tau: float = 0.0,
+    epsilon: float = 1e-10,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: str | Callable[[int, float], None] | None = None,
+    **options: Any,
+) -> Basis:
+    """Choose at most n_max vectors whose span in feature space comes near to all rows.
+
+    Parameters
+    ----------
+    x : (l, D) array, memmap, path of an .npy or Parquet file, pyarrow dataset, or Rows
+    kernel : MercerKernel
+    n_max : int
+        Vectors at most.
+    method : one of METHODS
+        "auto" chooses by size: ``pykernel.bases.baselines.choose_method`` has the rule; ``prefer="time"`` and ``memory`` (bytes)
+        are its options.
+    seed : int
+        Of the random numbers.
+    candidates, points : int or None
+        Of "efvs" and "sgma": rows tried for a vector (rho, kappa), rows on which a candidate is scored (v); None: all.
+    tau : float
+        Stop when tr R / tr K is at most this; 0: never.
+    epsilon : float
+        Rows with delta < epsilon are spanned, and not chosen.
+    checkpoint : path, optional
+        What was done is kept in this file, every minute and when interrupted.  The same call goes on from it, to the
+        same basis, bit for bit; when the basis is complete the file is removed.
+    progress : str or function, optional
+        The title of a bar on standard error, if someone is watching; or called with n and tr R / tr K.
+    **options
+        Of the method: parameters of its class.
+
+    Raises
+    ------
+    UserError
+        One sentence: an argument out of range, an option that the method does not have, a checkpoint of other data, rows
+        of which none can be chosen.
+    """
+    from pykernel.rows import as_rows
+    from pykernel.training.selection import one_thread
+
+    rows = as_rows(x)
+    if not len(rows):
+        raise UserError("x has no rows; a basis needs one at least")
+    arguments: dict[str, Any] = {
+        "n_max": _count(n_max, "n_max", 1),
+        "seed": _count(seed, "seed", 0),
+        "candidates": None if candidates is None else _count(candidates, "candidates", 1),
+        "points": None if points is None else _count(points, "points", 1),
+        "tau": _fraction(tau, "tau", 0.0, "0, to never stop for it,"),
+        "epsilon": _fraction(epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,"),
+    }
+    if not hasattr(kernel, "gram"):
+        kind = type(kernel).__name__
+        raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")
+    if method not in METHODS:
+        raise UserError(f"there is no method {method!r}; it must be one of {', '.join(METHODS)}")
+    reason = ""
+    if method == "auto":
+        from pykernel.bases.baselines import MEMORY, choose_method
+
+        hints = {name: options.pop(name) for name in ("prefer", "memory") if name in options}
+        method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], **hints)
+        options["memory"] = hints.get("memory", MEMORY)  # what was allowed there holds here
+    if not (progress is None or isinstance(progress, str) or callable(progress)):
+        raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
+    keeper = None
+    if checkpoint is not None:
+        told = {"method": method, **arguments, **options}
+        keeper = _Keeper(Path(checkpoint), {**_fingerprint(rows, kernel), "arguments": repr(sorted(told.items()))})
+    with one_thread:  # so that the choice does not depend on how many there are
+        selector = make_selector(method, rows, kernel, **arguments, **options)
+        if keeper is not None:
+            keeper.resume(selector)
+        _advance(selector, arguments["n_max"], progress, keeper)
+    if keeper is not None:
+        keeper.remove()
+    basis = selector.basis()
+    if not len(basis):
+        raise UserError(
+            "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
+        )
+    return replace(basis, reason=reason)
+
+
+def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **arguments: Any) -> Selector:
+    """The selector of a method's name, at its start.  Raises UserError for options that it does not have."""
+    module, name = SELECTORS[method]
+    kind = getattr(importlib.import_module(module), name)
+    if method == "sgma":
+        from pykernel.bases.sharding import SgmaInPasses, beyond_memory
+
+        if beyond_memory(rows, n_max, arguments):
+            kind = SgmaInPasses
+    common = {"seed", "candidates", "points", "tau", "epsilon"}
+    known = [option for option in list(inspect.signature(kind).parameters)[3:] if option not in common]
+    for option in arguments:
+        if option not in common and option not in known:
+            has = f"its options are {', '.join(known)}" if known else "it has none"
+            raise UserError(f"{method} has no option {option!r}; {has}")
+    return kind(rows, kernel, n_max, **arguments)
+
+
+def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | None) -> None:
+    """Step until there is none.  When interrupted between steps the checkpoint is written, amid one it stays as it is."""
+    whole = True
+    try:
+        with _display(progress, n_max, 0 if progress is None else len(selector.basis())) as show:
+            while True:
+                with _whole_step():
+                    whole = False
+                    going = selector.step()
+                    whole = True
+                if not going:
+                    return
+                show(selector)
+                if keeper is not None and keeper.due():
+                    keeper.save(selector)
+    except KeyboardInterrupt:
+        if keeper is None:
+            raise
+        if whole:
+            keeper.save(selector)
+        elif not keeper.path.exists():
+            raise
+        raise KeyboardInterrupt(
+            f"stopped; {keeper.path} holds what was done, and the same call goes on from there"
+        ) from None
+
+
+@contextlib.contextmanager
+def _display(
+    progress: str | Callable[[int, float], None] | None, n_max: int, done: int
+) -> Iterator[Callable[[Selector], None]]:
+    if progress is None:
+        yield lambda selector: None
+        return
+    if callable(progress):
+
+        def tell(selector: Selector) -> None:
+            basis = selector.basis()
+            progress(len(basis), float(basis.trace[-1]))
+
+        yield tell
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()]
+    with Progress(
+        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True,
+        disable=not console.is_terminal,
+    ) as bar:  # fmt: skip
+        task = bar.add_task(progress, total=n_max, completed=done)
+        yield lambda selector: bar.advance(task)
+
+
+def _whole_step() -> contextlib.AbstractContextManager[None]:
+    """An interrupt waits for the step's end, so that the state is whole; a second one does not."""
+    from pykernel.parallel import _whole_task
+
+    return _whole_task()
+
+
+# ------------------------------------------------------------------------------------------- checkpoints and files
+
+
+@dataclass
+class _Keeper:
+    """The checkpoint of a selection: when it is due, and whose it is."""
+
+    path: Path
+    about: dict[str, Any]
+    seconds: float = CHECKPOINT_SECONDS
+    next: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.next = time.monotonic() + self.seconds
+
+    def due(self) -> bool:
+        return time.monotonic() >= self.next
+
+    def save(self, selector: Selector) -> None:
+        start = time.monotonic()
+        write_npz(self.path, {"format": "pykernel checkpoint 1", **self.about}, selector.state())
+        end = time.monotonic()
+        # writing takes at most a tenth of the time
+        self.next = end + max(self.seconds, 10 * (end - start))
+
+    def resume(self, selector: Selector) -> None:
+        if not self.path.parent.is_dir():
+            raise UserError(f"there is no folder {self.path.parent} for the checkpoint; make it, or give another path")
+        if not self.path.exists():
+            return
+        stored, state = read_npz(self.path, "pykernel checkpoint 1", "select_basis(..., checkpoint=...)")
+        others = {"data": "other data", "kernel": "another kernel", "arguments": "other arguments"}
+        for name, other in {**others, "versions": "another version of pykernel or NumPy"}.items():
+            if stored.get(name) != self.about[name]:
+                raise UserError(
+                    f"{self.path} is a checkpoint of {other}; give another file, or remove it to start anew"
+                )
+        try:
+            selector.restore(state)
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise UserError(f"{self.path} is damaged ({error}); remove it to start anew") from error
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def _fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
+    """Whose a checkpoint is.  Of more than 32 MB of data, 4096 rows evenly spread stand for all."""
+    count = len(rows)
+    digest = hashlib.blake2b(f"{count} {rows.dim}".encode(), digest_size=16)
+    if count * rows.dim <= _NUMBERS:
+        for _, block in rows.blocks(block_rows(0, rows.dim)):
+            digest.update(block.tobytes())
+    else:
+        digest.update(rows.take(np.linspace(0, count - 1, 4096).astype(np.int64)).tobytes())
+    versions = f"{version('pykernel-mcu')} {np.__version__}"
+    return {"data": digest.hexdigest(), "kernel": describe_kernel(kernel), "versions": versions}
+
+
+def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
+    """A kernel as JSON; the user's own by its name and its file's hash."""
+    names = ("function", "gamma", "coef0", "degree", "normalise", "most")
+    told: dict[str, Any] = {name: getattr(kernel, name) for name in names}
+    told = {name: value.item() if isinstance(value, np.generic) else value for name, value in told.items()}
+    if kernel.own is not None:
+        digest = hashlib.blake2b(kernel.own.source, digest_size=16)
+        told["own"] = {"name": kernel.own.name, "file": digest.hexdigest()}
+    return told
+
+
+def _kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
+    from pykernel.bases.gram import MercerKernel
+
+    if given is not None:
+        if describe_kernel(given) != stored:
+            raise UserError(f"{path} was made with another kernel than the one given; give that one")
+        return given
+    if "own" in stored:
+        raise UserError(f"{path} was made with a kernel of your own, {stored['own']['name']!r}; give it as kernel=")
+    return MercerKernel(**stored)
+
+
+def write_npz(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Arrays and a description, JSON, as an .npz file without pickles: all of it or nothing."""
+    text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
+    with whole_file(path) as file:
+        np.savez(file, allow_pickle=False, about=text, **arrays)
+
+
+def read_npz(path: str | os.PathLike[str], kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What ``write_npz`` wrote.  Raises UserError: no such file, or not of this kind."""
+    try:
+        with open_plain(path) as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(arrays.pop("about").tobytes())
+        if about["format"] != kind:
+            raise ValueError(f"it is a {about['format']}")
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}") from None
+    except Exception as error:  # of a damaged file NumPy, zipfile and json say many things
+        raise UserError(f"{path} is not what {writer} writes: {error or type(error).__name__}") from error
+    return about, arrays
+
+
+# ------------------------------------------------------------------------------------------------------- arguments
+
+
+def _count(value: Any, name: str, least: int) -> int:
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        count = operator.index(value)
+    except TypeError:
+        raise UserError(f"{name} is {value!r}; it must be a whole number from {least} up") from None
+    if count < least:
+        raise UserError(f"{name} is {count}; it must be a whole number from {least} up")
+    return count
+
+
+def _fraction(value: Any, name: str, least: float, told: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not least <= number < 1:
+        raise UserError(f"{name} is {value!r}; it must be a number from {told} to less than 1")
+    return number

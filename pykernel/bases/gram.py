@@ -1,0 +1,254 @@
+"""Gram matrices on the host, in float64: the kernels of ``pykernel.algorithms.kernel_choice``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
+from pykernel.dialect import FLOAT64, Kernel, bind, driver
+from pykernel.errors import MissingExtra, UserError
+from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS, UNIT
+
+try:
+    from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
+except ImportError as error:  # scikit-learn brings it
+    raise MissingExtra("training, choosing a basis or importing on the host", "sklearn") from error
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+KernelName = Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52"]
+KERNELS: tuple[str, ...] = get_args(KernelName)
+DEGREES = range(1, 10)
+NORM_LEAST = 2.0**-500
+"""A k(a, a) that is no larger is a norm of zero, as in float64 on the device."""
+
+
+def gram_matrix(
+    function: str, a: Any, b: Any, *, gamma: float = 1.0, coef0: float = 0.0, degree: int = 1
+) -> np.ndarray:
+    """K with K_ij = k(a_i, b_j), (len(a), len(b)), in O(len(a) len(b) D); a: (rows, D), b: (rows, D).
+
+    "gaussian" exp(-gamma |a - b|^2), "laplacian" exp(-gamma |a - b|_1), "polynomial" (gamma a'b + coef0)^degree,
+    "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern32" (1 + r) e^-r and "matern52" (1 + r + r^2 / 3) e^-r with
+    r = gamma |a - b|; what a kernel does not have is not looked at.  Distances are sums over differences, not
+    differences of products: K_ij is 1 for equal rows, and no digit of near ones is lost.
+
+    Raises UserError: a kernel that there is not, other shapes, gamma that is not positive, a degree not from 1 to 9,
+    numbers that are not finite, or so large that a value overflows.
+    """
+    _check(function, gamma, coef0, degree)
+    a, b = _rows(a, "a"), _rows(b, "b")
+    if a.shape[1] != b.shape[1]:
+        raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if function == "gaussian":
+            # a distance that overflows is a value of zero
+            return np.exp(-gamma * cdist(a, b, "sqeuclidean"))
+        if function == "laplacian":
+            return np.exp(-gamma * cdist(a, b, "cityblock"))
+        if function in ("matern32", "matern52"):
+            r = gamma * cdist(a, b, "euclidean")
+            decay = np.exp(-r)
+            r[decay == 0] = 0  # infinity times zero
+            return np.asarray(decay * (1 + r if function == "matern32" else 1 + r * (1 + r / 3)))
+        return _of_products(function, a @ b.T, gamma, coef0, degree)
+
+
+def diagonal(function: str, a: Any, *, gamma: float = 1.0, coef0: float = 0.0, degree: int = 1) -> np.ndarray:
+    """k(a_i, a_i), (len(a),), in O(len(a) D); arguments and errors as of ``gram_matrix``."""
+    _check(function, gamma, coef0, degree)
+    a = _rows(a, "a")
+    if function in UNIT:
+        return np.ones(len(a))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return _of_products(function, np.einsum("ij,ij->i", a, a), gamma, coef0, degree)
+
+
+def _of_products(function: str, values: np.ndarray, gamma: float, coef0: float, degree: int) -> np.ndarray:
+    """Kernel values of inner products."""
+    # before tanh hides it; whether inf - inf is NaN or infinite depends on the library's order and FMA
+    finite = np.isfinite(values).all()
+    if function == "polynomial":
+        values = (gamma * values + coef0) ** int(degree)
+    elif function == "sigmoid":
+        values = np.tanh(gamma * values + coef0)
+    if not finite or not np.isfinite(values).all():
+        raise UserError(f"values of the {function} kernel overflow; inputs must be smaller: scale them")
+    return values
+
+
+def _check(function: str, gamma: float, coef0: float, degree: int) -> None:
+    if function not in KERNELS:
+        raise UserError(f"there is no kernel {function!r}; it must be one of {', '.join(KERNELS)}")
+    if function != "linear" and not (np.isfinite(gamma) and gamma > 0):
+        raise UserError(f"gamma is {gamma}; it must be a number above zero")
+    if function in ("polynomial", "sigmoid") and not np.isfinite(coef0):
+        raise UserError(f"coef0 is {coef0}; it must be a number")
+    if function == "polynomial" and (degree not in DEGREES or isinstance(degree, bool)):
+        raise UserError(f"degree is {degree}; it must be a whole number from {DEGREES[0]} to {DEGREES[-1]}")
+
+
+def _rows(rows: Any, name: str) -> np.ndarray:
+    values = np.asarray(rows, np.float64)
+    if values.ndim != 2:
+        raise UserError(f"{name} has the shape {values.shape}; it must be (rows, inputs)")
+    if not np.isfinite(values).all():
+        raise UserError(f"{name} holds numbers that are not finite; leave those rows out")
+    return values
+
+
+# ------------------------------------------------------------------------------------------ a kernel as one object
+
+
+@dataclass(frozen=True)
+class MercerKernel:
+    """A kernel on the host, in float64: what ``[kernel]`` of a spec says.
+
+    function: as in ``gram_matrix``, or "own": the dialect kernel ``own``, which takes (q: KernelConfig, a: Real[DIM],
+    b: Real[DIM]) and may use q.gamma, q.coef0 and q.degree, bound by Numba.  normalise: k(a, b) / sqrt(k(a, a) k(b, b)),
+    zero where a norm is; for polynomial, linear and own.  most: a bound of k(x, x), for own; what goes beyond is an error
+    here, and cut off on the device.
+
+    Raises UserError where these do not go together.
+    """
+
+    function: str
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 1
+    normalise: bool = False
+    own: Kernel | None = None
+    most: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.function not in FUNCTIONS:
+            raise UserError(f"there is no kernel {self.function!r}; it must be one of {', '.join(FUNCTIONS)}")
+        if self.normalise and self.function not in KERNEL_KEYS["normalise"]:
+            raise UserError(f"normalise does not go with a {self.function} kernel; leave it out")
+        if (self.function == "own") != (self.own is not None):
+            raise UserError('own, a dialect kernel, must go with function "own", and function "own" with own')
+        if self.function == "own":
+            if self.most is None or not 0 < self.most < np.inf:
+                raise UserError(f"most is {self.most}; it must be a bound of k(x, x) for a kernel of your own")
+            _check("polynomial", self.gamma, self.coef0, self.degree)
+        else:
+            _check(self.function, self.gamma, self.coef0, self.degree)
+
+    @property
+    def unit(self) -> bool:
+        """Whether k(x, x) is 1 for every x."""
+        return self.normalise or self.function in UNIT
+
+    def gram(self, a: Any, b: Any) -> np.ndarray:
+        """K with K_ij = k(a_i, b_j), (len(a), len(b)); arguments and errors as of ``gram_matrix``."""
+        values = self._plain(a, b)
+        if not self.normalise:
+            return values
+        first, second = self._plain_diagonal(a), self._plain_diagonal(b)
+        # a norm of zero: divided by infinity
+        roots = [np.where(d > NORM_LEAST, np.sqrt(np.maximum(d, 0)), np.inf) for d in (first, second)]
+        return np.clip(values / roots[0][:, None] / roots[1], -1, 1)
+
+    def diagonal(self, a: Any) -> np.ndarray:
+        """k(a_i, a_i), (len(a),); ones where the kernel is normalised, of norms of zero too."""
+        return np.ones(len(_rows(a, "a"))) if self.normalise else self._plain_diagonal(a)
+
+    def _plain(self, a: Any, b: Any) -> np.ndarray:
+        if self.own is None:
+            return gram_matrix(self.function, a, b, gamma=self.gamma, coef0=self.coef0, degree=self.degree)
+        a, b = np.ascontiguousarray(_rows(a, "a")), np.ascontiguousarray(_rows(b, "b"))
+        if a.shape[1] != b.shape[1]:
+            raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
+        values = np.zeros((len(a), len(b)))
+        bind(_own_driver(_own_gram, self.own), FLOAT64)(self._config(a.shape[1]), a, b, values)
+        return self._checked(values)
+
+    def _plain_diagonal(self, a: Any) -> np.ndarray:
+        if self.own is None:
+            return diagonal(self.function, a, gamma=self.gamma, coef0=self.coef0, degree=self.degree)
+        a = np.ascontiguousarray(_rows(a, "a"))
+        values = np.zeros(len(a))
+        bind(_own_driver(_own_diagonal, self.own), FLOAT64)(self._config(a.shape[1]), a, values)
+        return self._checked(values)
+
+    def _checked(self, values: np.ndarray) -> np.ndarray:
+        assert self.own is not None and self.most is not None
+        if np.isnan(values).any():
+            raise UserError(
+                f"the kernel {self.own.name} is not a number for some of these inputs; it must be one for all"
+            )
+        largest = float(np.max(np.abs(values), initial=0.0))
+        if largest > self.most * (1 + 1e-6):
+            raise UserError(
+                f"the kernel {self.own.name} reaches {largest:g}, and most is {self.most:g}; most must be a bound of k(x, x)"
+            )
+        return values
+
+    def _config(self, dim: int) -> Any:
+        """What a dialect kernel of the user's takes as q."""
+        none = dict.fromkeys(("normalises", "unit", "rescales", "rate"), 0)
+        values = none | {"function": KernelFunction.OWN, "center": np.zeros(dim), "factor": np.ones(dim)}
+        own = {
+            "gamma": self.gamma,
+            "coef0": self.coef0,
+            "degree": self.degree,
+            "value_limit": self.most,
+            "input_limit": 1e300,
+        }
+        return KernelConfig.of(FLOAT64, values | own)
+
+    def section(self) -> dict[str, Any]:
+        """``[kernel]`` of a spec; a kernel of your own is named by its file, which must then lie beside the spec."""
+        found: dict[str, Any] = {"function": self.function}
+        for key in ("gamma", "coef0", "degree"):
+            if self.function in KERNEL_KEYS[key]:
+                found[key] = getattr(self, key)
+        if self.normalise:
+            found["normalise"] = True
+        if self.own is not None:
+            found |= {"source": self.own.file.name, "kernel": self.own.name, "most": self.most}
+        return found
+
+    @classmethod
+    def of(cls, spec: Spec) -> MercerKernel:
+        """The kernel of a spec."""
+        kernel = spec.kernel
+        if kernel is None:
+            raise UserError(f"{spec.name} has no [kernel]; {spec.learning.rule} is linear")
+        gamma = 0.5 / kernel.sigma / kernel.sigma if kernel.sigma is not None else kernel.gamma
+        kept: Mapping[str, Any] = {
+            "gamma": 1.0 if gamma is None else gamma,
+            "coef0": kernel.coef0,
+            "degree": kernel.degree,
+            "normalise": kernel.normalise,
+            "most": kernel.most,
+            "own": getattr(spec, "own", None),
+        }
+        return cls(kernel.function, **kept)
+
+
+own: Any = None  # the user's kernel, once a loop is bound
+
+
+@driver
+def _own_gram(q, a, b, values):  # type: ignore[no-untyped-def]
+    for i in range(len(a)):
+        for j in range(len(b)):
+            values[i, j] = own(q, a[i], b[j])
+
+
+@driver
+def _own_diagonal(q, a, values):  # type: ignore[no-untyped-def]
+    for i in range(len(a)):
+        values[i] = own(q, a[i], a[i])
+
+
+@functools.cache
+def _own_driver(loop: Kernel, kernel: Kernel) -> Kernel:
+    return replace(loop, names={"own": kernel})

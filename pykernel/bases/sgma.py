@@ -1,0 +1,449 @@
+"""Sparse greedy approximation of a Gram matrix (SGMA, paper 002), and greedy selection that tries all rows.
+
+Three views, three Gram matrices G of what is approximated; the residual is that of projecting on the chosen items:
+
+| view | items | G | what shrinks |
+|---|---|---|---|
+| function (3.2) | functions k(x_i, .) | K | tr(K - K~), K~ = K_:S K_SS^-1 K_S: |
+| column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
+| Kronecker (3.3) | unit vectors | I | nothing but the chosen columns: all candidates tie |
+
+Whatever the view, ``Basis.trace`` is tr R / tr K of the function view, exact, and rows that the basis spans are no candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from pykernel.bases.candidates import MEMORY, Greedy, Parts, Residual, drawn, first_of_largest, need_choice, need_memory
+from pykernel.errors import UserError
+
+RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
+"""Selection rules of each view, the default first."""
+DROP = 1e-8
+"""f_i = |R_:i|^2 is computed anew when it has dropped by this: what is left has lost as many digits."""
+INFLATED = 1e-6
+"""A score beyond what its column gives by more than this part is a rounding error's."""
+
+
+def subset_size(confidence: float = 0.95, quantile: float = 0.05) -> int:
+    """How many draws hold one of the best ``quantile`` of all rows, with this probability: ceil(log(1 - c) / log(1 - q)).
+
+    59 for 0.95 and 0.05.  Only ranks matter, whatever the scores' distribution; drawing without replacement is better still.
+    It is a rank and not a value that is promised, for one vector: over n vectors about (1 - c) n miss.
+    Paper 002, section 2.2, Lemma 2.  Raises UserError: confidence or quantile is not between 0 and 1.
+    """
+    for name, value in (("confidence", confidence), ("quantile", quantile)):
+        if not 0 < value < 1:
+            raise UserError(f"{name} is {value}; it must be a number between 0 and 1")
+    # (1 - q)^draws <= 1 - c; a quotient that is whole may be rounded up
+    return math.ceil(math.log1p(-confidence) / math.log1p(-quantile) - 1e-12)
+
+
+def residual_bound(
+    mean: float,
+    drawn: int,
+    rows: int,
+    *,
+    width: float = 1.0,
+    confidence: float = 0.95,
+    form: Literal["serfling", "hoeffding"] = "serfling",
+) -> float:
+    """The mean of a residual over all ``rows`` is at most this with probability ``confidence``, its mean over ``drawn`` of them.
+
+    width: of the interval that all lie in: 1 for delta, max k_ii for R_ii.  The rows must have been drawn without regard to
+    the residual, after the basis was chosen.
+
+    radius = width sqrt(f log(1 / (1 - confidence)) / (2 drawn)); "serfling": f = 1 - (drawn - 1) / rows, for any fixed
+    numbers; "hoeffding": f = 1 - drawn / rows, for independent ones (paper 002, Corollary 3, whose inequality is printed
+    the wrong way round).  0 is the radius if all were drawn.
+
+    Raises UserError: confidence not between 0 and 1, more drawn than rows, a form that there is not.
+    """
+    need_choice(form, "form", ("serfling", "hoeffding"))
+    if not 0 < confidence < 1:
+        raise UserError(f"confidence is {confidence}; it must be a number between 0 and 1")
+    if not 1 <= drawn <= rows:
+        raise UserError(
+            f"{drawn} of {rows} rows cannot have been drawn; it must be 1 or more, and not more than there are"
+        )
+    if drawn == rows:
+        return mean
+    left = 1 - (drawn - 1) / rows if form == "serfling" else 1 - drawn / rows
+    return mean + width * math.sqrt(left * math.log(1 / (1 - confidence)) / (2 * drawn))
+
+
+class Sgma(Greedy):
+    """Sparse greedy matrix approximation: for each vector the best of ``candidates`` rows (kappa), judged on all rows.
+
+    rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), e_r the residual column.
+    rule 4.2: the largest decrease of the trace, |R_:r|^2 / R_rr (eq. 31).
+    rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
+    In the Kronecker view all gains are 1: the first that was drawn is chosen; 4.3 chooses the largest column of K.
+
+    A vector costs kappa l kernel values (K is kept instead where that takes fewer, and fits into ``memory``) and
+    O(kappa l n); rule 4.1 takes all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa) bytes, and twice that in the
+    column view and for Algorithm 2.
+
+    pool: so many of the best that were not chosen stay candidates for the next vector, with their columns, so that only
+    kappa - pool new columns are computed.
+    form: "cholesky"; "algorithm 2" keeps the coefficients T (n, l) of the paper's Algorithm 2, corrected, instead of C: the
+    same rows, slower and with more rounding, for comparison.
+    tau: on tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, under rule 4.1.
+
+    Raises UserError for a rule that is not the view's, or arrays beyond ``memory`` bytes.
+    """
+
+    method = "sgma"
+
+    def __init__(
+        self,
+        rows: Any,
+        kernel: Any,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = 59,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        view: Literal["function", "column", "kronecker"] = "function",
+        rule: Literal["4.1", "4.2", "4.3"] | None = None,
+        pool: int = 0,
+        form: Literal["cholesky", "algorithm 2"] = "cholesky",
+        memory: int = 4 * MEMORY,
+    ) -> None:
+        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
+        need_choice(view, "view", RULES)
+        need_choice(form, "form", ("cholesky", "algorithm 2"))
+        rule = rule or RULES[view][0]  # type: ignore[assignment]
+        if rule not in RULES[view]:
+            raise UserError(f"rule is {rule!r}; in the {view} view it must be one of {', '.join(RULES[view])}")
+        l, n = len(self.rows), min(n_max, len(self.rows))
+        kappa = min(l, candidates or l)
+        if not 0 <= pool < kappa or (pool and (view, form) != ("function", "cholesky")):
+            raise UserError(
+                f"pool is {pool}; it must be from 0 to {kappa - 1}, below the candidates, and 0 in other views and forms"
+            )
+        if form != "cholesky" and view != "function":
+            raise UserError(f"algorithm 2 is of the function view; the {view} view has the form 'cholesky' only")
+        self.view, self.rule, self.form = view, rule, form
+        self.candidates, self.pool = candidates, pool
+        twice = view == "column" or form != "cholesky"
+        size = 8 * l * (2 if twice else 1) * (n + 2 * kappa)
+        need_memory(size, memory, f"C of {l:,} rows and {kappa} candidates", "take efvs, which does not keep it")
+        fewer = l * l <= n * (l if view == "kronecker" else (kappa - pool) * l) or rule == "4.1"
+        self.parts.whole = fewer and 8 * l * l + size <= memory
+        self.residual: Residual | None = None
+        self.frobenius: list[float] = []
+        self.energy = 0.0  # |K|^2
+        self.orthonormal = np.zeros((n if view == "column" else 0, l))  # Q'
+        self.coefficients = np.zeros((n if form != "cholesky" else 0, l))  # T; C is K_:S then
+        self.kept = np.zeros(0, np.int64)
+        self.kept_columns = np.zeros((0, l))
+
+    def _begin(self) -> Residual:
+        if self.residual is None:
+            self.residual = Residual(self.parts.diagonal(), self.grown.vectors.shape[0], self.epsilon)
+        return self.residual
+
+    def _add(self) -> bool:
+        residual = self._begin()
+        alive = residual.candidates()
+        if not len(alive):
+            return False
+        if self.form != "cholesky":
+            r, column, full = self._by_algorithm_2(residual, alive)
+        elif self.view == "function":
+            r, column = self._in_function_space(residual, alive)
+        elif self.view == "column":
+            r, column = self._in_column_space(residual, alive)
+        else:
+            r, column = self._by_kronecker(residual, alive)
+        column[r] = residual.left[r] if self.form == "cholesky" else column[r]
+        n = residual.n
+        z, square = residual.take_in(r, column)
+        vector = self.rows.take([r])
+        if self.form != "cholesky":
+            # C is what Algorithm 2 calls K^c, and L is found from it
+            residual.projected[n] = full
+            residual.left = np.clip(
+                residual.diagonal - np.einsum("ji,ji->i", residual.projected[: n + 1], self.coefficients[: n + 1]),
+                0,
+                None,
+            )
+            z = self.grown.features(vector)[0] if n else np.zeros(0)
+        if self.kept.size:
+            self.kept_columns -= np.outer(residual.projected[n, self.kept], residual.projected[n])
+        self.grown.append(vector[0], r, z, square, residual.trace)
+        return True
+
+    def _in_function_space(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray]:
+        old = residual.live[self.kept]
+        columns, kept = self.kept_columns[old], self.kept[old]
+        if kept.size:
+            alive = residual.candidates(kept)
+        fresh = drawn(self.generator, alive, None if self.candidates is None else self.candidates - len(kept))
+        tried = np.concatenate([kept, fresh])
+        if len(fresh):
+            new = residual.part(self.parts.columns(fresh), fresh, slice(None))
+            columns = np.concatenate([columns, new]) if kept.size else new
+        scores = np.einsum("ij,ij->i", columns, columns)
+        if self.rule == "4.2":
+            scores = scores / residual.left[tried]
+        j = first_of_largest(scores)
+        if self.pool:
+            others = np.argsort(-scores, kind="stable")
+            others = others[others != j][: self.pool]
+            self.kept, self.kept_columns = tried[others], columns[others]
+        return int(tried[j]), columns[j].copy()
+
+    def _in_column_space(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray]:
+        tried = drawn(self.generator, alive, self.candidates)
+        values = self.parts.columns(tried)
+        columns = _orthogonal(values, self.orthonormal[: residual.n])
+        squares = np.einsum("ij,ij->i", columns, columns)
+        scores = squares
+        if self.rule == "4.1":
+            if not residual.n:
+                self.energy = _energy(self.parts)
+                self.frobenius = [1.0]
+            shadows = self.parts.times(columns.T)
+            scores = np.einsum("ji,ji->i", shadows, shadows) / squares
+        j = first_of_largest(scores)
+        if self.rule == "4.1":
+            self.frobenius.append(max(0.0, self.frobenius[-1] - float(scores[j]) / self.energy))
+        self.orthonormal[residual.n] = _normalised(columns[j], self.orthonormal[: residual.n])
+        r = int(tried[j])
+        return r, residual.column(values[j], r)
+
+    def _by_kronecker(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray]:
+        tried = drawn(self.generator, alive, self.candidates)
+        if self.rule == "4.3":
+            columns = self.parts.columns(tried)
+            j = first_of_largest(np.einsum("ij,ij->i", columns, columns))
+            r, values = int(tried[j]), columns[j]
+        else:
+            r = int(tried[0])
+            values = self.parts.columns(tried[:1])[0]
+        return r, residual.column(values, r)
+
+    def _by_algorithm_2(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
+        """r, R_:r and K_:r.  T grows by a row of zeros, and then by t dot', (n + 1, l)."""
+        n = residual.n
+        tried = drawn(self.generator, alive, self.candidates)
+        values = self.parts.columns(tried)
+        columns = values - self.coefficients[:n, tried].T @ residual.projected[:n]
+        scores = np.einsum("ij,ij->i", columns, columns)
+        if self.rule == "4.2":
+            scores = scores / columns[np.arange(len(tried)), tried]
+        j = first_of_largest(scores)
+        r, dot = int(tried[j]), columns[j].copy()
+        t = np.append(-self.coefficients[:n, r], 1.0) / dot[r]
+        self.coefficients[: n + 1] += np.outer(t, dot)
+        return r, dot, values[j].copy()
+
+    def _state(self) -> dict[str, np.ndarray]:
+        n = self.grown.n
+        kept = {"frobenius": np.array(self.frobenius), "energy": np.array(self.energy)}
+        kept |= {"orthonormal": self.orthonormal[:n].copy(), "coefficients": self.coefficients[:n].copy()}
+        kept |= {"kept": self.kept.copy(), "kept_columns": self.kept_columns.copy()}
+        return kept | (self.residual.state() if self.residual is not None else {})
+
+    def _restore(self, state: dict[str, np.ndarray]) -> None:
+        self.frobenius, self.energy = state["frobenius"].tolist(), float(state["energy"])
+        for name in ("orthonormal", "coefficients"):
+            getattr(self, name)[: len(state[name])] = state[name]
+        self.kept, self.kept_columns = state["kept"].copy(), state["kept_columns"].copy()
+        if "projected" in state:
+            self._begin().restore(state)
+
+
+MOST_ROWS = 100_000
+"""More than 1e10 kernel values for each vector are taken for a mistake."""
+
+
+class Exhaustive(Greedy):
+    """The best of all rows for each vector, all at once: O(l^2 + l n) a vector.
+
+    f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii of all rows follow what is chosen: with c the new column of C,
+    f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c; the score is f / g.  view: "function", G = K, rule 4.2 of paper 002
+    and with unit diagonal the same rows as FVS; "column", G = K^2, rule 4.1.
+
+    K is kept where it fits into ``memory`` (8 l^2 bytes beside C): l^2 kernel values.  Otherwise l^2 are computed for each
+    vector (3 l^2 in the column view), 8 MB of them at once.  The column view needs O(l^3) once.
+
+    f loses digits as it drops: rows whose f has dropped by 1e8 are computed anew, O(l n) each (the column view: O(l^2)), and
+    the chosen row's score is compared with its column; if it was inflated, the next best is looked at.
+    tau: on tr R / tr K, exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, in the column view.
+
+    Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
+    """
+
+    method = "exhaustive"
+
+    def __init__(
+        self,
+        rows: Any,
+        kernel: Any,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = None,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        view: Literal["function", "column"] = "function",
+        memory: int = 4 * MEMORY,
+    ) -> None:
+        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
+        need_choice(view, "view", ("function", "column"))
+        l, n = len(self.rows), min(n_max, len(self.rows))
+        if l > MOST_ROWS:
+            raise UserError(
+                f"exhaustive compares all of {l:,} rows with each other for each vector; {MOST_ROWS:,} rows must be the most: "
+                "take efvs, whose cost does not grow with them"
+            )
+        self.view = view
+        size = 8 * l * n * (2 if view == "column" else 1)
+        need_memory(size, memory, f"C of {l:,} rows", "take efvs, which does not keep it")
+        self.parts.whole = 8 * l * l + size <= memory
+        self.residual: Residual | None = None
+        self.orthonormal = np.zeros((n if view == "column" else 0, l))  # Q'
+        self.f = self.g = self.reference = self.energies = np.zeros(0)
+        self.frobenius: list[float] = []
+        self.refreshed = 0
+        """How many f_i were computed anew."""
+
+    def _begin(self) -> Residual:
+        if self.residual is None:
+            residual = self.residual = Residual(self.parts.diagonal(), self.grown.vectors.shape[0], self.epsilon)
+            self.energies = _row_squares(self.parts)
+            if self.view == "function":
+                self.f, self.g = self.energies.copy(), residual.left
+            else:
+                self.g = self.energies.copy()
+                self.f = self._exact(np.arange(len(self.rows)))
+                self.frobenius = [1.0]
+            self.reference = self.f.copy()
+        return self.residual
+
+    def _exact(self, rows: np.ndarray) -> np.ndarray:
+        """f of these rows from their columns, in blocks."""
+        assert self.residual is not None
+        n, found = self.residual.n, np.empty(len(rows))
+        size = max(1, 2**22 // len(self.rows))
+        for start in range(0, len(rows), size):
+            some = rows[start : start + size]
+            values = self.parts.columns(some)
+            if self.view == "function":
+                columns = self.residual.part(values, some, slice(None))
+            else:
+                columns = self.parts.times(_orthogonal(values, self.orthonormal[:n]).T).T
+            found[start : start + size] = np.einsum("ij,ij->i", columns, columns)
+        return found
+
+    def _add(self) -> bool:
+        residual = self._begin()
+        alive = residual.live & (self.g > 0)
+        if not alive.any():
+            return False
+        low = np.flatnonzero(alive & (self.f < DROP * self.reference))
+        if low.size:
+            self.f[low] = self._exact(low)
+            self.reference[low] = self.f[low]
+            self.refreshed += low.size
+        r, values, shadow = self._winner(residual, alive)
+        column = residual.column(values, r)
+        column[r] = residual.left[r]
+        if self.view == "function":
+            c, n = column / math.sqrt(column[r]), residual.n
+            basis = residual.projected[:n]
+            image = self.parts.times(c) - (basis @ c) @ basis
+        else:
+            q = _normalised(
+                _orthogonal(values[None], self.orthonormal[: residual.n])[0], self.orthonormal[: residual.n]
+            )
+            c = shadow if shadow is not None else self.parts.times(q)
+            # R_G = K (I - QQ') K
+            inside = self.parts.times(c)
+            image = self.parts.times(_orthogonal(inside[None], self.orthonormal[: residual.n])[0])
+            self.orthonormal[residual.n] = q
+        self.f = np.maximum(self.f - 2 * c * image + (c @ c) * c * c, 0)
+        z, square = residual.take_in(r, column)
+        self.grown.append(self.rows.take([r])[0], r, z, square, residual.trace)
+        if self.view == "function":
+            self.g = residual.left
+        else:
+            # K^2 has twice the digits to lose: what rounding leaves of a spanned column is no candidate
+            squares = self.g - c * c
+            self.g = np.where(squares > 1e-14 * self.energies, squares, 0.0)
+            self.frobenius.append(float(squares.clip(0).sum() / self.energies.sum()))
+        return True
+
+    def _winner(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
+        """The best row, its column of K, and K q where that was computed to look at its score."""
+        scores = np.divide(self.f, self.g, out=np.full(len(self.f), -np.inf), where=alive)
+        n = residual.n
+        while True:
+            r = first_of_largest(scores)
+            values = self.parts.columns(np.array([r]))[0]
+            if self.view == "function":
+                column, shadow = residual.column(values, r), None
+                f, g = float(column @ column), float(residual.left[r])
+            else:
+                left = _orthogonal(values[None], self.orthonormal[:n])[0]
+                g = float(left @ left)
+                image = self.parts.times(left)
+                f, shadow = float(image @ image), image / math.sqrt(g)
+            if scores[r] <= f / g * (1 + INFLATED):
+                return r, values, shadow
+            self.f[r], self.g[r], scores[r] = f, g, f / g
+
+    def _state(self) -> dict[str, np.ndarray]:
+        if self.residual is None:
+            return {}
+        kept = {"orthonormal": self.orthonormal[: self.grown.n].copy(), "frobenius": np.array(self.frobenius)}
+        kept |= {name: getattr(self, name).copy() for name in ("f", "g", "reference", "energies")}
+        return kept | {"refreshed": np.array(self.refreshed)} | self.residual.state()
+
+    def _restore(self, state: dict[str, np.ndarray]) -> None:
+        if "projected" not in state:
+            return
+        self.residual = Residual(self.parts.diagonal(), self.grown.vectors.shape[0], self.epsilon)
+        self.residual.restore(state)
+        for name in ("f", "g", "reference", "energies"):
+            setattr(self, name, state[name].copy())
+        if self.view == "function":
+            self.g = self.residual.left
+        self.orthonormal[: len(state["orthonormal"])] = state["orthonormal"]
+        self.frobenius, self.refreshed = state["frobenius"].tolist(), int(state["refreshed"])
+
+
+def _orthogonal(columns: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Rows of ``columns`` (k, l) less their projections on the orthonormal rows of ``basis`` (n, l), twice: O(k l n)."""
+    for _ in range(2 if len(basis) else 0):
+        columns = columns - (columns @ basis.T) @ basis
+    return columns
+
+
+def _normalised(column: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """A unit vector along what is left of the column."""
+    column = _orthogonal((column / np.linalg.norm(column))[None], basis)[0]
+    return column / np.linalg.norm(column)
+
+
+def _row_squares(parts: Parts) -> np.ndarray:
+    """|K_i|^2 of all rows.  O(l^2)."""
+    l = len(parts.rows)
+    size = max(1, 2**22 // l)
+    blocks = (parts.columns(np.arange(start, min(l, start + size))) for start in range(0, l, size))
+    return np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks])
+
+
+def _energy(parts: Parts) -> float:
+    """|K|^2, Frobenius."""
+    return float(_row_squares(parts).sum())

@@ -1,0 +1,504 @@
+"""A basis chosen by several processes or machines: one for each shard of the rows, then the best of all of them.
+
+    found = select_sharded("measured.npy", MercerKernel("gaussian", gamma=0.1), 100, shards=8, workers=4)
+    found.basis, found.shards
+
+1. Each shard's rows give a basis of their own, by any method of ``select_basis``, and a sample of points.
+2. The union of the bases' vectors are the candidates; all of them are tried for each vector (rule 4.2 of paper 002), judged
+   on all points.  A point of shard s stands for l_s / v_s rows (l_s rows, v_s points of them), so that sums over points
+   estimate sums over all rows without bias, whatever the shards hold.
+3. What the basis leaves out is measured: on rows that were drawn anew, or on all rows, by the shards again.
+
+What is estimated: the scores of step 2, always; ``Basis.trace``, unless it is measured on all rows (``Basis.exact`` says so).
+Nothing else depends on how rows are sharded but which candidates there are: a row that no shard chose cannot be chosen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import pickle
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
+
+from pykernel.bases.basis import (
+    LEAST_EPSILON,
+    Basis,
+    Growing,
+    Stop,
+    _count,
+    _fingerprint,
+    _fraction,
+    block_rows,
+    project,
+    select_basis,
+    self_values,
+)
+from pykernel.bases.candidates import MEMORY, Greedy, Live, first_of_largest, need_choice, need_memory
+from pykernel.errors import UserError
+from pykernel.parallel import Task, Workers, cores, interruptible, task_key
+from pykernel.rows import Rows, SomeRows, as_rows
+from pykernel.training.selection import one_thread
+
+if TYPE_CHECKING:
+    from pykernel.bases.gram import MercerKernel
+
+Split = Literal["random", "blocks"]
+POINTS = 4096
+"""Rows on which candidates of the union are judged."""
+MEASURED = 16_384
+"""Rows on which a basis is measured, unless told otherwise."""
+CANDIDATES = 8
+"""The union has so many times n_max vectors at most, unless told otherwise."""
+ATTEMPTS = 3
+"""A run whose worker processes died goes on so often."""
+CHUNK = 2**20
+"""Rows that are dealt to shards at once."""
+COLUMNS = 4096
+"""Columns of a block of rows, at most."""
+BLOCK = 2**20
+"""Kernel values of a block of rows: 8 MB."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard: its rows, the vectors that it proposed, how many of them were taken; the method, and its tr R / tr K.
+
+    exact: whether ``trace`` is over all of the shard's rows.
+    """
+
+    rows: int
+    proposed: int
+    taken: int
+    method: str
+    trace: float
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """What ``select_sharded`` finds.
+
+    basis: its ``evaluations`` are the kernel values of all shards and of the union, without those that measured it.
+    shards: in their order.  candidates: different vectors of the union.  estimate: tr R / tr K on the points that the union
+    was judged by, which is too low, because the vectors were chosen for it.  measured: rows on which ``basis.trace`` was
+    measured; 0: it is that estimate.
+    """
+
+    basis: Basis
+    shards: tuple[Shard, ...]
+    candidates: int
+    estimate: float
+    measured: int
+
+
+def select_sharded(
+    x: Any,
+    kernel: MercerKernel,
+    n_max: int,
+    shards: int,
+    *,
+    method: str = "auto",
+    split: Split = "random",
+    per_shard: int | None = None,
+    points: int = POINTS,
+    measure: int | Literal["all"] | None = MEASURED,
+    seed: int = 0,
+    epsilon: float = 1e-10,
+    workers: int | str | None = None,
+    results: str | Path | None = None,
+    title: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Sharded:
+    """A basis of at most n_max vectors from shards of the rows, each by a process of its own.
+
+    Parameters
+    ----------
+    x : what ``as_rows`` takes
+        Of files only the path goes to the workers, which read them; an array is sent to each.
+    kernel : MercerKernel
+    n_max : int
+    shards : int
+        1 or more, and not more than there are rows.
+    method : one of ``pykernel.bases.basis.METHODS``
+        Of each shard.
+    split : "random" or "blocks"
+        Each row goes to a shard at random, or consecutive rows make a shard.  Random shards are alike; they take 8 bytes for
+        each row of a shard.  Blocks of sorted data are not alike, and are read in one go: best for Parquet.
+    per_shard : int
+        Vectors that each shard proposes; not given: n_max, but 8 n_max in all at most.
+    points : int
+        Rows, of all shards together, on which candidates of the union are judged.
+    measure : int, "all" or None
+        Rows on which the basis is measured: drawn, or all of them, in which case the shards measure; None: no measurement.
+    seed : int
+    epsilon : float
+        Candidates with delta < epsilon are spanned.
+    workers : int or str, optional
+        Processes, 1 for this one; or a Dask scheduler's address.  As many as cores if not given.
+    results : path, optional
+        Finished shards are kept in this file, and unfinished ones beside it (not with Dask); the same call goes on from
+        there, to the same basis, bit for bit.
+    title : str, optional
+        Of the progress bar on standard error, if someone is watching.
+    options : mapping, optional
+        Of ``select_basis``: tau, candidates, points, and the method's own.
+
+    Returns
+    -------
+    Sharded
+
+    Cost: that of each shard; u (points + u) kernel values for a union of u vectors, O(n u (points + u)) time and
+    8 (n + points + u) u bytes.  All linear algebra takes one thread a process, so that the result does not depend on where it
+    was computed.  A worker process that dies is replaced, twice; Dask does likewise.
+
+    Raises UserError for arguments out of range, and what ``select_basis`` refuses.
+    """
+    rows = as_rows(x)
+    n_max, seed = _count(n_max, "n_max", 1), _count(seed, "seed", 0)
+    shards, points = _count(shards, "shards", 1), _count(points, "points", 1)
+    epsilon = _fraction(epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,")
+    need_choice(split, "split", get_args(Split))
+    if shards > len(rows):
+        raise UserError(f"shards is {shards:,}; there are {len(rows):,} rows, and each shard needs one")
+    if per_shard is None:
+        per_shard = min(n_max, math.ceil(CANDIDATES * n_max / shards))
+    per_shard = _count(per_shard, "per_shard", 1)
+    if per_shard * shards < n_max:
+        raise UserError(
+            f"per_shard is {per_shard:,}; {shards:,} shards propose {per_shard * shards:,} vectors then, and n_max is {n_max:,}"
+        )
+    need_memory(
+        8 * per_shard * shards * (n_max + points + per_shard * shards), MEMORY, "the union", "take a smaller per_shard"
+    )
+    if measure is not None and measure != "all":
+        measure = min(_count(measure, "measure", 1), len(rows))
+    if workers != 1:
+        _need_pickle(kernel)
+    told = _fingerprint(rows, kernel)
+    task: dict[str, Any] = {
+        "shards": shards,
+        "split": split,
+        "n": per_shard,
+        "method": method,
+        "seed": seed,
+        "epsilon": epsilon,
+    }
+    task |= {"points": points, "options": dict(options or {})}
+    tasks = [task | {"shard": s} for s in range(shards)]
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / "results.jsonl" if results is None else Path(results)
+        beside = str(results) if results is not None and not isinstance(workers, str) else None
+        found = _run(work, _Shared(rows, kernel, beside, told), tasks, workers, kept, told, title)
+        with one_thread:
+            grown, taken, estimate, stopped = _union(rows, kernel, n_max, found, epsilon)
+            grown.evaluations += sum(each["evaluations"] for each in found)
+            basis = grown.basis(f"sharded-{found[0]['method']}", stopped, exact=False)
+        if not len(basis):
+            raise UserError(
+                "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
+            )
+        count = 0
+        if measure == "all":
+            about = told | {"vectors": hashlib.sha256(basis.vectors.tobytes()).hexdigest()}
+            parts = [{"shard": s, "shards": shards} for s in range(shards)]
+            sums = _run(measure_shard, _Measured(rows, basis), parts, workers, kept, about, title)
+            basis, count = _with_trace(basis, np.sum([each["left"] for each in sums], axis=0), True), len(rows)
+        elif measure is not None:
+            drawn = np.random.default_rng([seed, 2]).choice(len(rows), measure, replace=False, shuffle=False)
+            with one_thread:
+                left = residual_sums(SomeRows(rows, indices=np.sort(drawn)), basis)
+            basis, count = _with_trace(basis, left, measure == len(rows)), measure
+    told_shards = tuple(
+        Shard(each["rows"], len(each["indices"]), taken[s], each["method"], each["trace"], each["exact"])
+        for s, each in enumerate(found)
+    )
+    return Sharded(basis, told_shards, grown.candidates, estimate, count)
+
+
+# ----------------------------------------------------------------------------------------------------------- shards
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What all shards need.  beside: where unfinished ones are kept, if they are."""
+
+    rows: Rows
+    kernel: MercerKernel
+    beside: str | None
+    told: Mapping[str, Any]
+
+
+def shard_of(rows: Rows, shard: int, shards: int, split: Split = "random", seed: int = 0) -> SomeRows:
+    """The rows of shard number ``shard``: some at random, or consecutive ones.  O(l) random numbers, 8 bytes a row of it."""
+    if split == "blocks":
+        return SomeRows(rows, shard * len(rows) // shards, (shard + 1) * len(rows) // shards)
+    mine: list[np.ndarray] = []
+    generator = np.random.default_rng([seed, 0])
+    for start in range(0, len(rows), CHUNK):
+        dealt = generator.integers(shards, size=min(CHUNK, len(rows) - start), dtype=np.int32)
+        if start == 0:
+            # none is empty, however few rows there are
+            dealt[:shards] = generator.permutation(shards)[: len(dealt)]
+        mine.append(start + np.flatnonzero(dealt == shard))
+    return SomeRows(rows, indices=np.concatenate(mine))
+
+
+def work(task: Task, shared: _Shared) -> dict[str, Any]:
+    """A shard's basis and points, for Workers; all indices are those of the whole table."""
+    s, shards = task["shard"], task["shards"]
+    rows = shard_of(shared.rows, s, shards, task["split"], task["seed"])
+    checkpoint = None
+    if shared.beside is not None:
+        checkpoint = f"{shared.beside}.{task_key(work, task, shared.told)[:16]}.npz"
+    with one_thread, interruptible():  # a shard is kept unfinished
+        basis = select_basis(
+            rows,
+            shared.kernel,
+            task["n"],
+            task["method"],
+            seed=task["seed"] + s,
+            epsilon=task["epsilon"],
+            checkpoint=checkpoint,
+            **task["options"],
+        )
+    own = basis.indices >= 0
+    indices = np.full(len(basis), -1, np.int64)
+    indices[own] = rows.origin(basis.indices[own])
+    count = min(len(rows), (s + 1) * task["points"] // shards - s * task["points"] // shards)
+    count = max(count, 1)
+    points = np.random.default_rng([task["seed"], 1, s]).choice(len(rows), count, replace=False, shuffle=False)
+    return {
+        "rows": len(rows),
+        "indices": indices.tolist(),
+        "vectors": basis.vectors.tolist(),
+        "points": np.sort(rows.origin(points)).tolist(),
+        "trace": float(basis.trace[-1]),
+        "exact": bool(basis.exact),
+        "evaluations": int(basis.evaluations),
+        "method": basis.method,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------ union
+
+
+class _Union(Growing):
+    candidates = 0
+
+
+def _union(
+    rows: Rows, kernel: MercerKernel, n_max: int, found: Sequence[Mapping[str, Any]], epsilon: float
+) -> tuple[_Union, list[int], float, Stop]:
+    """The best of all shards' vectors by weighted trace gain; how many are of each shard; the estimate of tr R / tr K.
+
+    R of points T and candidates U is kept whole: R_TU, R_UU.  Adding r: c = R_:r / sqrt(R_rr), R <- R - c c'.
+    """
+    dim = rows.dim
+    indices = np.concatenate([np.array(each["indices"], np.int64) for each in found])
+    vectors = np.concatenate([np.array(each["vectors"], np.float64).reshape(-1, dim) for each in found])
+    owner = np.repeat(np.arange(len(found)), [len(each["indices"]) for each in found])
+    points = rows.take(np.concatenate([np.array(each["points"], np.int64) for each in found]))
+    weights = np.concatenate([np.full(len(each["points"]), each["rows"] / len(each["points"])) for each in found])
+    grown = _Union(kernel, dim, min(n_max, len(vectors)))
+    grown.candidates = len(vectors)
+    r_tu, r_uu = grown.values(points, vectors), grown.values(vectors, vectors)
+    diagonal, left = self_values(kernel, vectors), self_values(kernel, points)
+    total = float(weights @ left)
+    coordinates = np.zeros((grown.vectors.shape[0], len(vectors)))
+    alive, taken = diagonal > 0, [0] * len(found)
+    stopped: Stop = "n_max"
+    for n in range(len(coordinates)):
+        squares = r_uu.diagonal().copy()
+        alive &= squares >= epsilon * diagonal
+        if not alive.any():
+            stopped = "spanned"
+            break
+        gains = weights @ np.square(r_tu)
+        r = first_of_largest(np.divide(gains, squares, out=np.full(len(gains), -np.inf), where=alive))
+        square = float(squares[r])
+        c_u, c_t = r_uu[:, r] / math.sqrt(square), r_tu[:, r] / math.sqrt(square)
+        left = np.maximum(left - c_t * c_t, 0.0)
+        grown.append(vectors[r], int(indices[r]), coordinates[:n, r].copy(), square, float(weights @ left) / total)
+        r_uu -= np.outer(c_u, c_u)
+        r_tu -= np.outer(c_t, c_u)
+        coordinates[n] = c_u
+        alive[r] = False
+        taken[int(owner[r])] += 1
+    return grown, taken, float(grown.trace[grown.n]), stopped
+
+
+# ------------------------------------------------------------------------------------------------------ measurement
+
+
+@dataclass(frozen=True)
+class _Measured:
+    rows: Rows
+    basis: Basis
+
+
+def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
+    """(n + 1,): the sum of k(x, x) over rows, and what the first 1, ..., n vectors leave of it.  O(l n (D + n))."""
+    n = len(basis)
+    sums = np.zeros(n + 1)
+    for _, block in rows.blocks(block_rows(n, rows.dim)):
+        z = project(basis.factor, basis.kernel.gram(block, basis.vectors))
+        left = self_values(basis.kernel, block)[:, None] - np.cumsum(np.square(z), axis=1)
+        sums[0] += self_values(basis.kernel, block).sum()
+        sums[1:] += np.maximum(left, 0.0).sum(axis=0)
+    return sums
+
+
+def measure_shard(task: Task, shared: _Measured) -> dict[str, Any]:
+    """``residual_sums`` of consecutive rows, for Workers."""
+    with one_thread:
+        rows = shard_of(shared.rows, task["shard"], task["shards"], "blocks")
+        return {"left": residual_sums(rows, shared.basis).tolist()}
+
+
+def _with_trace(basis: Basis, sums: np.ndarray, exact: bool) -> Basis:
+    trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
+    return dataclasses.replace(basis, trace=trace, exact=exact)
+
+
+# ---------------------------------------------------------------------------------------------------------- workers
+
+
+def _run(
+    function: Any, shared: Any, tasks: list[dict[str, Any]], workers: int | str | None, results: Path, context: Any,
+    title: str | None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Workers.run; if worker processes die, the tasks that are not finished are run again by new ones."""
+    scheduler = workers if isinstance(workers, str) else None
+    jobs = (
+        None
+        if scheduler is not None
+        else min(_count(cores() if workers is None else workers, "workers", 1), len(tasks))
+    )
+    attempt = 1
+    while True:
+        try:
+            with Workers(
+                function, shared, jobs=jobs, scheduler=scheduler, results=results, context=context, title=title,
+                expect=len(tasks),
+            ) as pool:  # fmt: skip
+                return cast(list[dict[str, Any]], pool.run(tasks))
+        except UserError as error:
+            if not isinstance(error.__context__, BrokenProcessPool) or attempt == ATTEMPTS:
+                raise
+        attempt += 1
+
+
+def _need_pickle(kernel: MercerKernel) -> None:
+    try:
+        pickle.dumps(kernel)
+        json.dumps(kernel.gamma)
+    except Exception:
+        raise UserError("this kernel cannot be sent to other processes; take workers=1") from None
+
+
+# ----------------------------------------------------------------------------------------------- SGMA beyond memory
+
+
+class SgmaInPasses(Greedy):
+    """SGMA, rule 4.2, in one pass over the rows for each vector, and memory that does not depend on how many there are.
+
+    For each block of rows the residual columns of all candidates are computed anew, R_bc = K_bc - z_b z_c', and their
+    squares added up: l (n + kappa) kernel values and O(l (n^2 + n kappa)) a vector, kappa candidates.  The trace falls by
+    the chosen candidate's score, so that it is exact without a pass of its own.  Candidates that are spanned are replaced by
+    others.  ``Sgma`` keeps C and all columns, and is faster where they fit.
+
+    Raises UserError if all rows are to be candidates, and these are more than COLUMNS.
+    """
+
+    method = "sgma"
+
+    def __init__(
+        self,
+        rows: Any,
+        kernel: Any,
+        n_max: int,
+        *,
+        seed: int = 0,
+        candidates: int | None = 59,
+        points: int | None = None,
+        tau: float = 0.0,
+        epsilon: float = 1e-10,
+        memory: int | None = None,
+    ) -> None:
+        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
+        self.candidates = min(candidates or len(self.rows), len(self.rows))
+        if self.candidates > COLUMNS:
+            raise UserError(
+                f"candidates is {self.candidates:,}; columns of so many rows do not fit: at most {COLUMNS:,} do"
+            )
+        self.live = Live(len(self.rows))
+        self.total = -1.0
+
+    def _add(self) -> bool:
+        if self.total < 0:
+            self.total = 0.0
+            for _, block in self.rows.blocks(block_rows(0, self.rows.dim)):
+                self.total += float(self.grown.diagonal(block).sum())
+        rows, x, z, left = self._fresh()
+        if not len(rows):
+            return False
+        n, scores = self.grown.n, np.zeros(len(rows))
+        wanted = np.concatenate([self.grown.vectors[:n], x])
+        for _, block in self.rows.blocks(max(1, BLOCK // (n + len(rows) + self.rows.dim))):
+            values = self.grown.values(block, wanted)
+            columns = values[:, n:]
+            if n:
+                columns = columns - project(self.grown.factor[:n, :n], values[:, :n]) @ z.T
+            scores += np.einsum("ij,ij->j", columns, columns)
+        scores /= left
+        j = first_of_largest(scores)
+        trace = float(self.grown.trace[n]) - float(scores[j]) / self.total
+        self.grown.append(x[j], int(rows[j]), z[j], float(left[j]), max(trace, 0.0))
+        self.live.kill(rows[j : j + 1])
+        return True
+
+    def _fresh(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Candidates: rows, x, z and R_rr, of so many that are not spanned; fewer if there are no more."""
+        parts: list[tuple[np.ndarray, ...]] = []
+        found: set[int] = set()
+        while len(found) < self.candidates:
+            drawn = self.live.draw(self.generator, self.candidates - len(found), found)
+            if not len(drawn):
+                break
+            x = self.rows.take(drawn)
+            z, diagonal = self.grown.features(x), self.grown.diagonal(x)
+            left = diagonal - np.einsum("ij,ij->i", z, z)
+            new = (left >= self.epsilon * diagonal) & (diagonal > 0)
+            self.live.kill(drawn[~new])
+            found.update(drawn[new].tolist())
+            parts.append((drawn[new], x[new], z[new], left[new]))
+        if not parts:
+            empty = np.zeros(0, np.int64), self.rows.take([]), np.zeros((0, self.grown.n)), np.zeros(0)
+            return empty
+        rows, x, z, left = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return rows, x, z, left
+
+    def _state(self) -> dict[str, np.ndarray]:
+        return {"dead": self.live.dead(), "total": np.array(self.total)}
+
+    def _restore(self, state: dict[str, np.ndarray]) -> None:
+        self.live = Live(len(self.rows))
+        self.live.kill(state["dead"])
+        self.total = float(state["total"])
+
+
+def beyond_memory(rows: Rows, n_max: int, arguments: Mapping[str, Any]) -> bool:
+    """Whether ``Sgma`` would not have the memory, and ``SgmaInPasses`` can do what is asked for."""
+    l, memory = len(rows), arguments.get("memory", 4 * MEMORY)
+    kappa = min(l, arguments.get("candidates") or l)
+    other = {"view", "rule", "pool", "form"} & set(arguments)
+    return not other and kappa <= COLUMNS and 8 * l * (min(n_max, l) + 2 * kappa) > memory

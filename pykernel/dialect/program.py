@@ -1,0 +1,386 @@
+"""What the generator needs to know of a family of models: its memory, its parameters and its public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any, Literal
+
+import numpy as np
+
+from pykernel.algorithms.kernel_choice import own_kernel
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Array,
+    Config,
+    Index,
+    Kernel,
+    Layout,
+    Memory,
+    Precision,
+    Real,
+    Struct,
+    driver,
+    reachable,
+    substitute,
+)
+from pykernel.errors import UserError
+
+LabelKind = Literal["real", "reals", "class", "none"]
+"""What update takes as its label: a number, OUTPUTS numbers, the position of a class, or nothing."""
+LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index, "none": None}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A public function ``NAME_<name>``; ``when`` says for which parameters it exists."""
+
+    name: str
+    kernel: Kernel
+    when: Callable[[Any], bool] = lambda config: True
+
+
+@dataclass(frozen=True)
+class LabelArray:
+    """What a stream's labels are: integers (positions of classes) or reals, and the shape of one sample's.
+
+    Where there are no labels, each sample has an array of no numbers: shape (0,).
+    """
+
+    is_class: bool
+    shape: tuple[int, ...]
+
+
+class Settings:
+    """A model's parameters: every field of its configs as an attribute, and each config's ``views`` for its kernels."""
+
+    def __init__(self, views: Mapping[type[Config], Any]) -> None:
+        self.views = dict(views)
+        for config, values in self.views.items():
+            for name in config.fields:
+                if hasattr(self, name):
+                    raise TypeError(f"two configs of one program have a field called {name}; rename one")
+                setattr(self, name, getattr(values, name))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no config of this program has a field called {name}")
+
+    def replace(self, **values: Any) -> Settings:
+        """The same with other values of some fields."""
+        views = {}
+        for config, own in self.views.items():
+            views[config] = own._replace(**{name: value for name, value in values.items() if name in config.fields})
+        return Settings(views)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A family of models.
+
+    structs: the memory, in order; those in ``persistent`` come first and are the model, the others are working memory.
+        A model that learns nothing on the device has none that is persistent.
+    entries: all return a status; below 0 they refuse, and change nothing.  What they are is read off their last
+        parameters, behind the structs and configurations:
+
+        predict(x: Real[DIM], y: Real[OUTPUTS]): there is one in every program that has labels.
+        update(x, label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class.
+        update(x): learns a sample that has no label.
+        questions (x, an array), predict among them: write an answer, and leave the model as it is.
+        sweeps (x, a Real or an Index), beside update: take a sample and its label for another purpose than learning,
+            such as a second pass over the samples.
+        actions (nothing): such as refresh, train, restart.
+        readings (an array): write what the model knows of itself.
+
+        ``asks`` is the main question, of which streams are made: predict where there is one, else the first.
+
+    rehearse: a kernel (…, x) that exercises update, and what makes predictions of it, on a fixed sequence, for the
+        self-test.  In a program without update, it chains answers: what was answered goes into the next input, and
+        ends in the memory, of which the known answer is the CRC.
+    valid: a kernel (…) -> Bool, whether learning could have led to the memory's contents: a restored state is
+        untrusted.  It must take whatever update leaves, and refuse what update could not go on from.  Only where
+        something is persistent.
+    labels: the kind of label that answers are of, where there is no update to tell it.
+    alarms: statuses of update upon which a firmware should act.  A program that has some has the reading alarm as well,
+        which writes a level and the threshold above which there is an alarm; a model without it raises none.
+    between: actions that a check calls between the parts of its stream, in this order.
+    """
+
+    name: str
+    structs: tuple[type[Struct], ...]
+    persistent: tuple[type[Struct], ...]
+    configs: tuple[type[Config], ...]
+    status: type[IntEnum]
+    entries: tuple[Entry, ...]
+    rehearse: Kernel
+    valid: Kernel | None = None
+    labels: LabelKind | None = None
+    alarms: tuple[IntEnum, ...] = ()
+    between: tuple[str, ...] = ("refresh", "train")
+    learns: bool = field(init=False)  # whether there is update
+    asks: str = field(init=False)  # the main question
+    actions: tuple[str, ...] = field(init=False)
+    sweeps: tuple[str, ...] = field(init=False)
+    readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
+    questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
+    run_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it, then learns
+    watch_streams: Mapping[str, Kernel] = field(init=False)  # ... that reads the alarm's state besides
+    ask_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it
+    sweep_streams: Mapping[str, Kernel] = field(init=False)  # sweep or update -> the loop over samples
+
+    def __post_init__(self) -> None:
+        kernels = {entry.name: entry.kernel for entry in self.entries}
+        update, taken = kernels.get("update"), {name: _taken(kernel) for name, kernel in kernels.items()}
+        asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
+        swept = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
+        labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
+        run, watch, learn = (
+            (run_stream, watch_stream, learn_stream)
+            if labelled
+            else (run_unlabelled, watch_unlabelled, learn_unlabelled)
+        )
+        found: dict[str, Any] = {
+            "learns": update is not None,
+            "asks": "predict" if "predict" in asked else next(iter(asked), ""),
+            "actions": tuple(name for name, kinds in taken.items() if not kinds),
+            "sweeps": tuple(name for name in swept if name != "update"),
+            "readings": {
+                n: k[0] for n, k in taken.items() if n != "update" and len(k) == 1 and isinstance(k[0], Array)
+            },
+            "questions": {name: taken[name][1] for name in asked},
+            "run_streams": {n: replace(run, names={"ask": k, "update": update}) for n, k in asked.items()}
+            if update is not None
+            else {},
+            "watch_streams": {
+                n: replace(watch, names={"ask": k, "update": update, "look": kernels["alarm"]})
+                for n, k in asked.items()
+            }
+            if self.alarms and update is not None and "alarm" in kernels
+            else {},
+            "ask_streams": {name: replace(ask_stream, names={"ask": kernel}) for name, kernel in asked.items()},
+            "sweep_streams": {name: replace(learn, names={"update": kernel}) for name, kernel in swept.items()},
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+        if labelled and "predict" not in asked:
+            raise TypeError(f"{self.name} has no predict(…, x: Real[DIM], y: Real[OUTPUTS])")
+        if not asked:
+            raise TypeError(f"{self.name} has no question (…, x: Real[DIM], an array)")
+        if self.learns == (self.labels is not None):
+            raise TypeError(
+                f"{self.name}: update tells the kind of its labels; without update, and only then, labels does"
+            )
+        if update is not None and taken["update"] not in [
+            [Real[DIM], *([] if label is None else [label])] for label in LABELS.values()
+        ]:
+            raise TypeError(
+                f"{self.name}: update takes (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
+            )
+        if self.alarms and (update is None or self.readings.get("alarm") != Real[2]):
+            raise TypeError(f"{self.name}: alarms are of update, and need the reading alarm(…, state: Real[2])")
+        if not labelled and self.sweeps:
+            raise TypeError(f"{self.name}: {self.sweeps[0]} takes a label, but update takes none")
+        if bool(self.persistent) != (self.valid is not None):
+            raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
+        if self.persistent != self.structs[: len(self.persistent)]:
+            raise TypeError(f"{self.name}: what is persistent comes first among its structs")
+
+    def with_kernel(self, own: Kernel) -> Program:
+        """The same with a user's kernel wherever kernel values are computed; once for each kernel.
+
+        Raises UserError if one of the kernels that it is made of has the name of one of the program's.
+        """
+        return _with_kernel(self, own)
+
+    @property
+    def learn_stream(self) -> Kernel:
+        return self.sweep_streams["update"]
+
+    @property
+    def label(self) -> Any:
+        """The type of update's label, or what labels stands for; None where there is none."""
+        return LABELS[self.labels] if self.labels is not None else next(iter(_taken(self.entry("update"))[1:]), None)
+
+    @property
+    def label_kind(self) -> LabelKind:
+        return next(kind for kind, label in LABELS.items() if label == self.label)
+
+    def label_array(self, capacities: Mapping[str, int]) -> LabelArray:
+        if self.label is None:
+            return LabelArray(False, (0,))
+        shape = self.label.shape(capacities) if isinstance(self.label, Array) else ()
+        return LabelArray(self.label is Index, shape)
+
+    def label_dtype(self, precision: Precision) -> np.dtype:
+        """Of labels as the C takes them."""
+        return np.dtype("<i4") if self.label is Index else precision.dtype
+
+    def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
+        """Room for a question's answers, (rows, values): NaN, or -1 for positions, where nothing is written."""
+        return _room(self.questions[question], (rows,), memory)
+
+    def reading(self, name: str, memory: Memory) -> np.ndarray:
+        """Room for what a reading writes, (values,), filled like that for answers."""
+        return _room(self.readings[name], (), memory)
+
+    def entries_for(self, config: Any) -> list[Entry]:
+        return [entry for entry in self.entries if entry.when(config)]
+
+    def raises_alarms(self, config: Any) -> bool:
+        """Whether a model's updates raise alarms."""
+        return bool(self.alarms) and any(entry.name == "alarm" for entry in self.entries_for(config))
+
+    def memory(self, precision: Precision, capacities: dict[str, int], drop: Iterable[str] = ()) -> Memory:
+        return Memory(self.structs, precision, capacities, drop)
+
+    def state_bytes(self, layout: Layout) -> int:
+        """Bytes of the model, which come first in its memory; 0 if nothing is learned."""
+        return layout.ends[self.persistent[-1].__name__] if self.persistent else 0
+
+    def hashed_bytes(self, layout: Layout) -> int:
+        """Bytes that NAME_hash covers: the model, or the working memory of one that learns nothing."""
+        return self.state_bytes(layout) or layout.nbytes
+
+    def entry(self, name: str) -> Kernel:
+        return next(entry.kernel for entry in self.entries if entry.name == name)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The fields of all configs, with their kinds."""
+        return {name: kind for config in self.configs for name, kind in config.fields.items()}
+
+    def settings(self, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int]) -> Settings:
+        """The parameters as kernels take them, see ``Config.of``."""
+        return Settings({config: config.of(precision, values, capacities) for config in self.configs})
+
+    def arguments(self, kernel: Kernel, memory: Memory, config: Settings) -> tuple[Any, ...]:
+        """The struct and config arguments that lead a kernel's signature."""
+        lead: list[Any] = []
+        for kind in kernel.params.values():
+            if isinstance(kind, type) and issubclass(kind, Struct):
+                lead.append(memory.view(kind))
+            elif isinstance(kind, type) and issubclass(kind, Config):
+                lead.append(config.views[kind])
+        return tuple(lead)
+
+
+def _with_kernel(program: Program, own: Kernel) -> Program:
+    key = (id(program), id(own))
+    if key not in _WITH_KERNELS:
+        stand_ins = {own_kernel: own}
+        entries = tuple(replace(entry, kernel=substitute(entry.kernel, stand_ins)) for entry in program.entries)
+        rehearse = substitute(program.rehearse, stand_ins)
+        valid = None if program.valid is None else substitute(program.valid, stand_ins)
+        roots = [*(entry.kernel for entry in entries), rehearse, *([valid] if valid else [])]
+        known: dict[str, Kernel] = {}
+        for kernel in reachable(roots):
+            if known.setdefault(kernel.name, kernel) is not kernel:
+                mine = next((k for k in reachable([own]) if k.name == kernel.name), kernel)
+                raise UserError(
+                    f"{mine.file}: {mine.name} is also what the {program.name} model calls a function of its own; "
+                    "choose another name"
+                )
+        made = replace(program, entries=entries, rehearse=rehearse, valid=valid)
+        # both are kept, so that no other object gets one of their ids
+        _WITH_KERNELS[key] = (program, own, made)
+    return _WITH_KERNELS[key][2]
+
+
+_WITH_KERNELS: dict[tuple[int, int], tuple[Program, Kernel, Program]] = {}
+
+
+def _taken(kernel: Kernel) -> list[Any]:
+    """The kinds of an entry's parameters behind the structs and configurations."""
+    return [
+        kind for kind in kernel.params.values() if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))
+    ]
+
+
+def _is_sample(taken: Sequence[Any], last: type) -> bool:
+    """Whether an entry takes an input, and then something of that kind."""
+    return len(taken) == 2 and taken[0] == Real[DIM] and isinstance(taken[1], last)
+
+
+def _room(kind: Array, rows: tuple[int, ...], memory: Memory) -> np.ndarray:
+    shape = (*rows, *kind.shape(memory.capacities))
+    return np.full(shape, np.nan, memory.precision.dtype) if kind.scalar is Real else np.full(shape, -1, "<i4")
+
+
+# ------------------------------------------------------------------------- loops over samples, for any program
+
+# the program's own entries, once a loop is bound
+ask: Any = None
+update: Any = None
+look: Any = None
+
+
+@driver
+def run_stream(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
+    """Ask for each sample from ``first`` on, then learn the one ``delay`` rows before it.
+
+    reads, writes: what the question and update take before the sample.  answers: (len(x) - first, values), left as
+    they are where refused; statuses: of the updates, 0 where there was none.
+    """
+    for t in range(first, len(x)):
+        i = t - first
+        ask(*reads, x[t], answers[i])
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(*writes, x[t - delay], y[t - delay])
+
+
+@driver
+def run_unlabelled(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
+    """``run_stream`` where update takes no label; y: (len(x), 0)."""
+    for t in range(first, len(x)):
+        i = t - first
+        ask(*reads, x[t], answers[i])
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(*writes, x[t - delay])
+
+
+@driver
+def watch_stream(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
+    """``run_stream`` that reads the alarm's state after each row; looks: what that takes before, states: (rows, 2)."""
+    for t in range(first, len(x)):
+        i = t - first
+        ask(*reads, x[t], answers[i])
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(*writes, x[t - delay], y[t - delay])
+        look(*looks, states[i])
+
+
+@driver
+def watch_unlabelled(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
+    """``watch_stream`` where update takes no label; y: (len(x), 0)."""
+    for t in range(first, len(x)):
+        i = t - first
+        ask(*reads, x[t], answers[i])
+        statuses[i] = 0
+        if t >= delay:
+            statuses[i] = update(*writes, x[t - delay])
+        look(*looks, states[i])
+
+
+@driver
+def ask_stream(reads, x, answers, statuses):  # type: ignore[no-untyped-def]
+    """Ask for each row; answers: (len(x), values), left as they are where refused."""
+    for t in range(len(x)):
+        statuses[t] = ask(*reads, x[t], answers[t])
+
+
+@driver
+def learn_stream(writes, x, y, statuses):  # type: ignore[no-untyped-def]
+    """Learn each row in turn, or sweep over it."""
+    for t in range(len(x)):
+        statuses[t] = update(*writes, x[t], y[t])
+
+
+@driver
+def learn_unlabelled(writes, x, y, statuses):  # type: ignore[no-untyped-def]
+    """``learn_stream`` where update takes no label; y: (len(x), 0)."""
+    for t in range(len(x)):
+        statuses[t] = update(*writes, x[t])

@@ -1,0 +1,1266 @@
+"""Kernel machines with a closed form as scikit-learn estimators: Fisher discriminant, LS-SVM, kernel ridge regression.
+
+They train on the host in float64 and leave each sample out in turn at hardly more cost.  ``to_spec`` freezes them for
+the device; ``device_spec`` is the model that trains there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, Self, TypeVar
+
+import numpy as np
+
+from pykernel.errors import MissingExtra, UserError
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+    from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+    from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+    from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
+except ImportError as error:
+    raise MissingExtra("pykernel.estimators.batch", "sklearn") from error
+
+# after scikit-learn, which brings SciPy
+from pykernel.bases.basis import Basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.estimators.online import _class_names, _column_names, _plain
+from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
+from pykernel.spec.model import Spec, make_spec
+from pykernel.training import reduced, selection
+from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
+from pykernel.training.closed_form import Targets, error_rate, press, problem
+from pykernel.training.trained import Machine
+from pykernel.training.trained import to_spec as frozen
+
+SHAPED_BY: dict[str, tuple[str, ...]] = {
+    "gaussian": ("sigma",),
+    "laplacian": ("gamma",),
+    "matern32": ("gamma",),
+    "matern52": ("gamma",),
+    "polynomial": ("gamma", "coef0", "degree"),
+    "linear": (),
+    "sigmoid": ("gamma", "coef0"),
+}
+"""Kernels, and which parameters each has."""
+BLOCK = 2**22
+"""Kernel values that are held at a time when predicting."""
+MACHINES = ("gamma", "coef0", "degree", "normalise", "most")
+"""Keys of ``[kernel]`` that a Machine has."""
+EXTREME = 1e75
+"""Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
+REACH = 1e3
+"""The derived limits of a model that trains on the device, in largest |x| and |y| of the training samples."""
+REACH_POLYNOMIAL = 10.0
+"""The same for inputs of the polynomial kernel, which grows."""
+RESOLUTION = 1e-12
+"""Values that were left out are equal if they differ by less, in parts of the targets: what knows nothing is all 0."""
+RESOLVED = 0.01
+"""The part of the functions' spread that may be lost in float32 without a word."""
+
+Kind = TypeVar("Kind", bound="type[_KernelMachine]")
+
+PARAMETERS = {
+    "kernel": """str or pykernel.bases.gram.MercerKernel
+        "gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
+        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
+        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
+        ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
+        ``ridge`` that makes up for it. A MercerKernel, which may be normalised or your own, is taken as it is: it has
+        its parameters, and no width is chosen.""",
+    "sigma": """float or sequence of floats
+        Width of the Gaussian kernel, in the inputs' unit. None or a sequence: chosen by cross-validation, from 13
+        widths about the typical distance of samples or from those given.""",
+    "gamma": """float or sequence of floats
+        Scale of the other kernels, chosen likewise. A kernel's parameters are refused with another kernel.""",
+    "coef0": """float
+        Constant of the polynomial and the sigmoid kernel.""",
+    "degree": """int
+        Power of the polynomial kernel, from 1 to 9.""",
+    "ridge": """float or sequence of floats
+        Weight of the penalty, in the unit of what it is added to: {ridge}.
+        None or a sequence: chosen by cross-validation, from half decades below a bound on that or from those given.""",
+    "coding": """{"counts", "signs"}
+        What functions are taught: ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the others, or 1 and
+        -1. Where there is a bias, "counts" scales and moves functions so that their mean over all samples is 0: small
+        classes are found more often, by mistake too.""",
+    "basis": """int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
+        Expansion vectors: how many to choose from the training samples, for each width anew; positions of training
+        samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors of n
+        samples, training takes O(n p^2) and the frozen model p vectors. {basis}""",
+    "basis_params": """dict
+        How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.basis.select_basis``, such as
+        ``method``, ``candidates``, ``tau`` and ``epsilon``.""",
+    "cv": """{"deleted", "kept"} or int
+        How candidates are compared. "deleted": leave-one-out, equal to training anew without each sample. "kept": paper
+        004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A number:
+        so many stratified folds.""",
+    "by": """{"error", "press"}
+        What is least for the chosen candidate: the error rate (of equal ones the least squared error), or the mean
+        squared difference between predictions and what functions are taught.""",
+    "workers": """int or str
+        How many processes compare candidates, a width each, or a Dask scheduler's address. None: this process.""",
+    "progress": """bool
+        Whether to show a progress bar, on a terminal.""",
+    "precision": """{"float32", "float64"}
+        Number format of the specs that ``to_spec`` and ``device_spec`` give. Training is in float64.""",
+    "random_state": """int, RandomState or None
+        Deals samples to folds.""",
+}
+"""Of all estimators, for their docstrings."""
+
+
+ATTRIBUTES = {
+    "classes_": """ndarray of shape (n_classes,)
+        The classes, sorted. What the device calls class i is ``classes_[i]``.""",
+    "basis_": """ndarray of shape (n_vectors, n_features)
+        Expansion vectors.""",
+    "alpha_": """ndarray of shape (n_vectors, n_functions)
+        Their weights in each function: one for each label; of two classes one, of more one for each.""",
+    "bias_": """ndarray of shape (n_functions,)
+        What is added; 0 where the model has none.""",
+    "kernel_": """dict
+        The kernel as a spec's ``[kernel]`` has it. ``gamma_`` and, of the Gaussian, ``sigma_`` give its scale.""",
+    "ridge_": """float
+        The penalty's weight.""",
+    "reduced_": """pykernel.training.reduced.ReducedModel or None
+        Of a basis that was chosen or, but for the KernelFisherClassifier, given: the same functions of projection
+        features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. Else None.""",
+    "selection_": """pykernel.training.selection.Selection or None
+        All candidates and their errors; None if there was nothing to choose.""",
+    "optimism_": """float
+        How much too small the chosen candidate's error is expected to be for having been chosen; 0 if none was.""",
+    "loo_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
+        Values of the functions at each training sample, of the model that is trained without it.""",
+    "loo_error_": """float
+        {error}.""",
+    "loo_press_": """float
+        Their mean squared difference to what functions are taught.""",
+    "calibration_": """ndarray of shape (n_functions, 2)
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. a is 0, and p the
+        class's share, where those say nothing of the class.""",
+    "n_features_in_": """int
+        Number of inputs.""",
+    "feature_names_in_": """ndarray of shape (n_features_in_,)
+        Their names, if the data had any; they become the spec's columns.""",
+}
+OF_CLASSIFIERS = ("classes_", "loo_press_", "calibration_")
+
+
+def _documented(kind: Kind) -> Kind:
+    """Put the parameters of ``__init__``, in its order, and the attributes into the docstring."""
+    classifies, fisher = issubclass(kind, ClassifierMixin), kind._model == "kfd"
+    words = {
+        "{ridge}": "squared singular values of the Gram matrix" if fisher else "the Gram matrix's eigenvalues",
+        "{error}": "Their error rate" if classifies else "Their mean squared error",
+        "{basis}": "Samples that are left out leave\n        their vectors where they are, "
+        + ("if they were chosen." if fisher else "and vectors that earlier ones span are dropped."),
+    }
+    parameters = []
+    for name, parameter in inspect.signature(kind).parameters.items():
+        first, _, rest = PARAMETERS[name].partition("\n")
+        default = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default
+        parameters.append(f"    {name} : {first}, default={default}\n{rest}")
+    attributes = [
+        f"    {name} : {text}" for name, text in ATTRIBUTES.items() if classifies or name not in OF_CLASSIFIERS
+    ]
+    text = (kind.__doc__ or "").replace("    {parameters}", "\n".join(parameters))
+    text = text.replace("    {attributes}", "\n".join(attributes))
+    for word, meaning in words.items():
+        text = text.replace(word, meaning)
+    kind.__doc__ = text
+    return kind
+
+
+class _KernelMachine(BaseEstimator):
+    """What all share: parameters, training, leaving out, and the way to a spec."""
+
+    _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
+
+    alpha_: np.ndarray
+    bias_: np.ndarray
+    basis_: np.ndarray
+    kernel_: dict[str, Any]
+    ridge_: float
+    _mercer: MercerKernel
+    reduced_: reduced.ReducedModel | None
+    selection_: selection.Selection | None
+    optimism_: float
+    loo_predictions_: np.ndarray
+    loo_error_: float
+
+    def __init__(
+        self,
+        kernel: str | MercerKernel = "gaussian",
+        *,
+        sigma: Any = None,
+        gamma: Any = None,
+        coef0: float = 1.0,
+        degree: int = 3,
+        ridge: Any = None,
+        basis: Any = None,
+        basis_params: dict[str, Any] | None = None,
+        cv: Any = "deleted",
+        workers: int | str | None = None,
+        progress: bool = False,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.ridge = ridge
+        self.basis = basis
+        self.basis_params = basis_params
+        self.cv = cv
+        self.workers = workers
+        self.progress = progress
+        self.precision = precision
+        self.random_state = random_state
+
+    # ---- training
+
+    def _train(self, X: np.ndarray, targets: Targets) -> np.ndarray:
+        """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o)."""
+        kernel, widths, ridges = self._choices()
+        for what, largest in (("inputs", np.abs(X).max()), ("labels", np.abs(targets.values).max())):
+            if largest > EXTREME or 0 < largest < 1 / EXTREME:
+                raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
+        given = self._given(X)
+        if self._reduces(given, kernel.function):
+            with self._named(), selection.one_thread:
+                return self._train_reduced(X, targets, given, kernel, widths, ridges)
+        vectors, columns = (None, None) if given is None else self._expansion(X, given)
+        # one thread: else the last bits depend on how many there are
+        with self._named(), selection.one_thread:
+            if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
+                selection._need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
+                self.selection_, width, self.ridge_ = None, widths[0], ridges[0]
+            else:
+                self.selection_ = selection.select(
+                    self._model, X, targets, kernel, widths, ridges,
+                    basis=vectors, columns=columns, cv=_plain(self.cv), by=getattr(self, "by", None),
+                    workers=_plain(self.workers), progress=self.progress,
+                    seed=int(check_random_state(self.random_state).randint(2**31)),
+                )  # fmt: skip
+                width, self.ridge_ = self.selection_.width, self.selection_.ridge
+            self._take(kernel, width)
+            self.basis_ = X.copy() if vectors is None else vectors.copy()
+            self._largest = np.abs(X).max(axis=0)
+            self.reduced_ = None
+            gram = self._gram(X)
+            machine = problem(self._model, gram, targets, columns)
+            solution = machine.solve(self.ridge_)
+            self.alpha_, self.bias_ = solution.alpha, solution.bias
+            # linear functions are frozen as weights of the inputs
+            terms = (X, self.basis_.T @ self.alpha_) if self._linear else (gram, self.alpha_)
+            self._cancellation = _cancellation(*terms)
+            fisher = self._model == "kfd"
+            self._size = float(((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max())
+            return machine.leave_one_out(self.ridge_)
+
+    def _train_reduced(
+        self,
+        X: np.ndarray,
+        targets: Targets,
+        given: Any,
+        kernel: MercerKernel,
+        widths: list[float] | None,
+        ridges: list[float] | None,
+    ) -> np.ndarray:
+        """The same on a basis, by ``pykernel.training.reduced``."""
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        options = dict(self.basis_params or {}) if isinstance(given, int) else {}
+        if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
+            self.selection_, width, self.ridge_ = None, widths[0], ridges[0]
+        else:
+            self.selection_ = reduced.select_reduced(
+                self._model, X, targets, kernel, widths, ridges, basis=given, cv=_plain(self.cv),
+                by=getattr(self, "by", None), workers=_plain(self.workers), progress=self.progress, seed=seed, **options,
+            )  # fmt: skip
+            width, self.ridge_ = self.selection_.width, self.selection_.ridge
+        self._take(kernel, width)
+        basis = reduced.chosen_basis(
+            X, self._mercer, given, {"seed": seed, **options} if isinstance(given, int) else {}
+        )
+        machine = reduced.ReducedProblem(self._model, basis, X, targets)
+        solution, self.reduced_ = machine.coefficients(self.ridge_), machine.solve(self.ridge_)
+        self.alpha_, self.bias_, self.basis_ = solution.alpha, solution.bias, basis.vectors.copy()
+        self._largest = np.abs(X).max(axis=0)
+        some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
+        terms = (some, self.basis_.T @ self.alpha_) if self._linear else (self._gram(some), self.alpha_)
+        self._cancellation = _cancellation(*terms)
+        # the device's recursive least squares has a bound of its own
+        self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
+        return machine.leave_one_out(self.ridge_)
+
+    def _take(self, kernel: MercerKernel, width: float) -> None:
+        """The kernel of the chosen width."""
+        self.optimism_ = 0.0 if self.selection_ is None else self.selection_.optimism
+        self._mercer = reduced.kernel_with(kernel, width)
+        self.kernel_ = self._mercer.section()
+        if kernel.function == "gaussian" and not isinstance(self.kernel, MercerKernel):
+            self.kernel_ = {"function": "gaussian", "sigma": width}
+
+    def _given(self, X: np.ndarray) -> Any:
+        """``basis``, checked: None, a Basis, how many vectors to choose, positions of samples or vectors."""
+        basis, number = self.basis, _plain(self.basis)
+        if self.basis_params is not None and (type(number) is not int or not isinstance(self.basis_params, dict)):
+            raise self._error(
+                f"basis_params is {_short(self.basis_params)}; it must be a dict, beside a basis that is a number of vectors"
+            )
+        if self.basis_params and "seed" in self.basis_params:
+            raise self._error("basis_params holds seed; give random_state")
+        if basis is None or isinstance(basis, Basis):
+            if basis is not None and basis.vectors.shape[1] != X.shape[1]:
+                raise self._error(
+                    f"basis holds vectors of {basis.vectors.shape[1]} inputs; the samples have {X.shape[1]}"
+                )
+            return basis
+        if type(number) is int and number > 0:
+            return number
+        try:
+            given = np.asarray(basis)
+        except ValueError:  # ragged
+            given = np.zeros(0)
+        if given.size and given.ndim == 1 and given.dtype.kind in "iu":
+            wrong = given[(given < 0) | (given >= len(X))]
+            if len(wrong):
+                raise self._error(f"basis holds {wrong[0]}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
+            if len(np.unique(given)) < len(given):
+                raise self._error("basis holds a position twice; each vector counts once")
+            return given.astype(np.int64)
+        if given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all():
+            if given.shape[1] != X.shape[1]:
+                raise self._error(f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
+            return given.astype(np.float64)
+        raise self._error(
+            f"basis is {_short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
+            "None for all samples; or a Basis, or how many vectors to choose"
+        )
+
+    def _reduces(self, given: Any, function: str) -> bool:
+        """Whether the model is in the span of a basis that stays when samples are left out."""
+        if given is None:
+            return False
+        if function == "sigmoid":
+            raise self._error("the sigmoid kernel is not positive definite; a basis must have one that is")
+        return True
+
+    def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Expansion vectors, and the sample that each is (-1: none)."""
+        if given.ndim == 1:
+            return X[given], given
+        return given, np.full(len(given), -1)
+
+    def _choices(self) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
+        """The kernel, and widths for it and ridges to choose from (None: to be derived).
+
+        Refuses parameters that cannot be, or mean nothing.
+        """
+        if isinstance(self.kernel, MercerKernel):
+            kernel, name = self._kernel_as_it_is(self.kernel), None
+        elif isinstance(self.basis, Basis):
+            kernel, name = self._kernel_of_basis(self.basis.kernel)
+        else:
+            kernel, name = self._kernel_by_name(self.kernel)
+        self._check_cv()
+        return kernel, [reduced.width_of(kernel)] if name is None else self._candidates(name), self._candidates("ridge")
+
+    def _kernel_by_name(self, function: Any) -> tuple[MercerKernel, str | None]:
+        """The kernel, and what its width is called (None: it has one)."""
+        if not isinstance(function, str) or function not in SHAPED_BY:
+            raise self._error(f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel")
+        for name in self._stated():
+            if name not in SHAPED_BY[function]:
+                known = " and ".join(SHAPED_BY[function]) or "no parameters"
+                raise self._error(
+                    f"{name} is {getattr(self, name)!r}, which the {function} kernel does not have; it has {known}"
+                )
+        coef0, degree = _plain(self.coef0), _plain(self.degree)
+        if type(coef0) not in (int, float) or not math.isfinite(coef0):
+            raise self._error(f"coef0 is {coef0!r}; it must be a finite number")
+        if type(degree) is not int or not 1 <= degree <= 9:
+            raise self._error(f"degree is {degree!r}; it must be a whole number from 1 to 9")
+        shape: dict[str, Any] = {"coef0": float(coef0), "degree": degree}
+        shape = {key: value for key, value in shape.items() if key in SHAPED_BY[function]}
+        return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
+
+    def _kernel_as_it_is(self, kernel: MercerKernel) -> MercerKernel:
+        """A MercerKernel, beside which nothing else says what it is."""
+        for name in self._stated():
+            raise self._error(
+                f"{name} is {_short(getattr(self, name))}, and kernel, a MercerKernel, has its own; leave {name} out"
+            )
+        if isinstance(self.basis, Basis) and self.basis.kernel != kernel:
+            raise self._error("kernel is another than the one that basis was chosen with; leave kernel out")
+        return kernel
+
+    def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
+        """That which a Basis brings: parameters say the same, or nothing; but its vectors may be given other widths."""
+        defaults = inspect.signature(type(self)).parameters
+        for key, theirs in (("kernel", kernel.function), ("coef0", kernel.coef0), ("degree", kernel.degree)):
+            given = _plain(getattr(self, key))
+            if given != defaults[key].default and given != theirs:
+                raise self._error(f"{key} is {given!r}, but basis was chosen with {theirs!r}; leave {key} out")
+        name = selection.width_name(kernel.function)  # type: ignore[arg-type]
+        for other in ("sigma", "gamma"):
+            if other != name and getattr(self, other) is not None:
+                raise self._error(f"{other} is given, which the {kernel.function} kernel of basis does not have")
+        return kernel, None if name is None or getattr(self, name) is None else name
+
+    def _stated(self) -> Iterator[str]:
+        """Parameters of the kernel that are not left as they are by default."""
+        defaults = inspect.signature(type(self)).parameters
+        for name in ("sigma", "gamma", "coef0", "degree"):
+            given, default = getattr(self, name), defaults[name].default
+            if not (given is default or (np.isscalar(given) and _plain(given) == default)):
+                yield name
+
+    def _check_cv(self) -> None:
+        if self.precision not in ("float32", "float64"):
+            raise self._error(f'precision is {self.precision!r}; it must be "float32" or "float64"')
+        cv, workers = _plain(self.cv), _plain(self.workers)
+        if not (isinstance(cv, str) and cv in ("deleted", "kept")) and (type(cv) is not int or cv < 2):
+            raise self._error(f'cv is {cv!r}; it must be "deleted", "kept", or a number of folds from 2')
+        if workers is not None and not isinstance(workers, str) and (type(workers) is not int or workers < 1):
+            raise self._error(
+                f"workers is {workers!r}; it must be a number of processes from 1, or a Dask scheduler's address"
+            )
+
+    def _candidates(self, name: str) -> list[float] | None:
+        """The values of a parameter that is a number, or several to choose from; None if they are to be derived."""
+        given = getattr(self, name)
+        if given is None:
+            return None
+        try:
+            values = np.asarray(given)
+            fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
+        except ValueError:  # ragged
+            fits = False
+        if not fits or not values.size or not (values > 0).all():
+            raise self._error(
+                f"{name} is {_short(given)}; it must be a number above 0, several to choose from, or None to derive them"
+            )
+        if name != "ridge" and not ((values >= EXTREME**-2) & (values <= EXTREME**2)).all():
+            raise self._error(f"{name} is {_short(given)}; its square must not overflow: scale the data")
+        return np.unique(values.astype(np.float64)).tolist()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """What is refused within is refused in this estimator's name."""
+        try:
+            yield
+        except UserError as error:
+            raise self._error(str(error)) from None
+
+    def _error(self, sentence: str) -> UserError:
+        return UserError(f"{type(self).__name__}: {sentence}")
+
+    # ---- prediction
+
+    @property
+    def gamma_(self) -> float:
+        """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
+        check_is_fitted(self)
+        return self._mercer.gamma
+
+    @property
+    def sigma_(self) -> float:
+        """The Gaussian kernel's width."""
+        check_is_fitted(self)
+        if self.kernel_["function"] != "gaussian":
+            raise AttributeError(f"the {self.kernel_['function']} kernel has no sigma")
+        return self.kernel_.get("sigma", reduced.width_of(self._mercer))
+
+    @property
+    def _linear(self) -> bool:
+        """Whether functions are linear ones of the inputs."""
+        return self._mercer.function == "linear" and not self._mercer.normalise
+
+    def _gram(self, X: np.ndarray) -> np.ndarray:
+        """Kernel values of samples and expansion vectors, (n, p)."""
+        return self._mercer.gram(X, self.basis_)
+
+    def _values(self, X: Any) -> np.ndarray:
+        """What the functions are at each sample, (n, o)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if self._linear:
+            return X @ (self.basis_.T @ self.alpha_) + self.bias_
+        rows = max(1, BLOCK // len(self.basis_))
+        with self._named():
+            parts = [self._gram(X[i : i + rows]) @ self.alpha_ + self.bias_ for i in range(0, len(X), rows)]
+        return np.concatenate(parts)
+
+    # ---- to the device
+
+    @property
+    def spec_(self) -> Spec:
+        """The frozen model, named "model": what ``pykernel.generate`` and ``pykernel.check`` take of an estimator."""
+        return self.to_spec("model")
+
+    def to_spec(
+        self,
+        name: str,
+        *,
+        precision: str | None = None,
+        limit: float | None = None,
+        distance: str = "auto",
+        rule: str = "frozen",
+    ) -> Spec:
+        """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
+
+        Of a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` gives a model that
+        takes them as they are.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        precision : {"float32", "float64"}, default=None
+            None: the estimator's.
+        limit : float, default=None
+            Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
+            less where that could overflow. A kernel of your own, whose ``most`` is for such inputs, must have it.
+        distance : {"auto", "differences", "products"}, default="auto"
+            Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
+            takes it where that does not count.
+        rule : {"frozen", "nystrom"}, default="frozen"
+            What the spec's ``[learning] rule`` is. "nystrom", of models with ``reduced_``: weights of projection
+            features. The device then also tells these, and how much of a sample the basis leaves over
+            (``NAME_features``, ``NAME_residual``). It takes p^2 / 2 numbers of flash more, as many multiplications, has
+            no probabilities, and loses as many digits as "frozen".
+
+        Returns
+        -------
+        spec : Spec
+            ``HostModel(spec)`` computes what the device will; ``spec.to_toml()`` is the spec as a file.
+
+        Raises
+        ------
+        UserError
+            If a name or number cannot be, or a number is beyond the precision.
+
+        Warns
+        -----
+        UserWarning
+            If weights of both signs nearly cancel, so that float32 resolves the functions to less than about 1%.
+        """
+        check_is_fitted(self)
+        precision = self.precision if precision is None else precision
+        if rule not in ("frozen", "nystrom"):
+            raise self._error(f'rule is {rule!r}; it must be "frozen" or "nystrom"')
+        if rule == "nystrom":
+            return self._nystrom(name, precision, limit, distance)
+        spec = frozen(self._machine(), name, precision, _plain(limit), distance=distance)  # type: ignore[arg-type]
+        lost = 2.0**-23 * self._cancellation
+        if precision == "float32" and lost > RESOLVED:
+            warnings.warn(
+                f"{type(self).__name__}: weights nearly cancel, so that float32 resolves the functions to about "
+                f"{lost:.0%} of their spread only; take a larger ridge, or precision='float64'",
+                stacklevel=2,
+            )
+        return spec
+
+    def _nystrom(self, name: str, precision: str, limit: float | None, distance: str) -> Spec:
+        """The functions on projection features."""
+        if self.reduced_ is None:
+            raise self._error('rule is "nystrom", which is of models on a basis; give basis when training')
+        if distance != "auto":
+            raise self._error(f'distance is {distance!r}, which is of rule "frozen"; leave it out')
+        names = getattr(self, "feature_names_in_", None)
+        columns = None if names is None else tuple(map(str, names))
+        with self._named():
+            content = reduced.nystrom_content(
+                self.reduced_.basis, name, precision, self._largest, limit=_plain(limit), columns=columns,
+                label=self._label(() if columns is None else columns), weights=self.reduced_.w, bias=self.reduced_.bias,
+            )  # fmt: skip
+        return self._made(content)
+
+    def _made(self, content: dict[str, Any]) -> Spec:
+        return make_spec(content, type(self).__name__, self._mercer.own)
+
+    def _machine(self) -> Machine:
+        """The functions as what makes frozen specs takes them."""
+        shape = {key: value for key, value in self._mercer.section().items() if key in MACHINES}
+        names = getattr(self, "feature_names_in_", None)
+        return Machine(
+            source=type(self).__name__,
+            function=self.kernel_["function"],
+            vectors=self.basis_,
+            weights=self.alpha_,
+            bias=self.bias_,
+            **shape,
+            own=self._mercer.own,
+            calibration=getattr(self, "calibration_", None),
+            columns=None if names is None else tuple(map(str, names)),
+            label=self._label(() if names is None else tuple(map(str, names))),
+            largest=float(self._largest.max()),
+        )
+
+    def _learning_content(
+        self, name: str, precision: str | None, limit: float | None, scaler: Any, part: float = 1.0
+    ) -> dict[str, Any]:
+        """The spec of a model that trains on the device, but for [learning], on so large a part of the samples here."""
+        names = getattr(self, "feature_names_in_", None)
+        centre, factor = np.zeros(self.n_features_in_), np.ones(self.n_features_in_)
+        if scaler is not None:
+            if not isinstance(scaler, StandardScaler):
+                raise self._error(f"scaler is a {type(scaler).__name__}; it must be a fitted StandardScaler")
+            check_is_fitted(scaler)
+            if scaler.n_features_in_ != self.n_features_in_:
+                raise self._error(f"scaler has {scaler.n_features_in_} inputs, and the model {self.n_features_in_}")
+            names = getattr(scaler, "feature_names_in_", names)
+            centre = scaler.mean_ if scaler.with_mean else centre
+            factor = 1 / scaler.scale_ if scaler.with_std else factor
+        inputs: dict[str, Any] = {"dim": self.n_features_in_} if names is None else {"columns": list(map(str, names))}
+        if self._mercer.own is not None and limit is None:
+            raise self._error("limit must be given with a kernel of your own: most is its bound for inputs within that")
+        reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
+        largest = float((self._largest / factor + np.abs(centre)).max())
+        inputs["limit"] = reach * (largest or 1.0) if limit is None else _plain(limit)
+        if scaler is not None:
+            inputs |= {"center": centre.tolist(), "factor": factor.tolist()}
+        precision = self.precision if precision is None else precision
+        least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
+        if self.ridge_ < least:
+            warnings.warn(
+                f"{type(self).__name__}: ridge_ is {self.ridge_:.3g}; to train in {precision} on as many samples like these, "
+                f"the device needs {least:.3g}: choose among larger ones, as ridge=[{2 * least:.2g}, …]"
+                + (", or precision='float64'" if precision == "float32" else ""),
+                stacklevel=3,
+            )
+        return {
+            "name": name,
+            "precision": precision,
+            "input": inputs,
+            "label": self._label(() if names is None else tuple(inputs["columns"])),
+            "kernel": dict(self.kernel_),
+        }
+
+    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
+        """The spec's [label]; names only beside named inputs."""
+        raise NotImplementedError
+
+
+# ------------------------------------------------------------------------------------------------------ classification
+
+
+class _Classifier(ClassifierMixin, _KernelMachine):
+    """What classifiers share."""
+
+    classes_: np.ndarray
+    calibration_: np.ndarray
+    loo_press_: float
+
+    def __init__(
+        self,
+        kernel: str | MercerKernel = "gaussian",
+        *,
+        sigma: Any = None,
+        gamma: Any = None,
+        coef0: float = 1.0,
+        degree: int = 3,
+        ridge: Any = None,
+        coding: str = "signs",
+        basis: Any = None,
+        basis_params: dict[str, Any] | None = None,
+        cv: Any = "deleted",
+        by: str = "error",
+        workers: int | str | None = None,
+        progress: bool = False,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernel,
+            sigma=sigma,
+            gamma=gamma,
+            coef0=coef0,
+            degree=degree,
+            ridge=ridge,
+            basis=basis,
+            basis_params=basis_params,
+            cv=cv,
+            workers=workers,
+            progress=progress,
+            precision=precision,
+            random_state=random_state,
+        )
+        self.coding = coding
+        self.by = by
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train, after choosing what was left open, and calibrate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Classes: numbers, strings or whatever else can be sorted; two or more different ones.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing for the kernel; if there is only one class.
+        ValueError
+            If the data are not finite numbers of the right shape.
+        """
+        names = _column_names(y)
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        if self.by not in ("error", "press"):
+            raise self._error(f'by is {self.by!r}; it must be "error" or "press"')
+        classes, positions = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise self._error(f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more")
+        with self._named():
+            targets = Targets.of_classes(positions, len(classes), self.coding)  # type: ignore[arg-type]
+        left_out = self._train(X, targets)
+        self.classes_, self._label_names = classes, names
+        self.loo_predictions_ = self._flat(left_out)
+        self.loo_error_, self.loo_press_ = error_rate(targets, left_out), press(targets, left_out)
+        resolution = RESOLUTION * float(np.abs(targets.values).max())
+        self.calibration_ = fit_calibration(left_out, positions, len(classes), resolution)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Values of the functions.  O(n_vectors n_features) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: one value, above 0 for ``classes_[1]``. More: one for each class, of which the largest wins,
+            the first of equal ones.
+        """
+        return self._flat(self._values(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each sample.  O(n_vectors n_features) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            By the functions' values, not by probabilities: ``NAME_classify`` on the device.
+        """
+        values = self._values(X)
+        positions = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
+        return self.classes_[positions.astype(np.intp)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """How probable each class is, by Platt's sigmoids (``calibration_``).  O(n_vectors n_features) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_classes)
+            Rows sum to 1. The most probable class need not be that of ``predict``, whose border is where functions are
+            0 or equal, not where probabilities are.
+        """
+        return probabilities(self._values(X), self.calibration_)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of ``predict_proba``, finite where that rounds to 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n_samples, n_classes)
+        """
+        return log_probabilities(self._values(X), self.calibration_)
+
+    def _flat(self, values: np.ndarray) -> np.ndarray:
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
+        label: dict[str, Any] = {"classes": _class_names(self.classes_.tolist())}
+        if inputs and self._label_names and self._label_names[0] not in inputs:
+            label["column"] = self._label_names[0]
+        return label
+
+
+class _Regressor(RegressorMixin, _KernelMachine):
+    """What regressors share."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train, after choosing what was left open.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels. Several share the kernel and the ridge.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing for the kernel.
+        ValueError
+            If the data are not finite numbers of the right shape.
+        """
+        names = _column_names(y)
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
+        )  # fmt: skip
+        if hasattr(y, "toarray"):
+            raise ValueError(f"{type(self).__name__} takes labels as a dense array, not a sparse one")
+        y = np.asarray(y, np.float64)
+        targets = Targets.of_values(y)
+        left_out = self._train(X, targets)
+        self._label_names, self._shape, self._largest_label = names, y.shape[1:], float(np.abs(y).max())
+        self.loo_predictions_ = left_out.reshape(y.shape)
+        self.loo_error_ = press(targets, left_out)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Values of the functions.  O(n_vectors n_features) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        values = self._values(X)
+        return values.reshape((len(values), *self._shape))
+
+    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
+        outputs = self.alpha_.shape[1]
+        if inputs and self._label_names and not set(self._label_names) & set(inputs):
+            return {"columns": self._label_names} if outputs > 1 else {"column": self._label_names[0]}
+        return {"outputs": outputs} if outputs > 1 else {}
+
+
+class _TrainsOnSamples(_KernelMachine):
+    """The device keeps samples, and trains on them."""
+
+    def device_spec(
+        self,
+        name: str,
+        *,
+        samples: int | None = None,
+        precision: str | None = None,
+        limit: float | None = None,
+        scaler: Any = None,
+    ) -> Spec:
+        """The model that learns on the device, with the kernel and the ridge found here.
+
+        It keeps the last samples, trains on all of them when told to, and knows its leave-one-out error.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        samples : int, default=None
+            How many samples it keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit`` had. On a
+            basis none: each sample is learned when it comes, in O(p^2), by recursive least squares (``nystrom-rls``).
+        precision, limit, scaler
+            As in ``to_spec``.
+
+        Returns
+        -------
+        spec : Spec
+
+        Raises
+        ------
+        UserError
+            If a name or number cannot be, or ``coding`` is not that of the device, "signs"; if there is a basis and a
+            bias, which it has not.
+
+        Warns
+        -----
+        UserWarning
+            If the ridge is so small that the device would refuse to train.
+        """
+        check_is_fitted(self)
+        if getattr(self, "coding", "signs") != "signs":
+            raise self._error(f'coding is {self.coding!r}; the device learns "signs"')  # type: ignore[attr-defined]
+        if self.reduced_ is not None:
+            return self._device_spec_of_basis(name, samples, precision, limit, scaler)
+        samples = len(self.basis_) if samples is None else _plain(samples)
+        part = samples / len(self.basis_) if isinstance(samples, int) else 1.0
+        content = self._learning_content(name, precision, limit, scaler, part)
+        if hasattr(self, "_largest_label"):
+            content["label"]["limit"] = REACH * (self._largest_label or 1.0)
+        return self._made({**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}})
+
+    def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, limit: Any, scaler: Any) -> Spec:
+        if self._model == "ls-svm":
+            raise self._error(
+                "the device's recursive least squares on a basis has no bias; take a KernelRidgeRegressor or "
+                "KernelRidgeClassifier, or all samples"
+            )
+        if samples is not None:
+            raise self._error("samples is given, but on a basis no samples are kept; leave it out")
+        assert self.reduced_ is not None
+        content = self._learning_content(name, precision, limit, scaler)
+        if hasattr(self, "_largest_label"):
+            content["label"]["limit"] = REACH * (self._largest_label or 1.0)
+        with self._named():
+            reduced.need_distinct(self.reduced_.basis, content["precision"])
+        content |= {"learning": {"rule": "nystrom-rls", "ridge": self.ridge_}, "basis": {"method": "given"}}
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}})
+
+
+@_documented
+class KernelFisherClassifier(_Classifier):
+    """Kernel Fisher discriminant, by regularised least squares on coded classes.
+
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2`` over targets y that
+    make this Fisher's discriminant: along alpha, classes are as far apart as they can be for their spread. Two classes
+    share one function, positive for ``classes_[1]``; more have one each, and the largest wins.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMClassifier : The penalty is on the function, not on its weights; no basis.
+
+    Notes
+    -----
+    With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function,
+    leave-one-out included, which is equal to training anew (docs/kernel-machines.md).
+
+    References
+    ----------
+    Mika, S., Rätsch, G., Weston, J., Schölkopf, B. and Müller, K.-R. (1999). Fisher discriminant analysis with kernels.
+    Neural Networks for Signal Processing IX.
+
+    Platt, J. C. (1999). Probabilistic outputs for support vector machines and comparisons to regularized likelihood
+    methods. Advances in Large Margin Classifiers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pykernel import KernelFisherClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelFisherClassifier(basis=range(0, 150, 5)).fit(X, y)
+    >>> bool(model.loo_error_ < 0.05), model.basis_.shape
+    (True, (30, 4))
+    >>> model.predict_proba(X[[0, 75]]).round(1)
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    >>> model.to_spec("iris").label.classes
+    ('0', '1', '2')
+    """
+
+    _model = "kfd"
+
+    def __init__(
+        self,
+        kernel: str | MercerKernel = "gaussian",
+        *,
+        sigma: Any = None,
+        gamma: Any = None,
+        coef0: float = 1.0,
+        degree: int = 3,
+        ridge: Any = None,
+        coding: str = "counts",
+        basis: Any = None,
+        basis_params: dict[str, Any] | None = None,
+        cv: Any = "deleted",
+        by: str = "error",
+        workers: int | str | None = None,
+        progress: bool = False,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernel,
+            sigma=sigma,
+            gamma=gamma,
+            coef0=coef0,
+            degree=degree,
+            ridge=ridge,
+            coding=coding,
+            basis=basis,
+            basis_params=basis_params,
+            cv=cv,
+            by=by,
+            workers=workers,
+            progress=progress,
+            precision=precision,
+            random_state=random_state,
+        )
+
+    def _reduces(self, given: Any, function: str) -> bool:
+        """Vectors that are given one by one go with their samples when these are left out, and take any kernel."""
+        return isinstance(given, (int, Basis)) and super()._reduces(given, function)
+
+    def device_spec(
+        self, name: str, *, precision: str | None = None, limit: float | None = None, scaler: Any = None
+    ) -> Spec:
+        """The model that learns on the device: ``basis_`` in flash, with the kernel and the ridge found here.
+
+        It takes samples one by one, in memory that does not grow with them, trains when told to, and tells its
+        leave-one-out error over a second sweep.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        precision, limit, scaler
+            As in ``to_spec``.
+
+        Returns
+        -------
+        spec : Spec
+
+        Raises
+        ------
+        UserError
+            If a name or number cannot be, or ``coding`` is not that of the device, "counts".
+
+        Warns
+        -----
+        UserWarning
+            If the ridge is so small that the device would refuse to train.
+        """
+        check_is_fitted(self)
+        if self.coding != "counts":
+            raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
+        content = self._learning_content(name, precision, limit, scaler)
+        content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}})
+
+
+@_documented
+class LSSVMClassifier(_TrainsOnSamples, _Classifier):
+    """Least-squares support vector machine: a kernel expansion over all samples with a free bias.
+
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
+    without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Two classes share
+    one function, positive for ``classes_[1]``; more have one each, and the largest wins.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    KernelFisherClassifier : The penalty is on the weights; any basis.
+    KernelRidgeClassifier : The same without a bias.
+
+    Notes
+    -----
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function, leave-one-out included,
+    which is equal to training anew. SVM's parameter C is ``1 / ridge``.
+
+    References
+    ----------
+    Suykens, J. A. K. and Vandewalle, J. (1999). Least squares support vector machine classifiers. Neural Processing
+    Letters 9(3).
+
+    Cawley, G. C. and Talbot, N. L. C. (2004). Fast exact leave-one-out cross-validation of sparse least-squares support
+    vector machines. Neural Networks 17(10).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pykernel import LSSVMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LSSVMClassifier(sigma=2.0, ridge=[0.01, 0.1, 1.0]).fit(X, y)
+    >>> bool(model.loo_error_ < 0.05), model.selection_.press.shape
+    (True, (1, 3))
+    """
+
+    _model = "ls-svm"
+
+
+@_documented
+class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
+    """Kernel ridge regression on classes, 1 and -1: a kernel expansion over all samples without a bias.
+
+    The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
+    space: ``(K + ridge I) alpha = y``. Two classes share one function, positive for ``classes_[1]``; more have one
+    each, and the largest wins.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMClassifier : The same with a bias, which takes up how frequent classes are.
+
+    Notes
+    -----
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function, leave-one-out included,
+    which is equal to training anew.
+
+    References
+    ----------
+    Saunders, C., Gammerman, A. and Vovk, V. (1998). Ridge regression learning algorithm in dual variables. ICML.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pykernel import KernelRidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelRidgeClassifier("laplacian", gamma=0.5, ridge=0.1).fit(X, y)
+    >>> bool(model.loo_error_ < 0.1), model.selection_ is None
+    (True, True)
+    """
+
+    _model = "krr"
+
+
+# ---------------------------------------------------------------------------------------------------------- regression
+
+
+@_documented
+class LSSVMRegressor(_TrainsOnSamples, _Regressor):
+    """Least-squares support vector machine for regression: kernel ridge regression with a free bias.
+
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
+    without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Several labels share
+    the kernel and the ridge, and are better scaled alike.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    KernelRidgeRegressor : The same without a bias.
+
+    Notes ----- With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
+    included, which is equal to training anew.
+
+    References
+    ----------
+    Suykens, J. A. K., Van Gestel, T., De Brabanter, J., De Moor, B. and Vandewalle, J. (2002). Least Squares Support
+    Vector Machines. World Scientific.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pykernel import LSSVMRegressor
+    >>> x = np.linspace(-3, 3, 60)[:, None]
+    >>> model = LSSVMRegressor().fit(x, 100 + np.sin(2 * x[:, 0]))
+    >>> model.predict([[-0.8], [0.8]]).round()
+    array([ 99., 101.])
+    >>> print(model.to_spec("wave").to_toml())  # doctest: +ELLIPSIS
+    name = "wave"
+    precision = "float32"
+    ...
+    """
+
+    _model = "ls-svm"
+
+
+@_documented
+class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
+    """Kernel ridge regression, the mean of a Gaussian process: a kernel expansion over all samples without a bias.
+
+    The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
+    space: ``(K + ridge I) alpha = y``. Labels far from zero are better centred. Several labels share the kernel and the
+    ridge, and are better scaled alike.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMRegressor : The same with a bias.
+
+    Notes ----- With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
+    included, which is equal to training anew. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
+
+    References
+    ----------
+    Saunders, C., Gammerman, A. and Vovk, V. (1998). Ridge regression learning algorithm in dual variables. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pykernel import KernelRidgeRegressor
+    >>> x = np.linspace(-3, 3, 60)[:, None]
+    >>> model = KernelRidgeRegressor(sigma=0.5, ridge=1e-3).fit(x, np.column_stack([np.sin(2 * x), np.cos(2 * x)]))
+    >>> model.predict([[0.1], [0.9]]).round(1)
+    array([[ 0.2,  1. ],
+           [ 1. , -0.2]])
+    >>> bool(model.loo_error_ < 1e-4)
+    True
+    """
+
+    _model = "krr"
+
+
+def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
+    """What sizes of an expansion's terms add up to, in standard deviations of their sum over samples.  O(n p o)."""
+    spread = (gram @ alpha).std(axis=0)
+    sizes = (np.abs(gram) @ np.abs(alpha)).mean(axis=0)
+    return float((sizes[spread > 0] / spread[spread > 0]).max(initial=0.0))
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,218 @@
+"""The demo: hourly demand for rental bikes, predicted and then learned, on the host and as C."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from importlib import resources
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pykernel.cli.plots import error_figure
+from pykernel.errors import MissingExtra, UserError
+from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, load_spec, make_spec
+
+DAY = 24  # rows; a few hours are missing from the data
+WEEK = 7 * DAY
+TARGET, TARGET_ROWS = "cortex-m4f", 500
+FORGETTING = 0.999
+"""Of the linear models: about the last six weeks count.  The year drifts; without forgetting they are worse."""
+
+
+def bikeshare() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """The shipped stream: inputs (8645, 8) scaled to about [-2, 2], rentals per hour (8645,), the inputs' names."""
+    with resources.files("pykernel.data").joinpath("bikeshare.csv").open(encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        rows = np.array([[float(row[name]) for name in reader.fieldnames or ()] for row in reader])
+    hour, workingday, temperature, humidity, weather, rentals = rows.T
+    angle = 2 * math.pi * hour / 24
+    columns = {
+        "hour_sin": np.sin(angle),
+        "hour_cos": np.cos(angle),
+        "halfday_sin": np.sin(2 * angle),
+        "halfday_cos": np.cos(2 * angle),
+        "workingday": 2 * workingday - 1,
+        "temperature": 4 * temperature - 2,
+        "humidity": 2 * humidity - 1,
+        "weather": weather - 0.5,
+    }
+    return np.column_stack(list(columns.values())), rentals, tuple(columns)
+
+
+def bikeshare_spec(**changes: Any) -> Spec:
+    """The demo's spec, with other values for n_max, technique, eta, sigma or precision."""
+    with resources.as_file(resources.files("pykernel.data").joinpath("bikeshare.toml")) as path:
+        content = load_spec(path).model_dump(mode="json", exclude_unset=True)
+    for key, value in changes.items():
+        if key == "precision":
+            content[key] = value
+        else:
+            section = {"eta": "learning", "sigma": "kernel", "n_max": "reduction", "technique": "reduction"}[key]
+            content[section][key] = value
+    return make_spec(content)
+
+
+def lagged(y: np.ndarray, rows: int) -> np.ndarray:
+    """The label some rows ago, as a forecast; 0 before the first."""
+    return np.concatenate([np.zeros(rows), y[:-rows]])
+
+
+def running_mean(y: np.ndarray) -> np.ndarray:
+    """The mean of all labels before; 0 before the first."""
+    return np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
+
+
+def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
+    """Forecasts of a linear rule in float32, and its bytes of state."""
+    from pykernel.gen import build
+
+    learning = {"rule": rule, "forgetting": forgetting}
+    spec = make_spec({"name": "linear", "input": {"dim": x.shape[1]}, "learning": learning})
+    return HostModel(spec).run(x, y)[0], build(spec).figures["state_bytes"]
+
+
+def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
+    """What a model has to beat: name -> (forecasts, bytes of state)."""
+    return {
+        "last hour": (lagged(y, 1), 4),
+        "same hour yesterday": (lagged(y, DAY), 4 * DAY),
+        "running mean": (running_mean(y), 8),
+        "linear RLS": linear(x, y, "rls"),
+        "quadratic RLS": linear(x, y, "quadratic-rls"),
+    }
+
+
+def mean_error(forecasts: np.ndarray, y: np.ndarray) -> float:
+    """Mean absolute error over the second half, where every predictor has seen enough."""
+    half = len(y) // 2
+    return float(np.abs(forecasts - y)[half:].mean())
+
+
+def weekly(forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Mean absolute error of each whole week."""
+    weeks = len(y) // WEEK
+    return np.abs(forecasts - y)[: weeks * WEEK].reshape(weeks, WEEK).mean(axis=1)
+
+
+def run_demo(
+    out: str | Path, n_max: int = 32, progress: Callable[[float, str], None] = lambda part, what: None
+) -> dict[str, Any]:
+    """The whole way, from data to a checked C project in ``out``; the figures, as plain values.
+
+    Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.png`` (with matplotlib) and ``out/bikeshare/``, the
+    project; all of them, or nothing.  ``progress`` is told how much is done, from 0 to 1, and what is next.  Raises
+    UserError if the budget is impossible, the folder cannot be written or no compiler is found.
+    """
+    with new_folder(Path(out)), all_or_none():
+        return _run_demo(Path(out), bikeshare_spec(n_max=n_max), progress)
+
+
+def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> dict[str, Any]:
+    from pykernel.gen import check, generate
+    from pykernel.gen.compilers import find_compilers
+
+    # one is enough to see; pykernel check takes all, and a cold zig alone takes 20 s
+    compilers = [find_compilers()[0].name]
+
+    progress(0.0, "reading a year of bike rentals")
+    x, y, names = bikeshare()
+    _write_inputs(out, spec, x, y, names)
+    progress(0.02, "learning it, hour by hour (the first time, Numba compiles)")
+    model = HostModel(spec)
+    predictions, statuses = model.run(x, y)
+    progress(0.5, "linear models, to compare with")
+    others = baselines(x, y)
+    progress(0.6, "drawing the errors")
+    plot, plot_note = _plot(out / "errors.png", predictions, others, y, spec)
+    progress(0.7, "generating C")
+    made = generate(spec, out / spec.name)
+    report = check(
+        spec,
+        stream=(x, y),
+        compilers=compilers,
+        progress=lambda part, what: progress(0.75 + 0.15 * part, f"the same year through the C: {what}"),
+    )
+    progress(0.9, f"some weeks on an emulated {TARGET}")
+    targets, target_note = _emulate(spec, x[:TARGET_ROWS], y[:TARGET_ROWS])
+    progress(1.0, "done")
+
+    accuracy = [
+        {
+            "predictor": f"{spec.reduction.technique} N_max {spec.reduction.n_max}",
+            "mae": mean_error(predictions, y),
+            "state_bytes": made.figures["state_bytes"],
+        }
+    ]
+    for name, (forecasts, state_bytes) in others.items():
+        accuracy.append({"predictor": name, "mae": mean_error(forecasts, y), "state_bytes": state_bytes})
+    counts = zip(*np.unique(statuses, return_counts=True), strict=True)
+    return {
+        "ok": report.ok and all(row["equal"] for row in targets),
+        "rows": len(y),
+        "accuracy": accuracy,
+        "statuses": {spec.program.status(status).name.lower(): int(count) for status, count in counts},
+        "check": report.rows,
+        "targets": targets,
+        "target_note": target_note,
+        "sizes": made.figures,
+        "project": str(made.folder),
+        "files": [str(file) for file in made.files],
+        "plot": plot and str(plot),
+        "plot_note": plot_note,
+        "spec": str(out / "spec.toml"),
+        "data": str(out / "features.csv"),
+    }
+
+
+def _write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> None:
+    """What ``pykernel simulate`` needs to repeat the run."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, spec.label.column])
+    writer.writerows(zip(*(column.astype(np.float32) for column in x.T), y.astype(int), strict=True))
+    with whole_file(out / "features.csv") as file:
+        file.write(text.getvalue().encode())
+    with whole_file(out / "spec.toml") as file:
+        file.write(spec.to_toml().encode())
+
+
+def _emulate(spec: Spec, x: np.ndarray, y: np.ndarray) -> tuple[list[dict[str, Any]], str | None]:
+    """The check's rows for the target, or why there are none."""
+    from pykernel.targets.check import check_targets
+
+    try:
+        return check_targets(spec, [TARGET], stream=(x, y), tries=0).rows, None
+    except UserError as missing:
+        return [], str(missing)
+
+
+def _plot(
+    path: Path, predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
+) -> tuple[Path | None, str | None]:
+    """The figure's path, or why there is none."""
+    named = f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors"
+    curves = {named: weekly(predictions, y)}
+    for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS"):
+        curves[name] = weekly(others[name][0], y)
+    week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)  # from a midnight on
+    days = np.arange(WEEK) / DAY
+    shown = {"predicted": predictions[week], "rented": y[week]}
+    try:
+        error_figure(
+            path,
+            "Hourly bike rentals, predicted and then learned",
+            np.arange(1, len(y) // WEEK + 1),
+            curves,
+            ylabel="mean absolute error\n(rentals per hour)",
+            xlabel="week",
+            excerpt=(days, shown, "day of a week in autumn", "rentals per hour"),
+        )
+    except MissingExtra as missing:
+        return None, str(missing)
+    return path, None

@@ -1,0 +1,258 @@
+"""A model on the host: its memory, and the jitted loops over samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.dialect import Memory, bind
+from pykernel.errors import UserError
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+
+def require_ieee() -> None:
+    """Refuse to compute where the processor's mode changes results: it is per process, and libraries do change it."""
+    smallest, one, tiny = np.finfo(np.float32).tiny, np.ones(1, np.float32), np.full(1, 2.0**-24, np.float32)
+    if (smallest * one * np.float32(0.5))[0] == 0:
+        raise UserError(
+            "this process rounds small numbers to zero, which changes results; a library built with -ffast-math was "
+            "loaded into it: start a process without that library"
+        )
+    if (one + tiny)[0] != 1 or (one + 3 * tiny)[0] == 1:
+        raise UserError("this process does not round to nearest, which changes results; restore the rounding mode")
+
+
+class HostModel:
+    """What the device holds and does, simulated bit for bit.
+
+    Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are (samples,) numbers, (samples,
+    OUTPUTS) numbers where a model learns several, or (samples,) positions of classes, from 0; a model that learns without
+    labels takes none.  ``drop`` lists fields that the generated C left out, so that ``memory.bytes`` are the C struct's.
+    """
+
+    def __init__(self, spec: Spec, drop: tuple[str, ...] = (), jit: bool = True) -> None:
+        require_ieee()
+        self.spec, self.jit = spec, jit
+        self.config = spec.config
+        self.memory: Memory = spec.memory(drop)
+
+    def _call(self, kernel: Any, *args: Any) -> Any:
+        return bind(kernel, self.spec.real, self.jit)(*args)
+
+    def _lead(self, kernel: Any) -> tuple[Any, ...]:
+        return self.spec.program.arguments(kernel, self.memory, self.config)
+
+    def _inputs(self, x: Any) -> np.ndarray:
+        with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, too
+            x = np.array(x, self.spec.real.dtype, order="C", ndmin=2)
+        if x.ndim != 2 or x.shape[1] != self.spec.dim:
+            raise ValueError(f"inputs of shape {x.shape}; the model takes (samples, {self.spec.dim})")
+        return x
+
+    def _labels(self, y: Any, samples: int) -> np.ndarray:
+        kind = self.spec.program.label_array(self.memory.capacities)
+        if kind.shape == (0,):
+            if y is not None and np.shape(y) != (samples, 0):
+                raise UserError(f"{self.spec.name} learns without labels; give it the inputs alone")
+            return np.zeros((samples, 0), self.spec.real.dtype)
+        if y is None:
+            raise UserError(f"{self.spec.name} learns from labels; give one for each sample")
+        if kind.is_class:
+            y = np.array(y, order="C", ndmin=1)
+            if y.dtype.kind not in "iu":
+                raise ValueError(
+                    f"labels of type {y.dtype}; a classifier learns positions of classes, which are integers"
+                )
+            # what int32 does not hold is no class either
+            y = np.clip(y, -(2**31), 2**31 - 1).astype(np.int32)
+        else:
+            with np.errstate(over="ignore"):
+                y = np.array(y, self.spec.real.dtype, order="C", ndmin=1 + len(kind.shape))
+        if y.shape != (samples, *kind.shape):
+            raise ValueError(f"labels of shape {y.shape} for {samples} samples; they must be {(samples, *kind.shape)}")
+        return y
+
+    # ---- what a model is asked
+
+    def has(self, question: str) -> bool:
+        """Whether firmware has NAME_<question>, a function of an input that leaves the model as it is."""
+        return question in self.spec.program.questions and self._exists(question)
+
+    def _exists(self, name: str) -> bool:
+        return any(entry.name == name for entry in self.spec.program.entries_for(self.config))
+
+    def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, (samples,).
+
+        Where it refuses, the values are NaN (-1 where they are positions).  Raises UserError if this model has none.
+        """
+        x = self._inputs(x)
+        self._require(question)
+        program = self.spec.program
+        answers = program.answers(question, len(x), self.memory)
+        statuses = np.zeros(len(x), np.int32)
+        if len(x):
+            lead = self._lead(program.entry(question))
+            self._call(program.ask_streams[question], lead, x, answers, statuses)
+        return answers, statuses
+
+    def _require(self, question: str) -> None:
+        if not self.has(question):
+            raise UserError(f"{self.spec.name} {_lacks(question)}")
+
+    def _shaped(self, answers: np.ndarray) -> np.ndarray:
+        return answers[:, 0] if answers.shape[1] == 1 else answers
+
+    def predict(self, x: Any) -> np.ndarray:
+        """f(x) of each row, (samples,), or (samples, OUTPUTS) if there are several; NaN where the input is refused."""
+        return self._shaped(self.ask("predict", x)[0])
+
+    def classify(self, x: Any) -> np.ndarray:
+        """The class of each row as its position, (samples,) int32; -1 where the input is refused."""
+        return self._shaped(self.ask("classify", x)[0])
+
+    def novelty(self, x: Any) -> np.ndarray:
+        """How new each row is to the model, (samples,); NaN where the input is refused."""
+        return self._shaped(self.ask("novelty", x)[0])
+
+    def features(self, x: Any) -> np.ndarray:
+        """z(x) of each row, (samples, features), whose products stand for kernel values; NaN where the input is refused."""
+        return self.ask("features", x)[0]
+
+    def variance(self, x: Any) -> np.ndarray:
+        """The predictive variance of a label at each row, (samples,); NaN where the input is refused."""
+        return self._shaped(self.ask("variance", x)[0])
+
+    def probability(self, x: Any) -> np.ndarray:
+        """The probability of each class at each row, (samples, classes); NaN where the input is refused."""
+        return self.ask("probability", x)[0]
+
+    # ---- learning
+
+    def learn(self, x: Any, y: Any = None) -> np.ndarray:
+        """Learn each row in turn; the statuses, (samples,) int32.
+
+        Raises UserError if this model does not learn, if it learns from labels and y is None, or if it learns without.
+        """
+        return self.sweep("update", x, y)
+
+    def sweep(self, name: str, x: Any, y: Any = None) -> np.ndarray:
+        """Call NAME_<name>, which takes a sample and its label, with each row in turn; the statuses, (samples,) int32.
+
+        Raises UserError if this model has none.
+        """
+        program = self.spec.program
+        if name not in program.sweep_streams or not self._exists(name):
+            what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
+            raise UserError(f"{self.spec.name} {what}")
+        x = self._inputs(x)
+        y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
+        if len(x):
+            self._call(program.sweep_streams[name], self._lead(program.entry(name)), x, y, statuses)
+        return statuses
+
+    def run(
+        self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Ask each row from ``first`` on, then learn the row ``delay`` before it: (answers, statuses).
+
+        question: what is asked in place of the program's main question (predict, where there is one), such as "classify".
+        A model that does not learn only answers, and the statuses are those of the answers.
+        """
+        answers, _, statuses = self._run(x, y, first, delay, question or self.spec.program.asks, False)
+        return answers, statuses
+
+    def watch(
+        self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As ``run``, of a model that raises alarms: (answers, states, statuses).
+
+        states: the alarm's level and its threshold after each row, (samples, 2).  Raises UserError if there are no alarms.
+        """
+        if not self.spec.program.raises_alarms(self.config):
+            raise UserError(f"{self.spec.name} raises no alarms")
+        return self._run(x, y, first, delay, question or self.spec.program.asks, True)
+
+    def _run(
+        self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        x = self._inputs(x)
+        y = self._labels(y, len(x))
+        if not 0 <= first <= len(x) or delay < 0:
+            raise ValueError(
+                f"first {first}, delay {delay}; for {len(x)} rows first is from 0 to {len(x)}, delay 0 or more"
+            )
+        self._require(question)
+        program = self.spec.program
+        states = np.full((len(x) - first, 2), np.nan, self.spec.real.dtype)
+        if not program.learns:
+            answers, statuses = self.ask(question, x[first:])
+            return self._shaped(answers), states, statuses
+        answers = program.answers(question, len(x) - first, self.memory)
+        statuses = np.zeros(len(answers), np.int32)
+        if len(answers):
+            leads = [self._lead(program.entry(name)) for name in (question, "update", *(["alarm"] if watched else []))]
+            loop = (program.watch_streams if watched else program.run_streams)[question]
+            written = (answers, states, statuses) if watched else (answers, statuses)
+            self._call(loop, *leads, x, y, first, delay, *written)
+        return self._shaped(answers), states, statuses
+
+    def call(self, name: str, *args: Any) -> Any:
+        """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""
+        for entry in self.spec.program.entries_for(self.config):
+            if entry.name == name:
+                return self._call(entry.kernel, *self._lead(entry.kernel), *args)
+        return 0
+
+    def refresh(self) -> None:
+        """What NAME_refresh does on the device."""
+        self.call("refresh")
+
+    def train(self) -> int:
+        """What NAME_train does on the device; its status, below 0 with the model unchanged.
+
+        Raises UserError if this model has none.
+        """
+        if not self._exists("train"):
+            raise UserError(f"{self.spec.name} {_lacks('train')}")
+        return int(self.call("train"))
+
+    def freeze(self, frozen: bool = True) -> None:
+        """Switch learning off, or on again."""
+        self.call("freeze", int(frozen))
+
+    def drift(self) -> float:
+        """How far the factor of the inverse Gram matrix has drifted since the last refresh; 0 where there is none."""
+        return float(self.read("drift")[0][0]) if self._exists("drift") else 0.0
+
+    def read(self, name: str) -> tuple[np.ndarray, int]:
+        """What NAME_<name>, which takes the model alone, writes, (values,), and its status.
+
+        Where it refuses, the values are NaN (-1 where they are positions).  Raises UserError if this model has none.
+        """
+        program = self.spec.program
+        if name not in program.readings or not self._exists(name):
+            raise UserError(f"{self.spec.name} {_lacks(name)}")
+        values = program.reading(name, self.memory)
+        return values, int(self.call(name, values))
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.memory.clear()
+
+
+def _lacks(entry: str) -> str:
+    """What a model does not have, and which one does."""
+    known = {
+        "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
+        "variance": "keeps no variance; rule krls-t does",
+        "novelty": "does not know what is new to it; the kernel rules do",
+        "features": "has no features; rules nystrom, nystrom-rls and okfeb do",
+        "predict": "predicts nothing, for it learns without labels",
+        "probability": "gives no probabilities; a classifier with [expansion] calibration does, and okfeb's logistic head",
+        "train": "is not trained: it learns sample by sample, or not at all",
+    }
+    return known.get(entry, f"has no {entry}")

@@ -1,0 +1,496 @@
+"""Replay: what a device logged is done again on the host, and the first update that differs is named."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from pykernel.dialect import Config, Index, Memory, Struct
+from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.host.simulate import BATCH, Cells, _shown, read_cells
+from pykernel.spec.model import Spec
+
+STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
+ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
+"""Columns of what questions wrote; those of other questions have the question's name."""
+
+
+def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
+    """Columns that hold what the device answered, with the question and which of its values; those of several values
+    are numbered.  A question whose column is one of the spec's own cannot be logged."""
+    program, found = spec.program, {}
+    own = {*(spec.input.columns or ()), *spec.label_columns}
+    for entry in program.entries_for(spec.config):
+        if entry.name in program.questions:
+            (count,) = program.questions[entry.name].shape(spec.capacities)
+            column = ANSWERS.get(entry.name, entry.name)
+            for i in range(count):
+                name = column if count == 1 else f"{column}{i}"
+                if entry.name == program.asks or name not in own:
+                    found[name] = (entry.name, i)
+    return found
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Consecutive rows of a log; where a cell is empty, ``has`` is false (name of the column, (rows,))."""
+
+    first: int  # number of the first row, from 0
+    lines: list[int]
+    x: np.ndarray  # (rows, D)
+    label: np.ndarray  # (rows,) or (rows, labels); (rows, 0) of a model without labels
+    state_hash: np.ndarray  # (rows,), as are the next three
+    status: np.ndarray
+    answers: dict[str, np.ndarray]  # column -> what the device answered
+    call: list[tuple[str, ...]]
+    has: dict[
+        str, np.ndarray
+    ]  # "sample", and "label": of a model without labels, whether the sample was learned; columns
+    exact: bool  # some number was written with as many digits as the precision has
+    position: int  # bytes of the log read so far
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first thing that differs.
+
+    row, line: where it shows, rows from 0.  after: the last row whose hash was equal, or -1; the state may differ from
+    the row behind it on.  kind: the column, such as "status", "prediction" or "state_hash".
+    """
+
+    kind: str
+    row: int
+    line: int
+    after: int
+    device: str
+    host: str
+
+    def __str__(self) -> str:
+        where = f"row {self.row} (line {self.line})"
+        if self.kind == STATE_HASH:
+            first = self.after + 1
+            where += "" if first == self.row else f", or one of the rows from {first} on"
+        return f"{where}: {self.kind} is {self.device} on the device, {self.host} on the host"
+
+
+# --------------------------------------------------------------------------------------------------- reading a log
+
+
+def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterator[Rows]:
+    """Batches of a log's rows; memory does not grow with its length.  Raises UserError with the line that is wrong.
+
+    Columns: the inputs, called as in the spec or x0, x1, …; the label, called as in the spec or ``label`` (label0,
+    label1, … where there are several); and any of state_hash, status, call, and those of ``answer_columns``.  Of a model
+    without labels, ``learned`` in place of the label: 1, or 0 for rows that it was only asked about; without that column,
+    every row was learned.
+    """
+    columns = _Columns(spec, name)
+    first = 0
+    for cells in read_cells(file, name, columns.choose, ",".join([*columns.generic, STATE_HASH]), rows):
+        yield columns.parse(cells, first)
+        first += len(cells.rows)
+
+
+class _Columns:
+    """Which column is what, and the cells' meaning."""
+
+    def __init__(self, spec: Spec, name: str) -> None:
+        self.spec, self.name = spec, name
+        self.labels_of, self.unlabelled = spec.program.label_array(spec.capacities), spec.program.label_kind == "none"
+        several = [f"label{i}" for i in range(self.labels_of.shape[0])] if self.labels_of.shape else ["label"]
+        own = (STATE_HASH, STATUS, CALL, *([LEARNED] if self.unlabelled else []))
+        self.generic = [*(f"x{j}" for j in range(spec.dim)), *several]
+        self.inputs = list(spec.input.columns or self.generic[: spec.dim])
+        self.labels = list(spec.label_columns or several)
+        self.answers = answer_columns(spec)
+        self.chosen: list[str] = []
+        self.statuses = {status.name: int(status) for status in spec.program.status}
+        for column in [*self.inputs, *self.labels]:
+            if column in own or self.answers.get(column, ("",))[0] == spec.program.asks:
+                raise UserError(
+                    f"{name}: a log's column {column} has a meaning of its own; call the spec's differently"
+                )
+
+    def choose(self, header: list[str]) -> list[str]:
+        dim = self.spec.dim
+        if self.inputs[0] not in header and "x0" in header:
+            self.inputs = self.generic[:dim]
+        if self.labels and self.labels[0] not in header and self.generic[dim] in header:
+            self.labels = self.generic[dim:]
+        if STATE_HASH in header and not self.spec.program.learns:
+            raise UserError(
+                f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash is of what the last "
+                "call left behind; record what it answers"
+            )
+        # with none of the labels it is a log of predictions; with some, the others are missed
+        labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
+        others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.unlabelled else []))
+        self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
+        return self.chosen
+
+    def parse(self, cells: Cells, first: int) -> Rows:
+        table = list(zip(*cells.rows, strict=True))
+        count, dim = len(cells.rows), self.spec.dim
+        texts = {c: [t.strip() for t in table[i]] for i, c in enumerate(self.chosen)}
+        empty = [""] * count
+
+        def column(name: str, dtype: Any, convert: Callable[[str], Any], what: str) -> tuple[np.ndarray, np.ndarray]:
+            values, has = np.zeros(count, dtype), np.zeros(count, bool)
+            for i, text in enumerate(texts.get(name, empty)):
+                if text:
+                    values[i], has[i] = self._cell(cells.lines[i], name, text, convert, what), True
+            return values, has
+
+        real, dtype = self.spec.real.dtype, self.spec.program.label_dtype(self.spec.real)
+
+        def numbers(name: str, is_class: bool = False) -> tuple[np.ndarray, np.ndarray]:
+            if is_class:
+                return column(name, np.int32, self._class, "a class, by its position from 0 or by its name")
+            return column(name, np.float64, _number, "a number, in decimal or as C's %a prints it")
+
+        inputs = [numbers(name) for name in self.inputs]
+        labels = [numbers(name, self.labels_of.is_class) for name in self.labels]
+        positions = [q for q, kind in self.spec.program.questions.items() if kind.scalar is Index]
+        answers = {c: numbers(c, q in positions) for c, (q, _) in self.answers.items() if c in self.chosen}
+        hashes = column(STATE_HASH, np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it")
+        status = column(STATUS, np.int32, self._status, "a status, as a number or by its name")
+        given, labelled = (np.array([has for _, has in part], bool).reshape(-1, count) for part in (inputs, labels))
+        calls = [self._call(line, text) for line, text in zip(cells.lines, texts.get(CALL, empty), strict=True)]
+        has: dict[str, np.ndarray] = {
+            "sample": np.asarray(given.all(axis=0)),
+            "label": self._learned(given, column) if self.unlabelled else np.asarray(labelled.all(axis=0)),
+            STATE_HASH: hashes[1],
+            STATUS: status[1],
+            **{name: answer[1] for name, answer in answers.items()},
+            CALL: np.array([bool(call) for call in calls]),
+        }
+        self._refuse_gaps(cells.lines, given, labelled, has, calls)
+        with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, and refused as on the device
+            x = np.array([values for values, _ in inputs]).reshape(dim, count).T.astype(real, order="C")
+            y = np.array([values for values, _ in labels]).T.astype(dtype, order="C")
+            y = y.reshape(count, *self.labels_of.shape)
+            found = {
+                name: values if values.dtype.kind == "i" else values.astype(real)
+                for name, (values, _) in answers.items()
+            }
+        digits = 9 if real.itemsize == 4 else 17
+        written = [*self.inputs, *([] if self.labels_of.is_class else self.labels)]
+        exact = any(_digits(text) >= digits for name in written for text in texts.get(name, ()))
+        return Rows(first, cells.lines, x, y, hashes[0], status[0], found, calls, has, exact, cells.position)
+
+    def _learned(self, given: np.ndarray, column: Callable[..., tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """Of a model without labels: which rows it learned."""
+        values, has = column(LEARNED, bool, _flag, "1 if the row was learned, 0 if the model was only asked")
+        return np.asarray(given.all(axis=0) & (values | ~has))
+
+    def _cell(self, line: int, column: str, text: str, convert: Callable[[str], Any], what: str) -> Any:
+        try:
+            return convert(text)
+        except (ValueError, OverflowError):
+            raise UserError(
+                f"{self.name}, line {line}: column {_shown(column)} is {_shown(text)}; it must be {what}, or empty"
+            ) from None
+
+    def _class(self, text: str) -> int:
+        """A position; also one that is no class, which the device refused."""
+        if re.fullmatch(r"-?\d+", text):
+            return int(np.int32(int(text)))
+        return (self.spec.label.classes or ()).index(text)
+
+    def _status(self, text: str) -> int:
+        return self.statuses[text.upper()] if text.upper() in self.statuses else int(np.int32(int(text)))
+
+    def _call(self, line: int, text: str) -> tuple[str, ...]:
+        """The function's name and its arguments, which are integers."""
+        if not text:
+            return ()
+        words, known = tuple(text.split()), callable_entries(self.spec)
+        if (
+            words[0] not in known
+            or len(words) - 1 != known[words[0]]
+            or not all(re.fullmatch(r"-?\d{1,9}", word) for word in words[1:])
+        ):
+            names = ", ".join(name + " 1" * count for name, count in known.items())
+            raise UserError(f"{self.name}, line {line}: call is {_shown(text)}; it can be {names}, or empty")
+        return words
+
+    def _refuse_gaps(
+        self,
+        lines: list[int],
+        given: np.ndarray,
+        labelled: np.ndarray,
+        has: dict[str, np.ndarray],
+        calls: list[tuple[str, ...]],
+    ) -> None:
+        def refuse(wrong: np.ndarray, what: str) -> None:
+            if wrong.any():
+                raise UserError(f"{self.name}, line {lines[int(np.argmax(wrong))]}: {what}")
+
+        sample, answered = has["sample"], np.zeros(len(lines), bool)
+        for column in set(self.answers) & set(has):
+            answered |= has[column]
+        refuse(given.any(axis=0) & ~sample, "has some inputs and not others; write nan for one that was not a number")
+        refuse(~sample & ~has[CALL], "has no inputs; give them, or a call, or remove the row")
+        some = labelled.any(axis=0)
+        refuse(some & ~has["label"], "has some labels and not others; write nan for one that was not a number")
+        refuse(~sample & (some | answered), "has no inputs, but a label or a prediction; give the inputs")
+        called = np.array([call[0] if call else "" for call in calls])
+        sweeps = np.isin(called, self.spec.program.sweeps)
+        refuse(sweeps & ~has["label"], "has a call that takes a sample; give the inputs and the label")
+        returned = has["label"] | (has[CALL] & (called != "reset"))
+        if not self.spec.program.learns:
+            returned = sample
+        refuse(
+            has[STATUS] & ~returned,
+            "has a status, but was not learned; the status is what update returned"
+            if self.unlabelled
+            else "has a status but no label; the status is what update returned, and without a label there is none",
+        )
+
+
+def callable_entries(spec: Spec) -> dict[str, int]:
+    """Functions that a log can name, for they change the model: how many integers each takes besides the model, and
+    besides the row's sample, where it takes that."""
+    calls = {"reset": 0} if spec.program.persistent else {}
+    for entry in spec.program.entries_for(spec.config):
+        extra = [k for k in entry.kernel.params.values() if not _is_lead(k)]
+        if entry.name in spec.program.sweeps:
+            calls[entry.name] = 0
+        elif all(kind is Index for kind in extra):
+            calls[entry.name] = len(extra)
+    return calls
+
+
+def _is_lead(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, (Struct, Config))
+
+
+def _number(text: str) -> float:
+    return float.fromhex(text) if "x" in text.lower() else float(text)
+
+
+def _digits(text: str) -> int:
+    """Significant digits of a decimal number; of a hexadecimal one, which is exact, many."""
+    return 99 if "x" in text.lower() else len(re.sub(r"e.*|[^\d]", "", text.lower()).lstrip("0"))
+
+
+def _flag(text: str) -> bool:
+    return bool(("0", "1").index(text))
+
+
+def _hash(text: str) -> int:
+    if not re.fullmatch(r"(0x)?[0-9a-fA-F]{8}", text):
+        raise ValueError(text)
+    return int(text, 16)
+
+
+# --------------------------------------------------------------------------------------------------------- replay
+
+
+class Replay:
+    """A model on the host that does what a log says, and compares.
+
+    start: the device's snapshot, or its state's bytes, from which the log goes on; None is NAME_init of a model that
+    starts from nothing.
+    """
+
+    def __init__(self, spec: Spec, start: bytes | None = None, where: str = "the snapshot") -> None:
+        from pykernel.gen import build
+
+        self.spec = spec
+        self.model = HostModel(spec, build(spec).drop)
+        if start is not None:
+            self.model.memory.copy_from(device_memory(spec, start, where))
+        self._sweeps = {(name,) for name in spec.program.sweeps}
+        self.difference: Difference | None = None
+        self.rows = self.updates = 0
+        self.columns = answer_columns(spec)
+        predictions = (c for c, (question, _) in self.columns.items() if question == spec.program.asks)
+        hashes = (STATE_HASH,) if spec.program.learns else ()
+        self.compared = dict.fromkeys((*hashes, STATUS, *predictions), 0)
+        self.exact = False
+        self._equal_until = -1  # the last row whose hash was equal
+
+    @property
+    def hash(self) -> int:
+        """NAME_hash of the host's model."""
+        memory = self.model.memory
+        return zlib.crc32(memory.bytes[: self.spec.program.hashed_bytes(memory.layout)])
+
+    def run(self, rows: Rows) -> Difference | None:
+        """Do the next rows; the first difference of all, once there is one."""
+        self.exact |= rows.exact
+        stops = np.flatnonzero(rows.has[STATE_HASH] | rows.has[CALL]) + 1
+        edges = [0, *stops.tolist(), len(rows.x)]
+        for start, end in itertools.pairwise(edges):
+            if end > start:
+                self._segment(rows, slice(start, end))
+        self.rows += len(rows.x)
+        return self.difference
+
+    def _segment(self, rows: Rows, part: slice) -> None:
+        """Rows of which only the last has a call or a hash."""
+        last = part.stop - 1
+        answers, statuses = self._feed(rows, part)
+        if rows.call[last]:
+            status = self._call(rows, last)
+            if not rows.has["label"][last] or rows.call[last][:1] in self._sweeps:
+                statuses[-1] = status
+        for column, recorded in rows.answers.items():
+            question, i = self.columns[column]
+            if question in answers:
+                expected, found = recorded[part], np.ascontiguousarray(answers[question][:, i])
+                bits = f"<u{expected.dtype.itemsize}"
+                unequal = (expected.view(bits) != found.view(bits)) & ~(np.isnan(expected) & np.isnan(found))
+                self._compare(rows, part, column, unequal, expected, found)
+        self._compare(rows, part, STATUS, rows.status[part] != statuses, rows.status[part], statuses)
+        if rows.has[STATE_HASH][last]:
+            hashed = np.array([self.hash], np.uint32)
+            at = slice(last, last + 1)
+            self._compare(rows, at, STATE_HASH, rows.state_hash[at] != hashed, rows.state_hash[at], hashed)
+            if self.difference is None:
+                self._equal_until = rows.first + last
+
+    def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Ask (what the log has answers to) and learn: question -> (rows, values), and the statuses."""
+        x, y = rows.x[part], rows.label[part]
+        swept = [call[:1] in self._sweeps for call in rows.call[part]]  # these rows are not learned
+        sample = rows.has["sample"][part]
+        label = rows.has["label"][part] & sample & ~np.array(swept)
+        statuses = np.zeros(len(x), np.int32)
+        self.updates += int(label.sum())
+        asked = sorted({self.columns[c][0] for c in rows.answers if rows.has[c][part].any()})
+        if not self.spec.program.learns:
+            return self._ask(x, sample, asked)
+        if not asked:
+            if label.any():
+                statuses[label] = self.model.learn(x[label], y[label])
+            return {}, statuses
+        model, *before, last = self.model, *asked
+        answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
+        # one question goes through a loop with the update; more are asked row by row
+        borders = np.arange(1, len(x)) if before else np.flatnonzero(np.diff(label)) + 1
+        for start, end in itertools.pairwise([0, *borders.tolist(), len(x)]):
+            chosen = np.flatnonzero(sample[start:end]) + start
+            for question in before:
+                answers[question][chosen] = model.ask(question, x[chosen])[0]
+            if label[start]:
+                values, statuses[start:end] = model.run(x[start:end], y[start:end], question=last)
+                answers[last][start:end] = values.reshape(end - start, -1)
+            else:
+                answers[last][chosen] = model.ask(last, x[chosen])[0]
+        return answers, statuses
+
+    def _ask(self, x: np.ndarray, sample: np.ndarray, asked: list[str]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """As ``_feed``, of a model that does not learn; the statuses are those of the main question."""
+        program, statuses = self.spec.program, np.zeros(len(x), np.int32)
+        answers = {q: program.answers(q, len(x), self.model.memory) for q in (program.asks, *asked)}
+        for question, values in answers.items():
+            values[sample], returned = self.model.ask(question, x[sample])
+            if question == program.asks:
+                statuses[sample] = returned
+        return answers, statuses
+
+    def _call(self, rows: Rows, row: int) -> int:
+        """Do what a row calls; its status."""
+        name, *arguments = rows.call[row]
+        if name == "reset":
+            self.model.reset()
+            return 0
+        if name in self.spec.program.sweeps:
+            at = slice(row, row + 1)
+            return int(self.model.sweep(name, rows.x[at], rows.label[at])[0])
+        return int(self.model.call(name, *map(int, arguments)))
+
+    def _compare(
+        self, rows: Rows, part: slice, kind: str, unequal: np.ndarray, device: np.ndarray, host: np.ndarray
+    ) -> None:
+        has = rows.has[kind][part]
+        self.compared[kind] = self.compared.get(kind, 0) + int(has.sum())
+        wrong = np.flatnonzero(unequal & has)
+        if len(wrong) and (self.difference is None or rows.first + part.start + wrong[0] < self.difference.row):
+            i = int(wrong[0])
+            row = part.start + i
+            shown = [self._text(kind, values[i]) for values in (device, host)]
+            self.difference = Difference(kind, rows.first + row, rows.lines[row], self._equal_until, *shown)
+
+    def _text(self, kind: str, value: Any) -> str:
+        if kind == STATE_HASH:
+            return f"{int(value):08x}"
+        if kind != STATUS:
+            classes = self.spec.label.classes or ()
+            name = f" ({classes[value]})" if value.dtype.kind == "i" and 0 <= value < len(classes) else ""
+            return _real(value) + name
+        names = {int(status): status.name for status in self.spec.program.status}
+        return f"{int(value)} ({names[int(value)].lower()})" if int(value) in names else str(int(value))
+
+    def report(self) -> dict[str, Any]:
+        """The whole run, as plain values."""
+        found = self.difference
+        return {
+            "name": self.spec.name,
+            "rows": self.rows,
+            "updates": self.updates,
+            "compared": dict(self.compared),
+            "state_hash": f"{self.hash:08x}" if self.spec.program.learns else None,
+            "equal_until": self._equal_until if self._equal_until >= 0 else None,
+            "difference": None if found is None else {**vars(found), "text": str(found)},
+        }
+
+    def advice(self) -> str | None:
+        """What may be wrong with the log, rather than with the device."""
+        if self.exact:
+            return None
+        digits = 9 if self.spec.precision == "float32" else 17
+        return f"no number of the log has {digits} digits: were they written with %.{digits}g or %a?"
+
+
+def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
+    """The memory in a snapshot (NAME_save) or in a dump of NAME_STATE_BYTES.  Raises UserError, ``where`` first."""
+    from pykernel.gen import build
+    from pykernel.host import snapshot
+
+    if not spec.program.persistent:
+        raise UserError(
+            f"{spec.name} learns nothing on the device, so that there is no state to compare; leave {where} out"
+        )
+    memory = spec.memory(build(spec).drop)
+    end = spec.program.state_bytes(memory.layout)
+    if len(data) == end:
+        memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(data, np.uint8)
+        return memory
+    if data[: len(snapshot.MAGIC)] == snapshot.MAGIC:
+        return snapshot.read(spec, data, where).memory
+    raise UserError(
+        f"{where}: has {len(data)} bytes; it must be a snapshot, as {spec.name}_save writes it, or the {end} bytes of "
+        f"{spec.name.upper()}_STATE_BYTES"
+    )
+
+
+def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:
+    """Fields of the model whose bytes differ: how many values do, and the first one on both sides."""
+    found = []
+    end = spec.program.state_bytes(host.layout)
+    for slot in host.layout.slots:
+        if slot.offset >= end:
+            continue
+        a, b = device.field(slot.name), host.field(slot.name)
+        integers = f"<u{a.dtype.itemsize}"
+        where = np.argwhere(a.view(integers) != b.view(integers))
+        if len(where):
+            at = tuple(int(i) for i in where[0])
+            place = slot.name + ("" if slot.scalar else "".join(f"[{i}]" for i in at))
+            found.append({"field": place, "values": len(where), "device": _real(a[at]), "host": _real(b[at])})
+    return found
+
+
+def _real(value: Any) -> str:
+    """A number that reads back to the same bits."""
+    return str(int(value)) if value.dtype.kind == "i" else f"{value:.{9 if value.dtype.itemsize == 4 else 17}g}"

@@ -1,0 +1,936 @@
+"""Streams of samples: CSV files larger than memory, a model run over one, and its errors in constant memory."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from operator import itemgetter
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
+
+BATCH = 4096
+"""Rows read and run at a time."""
+LINE_LIMIT = 2**20
+"""Most bytes in a line."""
+DELAY_LIMIT = 10**6
+"""Most rows that are kept until their labels arrive."""
+MOMENTS = 2**14
+"""Most moments of a stream at which sums of errors are kept, and most windows of what was answered."""
+ALARMS = 1000
+"""Most alarms of which the first and last row are kept."""
+PATIENCE = 100
+"""So many labelled samples refused in a row, and the report says what to do about it."""
+
+# --------------------------------------------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
+
+    y: numbers (rows,), or (rows, labels) where there are several, NaN where there is none yet; or positions of classes
+    (rows,), int32, -1 where there is none yet; (rows, 0) of a model without labels.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    position: int
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Consecutive rows of a file: the chosen cells of each, the lines where they end, and the bytes read so far."""
+
+    rows: list[tuple[str, ...]]
+    lines: list[int]
+    position: int
+
+
+def read_samples(
+    file: BinaryIO,
+    name: str,
+    inputs: Sequence[str],
+    labels: str | Sequence[str],
+    rows: int = BATCH,
+    classes: Sequence[str] | None = None,
+) -> Iterator[Batch]:
+    """Batches of at most ``rows`` samples from comma-separated text with a header line.
+
+    Columns are found by name, others are skipped, blank lines too.  ``nan`` and ``inf`` are numbers; an empty label
+    cell is NaN.  labels: one column, or several, or none.  classes: what the label's cells can be; they become positions.
+    ``name`` stands for the file in errors.  Raises UserError, one sentence, with the line that is wrong.
+    """
+    wanted = [labels] if isinstance(labels, str) else list(labels)
+    columns, dim = [*inputs, *wanted], len(inputs)
+    for cells in read_cells(file, name, lambda header: columns, ",".join(columns), rows):
+        if classes is not None:
+            y = _classes([row[dim] for row in cells.rows], cells.lines, name, wanted[0], classes)
+            table = _numbers([row[:dim] for row in cells.rows], cells.lines, name, inputs, 0)
+        else:
+            table = _numbers(cells.rows, cells.lines, name, columns, len(wanted))
+            y = table[:, dim].copy() if isinstance(labels, str) else np.ascontiguousarray(table[:, dim:])
+        yield Batch(np.ascontiguousarray(table[:, :dim]), y, cells.position)
+
+
+def require_columns(spec: Spec, where: str = "the spec") -> None:
+    """Raises UserError, ``where`` first, unless the spec names the columns of its data."""
+    if spec.input.columns is None:
+        raise UserError(f'{where}: [input] names no columns; add columns = ["…"], as in the header of the data')
+    if not spec.label_columns and spec.program.label_kind != "none":
+        several = spec.program.label_kind == "reals"
+        what = 'no columns; add columns = ["…", "…"]' if several else 'no column; add column = "…"'
+        raise UserError(f"{where}: [label] names {what}, as in the header of the data")
+
+
+def samples_of(spec: Spec, file: BinaryIO, name: str, rows: int = BATCH) -> Iterator[Batch]:
+    """What ``read_samples`` reads for a model."""
+    require_columns(spec)
+    labels = spec.label_columns if spec.program.label_kind in ("reals", "none") else spec.label_columns[0]
+    return read_samples(file, name, spec.input.columns or (), labels, rows, spec.label.classes)
+
+
+def read_cells(
+    file: BinaryIO, name: str, choose: Callable[[list[str]], Sequence[str]], example: str, rows: int = BATCH
+) -> Iterator[Cells]:
+    """Batches of at most ``rows`` rows, as text, of those columns that ``choose`` takes of the header.
+
+    example: a header line, to be shown where there is none.
+    """
+    lines = _Lines(file, name)
+    reader = csv.reader(lines, strict=True)
+    records = _records(reader, name)
+    header = next(records, None)
+    if header is None:
+        raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
+    names = [cell.strip() for cell in header]
+    positions = _positions(names, name, choose(names))
+    # itemgetter of one column is not a tuple
+    pick = itemgetter(*positions) if len(positions) > 1 else itemgetter(slice(positions[0], positions[0] + 1))
+    cells: list[tuple[str, ...]] = []
+    numbers: list[int] = []
+    empty = True
+    for record in records:
+        if len(record) != len(header):
+            raise UserError(
+                f"{name}, line {reader.line_num}: has {len(record)} cells, but the header names {len(header)} columns; "
+                "give each row a cell for each column, and quote cells that hold a comma"
+            )
+        cells.append(tuple(pick(record)))
+        numbers.append(reader.line_num)
+        if len(cells) == rows:
+            yield Cells(cells, numbers, lines.position)
+            cells, numbers, empty = [], [], False
+    if cells:
+        yield Cells(cells, numbers, lines.position)
+    elif empty:
+        raise UserError(f"{name}: holds a header but no rows; give it one row for each sample")
+
+
+class _Lines:
+    """Decoded lines of a binary file, one at a time."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.file, self.name = file, name
+        self.number = self.position = 0
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            line = self.file.readline(LINE_LIMIT + 1)
+        except OSError as error:
+            raise UserError(f"{self.name}: cannot be read: {error.strerror}") from None
+        if not line:
+            raise StopIteration
+        self.number += 1
+        self.position += len(line)
+        where = f"{self.name}, line {self.number}:"
+        if len(line) > LINE_LIMIT:
+            raise UserError(f"{where} is longer than {LINE_LIMIT:,} bytes; is this a CSV file?")
+        if b"\0" in line:
+            raise UserError(f"{where} holds a NUL byte; is this a CSV file, saved as UTF-8?")
+        try:
+            return line.decode("utf-8-sig" if self.number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{where} byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+
+
+def _records(reader: Any, name: str) -> Iterator[list[str]]:
+    try:
+        for record in reader:
+            if record:
+                yield record
+    except csv.Error as error:
+        remedy = {
+            "field larger": "a cell is too long; is a quote left open?",
+            "unexpected end": "the file ends inside a quoted cell; close the quote",
+            "new-line": "holds a carriage return inside the line; save the file with ordinary line ends",
+        }
+        what = next((text for start, text in remedy.items() if str(error).startswith(start)), f"is not CSV: {error}")
+        raise UserError(f"{name}, line {reader.line_num}: {what}") from None
+
+
+def _positions(header: Sequence[str], name: str, wanted: Sequence[str]) -> list[int]:
+    """Where each wanted column is."""
+    for column in wanted:
+        if header.count(column) > 1:
+            raise UserError(
+                f"{name}, line 1: names the column {_shown(column)} {header.count(column)} times; rename all but one"
+            )
+        if column not in header:
+            raise UserError(f"{name}, line 1: names no column {_shown(column)}; {_remedy(header, column)}")
+    return [header.index(column) for column in wanted]
+
+
+def _remedy(header: Sequence[str], column: str) -> str:
+    near = difflib.get_close_matches(column, header, 1)
+    if near:
+        return f"did you mean {_shown(near[0])}?"
+    if all(map(_is_number, header)):
+        return "it holds numbers; put a line with the columns' names before it"
+    for separator, called in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and separator in header[0]:
+            return f"its cells are separated by {called}; separate them by commas"
+    names = ", ".join(map(_shown, header[:12])) + (", ..." if len(header) > 12 else "")
+    return f"it names {names}; change the spec or the header"
+
+
+def _classes(cells: list[str], lines: list[int], name: str, column: str, classes: Sequence[str]) -> np.ndarray:
+    """The cells as positions of classes, (rows,) int32; -1 where they are empty."""
+    known = {"": -1} | {each: i for i, each in enumerate(classes)}
+    found = [known.get(cell.strip()) for cell in cells]
+    if None in found:
+        at = found.index(None)
+        cell = cells[at].strip()
+        near = difflib.get_close_matches(cell, classes, 1)
+        listed = ", ".join(map(_shown, classes[:12])) + (", ..." if len(classes) > 12 else "")
+        remedy = f"did you mean {_shown(near[0])}?" if near else f"the classes are {listed}"
+        if cell.lower() in ("nan", "na", "null", "none", "?"):
+            remedy = "leave the cell empty where there is no label"
+        raise UserError(
+            f"{name}, line {lines[at]}: column {_shown(column)} is {_shown(cell)}, which is no class; {remedy}"
+        )
+    return np.array(found, np.int32)
+
+
+def _numbers(
+    cells: list[tuple[str, ...]], lines: list[int], name: str, columns: Sequence[str], labels: int
+) -> np.ndarray:
+    """The cells as (rows, columns), the last columns the labels."""
+    width = len(columns)
+    try:
+        return np.array(cells, np.float64)
+    except ValueError:
+        pass
+    # an empty label, or an error: find it
+    table = np.empty((len(cells), width))
+    for i, row in enumerate(cells):
+        for j, cell in enumerate(row):
+            if j >= width - labels and not cell.strip():
+                table[i, j] = np.nan
+            elif _is_number(cell):
+                table[i, j] = float(cell)
+            else:
+                what, remedy = f"is {_shown(cell)}, not a number", "correct the cell, or remove the row"
+                if not cell.strip():
+                    what, remedy = "is empty", "write nan for a missing value, and the model refuses that sample"
+                elif _is_number(cell.replace(",", ".")):
+                    remedy = "write a point before the decimals"
+                raise UserError(f"{name}, line {lines[i]}: column {_shown(columns[j])} {what}; {remedy}")
+    return table
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(text: str) -> str:
+    text = repr(text)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# ---------------------------------------------------------------------------------------------------------- errors
+
+
+class Errors:
+    """Errors of several predictors over a stream of any length, in constant memory.
+
+    Running sums are kept at up to ``moments`` moments, evenly spaced; a later part of the stream, or a window, is the
+    difference of two.  A row counts only if every predictor has an error there.
+    """
+
+    def __init__(self, names: Sequence[str], moments: int = MOMENTS) -> None:
+        self.names, self.moments, self.spacing = tuple(names), moments, 1
+        # row, rows that count, sums of |e|, sums of e^2
+        self.sums = np.zeros((1, 2 + 2 * len(self.names)))
+        self.total = self.sums[0]
+
+    @property
+    def rows(self) -> int:
+        return int(self.total[0])
+
+    def add(self, errors: np.ndarray) -> None:
+        """Take the errors of the next rows, (rows, predictors), NaN where there is none; or (rows, predictors, labels),
+        over which means are taken."""
+        if not len(errors):
+            return
+        errors = errors.reshape(len(errors), len(self.names), -1)
+        counts = np.isfinite(errors).all(axis=(1, 2))
+        e = np.where(counts[:, None, None], errors, 0.0)
+        steps = np.column_stack([np.ones(len(e)), counts, np.abs(e).mean(axis=2), (e * e).mean(axis=2)])
+        sums = self.total + np.cumsum(steps, axis=0)
+        self.total = sums[-1]
+        self.sums = np.concatenate([self.sums, sums[sums[:, 0] % self.spacing == 0]])
+        while len(self.sums) > self.moments:
+            self.spacing *= 2
+            self.sums = self.sums[self.sums[:, 0] % self.spacing == 0]
+
+    def summary(self, first: int = 0) -> dict[str, Any]:
+        """Mean absolute error (mae) and root mean square error (rmse) of each predictor from row ``first`` on.
+
+        The nearest moment kept, at or before ``first``, is told as ``first_row``.  None if no row counts.
+        """
+        start = self.sums[np.searchsorted(self.sums[:, 0], first, side="right") - 1]
+        k, part = len(self.names), self.total - start
+        n = part[1]
+
+        def each(sums: np.ndarray) -> dict[str, float | None]:
+            return {name: float(s) if n else None for name, s in zip(self.names, sums, strict=True)}
+
+        n_or_1 = max(n, 1)
+        return {
+            "first_row": int(start[0]),
+            "scored": int(n),
+            "mae": each(part[2 : 2 + k] / n_or_1),
+            "rmse": each(np.sqrt(part[2 + k :] / n_or_1)),
+        }
+
+    def curve(self, windows: int = 60) -> tuple[np.ndarray, np.ndarray]:
+        """Mean absolute errors in up to ``windows`` equal windows: middles (rows), errors (windows, predictors)."""
+        marks = np.unique(np.linspace(0, len(self.sums) - 1, windows + 1).astype(int))
+        parts = np.diff(self.sums[marks], axis=0)
+        middles = self.sums[marks[:-1], 0] + parts[:, 0] / 2
+        with np.errstate(invalid="ignore"):
+            return middles, parts[:, 2 : 2 + len(self.names)] / parts[:, 1:2]
+
+
+class Trivial:
+    """What every model has to beat: the last known label and the mean of those known.  0 before the first."""
+
+    names = ("last label", "running mean")
+
+    def __init__(self) -> None:
+        self.last = self.sum = 0.0
+        self.count = 0
+
+    def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Predict each row, then take the label that becomes known after it (NaN for none)."""
+        known = ~np.isnan(released)
+        last = _latest(self.last, released, known)
+        sums = self.sum + np.concatenate([[0.0], np.cumsum(np.where(known, released, 0.0))])
+        counts = self.count + np.concatenate([[0], np.cumsum(known)])
+        self.last, self.sum, self.count = float(last[-1]), float(sums[-1]), int(counts[-1])
+        return last[:-1], sums[:-1] / np.maximum(counts[:-1], 1)
+
+
+class TrivialClass:
+    """The same for classes: the last known one, and the most frequent of those known.  The first before that."""
+
+    names = ("last label", "majority class")
+
+    def __init__(self, classes: int) -> None:
+        self.last, self.counts = 0, np.zeros(classes, np.int64)
+
+    def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Predict each row, then take the class that becomes known after it (-1 for none)."""
+        known = released >= 0
+        last = _latest(self.last, released, known)
+        steps = (released[:, None] == np.arange(len(self.counts))) & known[:, None]
+        counts = np.concatenate([[self.counts], self.counts + np.cumsum(steps, axis=0)])
+        self.last, self.counts = int(last[-1]), counts[-1]
+        return last[:-1], counts[:-1].argmax(axis=1)
+
+
+def _latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """The latest known value before each row, and after the last."""
+    values = np.concatenate([[before], values])
+    return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
+
+
+# ------------------------------------------------------------------------------------------------------ simulation
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a few steps of the device's loop did: predict row t (without labels: ask), then learn row t - delay.
+
+    labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.  statuses: of the learning;
+    ``learnt`` says where there was any.  Of a model that does not learn, of the predictions, which ``learnt`` then has.
+    states: of a model that raises alarms, its level and the threshold after each row, (rows, 2); else (rows, 0).
+    """
+
+    first_row: int
+    labels: np.ndarray
+    predictions: np.ndarray
+    statuses: np.ndarray
+    learnt: np.ndarray
+    states: np.ndarray
+
+
+def _table(values: np.ndarray) -> np.ndarray:
+    """(rows, values), where one value in each row may have had no axis of its own."""
+    return values if values.ndim == 2 else values[:, None]
+
+
+class Alarms:
+    """When a model raised alarms.  Samples in a row whose status is one of the program's ``alarms`` are one alarm; refused
+    samples between them do not count."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.statuses = [int(status) for status in spec.program.alarms]
+        self.samples = self.count = 0  # in alarm; alarms
+        self.listed: list[dict[str, Any]] = []  # the first ALARMS of them: rows, and the highest level
+        self._taken, self._last = 0, -1  # samples that were not refused; which of them was the last in alarm
+
+    def take(self, rows: np.ndarray, statuses: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        """The next samples, by their rows, and the level after each; whether they are in alarm, (samples,)."""
+        alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
+        self.samples += int(alarmed.sum())
+        for i in np.flatnonzero(alarmed):
+            row, level = int(rows[i]), float(levels[i])
+            if order[i] != self._last + 1:
+                self.count += 1
+                if self.count <= ALARMS:
+                    self.listed.append({"first_row": row, "last_row": row, "level": level})
+            elif self.count <= ALARMS:
+                latest = self.listed[-1]
+                latest |= {"last_row": row, "level": max(latest["level"], level)}
+            self._last = int(order[i])
+        self._taken += int((statuses >= 0).sum())
+        return alarmed
+
+    def report(self, state: np.ndarray) -> dict[str, Any]:
+        """All of it, as plain values; state: the level and its threshold now."""
+        level, threshold = map(float, state)
+        counts = {"count": self.count, "samples": self.samples, "listed": self.listed}
+        return counts | {"level": level, "threshold": threshold}
+
+
+class _Run:
+    """A model fed from a stream, as the device will be.
+
+    Each row is asked, then one is learnt: with labels the row ``delay`` before, if it has them all.  Every
+    ``refresh_every`` rows (0: never) the model is refreshed, after every ``train_every`` labels (0: never) it is trained,
+    where it can be.  A model that does not learn is asked only.
+    """
+
+    def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0) -> None:
+        if not 0 <= delay <= DELAY_LIMIT:
+            raise UserError(f"delay is {delay}; it must be from 0 to {DELAY_LIMIT:,} rows")
+        if refresh_every < 0:
+            raise UserError(f"refresh-every is {refresh_every}; it must be a number of rows, or 0 for never")
+        if train_every < 0:
+            raise UserError(f"train-every is {train_every}; it must be a number of labels, or 0 for never")
+        program = spec.program
+        self.trains = any(e.name == "train" for e in program.entries_for(spec.config))
+        if train_every and not self.trains:
+            raise UserError(
+                f"rule {spec.learning.rule} is not trained at once on the device, as krr, ls-svm and kfd are; leave "
+                "train-every out"
+            )
+        if delay and (not program.learns or program.label_kind == "none"):
+            raise UserError(
+                f"rule {spec.learning.rule} learns from no label, so that none can be late; leave delay out"
+            )
+        if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
+            what = f"rule {spec.learning.rule}"
+            if spec.family.unused(spec, "reduction", "technique") is None:
+                what = spec.reduction.technique
+            raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
+        self.spec, self.delay, self.refresh_every, self.train_every = spec, delay, refresh_every, train_every
+        self.model = HostModel(spec)
+        self.classes = spec.label.classes or ()
+        self._shape = program.label_array(spec.capacities).shape
+        self._dtype = program.label_dtype(spec.real)
+        self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
+        self.rows = self.unlabelled = self.inputs_refused = 0
+        self.statuses = {status: 0 for status in program.status}
+        self.trainings = {status: 0 for status in program.status}
+        self.labels_taken = self._labels_since = 0  # given to update; since it was trained
+        self.swept = 0  # samples that were swept over again
+        self.streak = self.longest_streak = 0  # labelled samples refused in a row
+        self._why = ""
+        self._waiting_x = np.zeros((0, spec.dim), spec.real.dtype)
+        self._waiting_y = np.zeros((0, *self._shape), self._dtype)
+
+    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
+        """Judge the answers to the next rows; released: the labels that became known after them, y: their own."""
+        raise NotImplementedError
+
+    def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
+        """Why a sample was refused, and what to do about it."""
+        spec = self.spec
+        if status == "REFUSED_INPUT":
+            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.limit)))[0])
+            column = spec.input.columns[j] if spec.input.columns else f"input {j}"
+            return (
+                f"{column} is {x[j]:g} and [input] limit is {spec.input.limit:g}; raise that limit or scale the column"
+            )
+        lower = ["lower [learning] eta"] if spec.family.unused(spec, "learning", "eta") is None else []
+        labelled = spec.program.label_kind != "none"
+        remedies = [*lower, *(["raise [label] limit if the labels are larger than it"] if labelled else [])]
+        return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])
+
+    def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
+        """Take the next samples: inputs and labels as in a Batch."""
+        start = 0
+        while start < len(x):
+            end = len(x)
+            if self.refresh_every:
+                end = min(end, start + self.refresh_every - self.rows % self.refresh_every)
+            if self.train_every:
+                end = min(end, start + self._until_training(y[start:end]))
+            yield self._step(x[start:end], y[start:end])
+            if self.refresh_every and self.rows % self.refresh_every == 0:
+                self.model.refresh()
+            if self.train_every and self._labels_since == self.train_every:
+                self.train()
+            start = end
+
+    def _until_training(self, y: np.ndarray) -> int:
+        """Rows up to the one whose step takes the last label before the next training; all, if none of them does."""
+        known = np.flatnonzero(~self._missing(self._released(y)))
+        last = self.train_every - self._labels_since - 1
+        return int(known[last]) + 1 if last < len(known) else len(y)
+
+    def _released(self, y: np.ndarray) -> np.ndarray:
+        """The labels that the next rows' steps learn from; none in the first ``delay`` of all."""
+        none = min(len(y), self.delay - len(self._waiting_y))
+        nothing = np.full((none, *self._shape), -1 if self.classes else np.nan, self._dtype)
+        return np.concatenate([nothing, self._waiting_y, y])[: len(y)]
+
+    def train(self) -> IntEnum:
+        """What NAME_train does; its status."""
+        status = self.spec.program.status(self.model.train())
+        self.trainings[status] += 1
+        self._labels_since = 0
+        return status
+
+    def finish(self, again: Iterable[Batch] = ()) -> None:
+        """After the last row: train with what came since the last training, then sweep over the samples once more.
+
+        again: the same rows, for a model that has sweeps; only those that were learnt are taken.  Does nothing unless the
+        model is trained in this run.
+        """
+        if not self.train_every:
+            return
+        if self._labels_since:
+            self.train()
+        sweeps, left = self.sweeps, self.rows - self.delay
+        for batch in again if sweeps else ():
+            with np.errstate(over="ignore"):
+                x, y = batch.x[: max(0, left)].astype(self.spec.real.dtype), batch.y[: max(0, left)].astype(self._dtype)
+            known = ~self._missing(y)
+            left -= len(batch.x)
+            for sweep in sweeps:
+                self.swept += int((self.model.sweep(sweep, x[known], y[known]) >= 0).sum())
+
+    @property
+    def sweeps(self) -> list[str]:
+        """Functions that take each sample once more, after a training."""
+        program = self.spec.program
+        return [e.name for e in program.entries_for(self.spec.config) if e.name in program.sweeps]
+
+    def _missing(self, y: np.ndarray) -> np.ndarray:
+        """Rows without a label, or without one of several."""
+        y = _table(y)
+        return np.asarray((y < 0 if y.dtype.kind == "i" else np.isnan(y)).any(axis=1))
+
+    def _valid(self, y: np.ndarray) -> np.ndarray:
+        """Which labels a model could learn, in y's shape."""
+        if self.classes:
+            return (y >= 0) & (y < len(self.classes))
+        return np.abs(y) <= self.spec.real.real(self.spec.label.limit)
+
+    def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
+            x, y = x.astype(self.spec.real.dtype), y.astype(self._dtype)
+        waiting, rows = len(self._waiting_x), len(x)
+        all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
+        question, states = "classify" if self.classes else self.spec.program.asks, np.zeros((rows, 0))
+        if self.alarms is None:
+            predictions, statuses = self.model.run(all_x, all_y, waiting, self.delay, question)
+        else:
+            predictions, states, statuses = self.model.watch(all_x, all_y, waiting, self.delay, question)
+        released, none = self._released(y), min(rows, self.delay - waiting)
+        learnt = ~self._missing(released)
+        self._score(predictions, released, y)
+        if not self.spec.program.learns:
+            learnt = np.ones(rows, bool)  # of predictions, all rows have a status
+        else:
+            self.labels_taken += int(learnt.sum())
+            self._labels_since += int(learnt.sum())
+
+        for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
+            self.statuses[self.spec.program.status(status)] += int(count)
+        if self.spec.program.learns:
+            self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
+        steps = Steps(self.rows, y, predictions, statuses, learnt, states)
+        self._follow(steps)
+        self.rows += rows
+        self.unlabelled += int(self._missing(y).sum())
+        self.inputs_refused += int(self._missing(predictions).sum())
+        keep = len(all_x) - min(len(all_x), self.delay)
+        self._waiting_x, self._waiting_y = all_x[keep:], all_y[keep:]
+        return steps
+
+    def _follow(self, steps: Steps) -> np.ndarray:
+        """Take the alarms of the next steps; which rows they are at, (rows,)."""
+        at = np.zeros(len(steps.statuses), bool)
+        if self.alarms is not None:
+            rows, learnt = np.arange(steps.first_row, steps.first_row + len(at)) - self.delay, steps.learnt
+            at[learnt] = self.alarms.take(rows[learnt], steps.statuses[learnt], steps.states[learnt, 0])
+        return at
+
+    def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        """Count refusals in a row, and remember the reason for the last of them."""
+        if not len(statuses):
+            return
+        taken = np.flatnonzero(statuses >= 0)
+        borders = np.concatenate([[-1 - self.streak], taken, [len(statuses)]])
+        self.longest_streak = max(self.longest_streak, int(np.diff(borders).max()) - 1)
+        self.streak = int(borders[-1] - borders[-2]) - 1
+        if self.streak:
+            self._why = self._reason(self.spec.program.status(statuses[-1]).name, x[-1], y[-1])
+
+    @property
+    def waiting(self) -> int:
+        """Labelled rows not learnt yet, because their delay is not over."""
+        return int((~self._missing(self._waiting_y)).sum())
+
+    @property
+    def warning(self) -> str | None:
+        """What to do about a model that keeps refusing, or is never trained; None if there is nothing to say."""
+        if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
+            if not self.train_every:
+                return (
+                    f"nothing trained the model, and one that was never trained predicts 0; give --train-every N: on the "
+                    f"device, call {self.spec.name}_train() after every N labels"
+                )
+            why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)
+            return (
+                f"no training was done ({why or 'there were no labels'}), and a model that was never trained predicts 0"
+            )
+        if self.streak <= PATIENCE:
+            return None
+        labelled = "" if self.spec.program.label_kind == "none" else "labelled "
+        return (
+            f"the model refused the last {self.streak:,} {labelled}samples: {self._why}; "
+            f"on the device, {self.spec.name}_reset() starts afresh"
+        )
+
+    def _told(self) -> dict[str, Any]:
+        """What became of the samples, as plain values."""
+        vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
+        return {
+            "inputs_refused": self.inputs_refused,
+            "refused": sum(count for status, count in self.statuses.items() if status < 0),
+            "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
+            "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
+            **({} if self.alarms is None else {"alarms": self.alarms.report(self.model.read("alarm")[0])}),
+            **({"expansion_vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
+        }
+
+
+class Simulation(_Run):
+    """A model fed from a stream, as the device will be, and its errors.
+
+    Row t is predicted (a classifier: classified), then row t - delay is learnt: what is not known yet is never used.
+    A row that lacks one of its labels is predicted only.  Every ``refresh_every`` rows (0: never) the model is refreshed,
+    after every ``train_every`` labels (0: never) it is trained, where it can be.  A model that does not learn predicts.
+
+    Raises UserError for a model without labels, of which there are no errors: see Monitoring.
+    """
+
+    def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0) -> None:
+        if spec.program.label_kind == "none":
+            raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare it by")
+        super().__init__(spec, delay, refresh_every, train_every)
+        self._trivial: list[Any] = [Trivial() for _ in range(self._shape[0] if self._shape else 1)]
+        if self.classes:
+            self._trivial = [TrivialClass(len(self.classes))]
+        names = ("model", *self._trivial[0].names)
+        self.errors = Errors(names)
+        self.each = [Errors(names) for _ in self._trivial] if self._shape else []  # of several labels, each's errors
+        self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels' names, as in the data, or made up."""
+        names = self.spec.label_columns
+        return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
+
+    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
+        """Compare the model and the trivial predictors, who learn what is released, with the labels."""
+        if self.classes:
+            known = np.where(self._valid(released), released, -1)
+            guesses = np.column_stack([asked, *self._trivial[0].step(known)])
+            scored = self._valid(y) & (asked >= 0)
+            self.errors.add(np.where(scored[:, None], guesses != y[:, None], np.nan))
+            np.add.at(self.confusion, (y[scored], asked[scored]), 1)
+            return
+        # (rows, labels)
+        model, known, truth = (_table(a).astype(np.float64) for a in (asked, released, y))
+        known = np.where(_table(self._valid(released)), known, np.nan)
+        truth = np.where(_table(self._valid(y)), truth, np.nan)
+        trivial = [each.step(known[:, i]) for i, each in enumerate(self._trivial)]
+        guesses = np.stack([model, *(np.column_stack(one) for one in zip(*trivial, strict=True))], axis=1)
+        errors = guesses - truth[:, None, :]
+        self.errors.add(errors)
+        for i, one in enumerate(self.each):
+            one.add(errors[:, :, i])
+
+    def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
+        if status != "REFUSED_LABEL":
+            return super()._reason(status, x, y)
+        i = int(np.flatnonzero(~np.atleast_1d(self._valid(y)))[0])
+        value = np.atleast_1d(y)[i]
+        if self.classes:
+            return f"{self.labels[0]} is {value}; classes are numbered from 0 to {len(self.classes) - 1}"
+        limit = self.spec.label.limit
+        return f"{self.labels[i]} is {value:g} and [label] limit is {limit:g}; raise that limit or scale the column"
+
+    def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
+        """Errors from row ``first`` on: mae and rmse of each predictor, or of classes error_rate."""
+        found = errors.summary(first)
+        if self.classes:
+            found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
+        return found
+
+    def _reads_leave_one_out(self) -> bool:
+        program = self.spec.program
+        exists = any(e.name == "leave_one_out" for e in program.entries_for(self.spec.config))
+        return exists and "leave_one_out" in program.readings and bool(self.train_every)
+
+    def leave_one_out(self) -> dict[str, Any]:
+        """What NAME_leave_one_out tells of the last training: its status, the mean squared error, and of classes the
+        error rate; None where it tells nothing.  samples: how many the sweeps took, where there are any."""
+        values, status = self.model.read("leave_one_out")
+        known = [float(v) if status >= 0 else None for v in values]
+        return {
+            "status": self.spec.program.status(status).name.lower(),
+            "mse": known[0],
+            **({"error_rate": known[1]} if self.classes else {}),
+            **({"samples": self.swept} if self.sweeps else {}),
+        }
+
+    def report(self) -> dict[str, Any]:
+        """The whole run, as plain values.
+
+        all, second_half: see ``summary``; over several labels, means, and ``labels`` has each one's.  confusion: how
+        many rows of each class (a row of the table) were taken for each (a column).  statuses: of updates, or of the
+        predictions of a model that does not learn.  trainings, leave_one_out: of a model that is trained.  alarms: see
+        ``Alarms``, of a model that raises some.
+        """
+        parts = {"all": 0, "second_half": self.rows // 2}
+        return {
+            "name": self.spec.name,
+            "rows": self.rows,
+            "delay": self.delay,
+            "labelled": self.rows - self.unlabelled,
+            "unlabelled": self.unlabelled,
+            "waiting": self.waiting,
+            **self._told(),
+            **(
+                {"trainings": {s.name.lower(): count for s, count in self.trainings.items() if count}}
+                if self.trains
+                else {}
+            ),
+            **({"leave_one_out": self.leave_one_out()} if self._reads_leave_one_out() else {}),
+            **{part: self.summary(self.errors, first) for part, first in parts.items()},
+            **(
+                {
+                    "labels": {
+                        name: {part: self.summary(errors, first) for part, first in parts.items()}
+                        for name, errors in zip(self.labels, self.each, strict=True)
+                    }
+                }
+                if self.each
+                else {}
+            ),
+            **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
+            "warning": self.warning,
+        }
+
+
+class Course:
+    """What a model answered, and its alarms, over a stream of any length, in constant memory.
+
+    Of at most ``most`` windows of equal length (of one row, until there are more) the table's columns are: the first row,
+    rows, rows answered, rows in alarm, highest level, last threshold, and of each value the sum and the largest.
+    """
+
+    def __init__(self, names: Sequence[str], most: int = MOMENTS) -> None:
+        self.names, self.most, self.spacing, self.rows = tuple(names), most, 1, 0
+        self.table = np.zeros((0, 6 + 2 * len(self.names)))
+
+    def add(self, values: np.ndarray, alarmed: np.ndarray, states: np.ndarray) -> None:
+        """Take the answers to the next rows, (rows, values), NaN where refused; which are in alarm, (rows,); the level and
+        the threshold after each, (rows, 2), NaN where there are none."""
+        answered = np.isfinite(values).all(axis=1)
+        columns = [np.arange(self.rows, self.rows + len(values)), np.ones(len(values)), answered, alarmed, states]
+        some = answered[:, None]
+        new = np.column_stack([*columns, np.where(some, values, 0.0), np.where(some, values, -np.inf)])
+        self.rows += len(values)
+        self.table = np.concatenate([self.table, new])
+        self.table = self._in_windows(self.spacing)
+        while len(self.table) > self.most:
+            self.spacing *= 2
+            self.table = self._in_windows(self.spacing)
+
+    def _in_windows(self, spacing: int) -> np.ndarray:
+        """The table in longer windows, which begin at multiples of their length."""
+        if not len(self.table):
+            return self.table
+        which = self.table[:, 0] // spacing
+        starts = np.flatnonzero(np.diff(which, prepend=-1))
+        ends = np.append(starts[1:], len(which)) - 1
+        sums, largest = (f.reduceat(self.table, starts, axis=0) for f in (np.add, np.fmax))
+        k = len(self.names)
+        found = np.concatenate([sums[:, :4], largest[:, 4:5], self.table[ends, 5:6], sums[:, 6 : 6 + k]], axis=1)
+        found[:, 0] = self.table[starts, 0]
+        return np.concatenate([found, largest[:, 6 + k :]], axis=1)
+
+    def summary(self, first: int = 0) -> dict[str, Any]:
+        """Mean and largest of each value from row ``first`` on, and the part of the rows in alarm.
+
+        The start of the window that holds ``first`` is told as ``first_row``.  None where there was no answer.
+        """
+        start = max(0, int(np.searchsorted(self.table[:, 0], first, side="right")) - 1)
+        part, k = self.table[start:], len(self.names)
+        rows, answered, alarmed = part[:, 1:4].sum(axis=0)
+
+        def each(values: np.ndarray) -> dict[str, float | None]:
+            return {name: float(value) if answered else None for name, value in zip(self.names, values, strict=True)}
+
+        return {
+            "first_row": int(part[0, 0]) if len(part) else 0,
+            "answered": int(answered),
+            "mean": each(part[:, 6 : 6 + k].sum(axis=0) / max(answered, 1)),
+            "largest": each(part[:, 6 + k :].max(axis=0, initial=-np.inf)),
+            "in_alarm": float(alarmed / rows) if rows else None,
+        }
+
+    def curves(self, windows: int = 400) -> dict[str, np.ndarray]:
+        """In up to ``windows`` windows: their middles as ``row``, ``level``, ``threshold``, which are in ``alarm``, and
+        mean and largest of each value, (windows, values); NaN where there was no answer."""
+        spacing = self.spacing
+        while len(self.table) * self.spacing > windows * spacing:
+            spacing *= 2
+        table, k = self._in_windows(spacing), len(self.names)
+        answered = table[:, 2:3] > 0
+        return {
+            "row": table[:, 0] + (table[:, 1] - 1) / 2,
+            "alarm": table[:, 3] > 0,
+            "level": table[:, 4],
+            "threshold": table[:, 5],
+            "mean": np.where(answered, table[:, 6 : 6 + k] / np.maximum(table[:, 2:3], 1), np.nan),
+            "largest": np.where(answered, table[:, 6 + k :], np.nan),
+        }
+
+
+class Monitoring(_Run):
+    """A model that learns without labels, fed from a stream as the device will be.
+
+    Each row is asked the model's main question, then learnt.  Every ``refresh_every`` rows (0: never) the model is
+    refreshed.  Raises UserError for a model with labels: see Simulation.
+    """
+
+    def __init__(self, spec: Spec, refresh_every: int = 0) -> None:
+        if spec.program.label_kind != "none":
+            raise UserError(f"{spec.name} learns from labels; simulate it with them")
+        super().__init__(spec, refresh_every=refresh_every)
+        self.course = Course(answer_names(spec))
+        self._answers = np.zeros((0, len(self.course.names)))
+
+    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
+        self._answers = np.where(self._missing(asked)[:, None], np.nan, _table(asked).astype(np.float64))
+
+    def _follow(self, steps: Steps) -> np.ndarray:
+        alarmed = super()._follow(steps)
+        states = steps.states if self.alarms is not None else np.full((len(alarmed), 2), np.nan)
+        self.course.add(self._answers, alarmed, states)
+        return alarmed
+
+    def report(self) -> dict[str, Any]:
+        """The whole run, as plain values.
+
+        question: what each row was asked; all, second_half: see ``Course.summary``.  statuses: of updates, or of the
+        answers of a model that does not learn.  alarms: see ``Alarms``, of a model that raises some.
+        """
+        parts = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}
+        if self.alarms is None:
+            parts = {name: {k: v for k, v in part.items() if k != "in_alarm"} for name, part in parts.items()}
+        return {
+            "name": self.spec.name,
+            "rows": self.rows,
+            **self._told(),
+            "question": self.spec.program.asks,
+            **parts,
+            "warning": self.warning,
+        }
+
+
+def answer_names(spec: Spec) -> tuple[str, ...]:
+    """A name for each value that the main question's answer has."""
+    asks = spec.program.asks
+    (count,) = spec.program.questions[asks].shape(spec.capacities)
+    return (asks,) if count == 1 else tuple(f"{asks}{i}" for i in range(count))
+
+
+def prediction_header(spec: Spec) -> str:
+    """The first line of a CSV file of predictions; without labels, of the main question's answers."""
+    state = ["level", "threshold"] if spec.program.raises_alarms(spec.config) else []
+    if spec.program.label_kind == "none":
+        return _csv([["row", *answer_names(spec), *state, "status"]])
+    names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
+    return _csv([["row", *(f"prediction{n}" for n in names), *(f"label{n}" for n in names), *state, "status"]])
+
+
+def prediction_lines(spec: Spec, steps: Steps) -> str:
+    """The steps as lines of CSV under that header; a cell is empty where there is nothing to say."""
+    classes = spec.label.classes
+
+    def texts(values: np.ndarray) -> list[list[str]]:
+        if classes is not None:
+            return [[classes[i] if 0 <= i < len(classes) else "" for i in values.tolist()]]
+        values = _table(values)
+        shown = values.astype(str)
+        shown[values < 0 if values.dtype.kind == "i" else np.isnan(values)] = ""
+        return shown.T.tolist()
+
+    names = {int(value): value.name.lower() for value in spec.program.status}
+    statuses = [names[s] if learnt else "" for s, learnt in zip(steps.statuses.tolist(), steps.learnt, strict=True)]
+    rows = range(steps.first_row, steps.first_row + len(statuses))
+    states = _table(steps.states).astype(str).T.tolist()
+    return _csv(zip(rows, *texts(steps.predictions), *texts(steps.labels), *states, statuses, strict=True))
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,155 @@
+"""A state that survives: the bytes that NAME_save writes and NAME_load reads, from and to a model on the host.
+
+A snapshot is a header (magic, version of the format, configuration hash, sequence number, bytes of state), the model's
+bytes as the C has them, and the CRC-32 of all that; numbers are little-endian.  What is loaded is untrusted input.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect import Memory, bind
+from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
+
+MAGIC = b"PKSN"
+VERSION = 1
+HEADER = struct.Struct("<4sIIII")
+TRAILER = struct.Struct("<I")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot that was read and found valid; ``memory`` has the C's layout, working memory zero."""
+
+    config_hash: int
+    sequence: int
+    state_hash: int  # what NAME_hash returns
+    memory: Memory = field(repr=False)
+    fields: dict[str, np.ndarray] = field(repr=False)  # of the model; scalars have the shape (1,)
+
+    def ranges(self) -> list[dict[str, Any]]:
+        """Of each field: its shape, how many values are not zero, and the least and largest."""
+        return [
+            {
+                "field": name,
+                "shape": list(values.shape),
+                "nonzero": int(np.count_nonzero(values)),
+                "least": values.min().item(),
+                "largest": values.max().item(),
+            }
+            for name, values in self.fields.items()
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """Every value, in Python's own numbers and lists."""
+        scalars = {slot.name for slot in self.memory.layout.slots if slot.scalar}
+        return {name: values.item() if name in scalars else values.tolist() for name, values in self.fields.items()}
+
+
+def save(model: HostModel, sequence: int = 0) -> bytes:
+    """The snapshot that NAME_save writes of the same state.
+
+    Raises UserError if the model's memory is not one that learning leads to.
+    """
+    spec = model.spec
+    drop, config_hash = _identity(spec)
+    if not _is_valid(spec, model.memory, model.jit):
+        raise UserError(
+            f"{spec.name}: its memory holds a count or number that learning does not lead to, so it is not saved; reset it"
+        )
+    memory = spec.memory(drop)
+    memory.copy_from(model.memory)
+    state = bytes(memory.bytes[: spec.program.state_bytes(memory.layout)])
+    body = HEADER.pack(MAGIC, VERSION, config_hash, sequence % 2**32, len(state)) + state
+    return body + TRAILER.pack(zlib.crc32(body))
+
+
+def load(model: HostModel, data: bytes) -> None:
+    """Let the model go on from a snapshot; its working memory becomes zero.
+
+    Raises UserError, with the model unchanged, for whatever NAME_load refuses.
+    """
+    memory = read(model.spec, data, jit=model.jit).memory
+    model.memory.copy_from(memory)
+
+
+def read(spec: Spec, data: bytes, where: str = "the snapshot", jit: bool = True) -> Snapshot:
+    """Check a snapshot of a model as NAME_load does.  Raises UserError; ``where`` begins its sentence."""
+    drop, config_hash = _identity(spec)
+    memory = spec.memory(drop)
+    end = spec.program.state_bytes(memory.layout)
+    if data[: len(MAGIC)] != MAGIC:
+        raise UserError(f"{where}: is not a snapshot; one begins with the bytes {MAGIC.decode()}")
+    if len(data) < HEADER.size:
+        raise UserError(f"{where}: ends after {len(data)} bytes; a snapshot of {spec.name} has {snapshot_bytes(spec)}")
+    _, version, found_hash, sequence, count = HEADER.unpack_from(data)
+    if version != VERSION:
+        raise UserError(f"{where}: has the format {version}; this version of pykernel reads {VERSION}")
+    if found_hash != config_hash:
+        raise UserError(
+            f"{where}: is of a model with the configuration {found_hash:08x}; {spec.name} has {config_hash:08x}: give the "
+            "spec that the firmware was generated from, and the version of pykernel that generated it"
+        )
+    if count != end or len(data) != snapshot_bytes(spec):
+        raise UserError(
+            f"{where}: has {len(data)} bytes for a state of {count}; a snapshot of {spec.name} has {snapshot_bytes(spec)} for {end}"
+        )
+    if zlib.crc32(data[: -TRAILER.size]) != TRAILER.unpack(data[-TRAILER.size :])[0]:
+        raise UserError(f"{where}: is damaged or was not written to its end (its CRC-32 is wrong); take the other slot")
+    state = data[HEADER.size : -TRAILER.size]
+    memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(state, np.uint8)
+    if not _is_valid(spec, memory, jit):
+        raise UserError(
+            f"{where}: holds a count or number that learning does not lead to, though its CRC-32 is right; do not use it"
+        )
+    slots = [slot for slot in memory.layout.slots if slot.struct and slot.offset < end]
+    return Snapshot(
+        config_hash, sequence, zlib.crc32(state), memory, {slot.name: memory.field(slot.name) for slot in slots}
+    )
+
+
+def snapshot_bytes(spec: Spec) -> int:
+    """NAME_SNAPSHOT_BYTES."""
+    memory = spec.memory(_identity(spec)[0])
+    return HEADER.size + spec.program.state_bytes(memory.layout) + TRAILER.size
+
+
+def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
+    """Fields whose bytes differ: name, how many values, the first one's position and both its values."""
+    rows = []
+    for name, mine in a.fields.items():
+        other, integers = b.fields[name], f"<u{mine.dtype.itemsize}"
+        where = np.argwhere(mine.view(integers) != other.view(integers))
+        if len(where):
+            at = tuple(int(i) for i in where[0])
+            values = {"a": mine[at].item(), "b": other[at].item()}
+            rows.append({"field": name, "values": len(where), "first": list(at), **values})
+    return rows
+
+
+def _is_valid(spec: Spec, memory: Memory, jit: bool) -> bool:
+    program = spec.program
+    assert program.valid is not None  # _identity() has refused otherwise
+    padding = [memory.field(slot.name) for slot in memory.layout.slots if not slot.struct]
+    valid = bind(program.valid, spec.real, jit)
+    return not any(map(np.any, padding)) and bool(valid(*program.arguments(program.valid, memory, spec.config)))
+
+
+@functools.lru_cache(maxsize=32)
+def _identity(spec: Spec) -> tuple[tuple[str, ...], int]:
+    """Fields that the C does without, and NAME_CONFIG_HASH.  Raises UserError if there is nothing to save."""
+    from pykernel.gen.project import build
+
+    if not spec.program.persistent:
+        raise UserError(f"{spec.name} learns nothing on the device, so that there are no snapshots of it")
+
+    project = build(spec)
+    return project.drop, int(project.figures["config_hash"], 16)

@@ -1,0 +1,341 @@
+"""Models that were trained elsewhere, as frozen specs: fitted scikit-learn estimators, .skops and .onnx files."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.errors import MissingExtra, UserError
+from pykernel.files import open_plain
+from pykernel.importers.sklearn import read_estimator, steps_of
+from pykernel.spec.model import Spec, _shown
+from pykernel.training.rounding import device_bound, error_bound
+from pykernel.training.trained import FILE_LIMIT, Distance, Machine, pairs, to_spec, votes
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+COARSE, SEEN = 0.1, 1000
+"""The part of a function's spread that rounding may move it by without a warning, and at how many of its vectors."""
+VALUES = 2**21
+"""Most kernel values for that."""
+PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill", ".pt", ".pth")
+
+
+def from_sklearn(
+    estimator: Any,
+    name: str,
+    *,
+    precision: str = "float32",
+    limit: float | None = None,
+    input_names: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    distance: Distance = "auto",
+) -> Spec:
+    """A fitted scikit-learn estimator as a spec whose C computes its decision values.
+
+    Taken: ``SVC``, ``NuSVC``, ``SVR``, ``NuSVR``, ``OneClassSVM``, ``KernelRidge``, ``GaussianProcessRegressor`` (the
+    mean), pykernel's own kernel machines, and pipelines of scalers and one of these. docs/importing.md lists the kernels
+    and parameters. Nothing is trained anew. ``NAME_predict`` writes what ``decision_function`` returns (``predict``, of
+    regressors), ``NAME_classify`` the position of the class that ``predict`` returns.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or Pipeline
+    name : str
+        Prefix of every symbol and file in C.
+    precision : {"float32", "float64"}
+    limit : float, optional
+        Largest magnitude of an input; the device refuses samples beyond. By default a million times the largest number
+        in the model's vectors, or less where that could overflow.
+    input_names : sequence of str, optional
+        Names of the inputs, if not those that the estimator saw in a data frame.
+    classes : sequence of str, optional
+        Names of the classes in the order of ``classes_``, if not those classes as text.
+    distance : {"auto", "differences", "products"}
+        How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions and rounds more. "auto" takes it
+        where its error is no larger than that of the rest.
+
+    Returns
+    -------
+    spec : Spec
+        A frozen model; ``spec.to_toml()`` is a file for ``pykernel generate``.
+
+    Raises
+    ------
+    UserError
+        One sentence that names what cannot be taken over: a kernel, a parameter, a step, the type; or that says that the
+        estimator is not fitted, or too large.
+
+    Notes
+    -----
+    O(m n D) for n vectors of D inputs, m the lesser of n and 1000, for the bound of what float32 does at m of them.
+    Vectors of weight zero are left out and equal ones are joined; linear kernels become one vector for each function.
+    Decision values differ from scikit-learn's by rounding alone; a warning says so where that is much.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> spec = from_sklearn(make_pipeline(StandardScaler(), SVC()).fit(X, y), "iris", classes=["a", "b", "c"])
+    >>> spec.kernel.function, spec.label.classes
+    ('gaussian', ('a', 'b', 'c'))
+    """
+    machine = read_estimator(estimator)
+    spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
+    for note in notes(machine, spec):
+        warnings.warn(note, stacklevel=2)
+    return spec
+
+
+def load_model(
+    path: str | Path,
+    name: str | None = None,
+    *,
+    trusted: Sequence[str] = (),
+    precision: str = "float32",
+    limit: float | None = None,
+    input_names: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    distance: Distance = "auto",
+) -> Spec:
+    """A model's file as a spec: ``.skops``, or ``.onnx`` with an SVMClassifier or SVMRegressor.
+
+    Nothing in the file is executed: the types that a .skops file asks for are compared with a list before any of it is
+    loaded, and an .onnx file is read as numbers. Pickle files run whatever their author wrote when they are loaded, and
+    are refused; load such a file yourself, if you trust it, and give the estimator to ``from_sklearn``.
+
+    Parameters
+    ----------
+    path : path
+    name : str, optional
+        Prefix of every symbol and file in C; the file's name if not given.
+    trusted : sequence of str
+        Further types that a .skops file may hold, such as ``"mypackage.MyScaler"``: their code will run.
+    precision, limit, input_names, classes, distance
+        As for ``from_sklearn``.
+
+    Raises
+    ------
+    UserError
+        One sentence, with the file's name: it is no model of these kinds, is damaged, or holds what cannot be taken over.
+    """
+    machine, _ = read_file(path, trusted)
+    name = Path(path).stem if name is None else name
+    spec, told = spec_of_file(path, machine, name, precision, limit, input_names, classes, distance)
+    for note in told:
+        warnings.warn(note, stacklevel=2)
+    return spec
+
+
+def notes(machine: Machine, spec: Spec) -> list[str]:
+    """What of the source is left out of the spec, and whether float32 is too coarse for it.
+
+    Where weights are large and cancel out, as a Gaussian process without noise has them, their rounding is not small
+    beside what they add up to.  What is said of it is a bound, for the inputs that the machine's vectors are.
+    """
+    found = list(machine.notes)
+    if spec.precision != "float32" or machine.function == "own" or not len(machine.vectors):
+        return found
+    count = len(machine.vectors)
+    at = np.linspace(0, count - 1, min(count, SEEN, max(16, VALUES // count)), dtype=int)
+    vectors, x = machine.vectors[at], machine.inputs()[at]
+    exact = machine.functions(vectors)
+    held = x.astype(np.float32).astype(np.float64)
+    # what rounding the inputs does is computed, here and there as badly as it can be; what it does to the rest is bounded
+    half, rng = np.spacing(np.abs(held).astype(np.float32)).astype(np.float64) / 2, np.random.default_rng(0)
+    inputs = [held, *(x + half * rng.choice((-1.0, 1.0), x.shape) for _ in range(8))]
+    moved = np.max([np.abs(machine.functions(machine.scaled(rows)) - exact) for rows in inputs], axis=0)
+    moved = (moved + device_bound(spec, held)).max(axis=0)
+    # between them, too: those of a support vector machine lie where its value is 1, or 0
+    between = machine.functions((vectors + np.roll(vectors, 1, axis=0)) / 2)
+    spread = np.vstack([exact, between]).std(axis=0)
+    with np.errstate(all="ignore"):
+        worst = int(np.argmax(np.where(spread > 0, moved / spread, 0.0)))
+    if spread[worst] > 0 and moved[worst] > COARSE * spread[worst]:
+        which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
+        found.append(
+            f"{machine.source}: float32 may move its values by up to {_above(moved[worst])} at {which}, around which they "
+            f'vary by {spread[worst]:.2g}; use float64 (precision="float64", --precision float64), or fit it with more '
+            "regularisation (a larger alpha, a smaller C)"
+        )
+    return found
+
+
+def _above(value: float) -> str:
+    """Two digits of a number that is no smaller."""
+    text = f"{value:.2g}"
+    return text if float(text) >= value else f"{value * 1.05:.2g}"
+
+
+# ----------------------------------------------------------------------------------------------------------- files
+
+
+def read_file(path: str | Path, trusted: Sequence[str] = ()) -> tuple[Machine, Any]:
+    """What a .skops or .onnx file computes, and the estimator or the ONNX model.  Raises UserError, one sentence."""
+    where, suffix, data = _path(path), Path(path).suffix.lower(), _bytes(path)
+    if suffix in PICKLES or (data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")):
+        raise UserError(
+            f"{where}: is a pickle, and loading one runs whatever it contains; if you trust its author, load it in Python "
+            "and give the estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump"
+        )
+    if suffix not in (".skops", ".onnx"):
+        raise UserError(f"{where}: is not a model's file; give one that ends in .skops or .onnx")
+    with _told(where):
+        if suffix == ".onnx":
+            from pykernel.importers.onnx import read_onnx
+
+            return read_onnx(data)
+        from pykernel.importers.skops import load_skops
+
+        estimator = load_skops(data, trusted)
+        return read_estimator(estimator), estimator
+
+
+def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:
+    """The spec of a machine from a file, and its notes; options as of ``to_spec``.  Raises UserError, one sentence."""
+    with _told(_path(path)):
+        spec = to_spec(machine, *options)
+        return spec, notes(machine, spec)
+
+
+@contextlib.contextmanager
+def _told(where: str) -> Iterator[None]:
+    """Whatever is raised of a file, as one sentence with its name."""
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except RecursionError:
+        raise UserError(f"{where}: holds parts within parts without end; it is damaged") from None
+    except MemoryError:
+        raise UserError(f"{where}: asks for more memory than there is; it is damaged") from None
+    except Exception as error:  # whatever a library says of a file that is not as it writes them
+        raise UserError(f"{where}: is damaged: {_shown(str(error) or type(error).__name__)}; save it again") from None
+
+
+def _path(path: str | Path) -> str:
+    return str(path) if str(path).isprintable() else _shown(str(path))
+
+
+def _bytes(path: str | Path) -> bytes:
+    try:
+        with open_plain(path) as file:
+            # one read would take memory for the largest file at once
+            parts, size = [], 0
+            while size <= FILE_LIMIT and (part := file.read(2**20)):
+                parts.append(part)
+                size += len(part)
+    except FileNotFoundError:
+        raise UserError(f"{_path(path)}: there is no such file; give a .skops or .onnx file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{_path(path)}: cannot be read ({reason}); give a .skops or .onnx file") from None
+    if size > FILE_LIMIT:
+        raise UserError(f"{_path(path)}: has more than {FILE_LIMIT:,} bytes; no device holds such a model")
+    return b"".join(parts)
+
+
+# ------------------------------------------------------------------------------------------------------ comparison
+
+
+def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str, Any]:
+    """A spec's model on the host beside what the source itself computes, over rows of x.
+
+    source: the estimator, or the ONNX model, of which ONNX's reference implementation computes float32.
+
+    Returns ``rows``; ``refused``, those beyond the input limit; ``undecided``, those whose class hangs on a function that
+    is zero but for rounding, which are not compared by class, nor by votes; ``difference``, the largest of a decision
+    value; ``allowed``, the largest that rounding explains; ``classes_differ``, rows; ``ok``.
+    """
+    from pykernel.host.model import HostModel
+
+    x = np.array(x, spec.real.dtype, ndmin=2)
+    taken = (np.abs(x) <= spec.input.limit).all(axis=1)
+    taken, x, exact, model = x[taken], x, x[taken].astype(np.float64), HostModel(spec)
+    functions = _asked(machine, lambda: source_functions(source, exact))
+    if functions.shape != (len(exact), len(machine.bias)):
+        raise UserError(
+            f"{machine.source}: itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
+        )
+    # the source rounds, too: the terms that it adds up, in float64
+    allowed = device_bound(spec, exact) + error_bound(machine, exact, "float64", "products", shifted=True)
+    sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
+    found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
+    differences, differ = np.abs(found - functions) if machine.decision != "votes" else None, 0
+    if differences is None:
+        # confidences are less than a third of what their sums differ by
+        differences = np.abs(found - votes(functions, len(machine.classes or ())))[sure]
+        allowed = np.repeat(allowed.sum(axis=1, keepdims=True), differences.shape[1], axis=1)[sure]
+    if machine.classes is not None:
+        differ = int(
+            (model.classify(taken) != _asked(machine, lambda: source_classes(machine, source, exact, functions)))[
+                sure
+            ].sum()
+        )
+    return {
+        "rows": len(x),
+        "refused": len(x) - len(taken),
+        "undecided": len(sure) - int(sure.sum()),
+        "difference": float(differences.max(initial=0.0)),
+        "allowed": float(allowed.max(initial=0.0)),
+        "classes_differ": differ,
+        "ok": bool((differences <= allowed).all()) and differ == 0,
+    }
+
+
+def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
+    """What the source answers; UserError if it fails, as one from a file may that is not as it was saved."""
+    try:
+        return question()
+    except UserError:
+        raise
+    except Exception as error:
+        reason = _shown(str(error) or type(error).__name__)
+        raise UserError(f"{machine.source}: cannot predict itself: {reason}; save it again") from None
+
+
+def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
+    """What an estimator, or an ONNX model, computes at rows of x, (rows, F): of pairs of classes each one's value."""
+    if not hasattr(source, "get_params"):
+        return np.asarray(source.functions(x))
+    x, model = _scaled(source, x)
+    if len(getattr(model, "classes_", ())) > 2 and hasattr(model, "decision_function_shape"):
+        model = copy.copy(model).set_params(decision_function_shape="ovo", break_ties=False)
+    values = model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)
+    return np.asarray(values, np.float64).reshape(len(x), -1)
+
+
+def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
+    """What the scalers of a pipeline make of x, and the model behind them."""
+    *scalers, (_, model) = steps_of(estimator)
+    x = x.copy()  # a scaler may write on it
+    for _, scaler in scalers:
+        x = scaler.transform(x)
+    return x, model
+
+
+def source_classes(machine: Machine, source: Any, x: np.ndarray, functions: np.ndarray) -> np.ndarray:
+    """The position of the class that the source takes each row of x for, (rows,)."""
+    if hasattr(source, "get_params"):
+        x, model = _scaled(source, x)
+        named = {value: position for position, value in enumerate(machine.classes or ())}
+        return np.array([named[value] for value in np.asarray(model.predict(x)).tolist()], int)
+    if machine.owners is None:
+        return np.asarray(functions[:, 0] > 0, int)
+    count = len(machine.classes or ())
+    counted = np.zeros((len(x), count))
+    for p, (i, j) in enumerate(pairs(count)):
+        counted[np.arange(len(x)), np.where(functions[:, p] > 0, i, j)] += 1
+    return np.asarray(counted.argmax(axis=1))

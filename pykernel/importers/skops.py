@@ -1,0 +1,138 @@
+"""Estimators in .skops files, loaded only if all types that a file asks for are those of models."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import MissingExtra, UserError
+from pykernel.importers.sklearn import types
+from pykernel.spec.model import _shown
+from pykernel.training.trained import FILE_LIMIT
+
+try:
+    import skops.io
+except ImportError as error:
+    raise MissingExtra("reading .skops files", "import") from error
+
+SCHEMA_LIMIT, OBJECTS = 8 * 2**20, 20_000
+"""Most bytes of what describes a file's objects, and most objects: a large pipeline has some hundred."""
+PLAIN = frozenset(
+    """builtins.dict builtins.float builtins.int builtins.list builtins.str builtins.tuple builtins.bool
+    numpy.ndarray numpy.float64 numpy.float32 numpy.int64 numpy.int32 numpy.bool numpy.bool_ numpy.str_
+    numpy.random.mtrand.RandomState sklearn.gaussian_process.kernels.Hyperparameter
+    scipy.sparse._csr.csr_matrix scipy.sparse._csr.csr_array scipy.sparse._csc.csc_matrix scipy.sparse._csc.csc_array
+    """.split()
+)
+"""What the attributes of models are; the models themselves are ``import_sklearn.types``."""
+SKOPS_NODES = {
+    "DictNode": ("builtins.dict",),
+    "JsonNode": ("builtins.",),
+    "ListNode": ("builtins.list",),
+    "NdArrayNode": ("numpy.",),
+    "ObjectNode": ("sklearn.", "pykernel."),
+    "RandomStateNode": ("numpy.random.mtrand.RandomState",),
+    "SparseMatrixNode": ("scipy.sparse.",),
+    "TupleNode": ("builtins.tuple", "sklearn.gaussian_process.kernels.Hyperparameter"),
+    "TypeNode": ("builtins.", "numpy."),
+}
+"""How skops may make objects, and of which types: none of these calls what the file names, but a type's __setstate__."""
+
+
+def load_skops(data: bytes, trusted: Sequence[str]) -> Any:
+    """The estimator in a .skops file.  Raises UserError before anything is loaded if it asks for another type.
+
+    trusted: further types that it may ask for.
+    """
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        raise UserError("is not a file that skops wrote; save it with skops.io.dump")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if "schema.json" not in archive.namelist():
+            raise UserError("is not a file that skops wrote; save it with skops.io.dump")
+        about = _unpacked(archive, "schema.json", SCHEMA_LIMIT)
+        own = {f"{kind.__module__}.{kind.__qualname__}" for kind in types()}
+        schema, asked, files = json.loads(about), set(), []
+        for count, node in enumerate(_objects(schema)):
+            if count == OBJECTS:
+                raise UserError(f"holds more than {OBJECTS:,} objects; save the model without")
+            kind, loader = f"{node.get('__module__')}.{node.get('__class__')}", str(node.get("__loader__"))
+            makes = kind.startswith(SKOPS_NODES.get(loader, ()))
+            if kind not in trusted and not (makes and (kind in PLAIN or kind in own)):
+                raise UserError(
+                    f"asks for {_shown(kind if makes else f'{kind} ({loader})')}, which is none of the types of models that "
+                    "can be imported; if you trust the file's author, name it in trusted"
+                )
+            asked.add(kind)
+            # skops writes an object wherever it is, but would read it where only its number is: as often as a few objects
+            # can be within each other
+            node.pop("__id__", None)
+            if isinstance(node.get("file"), str):
+                files.append((node["file"], loader))
+        copy = _copy(archive, json.dumps(schema).encode(), files)
+    return skops.io.loads(copy, trusted=sorted(asked))
+
+
+def _objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """The objects in a schema."""
+    left = [schema]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            if "__class__" in node or "__loader__" in node:
+                yield node
+            left.extend(node.values())
+        elif isinstance(node, list):
+            left.extend(node)
+
+
+def _copy(archive: zipfile.ZipFile, about: bytes, files: Sequence[tuple[str, str]]) -> bytes:
+    """An archive of what objects ask for and no more, so that sizes are what they say, and arrays are whole."""
+    out, left, done = io.BytesIO(), FILE_LIMIT - len(about), set()
+    with zipfile.ZipFile(out, "w") as copy:
+        copy.writestr("schema.json", about)
+        for name, loader in files:
+            content = _unpacked(archive, name, left)
+            left -= len(content)  # once more for each object that reads it
+            if loader == "SparseMatrixNode":
+                with zipfile.ZipFile(io.BytesIO(content)) as parts:
+                    for part in parts.namelist():
+                        array = _unpacked(parts, part, left)
+                        left -= len(array)
+                        _require_array(array)
+            elif loader == "NdArrayNode":
+                _require_array(content)
+            if name not in done:
+                done.add(name)
+                copy.writestr(name, content)
+    return out.getvalue()
+
+
+def _unpacked(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """A file in an archive, which says how large it is; no more is unpacked than that."""
+    info = archive.getinfo(name)
+    if info.file_size > limit:
+        raise UserError(f"unpacks to more than {FILE_LIMIT:,} bytes; no device holds such a model")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # of these Python unpacks as much as there is, at once
+        raise UserError("is packed by another method than zip's usual one; save it with skops.io.dump")
+    with archive.open(info) as file:
+        return file.read(info.file_size)
+
+
+def _require_array(content: bytes) -> None:
+    """An .npy file of numbers or text, of as many bytes as it says."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise UserError("holds an array of a format that is not known; save it with skops.io.dump")
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = header(file)
+    whole = math.prod(shape) * dtype.itemsize == len(content) - file.tell() and dtype.itemsize > 0
+    if not whole or dtype.hasobject or max(shape, default=0) > len(content):
+        raise UserError("holds an array that is damaged; save it again")

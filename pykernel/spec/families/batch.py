@@ -1,0 +1,208 @@
+"""Models that are trained at once on the device, in a spec: what goes together, and the parameters of ``batch`` and ``fisher``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.algorithms.batch.batch import BATCH
+from pykernel.algorithms.batch.fisher import FISHER
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import kernel_settings
+from pykernel.spec.family import Family, Refuse
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+BASIS_LIMIT = 1024
+LEARNING_KEYS = {"ridge": ("krr", "ls-svm", "kfd"), "samples": ("krr", "ls-svm")}
+
+LEAST = {"float32": 1e-4, "float64": 1e-12}
+"""Smallest ridge, in parts of the Gram matrix's largest row sum: docs/training-on-device.md."""
+LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
+"""Smallest ridge of a discriminant, in parts of the trace of its scatter matrix: docs/training-on-device.md."""
+FREE = {"float32": 1e-2, "float64": 1e-6}
+"""Least 1 - leverage of a sample whose leave-one-out error is taken: it divides by that."""
+MOST = {"float32": 10_000, "float64": 1_000_000}
+"""Samples that a discriminant takes before a restart: each one's rounding stays in R."""
+
+
+class _BatchModels:
+    """What both families share."""
+
+    online = False
+
+    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+        rule = spec.learning.rule
+        if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,) if key == "rule" else ()):
+            return f"does not go with {rule}, whose keys are rule, " + ", ".join(
+                name for name, owners in LEARNING_KEYS.items() if rule in owners
+            )
+        if section == "reduction":
+            return f"is of models that learn sample by sample; {rule} has no such budget: leave it out"
+        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
+            return f"is of models that learn sample by sample; {rule} has center and factor"
+        if section == "kernel":
+            return kernel_settings.unused(spec, key)
+        if section == "expansion" and (rule != "kfd" or key != "vectors"):
+            owner = "frozen models and kfd" if key == "vectors" else "frozen models"
+            return f"is of {owner}; {rule} does not have it: leave it out"
+        return None
+
+    def _rehearsal(self, spec: Spec) -> float:
+        factor = 1.0 if spec.input.factor is None else float(np.exp(np.mean(np.log(np.abs(spec.input.factor)))))
+        return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim) / factor, spec.input.limit / 2)
+
+
+class BatchModels(_BatchModels):
+    """Kernel ridge regression and LS-SVM."""
+
+    rules: tuple[str, ...] = ("krr", "ls-svm")
+    programs: Mapping[LabelKind, Program] = BATCH
+
+    def complain(self, spec: Spec, refuse: Refuse) -> None:
+        kernel_settings.complain(spec, refuse)
+        value = kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
+        ridge, least, most = spec.learning.ridge, LEAST[spec.precision], kernel_settings.largest(spec.precision)
+        if (
+            spec.kernel is not None
+            and (spec.kernel.function in kernel_settings.UNIT or spec.kernel.normalise)
+            and ridge < least
+        ):
+            refuse(
+                "[learning] ridge",
+                f"is {ridge:g}; it must be {least:g} or more for {spec.precision}, or no training can succeed",
+            )
+        top = 1e15 if spec.precision == "float32" else 1e120
+        if not self._alpha_limit(spec) <= top:
+            refuse(
+                "[label] limit",
+                f"is {spec.label_limit:g}, for which multipliers can reach {self._alpha_limit(spec):.3g} with ridge {ridge:g}; "
+                f"they must stay below {top:g} for {spec.precision}: give a lower limit",
+            )
+        if not self._alpha_limit(spec) * (spec.learning.samples + 1) * value <= most:
+            refuse("[input] limit", f"is {spec.input.limit:g}, with which predictions can overflow; it must be lower")
+
+    def _alpha_limit(self, spec: Spec) -> float:
+        learning = spec.learning
+        return 2.0**10 * math.sqrt(learning.samples) * spec.label_limit * max(1.0, 1 / learning.ridge)
+
+    def capacities(self, spec: Spec) -> dict[str, int]:
+        samples = spec.learning.samples
+        return {
+            "DIM": spec.dim,
+            "L_MAX": samples,
+            "PACKED": samples * (samples + 1) // 2,
+            "OUTPUTS": spec.outputs,
+        }
+
+    def reals(self, spec: Spec) -> int:
+        samples = spec.learning.samples
+        return samples * (samples + 1) // 2 + samples * (2 * spec.dim + 3 * spec.outputs + 6) + 4 * spec.dim + 64
+
+    def parameters(self, spec: Spec) -> dict[str, Any]:
+        alpha_limit = self._alpha_limit(spec)
+        most = 1e37 if spec.precision == "float32" else 1e305
+        return kernel_settings.parameters(spec) | {
+            "biased": spec.learning.rule == "ls-svm",
+            "separates": spec.label_kind == "class",
+            "single": spec.outputs == 1,
+            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "ridge": spec.learning.ridge,
+            "least": LEAST[spec.precision],
+            "scaled_limit": 1.01 * float(kernel_settings.reach(spec).max()),
+            "label_limit": spec.label_limit,
+            "alpha_limit": alpha_limit,
+            "press_limit": 1.01 * alpha_limit**2,
+            "low": spec.label.low if spec.label.low is not None else -most,
+            "high": spec.label.high if spec.label.high is not None else most,
+            "classes": len(spec.label.classes or ()),
+            "rehearsal_input": self._rehearsal(spec),
+            "rehearsal_label": min(1.0, spec.label_limit),
+        }
+
+
+class FisherModels(_BatchModels):
+    """The kernel Fisher discriminant on a basis."""
+
+    rules: tuple[str, ...] = ("kfd",)
+    programs: Mapping[LabelKind, Program] = FISHER
+
+    def complain(self, spec: Spec, refuse: Refuse) -> None:
+        if spec.expansion is None:
+            refuse(
+                "[expansion] vectors", "is missing; kfd must have a basis, the vectors that samples are compared with"
+            )
+        kernel_settings.complain(spec, refuse)
+        vectors = spec.expansion.vectors
+        if len(vectors) > BASIS_LIMIT:
+            refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {BASIS_LIMIT}")
+        for i, vector in enumerate(vectors):
+            if len(vector) != spec.dim:
+                refuse(
+                    "[expansion] vectors", f"has {len(vector)} numbers in row {i}; it must be {spec.dim}, the inputs"
+                )
+        value = kernel_settings.bound(spec, refuse, np.abs(np.array(vectors, float)).max(0))
+        top = 1e15 if spec.precision == "float32" else 1e100
+        if not value <= top / 1e5:
+            refuse(
+                "[input] limit",
+                f"is {spec.input.limit:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
+                f"{top / 1e5:g}",
+            )
+        low = 1e-9 if spec.precision == "float32" else 1e-30
+        if not low <= spec.learning.ridge <= 1e12:
+            refuse(
+                "[learning] ridge", f"is {spec.learning.ridge:g}; it must be from {low:g} to 1e12 for {spec.precision}"
+            )
+
+    def capacities(self, spec: Spec) -> dict[str, int]:
+        assert spec.expansion is not None
+        size = len(spec.expansion.vectors)
+        return {
+            "DIM": spec.dim,
+            "P_MAX": size,
+            "PACKED": size * (size + 1) // 2,
+            "OUTPUTS": spec.outputs,
+            "CLASSES": len(spec.label.classes or ()),
+        }
+
+    def reals(self, spec: Spec) -> int:
+        size = len(spec.expansion.vectors) if spec.expansion is not None else 1
+        classes = len(spec.label.classes or ())
+        return size * (size + 1) // 2 + size * (classes + 2 * spec.outputs + spec.dim + 3) + 2 * spec.dim + 64
+
+    def parameters(self, spec: Spec) -> dict[str, Any]:
+        assert spec.expansion is not None
+        vectors, ridge, narrow = (
+            np.array(spec.expansion.vectors, float),
+            spec.learning.ridge,
+            spec.precision == "float32",
+        )
+
+        def never(where: str, message: str) -> Any:
+            raise AssertionError(f"{where} {message}")
+
+        value = kernel_settings.bound(spec, never, np.abs(vectors).max(0))
+        alpha_limit = 1e15 if narrow else 1e100
+        return kernel_settings.parameters(spec) | {
+            "single": spec.outputs == 1,
+            "basis": vectors,
+            "ridge": ridge,
+            "root_ridge": math.sqrt(ridge),
+            "least": LEAST_OF_TRACE[spec.precision],
+            "most": MOST[spec.precision],
+            "free": FREE[spec.precision],
+            "alpha_limit": alpha_limit,
+            "press_limit": alpha_limit**2,
+            "z_limit": 1.01 * value,
+            "r_limit": 2 * (math.sqrt(ridge) + 2 * value * math.sqrt(MOST[spec.precision])),
+            "rehearsal_input": self._rehearsal(spec),
+        }
+
+
+BATCH_MODELS: Family = BatchModels()
+FISHER_MODELS: Family = FisherModels()

@@ -1,0 +1,193 @@
+"""Frozen models in a spec: what the tables must be, and the parameters of ``frozen``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.algorithms.elementary import FLOOR_EXPONENT
+from pykernel.algorithms.frozen import FROZEN, Decision
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import kernel_settings
+from pykernel.spec.family import Family, Refuse
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+PRODUCTS_LIMIT = 10_000.0
+"""Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
+
+DECISIONS = {"functions": Decision.FUNCTIONS, "pairs": Decision.PAIRS, "votes": Decision.VOTES}
+
+
+class FrozenModels:
+    """Expansions that were trained elsewhere and stay as they are."""
+
+    rules: tuple[str, ...] = ("frozen",)
+    programs: Mapping[LabelKind, Program] = FROZEN
+    online = False
+
+    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+        if section in ("learning", "reduction") and key != "rule":
+            return "is of models that learn; a frozen one does not: leave it out"
+        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
+            return "is of models that learn; a frozen one has center and factor"
+        if section == "kernel":
+            return kernel_settings.unused(spec, key)
+        return None
+
+    def complain(self, spec: Spec, refuse: Refuse) -> None:
+        if spec.expansion is None:
+            refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
+        kernel_settings.complain(spec, refuse)
+        self._complain_of_tables(spec, refuse)
+        self._complain_of_decision(spec, refuse)
+        self._complain_of_numbers(spec, refuse)
+
+    def _complain_of_tables(self, spec: Spec, refuse: Refuse) -> None:
+        expansion = spec.expansion
+        assert expansion is not None
+        vectors, weights = expansion.vectors, expansion.weights
+        for i, vector in enumerate(vectors):
+            if len(vector) != spec.dim:
+                refuse(
+                    "[expansion] vectors", f"has {len(vector)} numbers in row {i}; it must be {spec.dim}, the inputs"
+                )
+        if weights is None or expansion.bias is None:
+            refuse("[expansion]", "has no weights or no bias; a frozen model must have both")
+        if len(weights) != len(vectors):
+            refuse("[expansion] weights", f"has {len(weights)} rows; it must have {len(vectors)}, one for each vector")
+        for i, row in enumerate(weights):
+            if len(row) != self._weights(spec):
+                refuse("[expansion] weights", f"has {len(row)} numbers in row {i}; it must be {self._weights(spec)}")
+        if len(expansion.bias) != self._functions(spec):
+            refuse("[expansion] bias", f"holds {len(expansion.bias)} numbers; it must hold {self._functions(spec)}")
+
+    def _complain_of_decision(self, spec: Spec, refuse: Refuse) -> None:
+        expansion, classes = spec.expansion, len(spec.label.classes or ())
+        assert expansion is not None
+        pairs = expansion.decision != "functions"
+        if pairs and classes < 3:
+            refuse("[expansion] decision", f'is "{expansion.decision}", for which three classes or more must be given')
+        if pairs != (expansion.owners is not None):
+            refuse(
+                "[expansion] owners",
+                "must be given, the class of each vector"
+                if pairs
+                else 'is given, but decision is "functions"; leave it out',
+            )
+        if expansion.owners is not None:
+            if len(expansion.owners) != len(expansion.vectors):
+                refuse(
+                    "[expansion] owners",
+                    f"holds {len(expansion.owners)} classes; it must hold {len(expansion.vectors)}, one for each vector",
+                )
+            if max(expansion.owners) >= classes:
+                refuse("[expansion] owners", f"holds {max(expansion.owners)}; classes must be from 0 to {classes - 1}")
+        if expansion.break_ties and not pairs:
+            refuse("[expansion] break_ties", 'is of decision "pairs" and "votes"; leave it out')
+        if expansion.calibration is not None:
+            if pairs or not classes:
+                refuse("[expansion] calibration", 'must go with classes and decision "functions"; leave it out')
+            if len(expansion.calibration) != self._functions(spec):
+                refuse(
+                    "[expansion] calibration",
+                    f"has {len(expansion.calibration)} rows; it must have {self._functions(spec)}, one for each function",
+                )
+        if expansion.distance == "products" and spec.kernel is not None and spec.kernel.function != "gaussian":
+            refuse("[expansion] distance", 'is "products", which is of gaussian kernels; leave it out')
+
+    def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> None:
+        expansion, most = spec.expansion, kernel_settings.largest(spec.precision)
+        assert expansion is not None and expansion.weights is not None and expansion.bias is not None
+        vectors = np.array(expansion.vectors, float)
+        value = kernel_settings.bound(spec, refuse, np.abs(vectors).max(0))
+        slope = max((abs(a) for a, _ in expansion.calibration), default=0.0) if expansion.calibration else 0.0
+        offset = max((abs(b) for _, b in expansion.calibration), default=0.0) if expansion.calibration else 0.0
+        with np.errstate(over="ignore"):
+            sums = np.abs(np.array(expansion.weights, float)).sum(0).max() * value + np.abs(expansion.bias).max()
+            argument = sums * max(1.0, slope) + offset
+        if not argument <= most:
+            refuse(
+                "[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}"
+            )
+        if expansion.distance == "products":
+            square = kernel_settings.rate(spec) * float(np.sum(vectors**2, axis=1).max())
+            if not square <= PRODUCTS_LIMIT:
+                refuse(
+                    "[expansion] distance",
+                    f'is "products", for which gamma |v|^2 must be at most {PRODUCTS_LIMIT * math.log(2):.0f}; it is '
+                    f"{square * math.log(2):.3g}: center the inputs, or leave distance out",
+                )
+
+    def _functions(self, spec: Spec) -> int:
+        classes = len(spec.label.classes or ())
+        if spec.expansion is not None and spec.expansion.decision != "functions":
+            return classes * (classes - 1) // 2
+        return spec.outputs
+
+    def _weights(self, spec: Spec) -> int:
+        pairs = spec.expansion is not None and spec.expansion.decision != "functions"
+        return len(spec.label.classes or ()) - 1 if pairs else spec.outputs
+
+    def capacities(self, spec: Spec) -> dict[str, int]:
+        expansion, functions = spec.expansion, self._functions(spec)
+        assert expansion is not None
+        classes = len(spec.label.classes or ())
+        return {
+            "DIM": spec.dim,
+            "N_MAX": len(expansion.vectors),
+            "OUTPUTS": functions if expansion.decision == "pairs" else spec.outputs,
+            "CLASSES": max(1, classes),
+            "FUNCTIONS": functions,
+            "WEIGHTS": self._weights(spec),
+            "ROWS": (len(expansion.vectors) + 1) // 2 * 2,
+            "ROW": spec.dim + 1 + self._weights(spec),
+        }
+
+    def reals(self, spec: Spec) -> int:
+        functions = self._functions(spec)
+        if spec.expansion is None:
+            return 0
+        return len(spec.expansion.vectors) * (spec.dim + self._weights(spec) + 2) + 4 * (functions + spec.dim + 64)
+
+    def parameters(self, spec: Spec) -> dict[str, Any]:
+        expansion, functions = spec.expansion, self._functions(spec)
+        assert expansion is not None
+        vectors = np.array(expansion.vectors, float)
+        products = expansion.distance == "products"
+        weights, capacities = np.array(expansion.weights, float), self.capacities(spec)
+        rows, square_limit = np.zeros((capacities["ROWS"], capacities["ROW"])), 0.0
+        if products:
+            rate = kernel_settings.rate(spec)
+            squares = rate * np.sum(vectors**2, axis=1)
+            rows[: len(vectors)] = np.column_stack([-squares, 2 * rate * vectors, weights])
+            # where sqrt(rate) |x - v| is above sqrt(60) for all v; a little more, for rounding
+            square_limit = 1.001 * (math.sqrt(squares.max()) + math.sqrt(FLOOR_EXPONENT)) ** 2 + 1
+        calibration = np.array(expansion.calibration or np.zeros((functions, 2)), float)
+        most = 1e37 if spec.precision == "float32" else 1e305
+        return kernel_settings.parameters(spec) | {
+            "decision": DECISIONS[expansion.decision],
+            "products": products,
+            "single": functions == 1,
+            "breaks_ties": expansion.break_ties,
+            "calibrated": expansion.calibration is not None,
+            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "vectors": vectors,
+            "rows": rows,
+            "square_limit": square_limit,
+            "weights": weights,
+            "bias": expansion.bias,
+            "owners": expansion.owners or np.zeros(len(vectors), int),
+            "slopes": -calibration[:, 0],
+            "offsets": -calibration[:, 1],
+            "low": spec.label.low if spec.label.low is not None else -most,
+            "high": spec.label.high if spec.label.high is not None else most,
+            "rehearsal_input": min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), 2 * spec.input.limit),
+        }
+
+
+FROZEN_MODELS: Family = FrozenModels()

@@ -1,0 +1,265 @@
+"""Linear models in a spec: rules, what goes together, and the parameters of the kernels."""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+import statistics
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.algorithms.linear import LINEAR, Basis, Gain
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import kernel_settings
+from pykernel.spec.family import Family, Refuse, unused_online
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+RULES = {
+    "nlms": (Gain.NLMS, Basis.INPUTS),
+    "rls": (Gain.RLS, Basis.INPUTS),
+    "quadratic-rls": (Gain.RLS, Basis.PRODUCTS),
+    "rff-rls": (Gain.RLS, Basis.FOURIER),
+}
+RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
+RANDOM = tuple(rule for rule, (_, basis) in RULES.items() if basis is Basis.FOURIER)
+
+LEARNING_KEYS = {
+    "eta": ("nlms",),
+    "rho": (),
+    "step_limit": (),
+    "quantisation": (),
+    "relabel": (),
+    "forgetting": RECURSIVE,
+    "noise": (),
+    "covariance": RECURSIVE,
+    "features": RANDOM,
+    "seed": RANDOM,
+}
+"""Which linear rules each key of [learning] is for."""
+
+WINDUP = 1024.0
+"""How far forgetting may raise the trace of P above its initial value; float32 still holds P's small directions."""
+
+
+SPECTRA = ("gaussian", "laplacian", "matern32", "matern52")
+"""Kernels k(a - b) whose random features are known: those that are the mean of cos(w'(a - b)) over some w."""
+DEGREES = {"matern32": 3, "matern52": 5}
+"""Degrees of freedom of a Matern kernel's Student t distribution, 2 nu."""
+DEFAULT_FEATURES = 64
+GRAIN = 2.0**-16
+"""What frequencies are rounded to multiples of, so that they do not depend on the last digits of a machine's functions."""
+
+
+def random_count(spec: Spec) -> int:
+    """How many random features there are."""
+    return spec.learning.features or DEFAULT_FEATURES
+
+
+@functools.lru_cache(maxsize=8)
+def random_features(seed: int, count: int, dim: int, function: str = "gaussian") -> tuple[np.ndarray, np.ndarray]:
+    """Frequencies w of a kernel of width 1, (count, dim), and phases evenly spread over [0, 1), (count,); read-only.
+
+    k(a, b) is the mean of cos(w'(a - b)), over w of these distributions (A. Rahimi, B. Recht 2007, figure 1; C. E.
+    Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.1):
+
+        gaussian, exp(-r^2 / 2): standard normal;
+        laplacian, exp(-|a - b|_1): each element standard Cauchy;
+        matern32 (1 + r) e^-r, matern52 (1 + r + r^2 / 3) e^-r: a standard normal vector over the root of the sum of 3, 5
+        squared standard normal numbers, which is Student's t with 3, 5 degrees of freedom, of scale 1 / sqrt(3), 1 / sqrt(5).
+
+    A seed gives the same numbers for ever, and more features begin with those of fewer.  They come from Python's
+    ``Random(seed).random()``, whose sequence Python promises to keep: for each feature ``dim`` of them become normal (or
+    Cauchy) numbers by the inverse of the distribution, Matern kernels take 3 or 5 more, the next one is its phase.
+    Frequencies are rounded to multiples of 2^-16.
+    """
+    draw, normal = random.Random(seed).random, statistics.NormalDist()
+    frequencies, phases = np.zeros((count, dim)), np.zeros(count)
+
+    def part() -> float:
+        # the middle of one of 2^32 steps: never 0 or 1
+        return (math.floor(draw() * 2.0**32) + 0.5) * 2.0**-32
+
+    for row in range(count):
+        if function == "laplacian":
+            values = [math.tan(math.pi * (part() - 0.5)) for _ in range(dim)]
+        else:
+            values = [normal.inv_cdf(part()) for _ in range(dim)]
+        if function in DEGREES:
+            length = math.sqrt(math.fsum(normal.inv_cdf(part()) ** 2 for _ in range(DEGREES[function])))
+            values = [value / length for value in values]
+        frequencies[row] = [round(value / GRAIN) * GRAIN for value in values]
+        phases[row] = draw()
+    frequencies.setflags(write=False)
+    phases.setflags(write=False)
+    return frequencies, phases
+
+
+class LinearModels:
+    """Weighted sums of features."""
+
+    rules: tuple[str, ...] = tuple(RULES)
+    programs: Mapping[LabelKind, Program] = LINEAR
+    online = True
+
+    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+        rule = spec.learning.rule
+        if (reason := unused_online(rule, section, key)) is not None:
+            return reason
+        if section == "kernel" and rule in RANDOM and spec.kernel is not None:
+            if spec.kernel.function not in SPECTRA:
+                return None  # complain says more
+            return kernel_settings.unused(spec, key)
+        if section == "reduction":
+            return f"is of kernel models; {rule} keeps no expansion vectors; leave it out"
+        if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
+            owners = LEARNING_KEYS[key]
+            return f"is of {', '.join(owners) or 'kernel models'}; {rule} does not have it; leave it out"
+        return None
+
+    def complain(self, spec: Spec, refuse: Refuse) -> None:
+        rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
+        gain, basis = RULES[rule]
+        low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
+
+        def within(where: str, value: float) -> None:
+            if not low <= value <= high:
+                refuse(where, f"is {value:g}; it must be from {low:g} to {high:g} for {spec.precision}")
+
+        if basis is Basis.FOURIER:
+            if random_count(spec) < 2:
+                refuse("[learning] features", f"is {random_count(spec)}; it must be 2 or more for {rule}")
+            if spec.kernel is None:
+                refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
+            if spec.kernel.function not in SPECTRA:
+                refuse(
+                    "[kernel] function",
+                    f"is {spec.kernel.function}, which has no random Fourier features: they are of kernels of a - b; take "
+                    f"{', '.join(SPECTRA[:-1])} or {SPECTRA[-1]}",
+                )
+            if spec.kernel.function == "gaussian" and spec.kernel.sigma is None and spec.kernel.gamma is None:
+                refuse(
+                    "[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates"
+                )
+            kernel_settings.complain(spec, refuse)
+        elif spec.kernel is not None:
+            refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")
+        within("[input] limit", spec.input.limit)
+        if gain is Gain.RLS:
+            within("[learning] covariance", learning.covariance)
+        self._complain_of_size(spec, refuse)
+        if basis is Basis.FOURIER:
+            assert spec.kernel is not None
+            # no Cauchy number of 2^32 is above 2^32 / pi
+            most = _reach(spec) / spec.scale * spec.dim * (2.0**31 if spec.kernel.function == "laplacian" else 1.0)
+            if most > (1e36 if narrow else 1e300):
+                width = "sigma" if spec.kernel.function == "gaussian" else "1 / gamma"
+                refuse(
+                    "[input] limit",
+                    f"is {spec.input.limit:g}, too many times {width}, {spec.scale:g}; it must be lower, or the inputs standardised",
+                )
+        # the sum of squares, or phi'P phi, whose inverse must be a normal number
+        largest = 2 * (
+            math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if basis is Basis.PRODUCTS else 1)
+        )
+        if gain is Gain.RLS:
+            largest += math.log10(WINDUP * learning.covariance / learning.forgetting)
+        if largest > (36 if narrow else 300) and basis is not Basis.FOURIER:
+            key = "clip" if spec.input.standardise else "limit"
+            other = f" with covariance {learning.covariance:g}" if gain is Gain.RLS else ""
+            refuse(
+                f"[input] {key}",
+                f"is {getattr(spec.input, key):g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
+            )
+
+    def _complain_of_size(self, spec: Spec, refuse: Refuse) -> None:
+        from pykernel.spec.model import STATE_LIMIT
+
+        if spec.state_bytes_bound > STATE_LIMIT:
+            which, value = "[input] dim", spec.dim
+            if spec.learning.rule in RANDOM and random_count(spec) > spec.dim:
+                which, value = "[learning] features", random_count(spec)
+            takes = f"{spec.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
+            refuse(which, f"is {value}, which takes {takes}")
+
+    def _features(self, spec: Spec) -> int:
+        """How many features there are, the constant included."""
+        basis, dim = RULES[spec.learning.rule][1], spec.dim
+        if basis is Basis.FOURIER:
+            return random_count(spec) + 1
+        return dim + 1 + (dim * (dim + 1) // 2 if basis is Basis.PRODUCTS else 0)
+
+    def _largest(self, spec: Spec) -> float:
+        """A bound of every feature."""
+        reach = _reach(spec)
+        return {Basis.INPUTS: reach, Basis.PRODUCTS: max(reach, reach * reach), Basis.FOURIER: 1.0}[
+            RULES[spec.learning.rule][1]
+        ]
+
+    def _weight_limit(self, spec: Spec) -> float:
+        """No prediction that the weights within it give overflows."""
+        most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
+        return min(2.0**20 * spec.label_limit, 2.0**100, most)
+
+    def capacities(self, spec: Spec) -> dict[str, int]:
+        return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
+
+    def reals(self, spec: Spec) -> int:
+        gain, basis = RULES[spec.learning.rule]
+        features, outputs, dim = self._features(spec), spec.outputs, spec.dim
+        matrix = features * features if gain is Gain.RLS else 0
+        table = features * (dim + 1) if basis is Basis.FOURIER else 0
+        return matrix + table + (outputs + 3) * features + 4 * dim + 2 * outputs + 8
+
+    def parameters(self, spec: Spec) -> dict[str, Any]:
+        gain, basis = RULES[spec.learning.rule]
+        learning, limit, features = spec.learning, spec.label_limit, self._features(spec)
+        frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
+        if basis is Basis.FOURIER:
+            assert spec.kernel is not None
+            frequencies, phases = random_features(learning.seed, features - 1, spec.dim, spec.kernel.function)
+            frequencies = frequencies / (2 * math.pi * spec.scale)
+        weight_limit, start = self._weight_limit(spec), math.sqrt(learning.covariance)
+        trace_limit = WINDUP * features * learning.covariance
+        most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
+        return {
+            "gain": gain,
+            "basis": basis,
+            "single": spec.outputs == 1,
+            "separates": spec.label_kind == "class",
+            "forgets": learning.forgetting < 1,
+            "standardises": spec.input.standardise,
+            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "eta": learning.eta,
+            "forgetting": learning.forgetting,
+            "start": start,
+            "trace_limit": trace_limit,
+            # one more step of forgetting at most doubles the trace; the rest is for rounding
+            "root_limit": 2 * math.sqrt(trace_limit),
+            "amplitude": math.sqrt(2 / (features - 1)),
+            "frequencies": frequencies,
+            "phases": phases,
+            "input_limit": spec.input.limit,
+            "label_limit": limit,
+            "weight_limit": weight_limit,
+            "low": spec.label.low if spec.label.low is not None else -most,
+            "high": spec.label.high if spec.label.high is not None else most,
+            "clip": spec.input.clip,
+            "warmup": spec.input.warmup,
+            "horizon": spec.input.horizon,
+            "classes": len(spec.label.classes or ()),
+            "rehearsal_input": min(3 * spec.scale / math.sqrt(spec.dim), 2 * spec.input.limit),
+            "rehearsal_label": min(1.0, limit),
+        }
+
+
+def _reach(spec: Spec) -> float:
+    """The largest |x| that features are made of, or 1."""
+    return max(spec.input.clip if spec.input.standardise else spec.input.limit, 1.0)
+
+
+LINEAR_MODELS: Family = LinearModels()

@@ -1,0 +1,411 @@
+"""Models on a basis of feature vectors, in a spec: what goes together, and the parameters of ``nystrom`` and ``nystrom_rls``."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.algorithms.basis.coordinates import NYSTROM, REHEARSED, Method
+from pykernel.algorithms.basis.recursive import NYSTROM_RLS
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, own_kernel
+from pykernel.dialect import FLOAT64, Kernel, bind, driver, substitute
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.errors import UserError
+from pykernel.spec import kernel_settings
+from pykernel.spec.family import Family, Refuse
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+BASIS_LIMIT = 1024
+METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, "sgma": Method.SGMA}
+LEAST_GATE = {"float32": 1e-3, "float64": 1e-9}
+"""Least part of a basis vector that those before it leave over: L is exact to some digits (docs/bases-on-device.md)."""
+LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
+"""Smallest ridge, in parts of the largest k(x, x)."""
+LEARNING_KEYS = ("ridge", "forgetting", "samples", "seed")
+BASIS_KEYS = {
+    "candidates": ("efvs", "sgma"),
+    "points": ("efvs",),
+    "tau": ("efvs", "sgma"),
+    "horizon": ("stream", "efvs", "sgma"),
+    "cache": ("stream",),
+}
+"""Which methods each key of [basis] is for."""
+
+
+@driver
+def factorise(q, vectors, least, packed):  # type: ignore[no-untyped-def]
+    """Write L of vectors, (n, DIM), to packed, row by row with the diagonal's reciprocals; the first dependent row, or -1.
+
+    Compiled like all kernels, so that the tables in C do not depend on the machine that made them.
+    """
+    dependent = -1
+    row = 0
+    for i in range(len(vectors)):
+        rest = kernel_value(q, vectors[i], vectors[i])
+        own = rest
+        other = 0
+        for j in range(i):
+            total = kernel_value(q, vectors[i], vectors[j])
+            for k in range(j):
+                total -= packed[row + k] * packed[other + k]
+            total *= packed[other + j]
+            packed[row + j] = total
+            rest -= total * total
+            other += j + 1
+        if not rest > least * own:
+            if dependent < 0:
+                dependent = i
+            rest = 1.0
+        packed[row + i] = 1 / math.sqrt(rest)
+        row += i + 1
+    return dependent
+
+
+class _NystromModels:
+    """What both families share."""
+
+    def _complain_of_kernel(self, spec: Spec, refuse: Refuse) -> float:
+        """The largest k(x, x)."""
+        kernel_settings.complain(spec, refuse)
+        if spec.kernel is not None and spec.kernel.function == "sigmoid":
+            refuse(
+                "[kernel] function",
+                f'is "sigmoid", which is not positive definite; {spec.learning.rule} must have a kernel that is',
+            )
+        return kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
+
+    def _complain_of_vectors(self, spec: Spec, refuse: Refuse) -> None:
+        assert spec.expansion is not None
+        vectors, reach = spec.expansion.vectors, kernel_settings.reach(spec)
+        if len(vectors) > BASIS_LIMIT:
+            refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {BASIS_LIMIT}")
+        for i, vector in enumerate(vectors):
+            if len(vector) != spec.dim:
+                refuse(
+                    "[expansion] vectors", f"has {len(vector)} numbers in row {i}; it must be {spec.dim}, the inputs"
+                )
+            if np.any(np.abs(vector) > reach):
+                refuse(
+                    "[expansion] vectors",
+                    f"has an input beyond the limit in row {i}; vectors must be what samples can be, scaled as they are",
+                )
+        _, dependent = factor_of(spec)
+        if dependent >= 0:
+            refuse("[expansion] vectors", _dependence(spec, dependent))
+
+    def _rehearsal(self, spec: Spec) -> float:
+        return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2)
+
+    def _parameters(self, spec: Spec) -> dict[str, Any]:
+        capacities, learning, narrow = spec.capacities, spec.learning, spec.precision == "float32"
+
+        def never(where: str, message: str) -> Any:
+            raise AssertionError(f"{where} {message}")
+
+        method = METHODS[spec.basis.method] if learning.rule == "nystrom-rls" else Method.GIVEN
+        size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], capacities["OUTPUTS"]
+        value = math.sqrt(kernel_settings.bound(spec, never, kernel_settings.reach(spec)))
+        given = method is Method.GIVEN
+        factor_rows, dependent = factor_of(spec) if given else (np.zeros(size * (size + 1) // 2), -1)
+        if dependent >= 0:  # with a user's own kernel, which was not there before
+            raise UserError(f"[expansion] vectors {_dependence(spec, dependent)}")
+        weights = spec.expansion.weights if spec.expansion is not None else None
+        bias = spec.expansion.bias if spec.expansion is not None else None
+        most = 1e37 if narrow else 1e305
+        faded = learning.forgetting**size
+        root_ridge = math.sqrt(learning.ridge)
+        first = learning.seed
+        horizon = spec.basis.horizon or 2**22
+        return kernel_settings.parameters(spec) | {
+            "method": method,
+            "single": spec.outputs == 1,
+            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "weighs": weights is not None,
+            "forgets": learning.forgetting < 1,
+            "caches": method in (Method.EFVS, Method.SGMA) or (method is Method.STREAM and spec.basis.cache),
+            "vectors": np.array(spec.expansion.vectors, float) if spec.expansion else np.zeros((size, spec.dim)),
+            "factor_rows": factor_rows,
+            "weights": np.zeros((size, outputs)) if weights is None else np.array(weights, float),
+            "bias": np.zeros(outputs) if bias is None else np.array(bias, float),
+            "gate": gate_of(spec),
+            "tau": spec.basis.tau,
+            "candidates": spec.basis.candidates,
+            "sampled": spec.basis.points,
+            "horizon": horizon,
+            "seed_1": 1 + first % 30268,
+            "seed_2": 1 + (first // 30268 + 12345) % 30306,
+            "seed_3": 1 + (first * 7 + 6789) % 30322,
+            "root_ridge": root_ridge,
+            "least": 0.25 * root_ridge * math.sqrt(faded),
+            "root_forgetting": math.sqrt(learning.forgetting),
+            "refill": root_ridge * math.sqrt(1 - faded),
+            "coefficient_limit": self._coefficient_limit(spec, value),
+            "sum_limit": (2.0**14 if narrow else 2.0**28) * (value * math.sqrt(size) + root_ridge),
+            "scaled_limit": 1.01 * float(kernel_settings.reach(spec).max()),
+            "coordinate_limit": 1.01 * value,
+            "turned_limit": 2.02 * value * math.sqrt(size),
+            "reciprocal_limit": 1.01 * 2.0 ** (45 if narrow else 450),
+            "solved_limit": 1e18 if narrow else 1e150,
+            "label_limit": spec.label_limit,
+            "low": spec.label.low if spec.label.low is not None else -most,
+            "high": spec.label.high if spec.label.high is not None else most,
+            "classes": len(spec.label.classes or ()),
+            "rehearsed": REHEARSED if given else samples + (4 if method is Method.STREAM else 0),
+            "rehearsal_input": self._rehearsal(spec),
+            "rehearsal_label": min(1.0, spec.label_limit),
+        }
+
+    def _coefficient_limit(self, spec: Spec, value: float) -> float:
+        """No least-squares solution is beyond it: |c| <= |y| |z| / ridge, and what a reservoir can add to that."""
+        return 2.0**10 * spec.label_limit * max(1.0, value / spec.learning.ridge, 1 / math.sqrt(spec.learning.ridge))
+
+
+def _dependence(spec: Spec, row: int) -> str:
+    return (
+        f"has row {row}, of which those before it leave over less than {LEAST_GATE[spec.precision]:g} of its squared length "
+        f"in feature space, too little for {spec.precision}: leave it out"
+    )
+
+
+def gate_of(spec: Spec) -> float:
+    """Samples are no candidates if at most this part of them is left over."""
+    return spec.reduction.gate if spec.reduction.gate is not None else LEAST_GATE[spec.precision]
+
+
+def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
+    """L of the expansion vectors as the device has them, packed by rows with the diagonal's reciprocals, in float64.
+
+    And the first vector that depends on those before it, -1 if there is none.
+    """
+    assert spec.expansion is not None and spec.kernel is not None
+    vectors = np.array(spec.expansion.vectors, float).astype(spec.real.dtype).astype(float)
+    size = len(vectors)
+    if spec.kernel.function == "own" and spec.own is None:
+        # it comes when the spec's values are in order
+        return np.zeros(size * (size + 1) // 2), -1
+    return _factor(
+        vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.own, _View(spec)
+    )
+
+
+class _View:
+    """A kernel's parameters in float64, on the way through a cache that does not look at them."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.q = KernelConfig.of(FLOAT64, kernel_settings.parameters(spec), {"DIM": spec.dim})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _View)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@functools.lru_cache(64)
+def _factor(
+    vectors: bytes, shape: tuple[int, int], kernel: str, precision: str, own: Kernel | None, view: _View
+) -> tuple[np.ndarray, int]:
+    # the other arguments say what the view holds
+    packed = np.zeros(shape[0] * (shape[0] + 1) // 2)
+    compare = factorise if own is None else substitute(factorise, {own_kernel: own})
+    rows = np.frombuffer(vectors).reshape(shape)
+    dependent = bind(compare, FLOAT64)(view.q, rows, LEAST_GATE[precision], packed)
+    packed.flags.writeable = False
+    return packed, int(dependent)
+
+
+class NystromModels(_NystromModels):
+    """A basis, and functions on its coordinates, that were made elsewhere."""
+
+    rules: tuple[str, ...] = ("nystrom",)
+    programs: Mapping[LabelKind, Program] = NYSTROM
+    online = False
+
+    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+        if section in ("learning", "reduction", "basis") and key != "rule":
+            return "is of models that learn; a frozen basis does not: leave it out"
+        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
+            return "is of models that learn sample by sample; a frozen basis has center and factor"
+        if section == "kernel":
+            return kernel_settings.unused(spec, key)
+        if section == "expansion" and key not in ("vectors", "weights", "bias"):
+            return "is of frozen expansions; a frozen basis has vectors, weights and bias: leave it out"
+        return None
+
+    def complain(self, spec: Spec, refuse: Refuse) -> None:
+        if spec.expansion is None:
+            refuse("[expansion] vectors", "is missing; a frozen basis must have it")
+        value = math.sqrt(self._complain_of_kernel(spec, refuse))
+        self._complain_of_vectors(spec, refuse)
+        expansion, size = spec.expansion, len(spec.expansion.vectors)
+        if expansion.weights is None:
+            if expansion.bias is not None:
+                refuse("[expansion] bias", "is given without weights, which it must go with: leave it out")
+            if spec.label.classes is not None or spec.outputs != size:
+                refuse(
+                    "[expansion] weights",
+                    f"is missing; without weights coordinates are predicted, and [label] outputs must be {size}",
+                )
+            return
+        if len(expansion.weights) != size:
+            refuse(
+                "[expansion] weights", f"has {len(expansion.weights)} rows; it must have {size}, one for each vector"
+            )
+        for i, row in enumerate(expansion.weights):
+            if len(row) != spec.outputs:
+                refuse("[expansion] weights", f"has {len(row)} numbers in row {i}; it must be {spec.outputs}")
+        bias = expansion.bias or (0.0,) * spec.outputs
+        if len(bias) != spec.outputs:
+            refuse("[expansion] bias", f"holds {len(bias)} numbers; it must hold {spec.outputs}")
+        most = kernel_settings.largest(spec.precision)
+        with np.errstate(over="ignore"):
+            sums = np.abs(np.array(expansion.weights, float)).sum(0).max() * value + np.abs(bias).max()
+        if not sums <= most:
+            refuse(
+                "[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}"
+            )
+
+    def capacities(self, spec: Spec) -> dict[str, int]:
+        assert spec.expansion is not None
+        size = len(spec.expansion.vectors)
+        return {"DIM": spec.dim, "N_MAX": size, "PACKED": size * (size + 1) // 2, "OUTPUTS": spec.outputs, "M_MAX": 1}
+
+    def reals(self, spec: Spec) -> int:
+        size = len(spec.expansion.vectors) if spec.expansion is not None else 1
+        return size * (size + 1) // 2 + size * (spec.dim + spec.outputs + 8) + 2 * spec.dim + 64
+
+    def parameters(self, spec: Spec) -> dict[str, Any]:
+        return self._parameters(spec)
+
+
+class NystromLearners(_NystromModels):
+    """Recursive least squares on the coordinates of a basis that is given, or chosen where it is used."""
+
+    rules: tuple[str, ...] = ("nystrom-rls",)
+    programs: Mapping[LabelKind, Program] = NYSTROM_RLS
+    online = False
+
+    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+        method = spec.basis.method
+        if section == "learning" and key not in ("rule", *LEARNING_KEYS):
+            return f"does not go with nystrom-rls, whose keys are rule, {', '.join(LEARNING_KEYS)}"
+        if section == "learning" and key in ("samples", "seed") and method == "given":
+            return f'does not go with [basis] method = "given", which has no reservoir: leave {key} out'
+        if section == "reduction" and (key not in ("n_max", "gate") or method == "given"):
+            return (
+                'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
+                if key in ("n_max", "gate")
+                else "does not go with nystrom-rls, which has n_max and gate: leave it out"
+            )
+        if section == "basis" and method not in BASIS_KEYS.get(key, (method,)):
+            return f"is of {' and '.join(BASIS_KEYS[key])}; {method} does not have it: leave it out"
+        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
+            return "does not go with nystrom-rls, which has center and factor: basis vectors must stay where they are"
+        if section == "kernel":
+            return kernel_settings.unused(spec, key)
+        if section == "expansion" and (key != "vectors" or method != "given"):
+            return (
+                'is of [basis] method = "given"; leave it out'
+                if key == "vectors"
+                else "is of frozen models; nystrom-rls learns its own: leave it out"
+            )
+        return None
+
+    def complain(self, spec: Spec, refuse: Refuse) -> None:
+        method, learning, n_max = spec.basis.method, spec.learning, spec.reduction.n_max
+        value = self._complain_of_kernel(spec, refuse)
+        if method == "given":
+            if spec.expansion is None:
+                refuse("[expansion] vectors", 'is missing; [basis] method = "given" must have it')
+            self._complain_of_vectors(spec, refuse)
+        else:
+            if spec.expansion is not None:
+                refuse("[expansion]", 'is of [basis] method = "given"; leave it out')
+            if n_max > BASIS_LIMIT:
+                refuse("[reduction] n_max", f"is {n_max}; it must be at most {BASIS_LIMIT}")
+            least = n_max if method != "stream" else 2 * n_max
+            if learning.samples < least:
+                refuse(
+                    "[learning] samples",
+                    f"is {learning.samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better "
+                    f"{3 * n_max}, or it is the basis that fits the reservoir",
+                )
+            if 0 < spec.basis.horizon < learning.samples:
+                refuse(
+                    "[basis] horizon",
+                    f"is {spec.basis.horizon}; it must be 0, or {learning.samples} or more, the rows of the reservoir",
+                )
+        if gate_of(spec) < LEAST_GATE[spec.precision]:
+            refuse(
+                "[reduction] gate",
+                f"is {gate_of(spec):g}; it must be {LEAST_GATE[spec.precision]:g} or more for {spec.precision}",
+            )
+        narrow = spec.precision == "float32"
+        near = 0.99999 if narrow else 1 - 1e-12
+        if near < learning.forgetting < 1:
+            refuse(
+                "[learning] forgetting",
+                f"is {learning.forgetting}; it must be 1 or at most {near} for {spec.precision}",
+            )
+        least_ridge = LEAST_RIDGE[spec.precision] * value
+        if not least_ridge <= learning.ridge <= 1e12:
+            refuse(
+                "[learning] ridge",
+                f"is {learning.ridge:g}; it must be from {least_ridge:.3g}, {LEAST_RIDGE[spec.precision]:g} of the largest "
+                f"k(x, x), to 1e12 for {spec.precision}",
+            )
+        size = self._size(spec)
+        most = kernel_settings.largest(spec.precision)
+        sums = (2.0**14 if narrow else 2.0**28) * (math.sqrt(value * size) + math.sqrt(learning.ridge))
+        if not (sums**2 <= most and value * size * sums <= most):
+            refuse(
+                "[input] limit",
+                f"is {spec.input.limit:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
+                "be lower",
+            )
+        limit = self._coefficient_limit(spec, math.sqrt(value))
+        if not limit * max(1.0, sums) * size <= most:
+            refuse(
+                "[label] limit",
+                f"is {spec.label_limit:g}, for which coefficients can reach {limit:.3g} with ridge {learning.ridge:g}, and "
+                "overflow; it must be lower",
+            )
+
+    def _size(self, spec: Spec) -> int:
+        if spec.basis.method == "given" and spec.expansion is not None:
+            return len(spec.expansion.vectors)
+        return spec.reduction.n_max
+
+    def capacities(self, spec: Spec) -> dict[str, int]:
+        size = self._size(spec)
+        return {
+            "DIM": spec.dim,
+            "N_MAX": size,
+            "PACKED": size * (size + 1) // 2,
+            "OUTPUTS": spec.outputs,
+            "M_MAX": 1 if spec.basis.method == "given" else spec.learning.samples,
+        }
+
+    def reals(self, spec: Spec) -> int:
+        capacities = self.capacities(spec)
+        size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], spec.outputs
+        return (
+            size * (size + 1)
+            + size * (spec.dim + outputs + 9)
+            + samples * (spec.dim + outputs + size + 5)
+            + 64
+            + spec.dim
+        )
+
+    def parameters(self, spec: Spec) -> dict[str, Any]:
+        return self._parameters(spec)
+
+
+NYSTROM_MODELS: Family = NystromModels()
+NYSTROM_LEARNERS: Family = NystromLearners()

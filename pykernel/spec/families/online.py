@@ -1,0 +1,513 @@
+"""Kernel models in a spec: rules, techniques, what goes together, and the parameters of the kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.state import Metric, Projection, Rule, Tie
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import kernel_settings
+from pykernel.spec.family import Family, Refuse, unused_online
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+DRIFT_LIMIT = 0.01
+"""Elements of (K + ridge I) P - I above which a refresh is due; predictions do not depend on P, reductions do."""
+
+NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
+"""Less noise than this part of the function's variance is lost in the rounding of the variance."""
+
+LEAST_RELABELLED = 1e-3
+"""Least ridge with which labels may be moved: mean squared errors on a sinc are 2e-5 there, and 1e5 at 1e-7."""
+
+RULES = {
+    "klms": Rule.KLMS,
+    "qklms": Rule.QKLMS,
+    "krls-t": Rule.KRLS_T,
+    "fb-krls": Rule.FB_KRLS,
+    "ald-krls": Rule.ALD_KRLS,
+}
+GRADIENT = ("klms", "qklms")
+RECURSIVE = ("krls-t", "fb-krls", "ald-krls")
+
+TECHNIQUES = {
+    "nt": (Metric.MAGNITUDE, Projection.NONE),
+    "at": (Metric.AGE, Projection.NONE),
+    "klms": (Metric.KLMS, Projection.KLMS),
+    "mklms": (Metric.MKLMS, Projection.KLMS),
+    "sup": (Metric.SUP, Projection.KLMS),
+    "ls": (Metric.LS, Projection.LS),
+    "lsreg": (Metric.LSREG, Projection.LS),
+    "lsridge": (Metric.LSRIDGE, Projection.LSRIDGE),
+    "fklms": (Metric.FKLMS, Projection.BOUNDED),
+    "fmklms": (Metric.FMKLMS, Projection.BOUNDED),
+    "afklms": (Metric.AFKLMS, Projection.BOUNDED),
+    "afmklms": (Metric.AFMKLMS, Projection.BOUNDED),
+}
+"""What each technique removes by, and how the others make up for it."""
+
+PROJECTIONS = {
+    "none": Projection.NONE,
+    "klms": Projection.KLMS,
+    "fklms": Projection.FKLMS,
+    "ls": Projection.LS,
+    "lsridge": Projection.LSRIDGE,
+    "bounded": Projection.BOUNDED,
+}
+TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
+
+LEARNING_KEYS = {
+    "eta": ("klms", "qklms", "fb-krls"),
+    "rho": GRADIENT,
+    "step_limit": GRADIENT,
+    "quantisation": ("qklms",),
+    "relabel": ("fb-krls",),
+    "forgetting": ("krls-t",),
+    "noise": ("krls-t",),
+    "covariance": (),
+    "features": (),
+    "seed": (),
+}
+"""Which rules of kernel models each key of [learning] is for."""
+
+FAILS = {
+    ("nt", "fklms"): 3.10e04,
+    ("nt", "ls"): 1.69e00,
+    ("at", "fklms"): 8.01e24,
+    ("at", "ls"): 3.43e16,
+    ("lsreg", "fklms"): 2.45e10,
+    ("lsridge", "fklms"): 2.51e11,
+    ("fklms", "fklms"): 1.39e23,
+    ("fmklms", "fklms"): 8.47e02,
+    ("afmklms", "none"): 4.22e-01,
+    ("afmklms", "fklms"): 1.87e24,
+    ("afmklms", "bounded"): 1.59e-01,
+}
+"""(technique, projection) -> largest mean squared error that was measured; docs/pairs.csv, by benchmarks/pairs.py."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a spec means for the kernels' branches."""
+
+    rule: Rule
+    metric: Metric
+    projection: Projection
+    factor: bool
+    inverse: bool
+    squared: bool
+    complex: bool
+    neighbours: bool
+    overlap: bool
+    ages: bool
+    thresholds: bool
+    newest_only: bool
+    before: bool
+
+    @classmethod
+    def of(cls, spec: Spec) -> Choices:
+        reduction, rule = spec.reduction, RULES[spec.learning.rule]
+        metric, projection = TECHNIQUES[reduction.technique]
+        if reduction.projection is not None:
+            projection = PROJECTIONS[reduction.projection]
+        if rule is Rule.ALD_KRLS:  # nothing is ever removed
+            metric, projection = Metric.MAGNITUDE, Projection.NONE
+        by_factor = (Metric.KLMS, Metric.MKLMS, Metric.SUP, Metric.LS, Metric.LSREG)
+        return cls(
+            rule=rule,
+            metric=metric,
+            projection=projection,
+            factor=metric in by_factor
+            or projection in (Projection.KLMS, Projection.LS)
+            or spec.learning.rule in RECURSIVE,
+            inverse=metric is Metric.LS,
+            squared=metric is Metric.LSREG,
+            complex=metric is Metric.LSRIDGE or projection is Projection.LSRIDGE,
+            neighbours=metric in (Metric.FKLMS, Metric.FMKLMS),
+            overlap=metric in (Metric.AFKLMS, Metric.AFMKLMS),
+            ages=metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None,
+            thresholds=reduction.lambda_max is not None,
+            newest_only=reduction.candidates == "newest",
+            before=reduction.when == "before",
+        )
+
+    @property
+    def rounds(self) -> bool:
+        return self.before or (self.thresholds and not self.newest_only)
+
+    @property
+    def stages(self) -> bool:
+        plain = self.projection is Projection.NONE and self.rule in (Rule.KLMS, Rule.QKLMS)
+        return not plain or self.factor or self.complex or self.rounds
+
+
+def projection_of(spec: Spec) -> str:
+    """The name of the projection that a spec's technique ends up with."""
+    projection = Choices.of(spec).projection
+    return next(name for name, value in PROJECTIONS.items() if value is projection)
+
+
+class KernelModels:
+    """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget."""
+
+    rules: tuple[str, ...] = tuple(RULES)
+    programs: Mapping[LabelKind, Program] = ONLINE
+    online = True
+
+    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+        rule, reduction = spec.learning.rule, spec.reduction
+        if (reason := unused_online(rule, section, key)) is not None:
+            return reason
+        if section == "kernel":
+            return kernel_settings.unused(spec, key)
+        if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
+            owners = LEARNING_KEYS[key]
+            return (
+                f"is of {' and '.join(owners)}; {rule} does not have it: leave it out"
+                if owners
+                else (f"is of linear models; {rule} does not have it: leave it out")
+            )
+        if section == "reduction":
+            if rule == "ald-krls" and key not in ("n_max", "ridge", "gate"):
+                return "is given, but ald-krls removes nothing: a full dictionary grows no further; leave it out"
+            if key == "penalty" and not (
+                reduction.technique in ("lsreg", "lsridge") or reduction.projection == "lsridge"
+            ):
+                return f"is of lsreg and lsridge; {reduction.technique} does not have it: leave it out"
+            truncates = reduction.truncate_below is not None or reduction.truncate_age is not None
+            if key == "removals" and reduction.lambda_max is None and not truncates:
+                return "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out"
+        return None
+
+    def complain(self, spec: Spec, refuse: Refuse) -> None:
+        self._complain_of_kernel(spec, refuse)
+        self._complain_of_learning(spec, refuse)
+        self._complain_of_reduction(spec, refuse)
+        self._complain_of_pairs(spec, refuse)
+
+    def _complain_of_kernel(self, spec: Spec, refuse: Refuse) -> None:
+        narrow = spec.precision == "float32"
+        kernel, rule = spec.kernel, spec.learning.rule
+        if kernel is None:
+            refuse("[kernel]", f"is missing; {rule} needs sigma, the kernel's width")
+        if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
+            refuse("[kernel] sigma", f"is missing; {rule} must have it, the kernel's width")
+        if kernel.function == "sigmoid":
+            refuse(
+                "[kernel] function",
+                f"is sigmoid, which is not positive definite: what a vector adds to others can be below zero, and {rule} "
+                "could not tell what is new; take another kernel",
+            )
+        kernel_settings.complain(spec, refuse)
+        if kernel.function == "polynomial" and kernel.coef0 < 0:
+            refuse(
+                "[kernel] coef0", f"is {kernel.coef0:g}; it must be 0 or more, or the kernel is not positive definite"
+            )
+        if rule == "qklms" and kernel.function not in kernel_settings.UNIT and spec.learning.quantisation >= 1:
+            refuse(
+                "[learning] quantisation",
+                f"is {spec.learning.quantisation:g}, a sine of the angle between a sample and a vector with a "
+                f"{kernel.function} kernel; it must be below 1, or no second vector is stored",
+            )
+        if kernel.function == "gaussian":
+            far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
+            if spec.input.limit > far:
+                refuse(
+                    "[input] limit",
+                    f"is {spec.input.limit:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
+                )
+        else:
+            _most(spec, refuse)
+
+    def _complain_of_learning(self, spec: Spec, refuse: Refuse) -> None:
+        learning, limit, narrow = spec.learning, spec.label_limit, spec.precision == "float32"
+        if learning.rule in GRADIENT:
+            if learning.eta * learning.rho >= 1:
+                refuse(
+                    "[learning] rho",
+                    f"is {learning.rho}; eta rho must be below 1, or one presentation erases the model",
+                )
+            if learning.eta * limit < 2.0**-100:
+                refuse(
+                    "[learning] eta",
+                    f"is {learning.eta:g}; it must be larger, or no label up to {limit:g} is learned",
+                )
+            if learning.step_limit is not None and learning.step_limit < 1e-20:
+                refuse("[learning] step_limit", f"is {learning.step_limit:g}; it must be 1e-20 or more")
+        if learning.relabel and ridge_of(spec) < LEAST_RELABELLED:
+            refuse(
+                "[reduction] ridge",
+                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more, or labels that have moved "
+                "apart are fitted by huge multipliers",
+            )
+        if learning.rule == "krls-t":
+            least, most = NOISE_LEAST[spec.precision], 1e15 if narrow else 1e80
+            near = 0.9999 if narrow else 1 - 1e-9
+            if near < learning.forgetting < 1:
+                refuse(
+                    "[learning] forgetting",
+                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1 or at most {near}, or what is "
+                    "left of the variance is lost in rounding",
+                )
+            if learning.noise < least:
+                refuse("[learning] noise", f"is {learning.noise:g}; it must be {least:g} or more for {spec.precision}")
+            # the variance is limit^2 k(x, x)
+            most /= max(1.0, math.sqrt(_most(spec)))
+            if limit > most:
+                refuse(
+                    "[label] limit", f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows"
+                )
+
+    def _complain_of_reduction(self, spec: Spec, refuse: Refuse) -> None:
+        reduction, rule, narrow = spec.reduction, spec.learning.rule, spec.precision == "float32"
+        choices, gate = Choices.of(spec), _gate(spec)
+        if gate >= 1:
+            refuse(
+                "[reduction] gate",
+                f"is 2 ridge = {gate:g}, with which no sample is stored; give a gate below 1, or a smaller ridge",
+            )
+        if choices.factor:
+            least = 1e-4 if narrow else 0.0
+            if ridge_of(spec) < least:
+                refuse(
+                    "[reduction] ridge",
+                    f"is {ridge_of(spec):g}; it must be {least:g} or more for {spec.precision}",
+                )
+            if gate <= ridge_of(spec):
+                refuse(
+                    "[reduction] gate",
+                    f"is {gate:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
+                )
+            only_grows = rule == "ald-krls"  # nothing is ever taken out of its inverse
+            least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
+            if gate < least:
+                forced = (
+                    ""
+                    if narrow or reduction.force
+                    else ", or the kept inverse may lose all its digits; force = true takes it"
+                )
+                refuse("[reduction] gate", f"is {gate:g}; it must be {least:g} or more for {spec.precision}{forced}")
+        if choices.complex:
+            least = 1e-4 if narrow else 1e-12
+            if reduction.penalty < least:
+                refuse(
+                    "[reduction] penalty",
+                    f"is {reduction.penalty:g}; for lsridge it must be {least:g} or more in {spec.precision}",
+                )
+        if rule in ("krls-t", "fb-krls") and choices.projection is not Projection.KLMS:
+            refuse(
+                "[reduction] technique",
+                f'is {reduction.technique} with the projection "{projection_of(spec)}"; {rule} keeps the values at the '
+                'vectors that stay: give projection = "klms"',
+            )
+        if reduction.fading < 1 and choices.metric in (Metric.AGE, Metric.AFKLMS, Metric.AFMKLMS):
+            refuse(
+                "[reduction] fading",
+                f"is {reduction.fading:g}, of which {reduction.technique} has no use: its scores are ages, or below zero; "
+                "leave it out",
+            )
+        if choices.thresholds and choices.metric is Metric.AGE:
+            refuse("[reduction] lambda_max", "is given, but at has no score to compare; give truncate_age")
+        truncation = [key for key in ("truncate_below", "truncate_age") if getattr(reduction, key) is not None]
+        if truncation and rule not in GRADIENT:
+            refuse(f"[reduction] {truncation[0]}", f"is of klms and qklms; {rule} does not have it: leave it out")
+        if choices.before:
+            if rule not in GRADIENT:
+                refuse(
+                    "[reduction] when",
+                    f'is "before", which is of klms and qklms; {rule} does not have it: leave it out',
+                )
+            others = [*truncation, *(["lambda_max"] if choices.thresholds else [])]
+            if others:
+                refuse("[reduction] when", f'is "before", which does not go with {others[0]}; leave one of them out')
+            if choices.newest_only:
+                refuse("[reduction] when", 'is "before", where the newest sample is no candidate; leave candidates out')
+
+    def _complain_of_pairs(self, spec: Spec, refuse: Refuse) -> None:
+        reduction = spec.reduction
+        if reduction.force or spec.learning.rule == "ald-krls":
+            return
+        pair = (reduction.technique, projection_of(spec))
+        if pair in FAILS:
+            where = "technique" if reduction.projection is None else "projection"
+            refuse(
+                f"[reduction] {where}",
+                f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where zero has "
+                "0.81 at most (docs/pairs.csv); force = true takes it",
+            )
+        if reduction.tie == "oldest" and reduction.technique == "fklms":
+            refuse(
+                "[reduction] tie",
+                'is "oldest": of a closest pair the older always goes, and fklms then learns next to nothing, or with its '
+                "published projection diverges; force = true takes it",
+            )
+
+    def capacities(self, spec: Spec) -> dict[str, int]:
+        return {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
+
+    def reals(self, spec: Spec) -> int:
+        choices, n = Choices.of(spec), spec.reduction.n_max + 1
+        matrices = choices.factor + choices.inverse + choices.squared + 2 * choices.complex
+        matrices += choices.rule in (Rule.KRLS_T, Rule.ALD_KRLS)
+        return n * (spec.dim + 3 * spec.outputs + 16) + 4 * spec.dim + 4 * spec.outputs + 32 + matrices * n * n
+
+    def parameters(self, spec: Spec) -> dict[str, Any]:
+        choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
+        assert spec.kernel is not None
+        function = spec.kernel.function
+        sigma, limit, alpha_limit = spec.scale, spec.label_limit, self._alpha_limit(spec)
+        gate, mu = _gate(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
+        forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
+        largest_norm = math.sqrt(_most(spec))
+        most = alpha_limit * reduction.n_max * largest_norm
+        own = kernel_settings.parameters(spec)
+        if function == "gaussian":
+            own["gamma"] = 0.5 / sigma / sigma if spec.kernel.sigma is not None else spec.kernel.gamma
+        if choices.rule is Rule.QKLMS:
+            gate_distance = _quantum(spec)
+        elif choices.factor or choices.complex:
+            gate_distance = 0.0  # exact repeats
+        elif function == "gaussian":
+            # 1 - k^2 <= gate, k = exp(-d / (2 sigma^2))
+            gate_distance = -math.log1p(-gate) * sigma * sigma
+        else:
+            gate_distance = _beyond(gate)
+        return own | {
+            "rule": choices.rule,
+            "metric": choices.metric,
+            "projection": choices.projection,
+            "tie": TIES[reduction.tie],
+            "single": spec.outputs == 1,
+            "separates": spec.label_kind == "class",
+            "decays": learning.rho > 0,
+            "forgets": forgetting < 1,
+            "relabels": learning.relabel,
+            "standardises": spec.input.standardise,
+            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "limits_step": learning.step_limit is not None,
+            "stages": choices.stages,
+            "rounds": choices.rounds,
+            "before": choices.before,
+            "newest_only": choices.newest_only,
+            "thresholds": choices.thresholds,
+            "truncates_small": reduction.truncate_below is not None,
+            "truncates_old": reduction.truncate_age is not None,
+            "keeps_factor": choices.factor,
+            "keeps_inverse": choices.inverse,
+            "keeps_squared": choices.squared,
+            "keeps_complex": choices.complex,
+            "keeps_neighbours": choices.neighbours,
+            "keeps_overlap": choices.overlap,
+            "keeps_ages": choices.ages,
+            "fades": reduction.fading < 1,
+            "fading": reduction.fading,
+            "keeps_diagonal": own["normalises"] or not own["unit"],
+            "radial": function in kernel_settings.UNIT,
+            "eta": learning.eta,
+            "keep": 1 - learning.eta * learning.rho,
+            "forgetting": forgetting,
+            "root_forgetting": math.sqrt(forgetting),
+            "noise": learning.noise,
+            "noise_least": NOISE_LEAST[spec.precision],
+            "label_scale": 1 / limit,
+            # no variance overflows: (noise + prior) k(x, x) power limit^2
+            "power_limit": kernel_settings.largest(spec.precision)
+            / ((learning.noise + 1 + ridge_of(spec)) * max(1.0, _most(spec)) * max(1.0, limit * limit)),
+            "ridge_diagonal": 1 + ridge_of(spec),
+            "kappa_least": ridge_of(spec) or gate * 2.0**-10 or 2.0**-50,
+            "gate": gate,
+            "gate_distance": gate_distance,
+            "penalty": reduction.penalty,
+            "root_mu": math.sqrt(mu),
+            "lambda_max": reduction.lambda_max or 0.0,
+            "truncate_below": reduction.truncate_below or 0.0,
+            "truncate_age": reduction.truncate_age or 0,
+            "removals": reduction.removals,
+            "label_limit": limit,
+            "alpha_limit": alpha_limit,
+            "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
+            if own["unit"]
+            else learning.step_limit or 1.0,
+            "low": spec.label.low if spec.label.low is not None else -most,
+            "high": spec.label.high if spec.label.high is not None else most,
+            "clip": spec.input.clip,
+            "warmup": spec.input.warmup,
+            "horizon": spec.input.horizon,
+            "drift_limit": DRIFT_LIMIT,
+            "classes": len(spec.label.classes or ()),
+            "rehearsal_input": min(3 * sigma / math.sqrt(spec.dim), 2 * spec.input.limit),
+            "rehearsal_label": min(1.0, limit),
+        }
+
+    def _alpha_limit(self, spec: Spec) -> float:
+        """Multipliers are f / sqrt(k(x, x)) in size; no sum of them overflows."""
+        norm = math.sqrt(_most(spec))
+        widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
+        return min(2.0**20 * spec.label_limit * max(1.0, 1 / norm), 2.0**100, widest)
+
+
+def ridge_of(spec: Spec) -> float:
+    """What is added to the Gram matrix's diagonal."""
+    if spec.reduction.ridge is not None:
+        return spec.reduction.ridge
+    return 0.1 if spec.learning.rule == "fb-krls" else 1e-3
+
+
+def _gate(spec: Spec) -> float:
+    return spec.reduction.gate if spec.reduction.gate is not None else 2 * ridge_of(spec)
+
+
+def _beyond(part: float) -> float:
+    """1 - |k| where 1 - k^2 is this."""
+    return part / (1 + math.sqrt(1 - part))
+
+
+def _quantum(spec: Spec) -> float:
+    """Up to which distance, as the model measures it, a sample goes to the nearest vector."""
+    assert spec.kernel is not None
+    units, function = spec.learning.quantisation, spec.kernel.function
+    if function == "gaussian":
+        return (units * spec.scale) ** 2
+    fading = -math.expm1(-units)
+    if function == "laplacian":
+        return fading
+    if function == "matern32":
+        return fading - units * math.exp(-units)
+    if function == "matern52":
+        return fading - (units + units * units / 3) * math.exp(-units)
+    return _beyond(units * units)
+
+
+def _most(spec: Spec, refuse: Refuse | None = None) -> float:
+    """The largest k(x, x).  Refuses limits with which a kernel value, or a step on the way to it, could overflow."""
+    assert spec.kernel is not None
+    if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
+        return 1.0
+    key = "clip" if spec.input.standardise else "limit"
+    reach = getattr(spec.input, key)
+
+    def reworded(where: str, message: str) -> NoReturn:
+        assert refuse is not None
+        refuse(f"[input] {key}", message)
+
+    inputs = spec.model_copy(update={"input": spec.input.model_copy(update={"limit": reach})})
+    most = kernel_settings.bound(inputs, reworded, np.full(spec.dim, reach))
+    # two vectors' own values are multiplied
+    largest = math.sqrt(kernel_settings.largest(spec.precision))
+    if refuse is not None and most > largest:
+        reworded(
+            "",
+            f"is {reach:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; it must be lower, "
+            f"{spec.precision} takes {largest:.0e} at most",
+        )
+    return most
+
+
+KERNEL_MODELS: Family = KernelModels()

@@ -1,0 +1,339 @@
+"""Models on the features of a subspace that follows the stream, in a spec: what goes together, and their parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pykernel.algorithms.subspace.okfeb import MOST_SEEN, OKFEB
+from pykernel.algorithms.subspace.state import Budget, Step, Update
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import kernel_settings
+from pykernel.spec.family import Family, Refuse
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+BUDGET_LIMIT = 1024
+RANK_LIMIT = 128
+DEFAULT_RANK = 8
+UPDATES = {
+    "parametric": Update.PARAMETRIC,
+    "nonparametric": Update.NONPARAMETRIC,
+    "hybrid": Update.HYBRID,
+    "rls": Update.RLS,
+}
+STEPS = {
+    "constant": Step.CONSTANT,
+    "normalised": Step.NORMALISED,
+    "decreasing": Step.DECREASING,
+    "averaged": Step.AVERAGED,
+}
+BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
+DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
+DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
+DEFAULT_GATE = {"float32": 3e-2, "float64": 1e-6}
+LEAST_GATE = {"float32": 1e-2, "float64": 1e-9}
+"""Least part of a stored vector that is new: P is exact to some digits (docs/subspaces-on-device.md)."""
+DEAD = 2.0**-20
+"""Columns of L of a squared length of at most so many lambda are none."""
+GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
+"""tr G is kept below so many lambda: G + lambda I has a factor up to there."""
+ALARM_STEP, CENSOR_STEP = 0.1, 0.05
+"""How far the odds of thresholds move in one sample, in logarithms."""
+LEARNING_KEYS = ("features", "ridge", "forgetting", "eta")
+
+
+def rank_of(spec: Spec) -> int:
+    """How many features there are."""
+    return spec.learning.features or DEFAULT_RANK
+
+
+def gate_of(spec: Spec) -> float:
+    """Samples are not stored if at most this part of them is new."""
+    return spec.reduction.gate if spec.reduction.gate is not None else DEFAULT_GATE[spec.precision]
+
+
+def step_of(spec: Spec) -> str:
+    """The rule for the step."""
+    return spec.subspace.step or DEFAULT_STEP[spec.subspace.update]
+
+
+def eta_of(spec: Spec) -> float:
+    """The step's factor."""
+    return spec.subspace.eta if spec.subspace.eta is not None else DEFAULT_ETA[step_of(spec)]
+
+
+def growth(logarithm: float) -> float:
+    """e^logarithm, the same on every machine."""
+    return float(Decimal(logarithm).exp())
+
+
+class SubspaceModels:
+    """OKFEB, with a linear model on the features where there is a label."""
+
+    rules: tuple[str, ...] = ("okfeb",)
+    programs: Mapping[LabelKind, Program] = OKFEB
+    online = False
+
+    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+        subspace, kind = spec.subspace, spec.label_kind
+        logistic = subspace.head == "logistic"
+        if section == "learning":
+            if key not in ("rule", *LEARNING_KEYS):
+                return f"does not go with okfeb, whose keys are rule, {', '.join(LEARNING_KEYS)}"
+            if key in ("ridge", "forgetting", "eta") and kind == "none":
+                return "is of the linear model on the features, for which [label] must name a label: leave it out"
+            if key == "eta" and not logistic:
+                return 'is of [subspace] head = "logistic"; leave it out'
+            if key == "forgetting" and logistic:
+                return 'is of [subspace] head = "ridge"; leave it out'
+        if section == "reduction":
+            if key not in ("n_max", "gate", "force"):
+                return "does not go with okfeb, which has n_max, gate and force: leave it out"
+            if key == "gate" and subspace.budget == "drop":
+                return 'is of [subspace] budget = "exact"; drop stores every sample: leave it out'
+        if section == "subspace":
+            if key in ("step", "eta") and subspace.update == "rls":
+                return 'does not go with update = "rls", which has no step: leave it out'
+            if key == "forgetting" and subspace.update != "rls":
+                return 'is of update = "rls"; the others follow by their steps: leave it out'
+            if key == "window" and subspace.update == "rls" and not logistic:
+                return 'does not go with update = "rls", which has forgetting: leave it out'
+            if key == "head" and kind == "none":
+                return "needs a label, which [label] must name: leave it out"
+        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
+            return "does not go with okfeb, which has center and factor: expansion vectors must stay where they are"
+        if section == "kernel":
+            return kernel_settings.unused(spec, key)
+        if section == "expansion":
+            return "is of frozen models; okfeb learns its own vectors: leave it out"
+        return None
+
+    def complain(self, spec: Spec, refuse: Refuse) -> None:
+        kernel_settings.complain(spec, refuse)
+        if spec.kernel is not None and spec.kernel.function == "sigmoid":
+            refuse(
+                "[kernel] function",
+                'is "sigmoid", which is not positive definite; okfeb must have a kernel that is',
+            )
+        subspace, n_max, rank = spec.subspace, spec.reduction.n_max, rank_of(spec)
+        value = kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
+        narrow = spec.precision == "float32"
+        if n_max > BUDGET_LIMIT:
+            refuse("[reduction] n_max", f"is {n_max}; it must be at most {BUDGET_LIMIT}")
+        if rank > min(n_max, RANK_LIMIT):
+            refuse(
+                "[learning] features",
+                f"is {rank}; it must be at most {RANK_LIMIT}, and at most [reduction] n_max, {n_max}: a subspace of so many "
+                "dimensions is spanned by as many vectors",
+            )
+        if subspace.update == "rls" and subspace.budget == "drop" and not spec.reduction.force:
+            refuse(
+                "[subspace] budget",
+                'is "drop" with update = "rls", which hardly learns: each vector that is dropped takes its part of all columns '
+                'along; take budget = "exact" or another update (in a spec, [reduction] force = true takes it)',
+            )
+        if gate_of(spec) < LEAST_GATE[spec.precision]:
+            refuse(
+                "[reduction] gate",
+                f"is {gate_of(spec):g}; it must be {LEAST_GATE[spec.precision]:g} or more for {spec.precision}",
+            )
+        low, high = (1e-6, 1e6) if narrow else (1e-12, 1e12)
+        if not low <= subspace.shrinkage <= high:
+            refuse(
+                "[subspace] shrinkage",
+                f"is {subspace.shrinkage:g}; it must be from {low:g} to {high:g} for {spec.precision}",
+            )
+        most = kernel_settings.largest(spec.precision)
+        if not self._moment_limit(spec, value) * max(1.0, value) <= most:
+            refuse(
+                "[subspace] shrinkage",
+                f"is {subspace.shrinkage:g}, with which sums of |q|^2, up to k(x, x) / (4 shrinkage), overflow where k(x, x) "
+                f"reaches {value:.3g}; it must be larger, or [input] limit lower",
+            )
+        if step_of(spec) == "constant" and eta_of(spec) >= 2:
+            refuse(
+                "[subspace] eta",
+                f'is {eta_of(spec):g}; with step = "constant" it must be below 2, or a step overshoots its own sample',
+            )
+        if step_of(spec) == "normalised" and eta_of(spec) >= 2:
+            refuse("[subspace] eta", f'is {eta_of(spec):g}; with step = "normalised" it must be below 2')
+        if subspace.insensitivity > 0 and subspace.censoring > 0:
+            refuse("[subspace]", "has both insensitivity and censoring, which adapts it; leave one of them out")
+        if subspace.head == "logistic" and spec.label_kind != "class":
+            refuse(
+                "[subspace] head",
+                'is "logistic", which tells classes apart; it must be "ridge", or give [label] classes',
+            )
+        near = 0.99999 if narrow else 1 - 1e-12
+        for where, kept in (
+            ("[learning] forgetting", spec.learning.forgetting),
+            ("[subspace] forgetting", subspace.forgetting),
+            ("[subspace] fading", subspace.fading),
+        ):
+            if near < kept < 1:
+                refuse(where, f"is {kept}; it must be 1 or at most {near} for {spec.precision}")
+        if spec.novelty is not None and spec.novelty.threshold is not None and "rate" in spec.novelty.model_fields_set:
+            refuse("[novelty]", "has both rate and threshold, which does not adapt; leave one of them out")
+        least_rate = 1e-6 if narrow else 1e-12
+        if spec.novelty is not None and spec.novelty.rate < least_rate:
+            refuse(
+                "[novelty] rate", f"is {spec.novelty.rate:g}; it must be {least_rate:g} or more for {spec.precision}"
+            )
+        if spec.novelty is not None and spec.novelty.warmup * spec.novelty.smoothing < 8:
+            refuse(
+                "[novelty] warmup",
+                f"is {spec.novelty.warmup}; it must be {math.ceil(8 / spec.novelty.smoothing)} or more, 8 / smoothing: the level "
+                "starts at 1, and must settle before there are alarms",
+            )
+        if spec.label_kind == "none":
+            for key in ("low", "high"):
+                if getattr(spec.label, key) is not None:
+                    refuse(f"[label] {key}", "is of models with a label, which column must name; leave it out")
+            if spec.label.limit != type(spec.label).model_fields["limit"].default:
+                refuse("[label] limit", "is of models with a label, which column must name; leave it out")
+        else:
+            self._complain_of_head(spec, refuse, value)
+
+    def _complain_of_head(self, spec: Spec, refuse: Refuse, value: float) -> None:
+        ridge, narrow = spec.learning.ridge, spec.precision == "float32"
+        most = kernel_settings.largest(spec.precision)
+        least = (1e-6 if narrow else 1e-14) * value
+        if not least <= ridge <= 1e12:
+            refuse(
+                "[learning] ridge",
+                f"is {ridge:g}; it must be from {least:.3g} to 1e12 for {spec.precision}: beside features as long as "
+                f"{math.sqrt(value):.3g} it would be nothing",
+            )
+        size, sums = rank_of(spec) + 1, self._sum_limit(spec, value)
+        limit = self._coefficient_limit(spec, value)
+        if not sums * sums <= most or not limit * max(1.0, sums) * size <= most:
+            refuse(
+                "[label] limit",
+                f"is {spec.label_limit:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g}, and overflow; "
+                "it must be lower",
+            )
+
+    def _moment_limit(self, spec: Spec, value: float) -> float:
+        """Above sums of q q' and of |q|^2 + rho: beyond so many times the largest term one term changes nothing."""
+        return (2.0**26 if spec.precision == "float32" else 2.0**60) * (
+            value / (4 * spec.subspace.shrinkage) + spec.subspace.shrinkage
+        )
+
+    def _coefficient_limit(self, spec: Spec, value: float) -> float:
+        """No least-squares solution is beyond it: |c| <= |y| |z| / ridge; a logistic one is far from it."""
+        ridge = spec.learning.ridge
+        return 2.0**10 * spec.label_limit * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
+
+    def _sum_limit(self, spec: Spec, value: float) -> float:
+        size = rank_of(spec) + 1
+        root = math.sqrt(max(1.0, value) * size) + math.sqrt(spec.learning.ridge)
+        return (2.0**14 if spec.precision == "float32" else 2.0**28) * root
+
+    def capacities(self, spec: Spec) -> dict[str, int]:
+        n_max, rank = spec.reduction.n_max, rank_of(spec)
+        return {
+            "DIM": spec.dim,
+            "N_MAX": n_max,
+            "RANK": rank,
+            "PACKED": n_max * (n_max + 1) // 2,
+            "TRIANGLE": rank * (rank + 1) // 2,
+            "HEAD": (rank + 1) * (rank + 2) // 2,
+            "OUTPUTS": spec.outputs,
+            "CLASSES": max(2, len(spec.label.classes or ())),
+        }
+
+    def reals(self, spec: Spec) -> int:
+        n_max, rank, dim = spec.reduction.n_max, rank_of(spec), spec.dim
+        packed = n_max * (n_max + 1)
+        return packed + n_max * (dim + 2 * rank + 6) + 5 * (rank + 2) ** 2 + (rank + 4) * spec.outputs + 2 * dim + 64
+
+    def parameters(self, spec: Spec) -> dict[str, Any]:
+        subspace, learning, novelty = spec.subspace, spec.learning, spec.novelty
+
+        def never(where: str, message: str) -> Any:
+            raise AssertionError(f"{where} {message}")
+
+        reach = kernel_settings.reach(spec)
+        value = kernel_settings.bound(spec, never, reach)
+        narrow, n_max, rank = spec.precision == "float32", spec.reduction.n_max, rank_of(spec)
+        shrinkage, window = subspace.shrinkage, subspace.window or MOST_SEEN
+        eta, rls = eta_of(spec), subspace.update == "rls"
+        constant = step_of(spec) == "constant"
+        labels, logistic = spec.label_kind != "none", subspace.head == "logistic"
+        most = 1e37 if narrow else 1e305
+        root_ridge = math.sqrt(learning.ridge)
+        faded = learning.forgetting ** (rank + 1)
+        square_limit = GROWTH[spec.precision] * shrinkage
+        rate = novelty.rate if novelty is not None else 0.01
+        fixed = novelty is not None and novelty.threshold is not None
+        return kernel_settings.parameters(spec) | {
+            "update": UPDATES[subspace.update],
+            "step": Step.CONSTANT if rls else STEPS[step_of(spec)],
+            "budget": BUDGETS[subspace.budget],
+            "fades": subspace.fading < 1,
+            "leaks": subspace.forgetting < 1,
+            "tolerates": subspace.insensitivity > 0,
+            "censors": subspace.censoring > 0,
+            "watches": novelty is not None,
+            "adapts": not fixed,
+            "learns_labels": labels,
+            "logistic": logistic,
+            "single": spec.outputs == 1,
+            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "forgets": learning.forgetting < 1,
+            "shrinkage": shrinkage,
+            "root_bound": 1 / math.sqrt(shrinkage),
+            "eta": 4 * shrinkage * eta if constant else eta,
+            "window": window,
+            "averaging": 1 - 1 / window,
+            "memory": subspace.forgetting,
+            "fading": subspace.fading,
+            "gate": gate_of(spec),
+            "dead": DEAD * shrinkage,
+            "renewal_bound": 1 / math.sqrt(0.25 * gate_of(spec) * value),
+            "insensitivity": subspace.insensitivity,
+            "more_censoring": growth(CENSOR_STEP * subspace.censoring),
+            "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
+            "square_limit": square_limit,
+            # what one sample adds to a trace within its limit, and what A'KA can be after many
+            "element_limit": 16 * square_limit,
+            "factor_limit": 4.04 * math.sqrt(square_limit + shrinkage),
+            "inner_limit": 4.04 * math.sqrt(square_limit * value),
+            "code_limit": math.sqrt(value / shrinkage),
+            "moment_root": 1.01 * math.sqrt(self._moment_limit(spec, value) + shrinkage),
+            "row_limit": math.sqrt((1e30 if narrow else 1e250) / max(1.0, value)) / n_max,
+            "inverse_limit": (1e12 if narrow else 1e60) / min(1.0, value),
+            "inverse_least": 0.5 / value,
+            "coordinate_limit": 1.01 * math.sqrt(value),
+            "value_bound": 1.01 * value,
+            "scaled_limit": 1.01 * float(reach.max()),
+            "moment_limit": self._moment_limit(spec, value),
+            "root_ridge": root_ridge,
+            "head_ridge": learning.ridge,
+            "head_eta": (4 if spec.outputs == 1 else 2) * learning.eta,
+            "head_least": 0.25 * root_ridge * math.sqrt(faded),
+            "root_forgetting": math.sqrt(learning.forgetting),
+            "refill": root_ridge * math.sqrt(1 - faded),
+            "coefficient_limit": self._coefficient_limit(spec, value),
+            "sum_limit": self._sum_limit(spec, value),
+            "label_limit": spec.label_limit,
+            "low": spec.label.low if spec.label.low is not None else -most,
+            "high": spec.label.high if spec.label.high is not None else most,
+            "classes": len(spec.label.classes or ()),
+            "smoothing": novelty.smoothing if novelty is not None else 1.0,
+            "alarm_threshold": novelty.threshold if novelty is not None and novelty.threshold is not None else 1.0,
+            "more_alarm": growth(ALARM_STEP * (1 - rate)),
+            "less_alarm": growth(-ALARM_STEP * rate),
+            "warmup": novelty.warmup if novelty is not None else 0,
+            "hold": novelty.hold if novelty is not None else 0,
+            "rehearsed": n_max + 12,
+            "rehearsal_input": min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), float(reach.min()) / 2),
+            "rehearsal_label": min(1.0, spec.label_limit),
+        }
+
+
+SUBSPACE_MODELS: Family = SubspaceModels()

@@ -1,0 +1,172 @@
+"""The kernel and the scaling of a spec: what can be computed, and the parameters of ``kernel_choice``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.algorithms.kernel_choice import KernelFunction
+from pykernel.spec.family import Refuse
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+FUNCTIONS = {
+    "gaussian": KernelFunction.GAUSSIAN,
+    "laplacian": KernelFunction.LAPLACIAN,
+    "polynomial": KernelFunction.POLYNOMIAL,
+    "linear": KernelFunction.LINEAR,
+    "sigmoid": KernelFunction.SIGMOID,
+    "matern32": KernelFunction.MATERN32,
+    "matern52": KernelFunction.MATERN52,
+    "own": KernelFunction.OWN,
+}
+KERNEL_KEYS = {
+    "sigma": ("gaussian",),
+    "gamma": ("gaussian", "laplacian", "polynomial", "sigmoid", "matern32", "matern52", "own"),
+    "coef0": ("polynomial", "sigmoid", "own"),
+    "degree": ("polynomial", "own"),
+    "normalise": ("polynomial", "linear", "own"),
+    "source": ("own",),
+    "kernel": ("own",),
+    "most": ("own",),
+}
+"""Which kernels each key of [kernel] is for."""
+UNIT = ("gaussian", "laplacian", "matern32", "matern52")
+"""Kernels with k(x, x) = 1 for every x."""
+
+
+def largest(precision: str) -> float:
+    """What no intermediate result may exceed, some decades below overflow."""
+    return 1e35 if precision == "float32" else 1e300
+
+
+def unused(spec: Spec, key: str) -> str | None:
+    """Why a key of [kernel] means nothing for its function."""
+    assert spec.kernel is not None
+    function = spec.kernel.function
+    if key == "normalise" and function in UNIT:
+        return f"changes nothing: k(x, x) is 1 for every x with a {function} kernel; leave it out"
+    if function not in KERNEL_KEYS.get(key, (function,)):
+        *others, last = KERNEL_KEYS[key]
+        owners = f"{', '.join(others)} and {last}" if others else last
+        return f"is of {owners} kernels; {function} does not have it: leave it out"
+    return None
+
+
+def complain(spec: Spec, refuse: Refuse) -> None:
+    """Refuse kernels that say too little, too much, or cannot be computed; scalings of another length than the inputs."""
+    rule, kernel, narrow = spec.learning.rule, spec.kernel, spec.precision == "float32"
+    if kernel is None:
+        refuse("[kernel]", f'is missing; {rule} needs one, such as function = "gaussian" with sigma')
+    if kernel.sigma is not None and kernel.gamma is not None:
+        refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
+    if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
+        refuse("[kernel]", "has neither sigma nor gamma; a gaussian kernel must have one of them")
+    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "own"):
+        refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
+    low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
+    for key, top in (("sigma", high), ("gamma", high), ("most", largest(spec.precision))):
+        value = getattr(kernel, key)
+        if value is not None and not low <= value <= top:
+            refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {top:g} for {spec.precision}")
+    if abs(kernel.coef0) > high:
+        refuse("[kernel] coef0", f"is {kernel.coef0:g}; it must be at most {high:g} for {spec.precision}")
+    if spec.input.limit < low:
+        refuse("[input] limit", f"is {spec.input.limit:g}; it must be {low:g} or more for {spec.precision}")
+    for key in ("center", "factor"):
+        values = getattr(spec.input, key)
+        if values is not None and len(values) != spec.dim:
+            refuse(f"[input] {key}", f"holds {len(values)} numbers; it must hold {spec.dim}, one for each input")
+        if values is not None and max(map(abs, values)) > high:
+            refuse(f"[input] {key}", f"holds {max(map(abs, values)):g}; {high:g} must be the most for {spec.precision}")
+    if spec.input.factor is not None and min(map(abs, spec.input.factor)) < low:
+        refuse("[input] factor", f"holds {min(map(abs, spec.input.factor)):g}; {low:g} must be the least")
+
+
+def reach(spec: Spec) -> np.ndarray:
+    """Bounds of the scaled inputs, (DIM,)."""
+    center = np.zeros(spec.dim) if spec.input.center is None else np.array(spec.input.center)
+    factor = np.ones(spec.dim) if spec.input.factor is None else np.array(spec.input.factor)
+    return (spec.input.limit + np.abs(center)) * np.abs(factor)
+
+
+def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
+    """A bound of |k(x, v)| for inputs x within the limit and vectors whose elements are bounded by ``vectors``, (DIM,).
+
+    Refuses an input limit with which a kernel value, or a step on the way to it, could overflow.
+    """
+    kernel, own = spec.kernel, reach(spec)
+    assert kernel is not None
+    with np.errstate(over="ignore"):
+        square = float(np.sum((own + vectors) ** 2))
+        product = float(np.sum(own * vectors))
+        if kernel.normalise:  # k(x, x) and k(v, v) are computed, too
+            product = max(product, float(np.sum(own**2)), float(np.sum(vectors**2)))
+        argument = (kernel.gamma or 1.0) * product + abs(kernel.coef0)
+        value = 1.0
+        if kernel.function == "linear":
+            value = product
+        if kernel.function == "polynomial":
+            try:
+                value = max(1.0, argument) ** kernel.degree
+            except OverflowError:
+                value = math.inf
+        if kernel.function == "own":
+            value = kernel.most or 1.0
+        steps = {"gaussian": square, "laplacian": float(np.sum(own + vectors)), "linear": product}
+        for name in ("matern32", "matern52"):
+            steps[name] = max(square, (kernel.gamma or 1.0) * math.sqrt(square))
+        step = max(steps.get(kernel.function, argument), value)
+        if kernel.normalise:
+            step, value = max(step, value * value), 1.0  # k(a, a) k(b, b)
+    if not step <= largest(spec.precision):
+        refuse(
+            "[input] limit",
+            f"is {spec.input.limit:g}, with which a {kernel.function} kernel can overflow {spec.precision}; it must be lower",
+        )
+    return value
+
+
+def scale(spec: Spec) -> float:
+    """The length by which scaled inputs differ."""
+    kernel = spec.kernel
+    if kernel is not None and kernel.sigma is not None:
+        return kernel.sigma
+    if kernel is not None and kernel.gamma is not None:
+        if kernel.function in ("laplacian", "matern32", "matern52"):
+            return 1 / kernel.gamma
+        if kernel.function == "gaussian":
+            return math.sqrt(0.5 / kernel.gamma)
+    return min(1.0, spec.input.limit)
+
+
+def rate(spec: Spec) -> float:
+    """gamma / ln 2 of a Gaussian or Laplacian kernel."""
+    kernel = spec.kernel
+    assert kernel is not None
+    gamma = 0.5 / kernel.sigma / kernel.sigma if kernel.sigma is not None else kernel.gamma or 0.0
+    return gamma / math.log(2)
+
+
+def parameters(spec: Spec) -> dict[str, Any]:
+    """Values of KernelConfig's fields, in float64."""
+    kernel = spec.kernel
+    assert kernel is not None
+    smooth = kernel.function in ("gaussian", "laplacian")
+    return {
+        "function": FUNCTIONS[kernel.function],
+        "normalises": kernel.normalise,
+        "unit": kernel.normalise or kernel.function in UNIT,
+        "rescales": spec.input.center is not None or spec.input.factor is not None,
+        "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "own" else 0.0),
+        "rate": rate(spec) if smooth else 0.0,
+        "coef0": kernel.coef0,
+        "degree": kernel.degree,
+        "value_limit": kernel.most or 0.0,
+        "center": spec.input.center if spec.input.center is not None else np.zeros(spec.dim),
+        "factor": spec.input.factor if spec.input.factor is not None else np.ones(spec.dim),
+        "input_limit": spec.input.limit,
+    }

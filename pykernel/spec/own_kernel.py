@@ -1,0 +1,280 @@
+"""A user's own kernel: a file of Python that a spec names, executed if that is allowed, and judged before it is used."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import hashlib
+import re
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pykernel.algorithms.kernel_choice import KernelConfig, own_kernel
+from pykernel.dialect import DIM, Kernel, Precision, Real, bind, driver, reachable
+from pykernel.errors import UserError
+
+SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real"
+READS = ("gamma", "coef0", "degree")
+"""What a kernel may use of q."""
+SIZE_LIMIT = 2**20
+POINTS = 48
+"""Rows of the sample on which symmetry, bounds and eigenvalues are judged: O(POINTS^2 D + POINTS^3)."""
+NEGATIVE = 1e-6
+"""How far an eigenvalue may be below zero, in parts of the largest: rounding of the user's own formula."""
+
+
+def plain_path(source: str) -> str:
+    """The path of a source, beside the spec or below.  Raises ValueError for any other."""
+    parts = source.split("/")
+    if (
+        len(source) > 200
+        or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*", source)
+        or any(".." in part for part in parts)
+        or not source.endswith(".py")
+    ):
+        raise ValueError(
+            f"is {_shown(source)}; it must be a .py file beside the spec or in a folder below, such as my_kernels.py, in "
+            "letters, digits, _, - and ."
+        )
+    return source
+
+
+def plain_name(name: str) -> str:
+    """The name of a kernel.  Raises ValueError for what is none."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
+        raise ValueError(f"is {_shown(name)}; it must be the name of a kernel in the source, of a-z, 0-9 and _")
+    return name
+
+
+def load(
+    folder: Path, source: str, name: str, announce: Callable[[str], None] | None = None, where: str = "spec"
+) -> Kernel:
+    """The kernel ``name`` of the file ``folder / source``, which is EXECUTED, once for each content of it.
+
+    announce: called with the file's path just before.  Raises UserError, one sentence that begins with ``where`` or with
+    the file, if there is no such file or kernel, if the file raises, or if the kernel is not one that a model can use.
+    """
+    path = folder / source
+    try:
+        whole = path.resolve(strict=True)
+        if not whole.is_relative_to(folder.resolve()):
+            raise UserError(f"{where}: [kernel] source {source} leads out of the spec's folder; copy the file into it")
+        content = whole.read_bytes() if whole.is_file() and whole.stat().st_size <= SIZE_LIMIT else None
+    except FileNotFoundError:
+        raise UserError(
+            f"{where}: [kernel] source names {source}, and there is no such file beside the spec; put it there"
+        ) from None
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that go round
+        raise UserError(
+            f"{where}: [kernel] source {source} cannot be read ({getattr(error, 'strerror', None) or error}); give a file"
+        ) from None
+    if content is None:
+        raise UserError(
+            f"{where}: [kernel] source {source} is no file of at most {SIZE_LIMIT:,} bytes; give a plain .py file"
+        )
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8 text from byte {error.start} on; save it as UTF-8") from None
+    if announce is not None:
+        announce(str(path))
+    return _loaded(str(path), name, content)
+
+
+@functools.cache
+def _loaded(path: str, name: str, content: bytes) -> Kernel:
+    module = _executed(path, content)
+    found = vars(module).get(name)
+    if isinstance(found, Kernel) and not found.driver and found.intrinsic is None:
+        # unpickled in another process, it is executed there
+        found.rebuild = (_loaded, (path, name, content))
+        judge_source(found)
+        return found
+    there = sorted(n for n, value in vars(module).items() if isinstance(value, Kernel) and str(value.file) == path)
+    if found is not None and name not in there:
+        raise UserError(f"{path}: {name} is no kernel of the dialect; write @kernel above def {name}{SIGNATURE}")
+    raise UserError(
+        f"{path}: there is no kernel {name}; "
+        + (f"it has {', '.join(there)}" if there else "no function is marked @kernel")
+    )
+
+
+@functools.cache
+def _executed(path: str, content: bytes) -> types.ModuleType:
+    """The file as a module of its own: two files of one name, or two states of one, do not meet."""
+    # of the content alone, so that what Numba compiled of it is found again wherever it lies
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    module = types.ModuleType(f"pykernel_own_{digest}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(content, path, "exec", dont_inherit=True), module.__dict__)
+    except BaseException as error:
+        del sys.modules[module.__name__]
+        if not isinstance(error, (Exception, SystemExit)):
+            raise  # Ctrl-C
+        raise UserError(_why(path, error)) from None
+    for value in vars(module).values():
+        if isinstance(value, Kernel) and str(value.file) == path:
+            value.source = content.replace(b"\r\n", b"\n")  # what was executed, whatever the file holds by now
+    return module
+
+
+def _why(path: str, error: BaseException) -> str:
+    """One sentence on what went wrong when a file was read or executed."""
+    if isinstance(error, (SyntaxError, ValueError)) and not error.__traceback__.tb_next:  # type: ignore[union-attr]
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        return f"{path}{line}: is not Python: {_line(getattr(error, 'msg', None) or error)}; correct it"
+    line, trace = "", error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == path:
+            line = f":{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{path}{line}: raises {type(error).__name__}{f': {_line(error)}' if str(error) else ''} when it is executed; correct it"
+
+
+def _line(message: Any) -> str:
+    text = ascii(" ".join(str(message).split()))[1:-1]
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def _shown(value: str) -> str:
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# ------------------------------------------------------------------------------------------------- what it may do
+
+
+@functools.cache
+def judge_source(kernel: Kernel) -> None:
+    """Refuse another signature, and what a kernel must not do: write, read a model's other settings, call the model."""
+    from pykernel.gen.ir import DialectError  # the generator's reader says best what is wrong, and where
+    from pykernel.gen.project import checked_functions
+
+    file, kinds = kernel.file, list(kernel.params.values())
+    if kinds != [KernelConfig, Real[DIM], Real[DIM]] or kernel.returns != Real:
+        raise UserError(f"{file}: {kernel.name} has another signature; it must be {kernel.name}{SIGNATURE}")
+    try:
+        parts = reachable([kernel])
+        checked_functions((kernel,))
+    except DialectError as error:
+        raise UserError(str(error)) from None
+    except (TypeError, SyntaxError) as error:
+        raise UserError(f"{file}: {_line(error)}; correct it") from None
+    if own_kernel in parts:
+        raise UserError(
+            f"{file}: {kernel.name} calls kernel_value, which would call {kernel.name}; call another kernel"
+        )
+    for part in parts:
+        if part.intrinsic is not None:
+            continue
+        for step in dis.get_instructions(part.function.__code__):
+            if step.opname == "STORE_SUBSCR":
+                raise UserError(f"{file}: {part.name} writes to an array; a kernel may only read: use a local name")
+            if (
+                step.opname == "LOAD_ATTR"
+                and KernelConfig in part.params.values()
+                and step.argval in KernelConfig.fields
+                and step.argval not in READS
+            ):
+                raise UserError(f"{file}: {part.name} uses q.{step.argval}; it may use {', '.join(READS)} of q")
+
+
+# ------------------------------------------------------------------------------------------------- what it computes
+
+own: Any = None  # the user's kernel, once the loop is bound
+
+
+@driver
+def _values(q, x, values):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        for j in range(len(x)):
+            values[i, j] = own(q, x[i], x[j])
+
+
+@functools.cache
+def _loop(kernel: Kernel) -> Kernel:
+    return _values.renamed({"own": kernel})
+
+
+def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.ndarray) -> None:
+    """Refuse a kernel that is no kernel on a seeded sample: neither proof nor guess, but a check that it is symmetric,
+    a number everywhere, within its bound, and without negative eigenvalues.
+
+    config: KernelConfig in this precision; reach: (DIM,), how large scaled inputs get.  Raises UserError.
+    """
+    x, most, name = sample(reach).astype(precision.dtype), float(config.value_limit), kernel.name
+    gram = np.zeros((len(x), len(x)), precision.dtype)
+    try:
+        bind(_loop(kernel), precision)(config, x, gram)
+    except Exception as error:  # Numba's kinds are many
+        raise UserError(f"{kernel.file}: {name} cannot be compiled: {_line(error)}; see docs/dialect.md") from None
+    eps = float(np.finfo(precision.dtype).eps)
+    wide = gram.astype(float)
+
+    def at(i: int, j: int) -> str:
+        return (
+            f"for inputs {_numbers(x[i])} and {_numbers(x[j])}" if i != j else f"for the input {_numbers(x[i])}, twice"
+        )
+
+    def first(wrong: np.ndarray) -> tuple[int, int]:
+        i, j = np.argwhere(wrong)[0]
+        return int(i), int(j)
+
+    if (wrong := ~np.isfinite(wide)).any():
+        i, j = first(wrong)
+        raise UserError(
+            f"[kernel] {name} is {wide[i, j]:g} {at(i, j)}; it must be a number for all within [input] limit"
+        )
+    if (wrong := np.diag(np.diag(wide) < 0)).any():
+        i, j = first(wrong)
+        raise UserError(f"[kernel] {name} is {wide[i, i]:g} {at(i, i)}; k(x, x) must not be negative")
+    if (wrong := np.abs(wide) > most * (1 + 1e3 * eps)).any():
+        i, j = first(np.abs(wide) == np.abs(wide).max())
+        raise UserError(
+            f"[kernel] most is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; it must be a bound of k(x, x)"
+        )
+    roots = np.sqrt(np.diag(wide))
+    if (wrong := np.abs(wide - wide.T) > 1e3 * eps * np.maximum(np.abs(wide), roots[:, None] * roots)).any():
+        i, j = first(wrong)
+        raise UserError(
+            f"[kernel] {name} is not symmetric: it is {wide[i, j]:g} {at(i, j)}, and {wide[j, i]:g} the other way round"
+        )
+    # unit diagonals: kernels that grow with the inputs are judged at all scales
+    used = np.diag(wide) > 1e6 * float(np.finfo(precision.dtype).tiny)
+    if (wrong := np.abs(wide) > NEGATIVE * most)[~used].any():
+        i, j = first(wrong & ~used[:, None])
+        raise UserError(
+            f"[kernel] {name} is not positive semidefinite: it is 0 {at(i, i)}, but {wide[i, j]:g} {at(i, j)}"
+        )
+    scaled = wide[np.ix_(used, used)] / roots[used][:, None] / roots[used]
+    values = np.linalg.eigvalsh((scaled + scaled.T) / 2) if used.any() else np.zeros(1)
+    if values[0] < -max(NEGATIVE, 100 * eps) * max(values[-1], 1.0) or np.abs(scaled).max(initial=0) > 1 + 1e3 * eps:
+        raise UserError(
+            f"[kernel] {name} is not positive semidefinite: of {len(values)} inputs the cosine-normalised Gram matrix has "
+            f"eigenvalues from {values[0]:.3g} to {values[-1]:.3g}; none may be negative"
+        )
+
+
+def sample(reach: np.ndarray) -> np.ndarray:
+    """Inputs of all sizes within their bounds, (POINTS, DIM): near the origin, in clusters, at the limits, zero."""
+    rng, dim = np.random.default_rng(20260), len(reach)
+    unit = np.minimum(reach, 1.0)
+    third = POINTS // 3
+    normal = np.clip(rng.normal(size=(third, dim)), -1, 1) * unit
+    near = normal[: third // 2] * (1 - 2.0**-6 * rng.random((third // 2, dim)))
+    sizes = 10.0 ** rng.uniform(-4, 0, (third, 1))
+    wide = rng.uniform(-1, 1, (third, dim)) * sizes * reach
+    corners = rng.choice([-1.0, 1.0], (POINTS - 2 * third - third // 2 - 1, dim)) * reach
+    return np.concatenate([normal, near, wide, corners, np.zeros((1, dim))])
+
+
+def _numbers(x: np.ndarray) -> str:
+    shown = ", ".join(f"{float(v):.4g}" for v in x[:4])
+    return f"[{shown}{', ...' if len(x) > 4 else ''}]"

@@ -1,0 +1,176 @@
+"""How far rounding may take a frozen model's values from those of exact arithmetic: a bound for each row.
+
+A forward error analysis to first order in the unit roundoff u, with a hundredth on top for the rest (N. J. Higham,
+Accuracy and Stability of Numerical Algorithms, 2002, sections 2 to 4).  Everything is computed in float64, from the row
+itself: kernel values as they are, sums as they grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
+
+from pykernel.bases.gram import NORM_LEAST, MercerKernel
+from pykernel.dialect import PRECISIONS
+from pykernel.spec.model import Spec
+from pykernel.training.trained import Machine
+
+SLACK = 1.01
+"""For terms in u^2, and for the bound's own rounding."""
+LEAST = 2.0**-50
+"""More than any kernel value that the device takes for zero, where e^-r is below 2^-60: Matern kernels are larger."""
+VALUES = 2**20
+"""Kernel values that are held at once."""
+
+
+def device_bound(spec: Spec, x: np.ndarray) -> np.ndarray:
+    """How far the device's functions may be from exact ones at rows of x, (rows, F), which its precision holds."""
+    assert spec.expansion is not None
+    return error_bound(machine_of(spec), x, spec.precision, spec.expansion.distance)
+
+
+def machine_of(spec: Spec) -> Machine:
+    """What a frozen spec holds."""
+    expansion, kernel = spec.expansion, MercerKernel.of(spec)
+    assert expansion is not None and expansion.weights is not None and expansion.bias is not None
+    return Machine(
+        spec.name,
+        kernel.function,
+        np.array(expansion.vectors, float),
+        np.array(expansion.weights, float),
+        np.array(expansion.bias, float),
+        gamma=kernel.gamma,
+        coef0=kernel.coef0,
+        degree=kernel.degree,
+        decision=expansion.decision,
+        owners=None if expansion.owners is None else np.array(expansion.owners),
+        center=None if spec.input.center is None else np.array(spec.input.center, float),
+        factor=None if spec.input.factor is None else np.array(spec.input.factor, float),
+        normalise=kernel.normalise,
+        own=kernel.own,
+        most=kernel.most,
+    )
+
+
+def error_bound(
+    machine: Machine, x: np.ndarray, precision: str, distance: str = "differences", shifted: bool = False
+) -> np.ndarray:
+    """How far functions computed in a precision may be from the machine's exact ones at rows of x, (rows, F).
+
+    O(rows n D).  The machine's numbers are rounded to the precision first, and sums taken in the order of its vectors.  Of a
+    kernel of your own nothing is known: its values count as exact to 16 u of their bound.  shifted: inputs may be scaled
+    before they are centered, x * factor - center * factor, as MinMaxScaler does.
+    """
+    u = float(np.finfo(PRECISIONS[precision].dtype).eps) / 2
+    weights, rows = machine.columns_of_weights(), max(1, VALUES // max(1, len(machine.vectors)))
+    with np.errstate(all="ignore"):  # what overflows has no bound
+        parts = [
+            _of_rows(machine, weights, x[i : i + rows], precision, u, distance, shifted) for i in range(0, len(x), rows)
+        ]
+    return np.concatenate(parts) if parts else np.zeros((0, len(machine.bias)))
+
+
+def _of_rows(
+    machine: Machine, weights: np.ndarray, x: np.ndarray, precision: str, u: float, distance: str, shifted: bool
+) -> np.ndarray:
+    z, lost = _scaled(machine, x, precision, u, shifted)
+    k = machine.kernel.gram(z, machine.vectors)
+    error = _kernel_error(machine, z, lost, k, u, distance)
+    found = np.empty((len(x), len(machine.bias)))
+    for o, bias in enumerate(machine.bias):
+        used = np.flatnonzero(weights[:, o])
+        w = weights[used, o]
+        terms = k[:, used] * w
+        # w rounded, the product rounded, the sum rounded as it grows
+        sums = np.abs(np.cumsum(terms, axis=1) + (0.0 if distance == "products" else bias)).sum(axis=1)
+        last = np.abs(terms.sum(axis=1) + bias)
+        inexact = error[:, used] @ np.abs(w) + 2 * u * np.abs(terms).sum(axis=1)
+        found[:, o] = (1 + len(used) * u) * inexact + u * (sums + last + abs(bias))
+    return SLACK * found
+
+
+def _scaled(machine: Machine, x: np.ndarray, precision: str, u: float, shifted: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The scaled inputs, and how far each of them may be off, both (rows, DIM)."""
+    z, center, factor = x, machine.center, machine.factor
+    lost = 2 * u * np.abs(x) if shifted else np.zeros_like(x)
+    if center is not None:
+        z = z - center
+        held = center.astype(PRECISIONS[precision].dtype).astype(np.float64)
+        lost = lost + np.abs(center - held) + u * np.abs(z)
+    if factor is not None:
+        z = z * factor
+        # the factor itself, and the product
+        lost = lost * np.abs(factor) + 2 * u * np.abs(z)
+    return z, lost
+
+
+def _kernel_error(
+    machine: Machine, z: np.ndarray, lost: np.ndarray, k: np.ndarray, u: float, distance: str
+) -> np.ndarray:
+    """Of kernel values k of rows z that may be off by lost, (rows, n)."""
+    v, function, gamma = machine.vectors, machine.function, machine.gamma
+    if function == "own":
+        return np.full_like(k, 16 * u * (machine.most or 1.0))
+    if function in ("linear", "polynomial", "sigmoid"):
+        size = np.abs(z) @ np.abs(v).T
+        error = _product_error(machine, z @ v.T, size, lost @ np.abs(v).T, u)
+        return _normalised_error(machine, z, lost, k, error, u) if machine.normalise else error
+    steps = z.shape[1] + 6  # roundings on the way to an exponent
+    if function == "laplacian":
+        off = lost.sum(axis=1)[:, None] + u * np.abs(v).sum(axis=1)
+        far = cdist(z, v, "cityblock")
+        return _exponential_error(k, gamma * far, gamma * (off + steps * u * (far + off)), 4 * u)
+    # how far |z - v| may be off, as the vectors are rounded, too
+    length = np.sqrt(np.square(v).sum(axis=1))
+    off = np.sqrt(np.square(lost).sum(axis=1))[:, None] + u * length
+    far = cdist(z, v, "euclidean")
+    if function == "gaussian":
+        moved, rounded, size = (2 * far + off) * off, 4 * u, np.square(far + off)
+        if distance == "products":
+            # |z|^2 + |v|^2 - 2 z'v, and two powers of two in place of one
+            rounded, size = 10 * u, np.square(z).sum(axis=1)[:, None] + 2 * np.abs(z) @ np.abs(v).T + np.square(length)
+        return _exponential_error(k, gamma * np.square(far), gamma * (moved + steps * u * size), rounded)
+    off = gamma * (off + steps * u * (far + off))
+    # |dk/dr| is no larger between r - off and r + off
+    low, high = np.maximum(gamma * far - off, 0), gamma * far + off
+    slope = np.exp(-low) * high * (1 if function == "matern32" else (1 + high) / 3)
+    return np.asarray(np.minimum(slope * off, 1) + 8 * u * k + LEAST)
+
+
+def _exponential_error(k: np.ndarray, exponent: np.ndarray, error: np.ndarray, rounded: float) -> np.ndarray:
+    """Of k = e^-exponent, where the exponent may be off by error, and a value is rounded by a part of itself."""
+    upwards = np.where(error < 1, k * np.expm1(np.minimum(error, 1)), np.exp(-np.maximum(exponent - error, 0)))
+    return np.asarray(np.minimum(upwards, 1) + rounded * k + LEAST)
+
+
+def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off: np.ndarray, u: float) -> np.ndarray:
+    """Of a kernel of z'v; size: |z|'|v|, off: how far z'v may be off as z is."""
+    error = off + (machine.dim + 2) * u * (size + off)  # v rounded, products, sums
+    if machine.function == "linear":
+        return error
+    argument = np.abs(machine.gamma * product + machine.coef0)
+    error = machine.gamma * error + 3 * u * (machine.gamma * np.abs(product) + abs(machine.coef0))
+    if machine.function == "sigmoid":
+        slope = np.cosh(np.maximum(argument - error, 0)) ** -2
+        return np.asarray(np.minimum(slope * error, 2) + 4 * u * np.tanh(argument))
+    reach = argument + error
+    return np.asarray(reach**machine.degree - argument**machine.degree + machine.degree * u * reach**machine.degree)
+
+
+def _normalised_error(
+    machine: Machine, z: np.ndarray, lost: np.ndarray, k: np.ndarray, error: np.ndarray, u: float
+) -> np.ndarray:
+    """Of k(z, v) / sqrt(k(z, z) k(v, v)), k(z, v) off by error."""
+    plain, norms, parts = replace(machine.kernel, normalise=False), [], []
+    for rows, off in ((z, lost), (machine.vectors, np.zeros_like(machine.vectors))):
+        square = np.square(rows).sum(axis=1)
+        own = np.maximum(plain.diagonal(rows), NORM_LEAST)
+        norms.append(np.sqrt(own))
+        parts.append(
+            _product_error(machine, square, square, (2 * np.abs(rows) + off) * off @ np.ones(machine.dim), u) / own
+        )
+    relative = parts[0][:, None] + parts[1]
+    total = (1 + relative) * error / norms[0][:, None] / norms[1] + np.abs(k) * (relative + 4 * u)
+    return np.asarray(np.minimum(total, 2) + LEAST)

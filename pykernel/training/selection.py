@@ -1,0 +1,533 @@
+"""The kernel's width and the ridge by cross-validation in closed form: one decomposition for each width.
+
+    found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", workers=2)
+    found.width, found.ridge, found.corrected     # the best cell, and what to expect of it
+    found.figure("surface.png")
+
+Samples are left out one by one, or fold by fold, as by training anew (pykernel.training.closed_form); every ridge then takes
+matrix-vector products, so that l samples, W widths and R ridges cost W O(l^3) + W R O(l^2) in place of W R O(l^4).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+
+from pykernel.bases.basis import describe_kernel
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.parallel import Workers
+from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
+
+Function = Literal["gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
+Criterion = Literal["error", "press"]
+CrossValidation = Literal["deleted", "kept"] | int
+
+GROUPS = 10
+"""Into so many parts leave-one-out's errors go for the optimism; also the folds of S-fold, if S is above MOST_FOLDS."""
+MOST_FOLDS = 20
+PAIRS = 2000
+"""So many pairs of samples tell the typical distance."""
+COPIES = 10
+"""Arrays of the Gram matrix's size that a decomposition has at its peak."""
+
+
+# ------------------------------------------------------------------------------------------------------------ grids
+
+
+def width_name(kernel: Function) -> str | None:
+    """What a kernel's width is called in a spec: sigma (gaussian), gamma (others), none (linear)."""
+    return {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
+
+
+def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
+    """Widths about the data's own scale, with three digits, ascending.
+
+    gaussian: sigma from 1/16 of the median distance of two samples to 4 times, in steps of sqrt 2 (13).
+    laplacian: gamma from 1/4 of 1 / (the median sum of absolute differences) to 16 times, likewise (13).
+    matern32, matern52: gamma from 1/4 of sqrt(3) or sqrt(5) / (the median distance) to 16 times, likewise (13).
+    polynomial, sigmoid: gamma from 1/16 of 1 / (the mean of |x|^2) to 16 times, in steps of 2 (9).
+    linear: has no width; the 1.0 stands for it.
+    """
+    if kernel == "linear":
+        return (1.0,)
+    if kernel in ("polynomial", "sigmoid"):
+        scale = float(np.square(x).sum(axis=1).mean()) or 1.0
+        return _rounded(2.0**k / scale for k in range(-4, 5))
+    halves = [2.0 ** (k / 2) for k in range(-8, 5)]
+    if kernel == "laplacian":
+        scale = _typical_distance(x, 1)
+        return _rounded(1 / (half * scale) for half in reversed(halves))
+    scale = _typical_distance(x, 2)
+    if kernel in ("matern32", "matern52"):
+        unit = math.sqrt(3 if kernel == "matern32" else 5)
+        return _rounded(unit / (half * scale) for half in reversed(halves))
+    return _rounded(half * scale for half in halves)
+
+
+def default_ridges(
+    model: Model, kernel: Function | MercerKernel, x: np.ndarray, width: float, coef0: float = 1.0, degree: int = 3
+) -> tuple[float, ...]:
+    """Ridges below a bound on what they are added to, in half decades, with three digits, ascending; of any width.
+
+    krr, ls-svm: lambda is added to the Gram matrix's eigenvalues, none above its trace t = l mean k(x, x); from 1e-8 t
+    to t (17 values).  kfd: mu is added to squares of singular values, none above t^2; from 1e-12 t^2 to t^2 (25).
+    Gaussian, Laplacian, Matern and normalised kernels have t = l whatever the width; of the others t is that of
+    ``width``.  coef0, degree: of a kernel that is named; a MercerKernel has its own.
+    """
+    named = kernel if isinstance(kernel, MercerKernel) else {"function": kernel, "coef0": coef0, "degree": degree}
+    mercer = _with_width(_kernel(named), width)
+    trace = len(x) * (float(np.abs(mercer.diagonal(x[:PAIRS])).mean()) or 1.0)
+    bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
+    return _rounded(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
+
+
+def _rounded(values: Any) -> tuple[float, ...]:
+    return tuple(float(f"{value:.3g}") for value in values)
+
+
+def _typical_distance(x: np.ndarray, order: int) -> float:
+    """The median distance of two different samples, in the sum of absolute differences (1) or Euclid's (2)."""
+    pairs = np.random.default_rng(0).integers(0, len(x), (PAIRS, 2))
+    distances = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], order, axis=1)
+    distances = distances[distances > 0]
+    return float(np.median(distances)) if len(distances) else 1.0
+
+
+def _with_width(kernel: MercerKernel, width: float) -> MercerKernel:
+    return replace(kernel, gamma=1 / (2 * width * width) if kernel.function == "gaussian" else width)
+
+
+# ------------------------------------------------------------------------------------------------------------ folds
+
+
+def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
+    """The fold of each sample, (l,) from 0 to count - 1: sizes differ by one at most, also within each class.
+
+    Deterministic for a seed.  Raises UserError unless there are from 2 to l folds.
+    """
+    l = len(targets.values)
+    if not 2 <= count <= l:
+        raise UserError(f"cv is {count} folds; there must be from 2 to {l:,}, the number of samples")
+    order = np.random.default_rng(seed).permutation(l)
+    if targets.positions is not None:
+        order = order[np.argsort(targets.positions[order], kind="stable")]
+    folds = np.empty(l, np.int64)
+    folds[order] = np.arange(l) % count
+    return folds
+
+
+# --------------------------------------------------------------------------------------------------- in the workers
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What all widths share.  basis: expansion vectors, the samples themselves if None; columns: as in closed_form."""
+
+    model: Model
+    mercer: MercerKernel
+    x: np.ndarray
+    targets: Targets
+    basis: np.ndarray | None
+    columns: np.ndarray | None
+    column: Literal["deleted", "kept"]
+    folds: np.ndarray | None
+    groups: np.ndarray
+    recode: bool
+
+    @property
+    def kernel(self) -> Function:
+        return cast(Function, self.mercer.function)
+
+    def digest(self) -> str:
+        """Of all that results depend on."""
+        parts = [self.model, describe_kernel(self.mercer), self.column, self.recode]
+        arrays = [
+            self.x,
+            self.targets.values,
+            self.targets.positions,
+            self.basis,
+            self.columns,
+            self.folds,
+            self.groups,
+        ]
+        found = hashlib.sha256(repr(parts).encode())
+        for array in arrays:
+            found.update(b"none" if array is None else repr((array.shape, array.dtype.str)).encode())
+            found.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()[:32]
+
+
+def work(task: Mapping[str, Any], shared: _Shared) -> dict[str, Any]:
+    """One width of the grid, for Workers: of each ridge the error rate (classes), PRESS, and both for each group.
+
+    A cell that is not possible has infinities, and reason says why, of the last: the kernel overflows, or the ridge does
+    not make an indefinite Gram matrix positive definite.
+    """
+    rows, reason = [], None
+    with one_thread:
+        machine: Any = None
+        for ridge in task["ridges"]:
+            try:
+                machine = machine or _problem(task["width"], shared)
+                predictions = _left_out(machine, ridge, shared)
+            except UserError as error:
+                predictions, reason = np.full(shared.targets.values.shape, np.inf), str(error)
+            rows.append(_scores(predictions, shared))
+    return {key: [row[key] for row in rows] for key in rows[0]} | {"reason": reason}
+
+
+def _problem(width: float, shared: _Shared) -> Any:
+    """The one decomposition."""
+    vectors = shared.x if shared.basis is None else shared.basis
+    gram = _with_width(shared.mercer, width).gram(shared.x, vectors)
+    return problem(shared.model, gram, shared.targets, shared.columns)
+
+
+def _left_out(machine: Any, ridge: float, shared: _Shared) -> np.ndarray:
+    """(l, o): what each sample is predicted without it, or without its fold."""
+    if shared.folds is None:
+        return machine.leave_one_out(ridge, column=shared.column, recode=shared.recode)
+    return machine.leave_fold_out(ridge, shared.folds, column=shared.column, recode=shared.recode)
+
+
+def _scores(predictions: np.ndarray, shared: _Shared) -> dict[str, Any]:
+    targets, counts = shared.targets, np.bincount(shared.groups)
+    possible = bool(np.isfinite(predictions).all())
+
+    def by_group(values: np.ndarray) -> list[float]:
+        return (np.bincount(shared.groups, weights=values) / counts).tolist()
+
+    squares = np.square(targets.values - predictions).mean(axis=1)
+    scores = {"press": press(targets, predictions), "group_press": by_group(squares)}
+    if targets.positions is not None:
+        mistakes = targets.mistakes(predictions) if possible else np.full(len(targets), np.inf)
+        scores |= {"error": error_rate(targets, predictions) if possible else np.inf, "group_error": by_group(mistakes)}
+    return scores
+
+
+class _OneThread:
+    """While anyone is inside, linear algebra takes one thread: its sums then do not depend on who else is at work."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+        self.limits: Any = None
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        with self.lock:
+            if not self.inside:
+                self.limits = threadpool_limits(1)
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.limits.restore_original_limits()
+
+
+one_thread = _OneThread()
+
+
+# -------------------------------------------------------------------------------------------------------- selection
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A grid of widths (W,) and ridges (R,), both ascending, with what cross-validation says of each cell.
+
+    error: (W, R), the part of samples that are taken for another class, None for regression.  press: (W, R), the mean
+    over samples and outputs of the squared difference to the targets (of classes: as they are coded).
+    best: the cell's row and column.  by: what was least there; of equal error rates the least PRESS, of these the
+    largest ridge, of these the smoothest kernel (the largest sigma, the smallest gamma).
+    optimism: how much too small the best cell's ``by`` is expected to be, since it was chosen for being small:
+    Tibshirani and Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2),
+    2009: the mean over folds k of e_k(best) - min e_k, with e_k the error within the fold.  Of leave-one-out, whose
+    folds of one sample would have minima of zero, the errors are put into groups (10, stratified) that stand for folds.
+    """
+
+    model: Model
+    kernel: Function
+    cv: CrossValidation
+    by: Criterion
+    widths: np.ndarray
+    ridges: np.ndarray
+    error: np.ndarray | None
+    press: np.ndarray
+    best: tuple[int, int]
+    optimism: float
+
+    @property
+    def width(self) -> float:
+        """The best width: sigma (gaussian) or gamma; 1.0 of the linear kernel, which has none."""
+        return float(self.widths[self.best[0]])
+
+    @property
+    def ridge(self) -> float:
+        return float(self.ridges[self.best[1]])
+
+    @property
+    def surface(self) -> np.ndarray:
+        """(W, R): what was minimised."""
+        return self.press if self.by == "press" else cast(np.ndarray, self.error)
+
+    @property
+    def value(self) -> float:
+        """The best cell's, as cross-validated: too small by about the optimism."""
+        return float(self.surface[self.best])
+
+    @property
+    def corrected(self) -> float:
+        """The best cell's, and the optimism; an error rate is at most 1."""
+        value = self.value + self.optimism
+        return min(value, 1.0) if self.by == "error" else value
+
+    @property
+    def table(self) -> list[dict[str, float | None]]:
+        """Every cell as width, ridge, error and press, the best first, in the order of choosing."""
+        return [self._cell(i, j) for i, j in self._order()]
+
+    @property
+    def table_of_widths(self) -> list[dict[str, float | None]]:
+        """The best cell of each width, ascending."""
+        first: dict[int, dict[str, float | None]] = {}
+        for i, j in self._order():
+            first.setdefault(i, self._cell(i, j))
+        return [first[i] for i in range(len(self.widths))]
+
+    @property
+    def edge(self) -> str | None:
+        """One sentence if the best cell is on the grid's border, so that better ones may lie beyond; None if it is not."""
+        said = []
+        name = width_name(self.kernel)
+        for what, values, at in ((name, self.widths, self.best[0]), ("ridge", self.ridges, self.best[1])):
+            if what is not None and len(values) > 1 and at in (0, len(values) - 1):
+                said.append(f"{what} {values[at]:g} is the {'smallest' if at == 0 else 'largest'}")
+        if not said:
+            return None
+        return f"the best {' and '.join(said)} of those tried; better values may lie beyond: try a wider grid"
+
+    def figure(self, path: str | Path, title: str | None = None) -> None:
+        """The surface as PNG; raises MissingExtra without matplotlib."""
+        from pykernel.cli.plots import error_surface
+
+        ylabel = width_name(self.kernel) or ""
+        left_out = f"{self.cv} folds" if isinstance(self.cv, int) else "leave-one-out"
+        measure = "error rate" if self.by == "error" else "mean squared error"
+        heading = title or f"{self.model}, {self.kernel} kernel: {measure}, {left_out}"
+        error_surface(Path(path), heading, self.widths, self.ridges, self.surface, self.best, measure, ylabel)
+
+    def _cell(self, i: int, j: int) -> dict[str, float | None]:
+        error = None if self.error is None else float(self.error[i, j])
+        ridge, press = float(self.ridges[j]), float(self.press[i, j])
+        return {"width": float(self.widths[i]), "ridge": ridge, "error": error, "press": press}
+
+    def _order(self) -> list[tuple[int, int]]:
+        return _ranked(self.kernel, self.by, self.error, self.press)
+
+
+def _ranked(kernel: Function, by: Criterion, error: np.ndarray | None, press: np.ndarray) -> list[tuple[int, int]]:
+    """Cells, the best first."""
+    i, j = (np.asarray(index) for index in np.indices(press.shape))
+    rough = np.asarray(-i if width_name(kernel) == "sigma" else i)
+    keys: list[np.ndarray] = [rough, -j, press] + ([cast(np.ndarray, error)] if by == "error" else [])
+    order = np.lexsort([key.ravel() for key in keys])
+    return [(int(at) // press.shape[1], int(at) % press.shape[1]) for at in order]
+
+
+def select(
+    model: Model,
+    x: np.ndarray,
+    targets: Targets,
+    kernel: Function | Mapping[str, Any] | MercerKernel = "gaussian",
+    widths: Sequence[float] | None = None,
+    ridges: Sequence[float] | None = None,
+    *,
+    basis: np.ndarray | None = None,
+    columns: np.ndarray | None = None,
+    cv: CrossValidation = "deleted",
+    by: Criterion | None = None,
+    recode: bool = True,
+    workers: int | str | None = None,
+    results: str | Path | None = None,
+    progress: bool = False,
+    seed: int = 0,
+) -> Selection:
+    """Cross-validate a model at every width and ridge of a grid, and choose.  W (O(l p min(l, p)) + R O(l p)).
+
+    x: (l, d).  targets: l of them, classes or values.  kernel: a function's name, or that as "function" with "coef0" (1)
+    and "degree" (3), or a MercerKernel, whose gamma is replaced by each width's.  widths: sigma for "gaussian", gamma for
+    the others, None for ``default_widths``; "linear" has none, and "own" its own gamma.  ridges: mu of "kfd", lambda of
+    "ls-svm" and "krr", absolute, in the unit of what they are added to (K'K and K); None for ``default_ridges``, which
+    are relative to the kernel's diagonal.
+    basis: of "kfd" alone, the expansion vectors: positions of samples (p,), or vectors (p, d), of which ``columns`` (p,)
+    says which sample each is (-1: none; that is assumed if it is not given); all samples if None.
+
+    cv: "deleted", leave-one-out as by training anew, row and column; "kept", paper 004's estimate, which keeps the
+    column (of ls-svm and krr both are equal); or S folds, stratified, dealt by ``seed``.  by: "error" (of classes,
+    their default) or "press".  recode: whether targets coded with counts are coded anew without what is left out.
+
+    workers: None or 1, this process; N processes; or a Dask scheduler's address.  Each holds one width's Gram matrix
+    at a time, and computes with one thread: on machines of one kind, results are the same to the bit however many
+    there are.  results: a file of finished widths, not computed again (pykernel.parallel.Results).  progress: a bar on
+    standard error, if that is a terminal.
+
+    Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
+    """
+    x = np.ascontiguousarray(x, np.float64)
+    mercer = _kernel(kernel)
+    function = cast(Function, mercer.function)
+    _need(model, x, targets, basis, cv, by)
+    if widths is None and mercer.own is not None:
+        widths = (mercer.gamma,)
+    every_width = _grid(widths, "widths", default_widths, function, x)
+    if function == "linear" and len(every_width) > 1:
+        raise UserError(f"the linear kernel has no width; there are {len(every_width)}: leave them out")
+    middle = every_width[len(every_width) // 2]
+    every_ridge = _grid(ridges, "ridges", default_ridges, model, mercer, x, middle)
+    vectors, places = _basis(basis, columns, x)
+    folds = stratified_folds(targets, int(cv), seed) if not isinstance(cv, str) else None
+    few = folds is not None and int(folds.max()) < MOST_FOLDS
+    groups = folds if few else stratified_folds(targets, min(GROUPS, len(x)), seed)
+    column: Literal["deleted", "kept"] = "kept" if cv == "kept" else "deleted"
+    shared = _Shared(model, mercer, x, targets, vectors, places, column, folds, cast(np.ndarray, groups), recode)
+    scheduler = workers if isinstance(workers, str) else None
+    jobs = 1 if workers is None or isinstance(workers, str) else int(workers)
+    if scheduler is None:
+        _need_memory(len(x), len(x) if vectors is None else len(vectors), max(1, min(jobs, len(every_width))))
+    tasks = [{"width": width, "ridges": list(every_ridge)} for width in every_width]
+    title = "selecting" if progress else None
+    with Workers(
+        work, shared, jobs=jobs, scheduler=scheduler, results=results, context=shared.digest(), title=title
+    ) as crew:
+        rows = crew.run(tasks)
+    return _chosen(shared, cv, by, every_width, every_ridge, rows)
+
+
+def _chosen(
+    shared: _Shared,
+    cv: CrossValidation,
+    by: Criterion | None,
+    widths: Sequence[float],
+    ridges: Sequence[float],
+    rows: Sequence[Mapping[str, Any]],
+) -> Selection:
+    classes = shared.targets.positions is not None
+    by = by or ("error" if classes else "press")
+    error = np.array([row["error"] for row in rows]) if classes else None
+    squared = np.array([row["press"] for row in rows])
+    if not np.isfinite(squared).any():
+        raise UserError(f"no cell of the grid is possible: {rows[-1]['reason']}")
+    best = _ranked(shared.kernel, by, error, squared)[0]
+    # (W, R, groups)
+    parts = np.array([row[f"group_{by}"] for row in rows])
+    optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), best[0] * len(ridges) + best[1], shared.groups)
+    every = (np.array(widths), np.array(ridges))
+    return Selection(
+        shared.model, shared.kernel, cv if isinstance(cv, str) else int(cv), by, *every, error, squared, best, optimism
+    )
+
+
+def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray) -> float:
+    """How much too small the least of some cross-validated errors is: sum_k n_k/n (e_k(best) - min e_k).
+
+    errors: (candidates, folds), within each fold.  best: the candidate chosen.  groups: (l,), each sample's fold, whose
+    sizes n_k are the weights.  Tibshirani and Tibshirani (2009), where folds are equal.
+    """
+    weights = np.bincount(groups) / len(groups)
+    return float((errors[best] - errors.min(axis=0)) @ weights)
+
+
+# -------------------------------------------------------------------------------------------------------- arguments
+
+
+def _need(model: str, x: np.ndarray, targets: Targets, basis: Any, cv: Any, by: str | None) -> None:
+    if model not in get_args(Model):
+        raise UserError(f"model is {model!r}; it must be one of {', '.join(get_args(Model))}")
+    if x.ndim != 2 or len(x) != len(targets.values):
+        raise UserError(
+            f"x has the shape {x.shape}; it must have a row for each of the {len(targets.values):,} targets"
+        )
+    if len(x) < 2:
+        raise UserError("there is 1 sample; cross-validation needs 2 at least")
+    if not np.isfinite(x).all():
+        raise UserError("x holds NaN or infinities; leave those samples out")
+    if basis is not None and model != "kfd":
+        raise UserError(f"{model} takes every sample as an expansion vector; a basis is for kfd")
+    if isinstance(cv, bool) or not (cv in ("deleted", "kept") or isinstance(cv, (int, np.integer))):
+        raise UserError(f'cv is {cv!r}; it must be "deleted", "kept", or a number of folds')
+    classes = targets.positions is not None
+    if by is not None and by not in (("error", "press") if classes else ("press",)):
+        choice = '"error" or "press"' if classes else '"press", as the targets are not classes'
+        raise UserError(f"by is {by!r}; it must be {choice}")
+
+
+def _grid(given: Sequence[float] | None, what: str, default: Any, *arguments: Any, **keys: Any) -> tuple[float, ...]:
+    """Ascending, each once."""
+    if given is None:
+        return cast("tuple[float, ...]", default(*arguments, **keys))
+    values = np.unique(np.asarray(given, np.float64))
+    if not len(values):
+        raise UserError(f"{what} is empty; give one value at least, or none for a grid made from the data")
+    wrong = values[~(np.isfinite(values) & (values > 0))]
+    if len(wrong):
+        raise UserError(f"{what} holds {wrong[0]:g}; each must be above zero and finite")
+    return tuple(values.tolist())
+
+
+def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
+    """The kernel, but for its width."""
+    if isinstance(kernel, MercerKernel):
+        return kernel
+    given = kernel if isinstance(kernel, Mapping) else {"function": kernel}
+    function: Any = given.get("function")
+    if function not in get_args(Function):
+        raise UserError(f"kernel is {function!r}; it must be one of {', '.join(get_args(Function))}")
+    return MercerKernel(function, coef0=float(given.get("coef0", 1.0)), degree=int(given.get("degree", 3)))
+
+
+def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Expansion vectors and the sample that each is of (-1: none)."""
+    if basis is None:
+        return None, None
+    given = np.asarray(basis)
+    if given.ndim == 1 and np.issubdtype(given.dtype, np.integer) and len(given):
+        if not ((given >= 0) & (given < len(x))).all() or len(np.unique(given)) < len(given):
+            raise UserError(f"basis holds a position twice, or one that is not from 0 to {len(x) - 1:,}")
+        return x[given], given
+    if given.ndim != 2 or given.shape[1] != x.shape[1] or not len(given) or not np.isfinite(given).all():
+        raise UserError(
+            f"basis must hold positions of samples, or finite vectors of {x.shape[1]} inputs; its shape is {given.shape}"
+        )
+    places = np.full(len(given), -1) if columns is None else np.asarray(columns)
+    if places.shape != (len(given),):
+        raise UserError(f"columns has the shape {places.shape}; it must name a sample, or -1, for each basis vector")
+    return np.ascontiguousarray(given, np.float64), places
+
+
+def _need_memory(l: int, p: int, jobs: int) -> None:
+    needed = 8 * COPIES * l * p * jobs
+    there = _physical_memory()
+    if there is not None and needed > there:
+        remedy = "take fewer samples, or a basis (kfd)" + (", or fewer workers" if jobs > 1 else "")
+        raise UserError(
+            f"decomposing Gram matrices of {l:,} x {p:,} takes about {needed / 2**30:,.1f} GiB for {jobs} at a time, and "
+            f"this machine has {there / 2**30:,.1f}; {remedy}"
+        )
+
+
+def _physical_memory() -> int | None:
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return None

@@ -1,0 +1,423 @@
+"""Kernel machines that were trained elsewhere, in float64, and the frozen specs that compute the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from pykernel.bases.gram import MercerKernel
+from pykernel.dialect import PRECISIONS, Kernel
+from pykernel.errors import UserError
+from pykernel.spec.model import OUTPUTS_LIMIT, Spec, _shown, kernel_settings, make_spec
+
+Distance = Literal["auto", "differences", "products"]
+
+REACH = 1e6
+"""The derived limit of inputs, in largest magnitudes of the vectors' numbers as they come."""
+PRODUCTS, PRODUCTS_DIM = 4.0, 128
+"""gamma |v|^2 up to which "auto" takes distances by products, for so many inputs: their rounding error grows with both."""
+FILE_LIMIT = 256 * 2**20
+"""Most bytes of a model's file, unpacked: flash memories are far smaller."""
+NUMBERS_LIMIT = 2**24
+"""Most numbers of a table: the largest model of a spec holds fewer."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """f(x) = sum_i weights_i k(vectors_i, (x - center) * factor) + bias, as the source has it, in float64.
+
+    vectors: (n, DIM); weights: (n, W); bias: (F,); center, factor: (DIM,) or None; the rest as in [expansion] of a spec.
+    """
+
+    source: str  # what it was, for people
+    function: str
+    vectors: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 1
+    decision: str = "functions"
+    owners: np.ndarray | None = None
+    break_ties: bool = False
+    classes: tuple[Any, ...] | None = None
+    calibration: np.ndarray | None = None
+    center: np.ndarray | None = None
+    factor: np.ndarray | None = None
+    columns: tuple[str, ...] | None = None
+    label: dict[str, Any] | None = None  # what a spec says of the labels, where it is known
+    largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
+    notes: tuple[str, ...] = ()  # what of the source is left out
+    normalise: bool = False
+    own: Kernel | None = None  # of function "own", with most, its bound
+    most: float | None = None
+
+    @property
+    def dim(self) -> int:
+        return self.vectors.shape[1]
+
+    @property
+    def kernel(self) -> MercerKernel:
+        return MercerKernel(self.function, self.gamma, self.coef0, self.degree, self.normalise, self.own, self.most)
+
+    @property
+    def linear(self) -> bool:
+        """Whether the functions are linear ones of the inputs."""
+        return not self.normalise and (
+            self.function == "linear" or (self.function == "polynomial" and self.degree == 1)
+        )
+
+    def inputs(self) -> np.ndarray:
+        """The vectors in the inputs' own units, (n, DIM)."""
+        v = self.vectors if self.factor is None else self.vectors / self.factor
+        return v if self.center is None else v + self.center
+
+    def scaled(self, x: np.ndarray) -> np.ndarray:
+        """Inputs as the vectors are, (rows, DIM)."""
+        x = x if self.center is None else x - self.center
+        return x if self.factor is None else x * self.factor
+
+    def functions(self, z: np.ndarray) -> np.ndarray:
+        """All functions at rows of scaled inputs z, (rows, F); of pairs of classes in the order (0,1), (0,2), ..., (1,2)."""
+        return np.asarray(self.kernel.gram(z, self.vectors) @ self.columns_of_weights() + self.bias)
+
+    def columns_of_weights(self) -> np.ndarray:
+        """The weights of each function, (n, F): those of pairs written out, zero where a vector is of neither class."""
+        if self.owners is None:
+            return self.weights
+        columns = np.zeros((len(self.vectors), len(self.bias)))
+        for p, (i, j) in enumerate(pairs(self.weights.shape[1] + 1)):
+            for mine, other in ((i, j - 1), (j, i)):
+                columns[self.owners == mine, p] = self.weights[self.owners == mine, other]
+        return columns
+
+
+def votes(functions: np.ndarray, classes: int) -> np.ndarray:
+    """Of pairs of classes: each class's votes, and less than a half for how clear they were, (rows, classes).
+
+    scikit-learn's decision_function, but that a value of exactly zero is a vote for the second, as in its predict.
+    """
+    counted, clear = np.zeros((2, len(functions), classes))
+    for p, (i, j) in enumerate(pairs(classes)):
+        f = functions[:, p]
+        counted[:, i] += f > 0
+        counted[:, j] += f <= 0
+        clear[:, i] += f
+        clear[:, j] -= f
+    return np.asarray(counted + clear / (3 * (np.abs(clear) + 1)))
+
+
+def pairs(classes: int) -> list[tuple[int, int]]:
+    """Pairs of classes in libsvm's order."""
+    return [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+
+
+def checked(machine: Machine, where: str) -> Machine:
+    """Finite after all that was done to it, and of classes that differ; UserError if not."""
+    if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
+        raise UserError(f"{where}: holds the same class twice; fit it again")
+    for name in ("vectors", "weights", "bias", "center", "factor", "calibration"):
+        values = getattr(machine, name)
+        if values is not None and not np.isfinite(values).all():
+            raise UserError(f"{where}: {name} overflows; scale the data and fit it again")
+    if machine.factor is not None and not machine.factor.all():
+        raise UserError(f"{where}: scales an input to nothing; leave that input out")
+    return machine
+
+
+# ------------------------------------------------------------------------------------------------- numbers, checked
+
+
+def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) -> np.ndarray:
+    """Finite numbers of the given shape, in float64."""
+    try:
+        if math.prod(getattr(values, "shape", ())) > NUMBERS_LIMIT:
+            raise UserError(f"{where}: {name} holds more than {NUMBERS_LIMIT:,} numbers; no device holds such a model")
+        if shape is not None and tuple(np.shape(values) if not hasattr(values, "shape") else values.shape) != shape:
+            found = tuple(values.shape) if hasattr(values, "shape") else np.shape(values)
+            raise UserError(f"{where}: {name} has shape {found}; with its other parts it must have {shape}")
+        if np.iscomplexobj(values):
+            raise TypeError
+        if hasattr(values, "check_format"):
+            values.check_format(full_check=True)  # or its indices point anywhere
+        array = np.array(values.toarray() if hasattr(values, "toarray") else values, np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{where}: {name} is not numbers; fit it again") from None
+    if not np.isfinite(array).all():
+        raise UserError(f"{where}: {name} holds numbers that are not finite; scale the data and fit it again")
+    return array
+
+
+def number_of(value: Any, where: str, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{where}: {name} is {_shown(value)}; it must be a number") from None
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {name} is {number}; it must be finite")
+    return number
+
+
+def require_classes(count: int, where: str) -> None:
+    if not 2 <= count <= OUTPUTS_LIMIT:
+        raise UserError(f"{where}: knows {count} classes; a model knows from 2 to {OUTPUTS_LIMIT}")
+
+
+# ------------------------------------------------------------------------------------------------------- to a spec
+
+
+def to_spec(
+    machine: Machine,
+    name: str,
+    precision: str = "float32",
+    limit: float | None = None,
+    input_names: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    distance: Distance = "auto",
+) -> Spec:
+    """The frozen model that computes what the machine does.  Raises UserError, one sentence."""
+    made = content(machine, name, precision, limit, input_names, classes, distance)
+    return make_spec(made, machine.source, machine.own)
+
+
+def content(
+    machine: Machine,
+    name: str,
+    precision: str = "float32",
+    limit: float | None = None,
+    input_names: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    distance: Distance = "auto",
+) -> dict[str, Any]:
+    """What ``to_spec`` makes a spec of: nested dictionaries, as in the TOML file."""
+    from pykernel.estimators.online import _class_names
+
+    where = machine.source
+    if precision not in PRECISIONS:
+        raise UserError(f"{where}: precision is {_shown(precision)}; it must be one of {', '.join(PRECISIONS)}")
+    if distance not in ("auto", "differences", "products"):
+        raise UserError(f"{where}: distance is {_shown(distance)}; it must be auto, differences or products")
+    if distance == "products" and machine.function != "gaussian":
+        raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
+    largest = float(np.abs(machine.inputs()).max(initial=0.0)) if machine.largest is None else machine.largest
+    machine = rounded(compact(machine), precision)
+    if machine.function == "gaussian" and distance == "auto":
+        distance, machine = nearer(machine, precision)
+    columns = machine.columns if input_names is None else tuple(input_names)
+    if columns is not None and len(columns) != machine.dim:
+        raise UserError(f"{where}: takes {machine.dim} inputs, but {len(columns)} names are given for them")
+    inputs: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
+    inputs["limit"] = input_limit(machine, precision, largest, limit)
+    if machine.center is not None:
+        inputs["center"] = machine.center.tolist()
+    if machine.factor is not None:
+        inputs["factor"] = machine.factor.tolist()
+    made: dict[str, Any] = {"name": name, "precision": precision, "input": inputs}
+    if machine.classes is not None:
+        if classes is not None and len(classes) != len(machine.classes):
+            raise UserError(
+                f"{where}: knows {len(machine.classes)} classes, but {len(classes)} names are given for them"
+            )
+        made["label"] = {"classes": list(classes) if classes is not None else _class_names(list(machine.classes))}
+    elif classes is not None:
+        raise UserError(f"{where}: predicts numbers; classes are for classifiers")
+    elif machine.label is not None:
+        made["label"] = machine.label
+    elif len(machine.bias) > 1:
+        made["label"] = {"outputs": len(machine.bias)}
+    made["kernel"] = machine.kernel.section()
+    made["learning"] = {"rule": "frozen"}
+    expansion: dict[str, Any] = {
+        "vectors": machine.vectors.tolist(),
+        "weights": machine.weights.tolist(),
+        "bias": machine.bias.tolist(),
+    }
+    if machine.owners is not None:
+        expansion |= {"decision": machine.decision, "owners": machine.owners.tolist()}
+        if machine.break_ties:
+            expansion["break_ties"] = True
+    if machine.calibration is not None:
+        expansion["calibration"] = machine.calibration.tolist()
+    if distance == "products":
+        expansion["distance"] = distance
+    return made | {"expansion": expansion}
+
+
+def compact(machine: Machine) -> Machine:
+    """The same functions by fewer vectors.
+
+    Linear kernels, and polynomials of degree 1: one vector for each function. Others: no vector of weight zero, and
+    equal vectors (of one class, where they have owners) are one.
+    """
+    if machine.linear:
+        return collapsed(machine)
+    owners = machine.owners if machine.owners is not None else np.zeros(len(machine.vectors), int)
+    rows, first, inverse = np.unique(
+        np.column_stack([owners, machine.vectors + 0.0]), axis=0, return_index=True, return_inverse=True
+    )
+    weights = np.zeros((len(rows), machine.weights.shape[1]))
+    np.add.at(weights, inverse.ravel(), machine.weights)
+    keep = np.flatnonzero(weights.any(axis=1))
+    keep = keep[np.argsort(first[keep])]  # in the order that they were in
+    if not len(keep):  # a constant: a table cannot be empty
+        return _constant(machine)
+    first = first[keep]
+    return replace(
+        machine,
+        vectors=machine.vectors[first],
+        weights=weights[keep],
+        owners=None if machine.owners is None else machine.owners[first],
+    )
+
+
+def _constant(machine: Machine) -> Machine:
+    owners = None if machine.owners is None else np.zeros(1, int)
+    return replace(
+        machine, vectors=np.zeros((1, machine.dim)), weights=np.zeros((1, machine.weights.shape[1])), owners=owners
+    )
+
+
+def collapsed(machine: Machine) -> Machine:
+    """A linear machine whose vectors are its functions' own weights of the inputs.
+
+    For pairs of classes the vector of pair (i, j) belongs to class i, and counts for nothing but that pair.
+    """
+    columns = machine.columns_of_weights()
+    slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
+    vectors = slope * columns.T @ machine.vectors
+    bias = machine.bias + offset * columns.sum(axis=0)
+    weights, owners = np.eye(len(bias)), None
+    if machine.owners is not None:
+        count = machine.weights.shape[1] + 1
+        owners = np.array([i for i, _ in pairs(count)])
+        weights = np.eye(count - 1)[[j - 1 for _, j in pairs(count)]]
+    return replace(
+        machine, function="linear", vectors=vectors, weights=weights, bias=bias, owners=owners,
+        gamma=1.0, coef0=0.0, degree=1,
+    )  # fmt: skip
+
+
+def rounded(machine: Machine, precision: str) -> Machine:
+    """The same functions of an input that is scaled by numbers of the precision.
+
+    What center and factor lose by rounding goes into vectors and bias: where inputs lie far from zero, an error of the
+    center would be one of every distance. Of polynomial and sigmoid kernels only what the factor loses has a place;
+    of normalised ones and your own the vectors are moved as inputs are.
+    """
+    if machine.center is None and machine.factor is None:
+        return machine
+    exact = np.zeros(machine.dim) if machine.center is None else machine.center
+    scale = np.ones(machine.dim) if machine.factor is None else machine.factor
+    with np.errstate(over="ignore", under="ignore"):
+        center, factor = (values.astype(PRECISIONS[precision].dtype).astype(np.float64) for values in (exact, scale))
+    if not np.isfinite(center).all() or not (np.isfinite(factor) & (factor != 0)).all():
+        raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
+    lost = exact - center
+    vectors, bias = machine.vectors * (scale / factor), machine.bias
+    if machine.function in (*kernel_settings.UNIT, "own") or machine.normalise:
+        vectors = (machine.vectors / scale + lost) * factor
+    elif machine.function == "linear":
+        bias = bias - machine.columns_of_weights().T @ (machine.vectors * scale) @ lost
+    else:
+        center = exact
+    return replace(
+        machine,
+        vectors=vectors,
+        bias=bias,
+        center=center if center.any() else None,
+        factor=factor if (factor != 1).any() else None,
+    )
+
+
+def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
+    """How distances are computed, and the machine for it: by products where that rounds no more than the rest.
+
+    |x|^2 + |v|^2 - 2 x'v loses what gamma |v|^2 exceeds 1 by.  Where the vectors lie far from zero but near each other,
+    their middle becomes the center.
+    """
+    most = PRODUCTS / max(1.0, math.sqrt(machine.dim / PRODUCTS_DIM))
+
+    def small(vectors: np.ndarray) -> bool:
+        return bool(machine.gamma * np.square(vectors).sum(axis=1).max() <= most)
+
+    if small(machine.vectors):
+        return "products", machine
+    center = np.zeros(machine.dim) if machine.center is None else machine.center
+    factor = np.ones(machine.dim) if machine.factor is None else machine.factor
+    middle = center + (machine.vectors.max(axis=0) + machine.vectors.min(axis=0)) / 2 / factor
+    middle = middle.astype(PRECISIONS[precision].dtype).astype(np.float64)
+    vectors = machine.vectors - (middle - center) * factor
+    if small(vectors):
+        return "products", replace(machine, vectors=vectors, center=middle)
+    return "differences", machine
+
+
+def input_limit(machine: Machine, precision: str, largest: float, given: float | None) -> float:
+    """The limit of inputs below which nothing overflows: the given one, or one far beyond the vectors' numbers."""
+    where, room = machine.source, kernel_settings.largest(precision)
+    center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
+    factor = np.ones(machine.dim) if machine.factor is None else np.abs(machine.factor)
+    v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
+    if machine.function == "own" and given is None:
+        raise UserError(
+            f"{where}: limit must be given with a kernel of your own: most is its bound for inputs within that"
+        )
+    # several functions are added up for votes, and one is multiplied for a probability
+    several = len(machine.bias) * max(1.0, 0.0 if machine.calibration is None else np.abs(machine.calibration).max())
+
+    def fits(limit: float) -> bool:
+        with np.errstate(over="ignore", invalid="ignore"):
+            reach = (limit + center) * factor
+            value = 1.0
+            if machine.function in ("matern32", "matern52"):
+                steps = [np.sum((reach + v) ** 2)]
+                steps.append(machine.gamma * np.sqrt(steps[0]))
+            elif machine.function in ("gaussian", "laplacian"):
+                steps = [np.sum((reach + v) ** 2 if machine.function == "gaussian" else reach + v)]
+                steps.append(3 * machine.gamma * steps[0])  # divided by ln 2 and doubled, where products are taken
+            else:
+                # normalised: by k(x, x) and k(v, v)
+                steps = [np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)]
+                argument = machine.gamma * steps[0] + abs(machine.coef0)
+                value = 1.0 if machine.function == "sigmoid" else np.float64(max(1.0, argument)) ** machine.degree
+                value = machine.most or 1.0 if machine.function == "own" else value
+                steps += [argument, value]
+                if machine.normalise:
+                    steps, value = [*steps, value * value], 1.0
+            return bool(max(*steps, several * (weights * value + np.abs(machine.bias).max())) <= room)
+
+    if given is not None:
+        limit = number_of(given, where, "limit")
+        if not limit > 0:
+            raise UserError(f"{where}: limit is {limit:g}; it must be above 0")
+        if fits(limit):
+            return limit
+    wanted = REACH * (largest or 1.0) if given is None else given
+    low, high = -300.0, math.log10(wanted)
+    if not fits(10**high):
+        if not fits(10**low):
+            raise UserError(f"{where}: {precision} does not hold its numbers; scale the data and fit it again")
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(10**middle) else (low, middle)
+        high = low
+    # two digits, downwards
+    exponent = math.floor(high) - 1
+    limit = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
+    if given is not None:
+        raise UserError(
+            f"{where}: limit is {given:g}, where {precision} overflows; it must be at most {limit:g}"
+            + (", or use float64" if precision == "float32" else "")
+        )
+    if limit < largest:
+        raise UserError(
+            f"{where}: could overflow {precision} if every input were as large as the largest in its vectors, {largest:g}; "
+            f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before they come to it"
+        )
+    return limit

@@ -1,0 +1,145 @@
+"""What a model costs on a device: bytes of memory, and instructions, stack and flash on an emulated target."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.resources
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect import is_choice
+from pykernel.errors import CheckFailed, UserError
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
+
+SAMPLES = 200
+"""Samples of the stream's second half that are emulated."""
+INSTRUCTIONS = 40_000_000
+"""Emulation of a stream ends after that many instructions: with soft floating point, before its last sample."""
+
+_unread: dict[Any, tuple[str, ...]] = {}
+
+
+def choices(spec: Spec) -> tuple[Any, ...]:
+    """What decides which fields the generated C has: the sizes do not."""
+    config, fields = spec.config, spec.program.parameters
+    values = tuple((name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind))
+    return (spec.program.name, spec.label_kind, spec.precision, values)
+
+
+def unread_fields(spec: Spec) -> tuple[str, ...]:
+    """Fields that the generated C does without."""
+    from pykernel.gen.project import specialised
+
+    key = choices(spec)
+    if key not in _unread:
+        _unread[key] = tuple(sorted(specialised(spec).unread))
+    return _unread[key]
+
+
+def know_fields(specs: Iterable[Spec], find: Callable[[list[Spec]], list[list[str]]]) -> None:
+    """Let ``find`` tell the unread fields of each kind among the specs that is not known yet: it takes a while."""
+    missing = {key: spec for spec in specs if (key := choices(spec)) not in _unread}
+    if missing:
+        found = find(list(missing.values()))
+        _unread.update({key: tuple(names) for key, names in zip(missing, found, strict=True)})
+
+
+def memory_bytes(spec: Spec) -> dict[str, int]:
+    """state_bytes (what has been learned), work_bytes and ram_bytes (both) of NAME_t, as in the generated header."""
+    layout = spec.memory(unread_fields(spec)).layout
+    state = spec.program.state_bytes(layout)
+    return {"state_bytes": state, "work_bytes": layout.nbytes - state, "ram_bytes": layout.nbytes}
+
+
+def target_costs(
+    spec: Spec, x: np.ndarray, y: np.ndarray, name: str, samples: int = SAMPLES, tries: int = 0
+) -> dict[str, Any]:
+    """Instructions, stack and flash of a model on an emulated target, from the middle of a stream on.
+
+    The host learns the first half; the device goes on from that state, for ``samples`` samples or INSTRUCTIONS, and is
+    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.learn ((rows, 0) or None where there are no
+    labels), neither with gaps.  tries: of a search for the most expensive update (main question, if nothing is learned),
+    see ``worst_call``.
+
+    Returns update (not if nothing is learned) and the main question, mostly predict (mean, max and worst instructions),
+    flash_bytes (all that is linked), ram_bytes (the struct), stack_bytes, samples, updates_refused, equal; or refused: why
+    the target cannot have the model.  Raises UserError if a tool is missing.
+    """
+    from pykernel.gen.check import as_taken
+    from pykernel.gen.project import build
+    from pykernel.targets.build import model_image
+    from pykernel.targets.check import choose
+    from pykernel.targets.unicorn_runner import UnicornModel
+    from pykernel.targets.worst import worst_call
+
+    x, y = as_taken(spec, x, y)
+    target, chain, _ = choose([name], None, "unicorn")[0]
+    project = build(spec)
+    try:
+        image = model_image(project, target, chain)
+    except UserError as error:
+        return {"refused": str(error)}
+    host = HostModel(spec, project.drop)
+    half, learns = len(x) // 2, spec.program.learns
+    if learns:
+        host.learn(x[:half], y[:half])
+        host.call("train")  # where there is that
+    device = UnicornModel(project, image)
+    device.memory.bytes[:] = host.memory.bytes
+    device.paint_stack()
+    end = device.machine.instructions + INSTRUCTIONS
+    done, refused = half, 0
+    try:
+        while done < min(half + samples, len(x)) and device.machine.instructions < end:
+            _, statuses = device.run(x[done : done + 1], y[done : done + 1])
+            done, refused = done + 1, refused + int(statuses[0] < 0)
+    except CheckFailed as error:
+        return {"refused": str(error)}
+    host.run(x[half:done], y[half:done])
+    equal = bytes(device.memory.bytes) == bytes(host.memory.bytes)
+    stack = device.machine.stack_used()
+    costs: dict[str, Any] = {
+        call: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None} if counts else None
+        for call, counts in device.costs.items()
+    }
+    call = "update" if learns else spec.program.asks
+    if tries and costs[call]:
+        costs[call]["worst"] = worst_call(device, call, x[half:done], y[half:done], tries=tries).instructions
+    return costs | {
+        "flash_bytes": image.flash_bytes,
+        "ram_bytes": project.figures["ram_bytes"],
+        "stack_bytes": stack,
+        "samples": done - half,
+        "updates_refused": refused,
+        "equal": equal,
+    }
+
+
+@functools.cache
+def generator_digest() -> str:
+    """Of what turns a spec into instructions: our generator and targets, the compiler and the emulator."""
+    digest = hashlib.sha256()
+    for package in ("pykernel.gen", "pykernel.runtime_c", "pykernel.targets"):
+        for file in sorted(_files(importlib.resources.files(package)), key=lambda f: f.name):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    for wheel in ("ziglang", "unicorn"):
+        try:
+            digest.update(f"{wheel} {importlib.metadata.version(wheel)}\0".encode())
+        except importlib.metadata.PackageNotFoundError:
+            digest.update(f"{wheel} missing\0".encode())
+    return digest.hexdigest()
+
+
+def _files(folder: Any) -> list[Any]:
+    found: list[Any] = []
+    for entry in folder.iterdir():
+        if entry.is_file() and not entry.name.endswith(".pyc"):
+            found.append(entry)
+        elif entry.is_dir() and entry.name in ("templates",):
+            found += _files(entry)
+    return found
