@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pykernel.dialect
+import pykernel.dialect.binding
 from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real
 from pykernel.gen import build, check
 from pykernel.gen.binding import CModel
@@ -29,7 +29,7 @@ BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 @pytest.fixture
 def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that are made up leave nothing in the user's cache."""
-    monkeypatch.setattr(pykernel.dialect, "_cache_folder", lambda kernel: None)
+    monkeypatch.setattr(pykernel.dialect.binding, "_cache_folder", lambda kernel: None)
 
 
 def special_values(precision: Precision, rng: np.random.Generator, count: int, share: float) -> np.ndarray:

@@ -9,23 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pykernel.algorithms.kernel_choice import own_kernel
-from pykernel.dialect import (
-    DIM,
-    OUTPUTS,
-    Array,
-    Config,
-    Index,
-    Kernel,
-    Layout,
-    Memory,
-    Precision,
-    Real,
-    Struct,
-    driver,
-    reachable,
-    substitute,
-)
+from pykernel.dialect.kernels import Kernel, driver, reachable, substitute
+from pykernel.dialect.memory import Config, Layout, Memory, Struct
+from pykernel.dialect.types import DIM, OUTPUTS, Array, Index, Precision, Real
 from pykernel.errors import UserError
 
 LabelKind = Literal["real", "reals", "class", "none"]
@@ -268,7 +254,12 @@ class Program:
 def _with_kernel(program: Program, own: Kernel) -> Program:
     key = (id(program), id(own))
     if key not in _WITH_KERNELS:
-        stand_ins = {own_kernel: own}
+        first = [
+            *(entry.kernel for entry in program.entries),
+            program.rehearse,
+            *([program.valid] if program.valid else []),
+        ]
+        stand_ins = {kernel: own for kernel in reachable(first) if kernel.placeholder}
         entries = tuple(replace(entry, kernel=substitute(entry.kernel, stand_ins)) for entry in program.entries)
         rehearse = substitute(program.rehearse, stand_ins)
         valid = None if program.valid is None else substitute(program.valid, stand_ins)

@@ -24,7 +24,7 @@ from numba.extending import (
     unbox,
 )
 
-from pykernel.dialect import Views
+from pykernel.dialect.memory import Views
 
 
 class StructType(types.Type):
@@ -57,7 +57,10 @@ class StructModel(models.PrimitiveModel):
 
 @typeof_impl.register(Views)  # type: ignore[untyped-decorator]
 def typeof_views(views: Views, context: Any) -> StructType:
-    return views._struct_type
+    known = vars(views)
+    if "_struct_type" not in known:
+        known["_struct_type"] = struct_type(type(views).__name__, views._asdict())  # type: ignore[attr-defined]
+    return known["_struct_type"]  # type: ignore[no-any-return]
 
 
 @unbox(StructType)  # type: ignore[untyped-decorator]

@@ -1,0 +1,63 @@
+"""Plain execution of kernels, with checks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect.types import INDEX_MAX
+
+
+class Checked:
+    """An array that refuses what would be undefined in C."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def _position(self, key: Any) -> tuple[int, ...]:
+        position = key if isinstance(key, tuple) else (key,)
+        for axis, i in enumerate(position):
+            if type(i) is not int or not 0 <= i < self.array.shape[axis]:
+                raise IndexError(f"position {key!r} in an array of shape {self.array.shape}")
+        return position
+
+    def __getitem__(self, key: Any) -> Any:
+        value = self.array[self._position(key)]
+        if isinstance(value, np.ndarray):
+            return Checked(value)
+        return int(value) if self.array.dtype.kind == "i" else value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        position = self._position(key)
+        value = int(value) if isinstance(value, IntEnum) else value
+        wanted = int if self.array.dtype.kind == "i" else self.array.dtype.type
+        if type(value) is not wanted or len(position) != self.array.ndim:
+            raise TypeError(f"a {type(value).__name__} stored into an array of {self.array.dtype}")
+        if wanted is int and not -INDEX_MAX - 1 <= value <= INDEX_MAX:
+            raise OverflowError(f"{value} does not fit in int32")
+        self.array[position] = value
+
+
+def checked(function: Callable) -> Callable:
+    def wrap(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return Checked(value)
+        if isinstance(value, tuple):
+            return type(value)(*map(wrap, value)) if hasattr(value, "_fields") else tuple(map(wrap, value))
+        return value
+
+    @functools.wraps(function)
+    def run(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*map(wrap, args))
+
+    return run

@@ -1,0 +1,261 @@
+"""Memory of a model: structs, configurations, and where each field lies in the bytes of the C struct."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import namedtuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect.types import INDEX_MAX, PRECISIONS, Array, Index, Precision, Real, Scalar
+
+_structs: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
+
+
+def _intern(cls: type, fields: Mapping[str, Any]) -> None:
+    """Numba tells two named tuples apart by name and types only: one name, one meaning."""
+    signature = (cls.__module__, tuple((name, str(kind)) for name, kind in fields.items()))
+    if _structs.setdefault(cls.__name__, signature) != signature:
+        raise TypeError(
+            f"a struct called {cls.__name__} exists already in {_structs[cls.__name__][0]}; choose another name"
+        )
+    names = namedtuple(cls.__name__, list(fields))  # type: ignore[misc]
+    views = type(cls.__name__, (Views, names), {"__module__": cls.__module__})
+    views.__qualname__ = f"{cls.__qualname__}.views"
+    cls.views = views  # type: ignore[attr-defined]
+
+
+def fields_of(cls: type[Struct] | type[Config]) -> tuple[tuple[str, str], ...]:
+    """Names and kinds of the fields, as text."""
+    return _structs[cls.__name__][1]
+
+
+class Views:
+    """A struct's arrays or a configuration's numbers, as kernels take them: a named tuple that Numba takes by address."""
+
+    @functools.cached_property
+    def _table(self) -> np.ndarray:
+        """For each array its address and shape, for each number itself, eight bytes each."""
+        words: list[Any] = []
+        for value in self:  # type: ignore[attr-defined]
+            if isinstance(value, np.ndarray):
+                if not value.flags.c_contiguous:
+                    raise ValueError("a field's elements do not follow each other in memory")
+                words += [value.ctypes.data, *value.shape]
+            elif isinstance(value, np.floating):
+                words.append(int.from_bytes(value.tobytes().ljust(8, b"\0"), "little"))
+            else:
+                words.append(int(value) % 2**64)
+        return np.array(words, np.uint64)
+
+    @functools.cached_property
+    def _address(self) -> int:
+        return self._table.ctypes.data  # type: ignore[no-any-return]
+
+
+class Struct:
+    """Memory of a model: reals and indices, scalars (reached as ``s.n[0]``) or arrays of fixed capacity."""
+
+    fields: dict[str, Array]
+    scalars: frozenset[str]
+    views: type
+
+    def __init_subclass__(cls) -> None:
+        annotations = inspect.get_annotations(cls, eval_str=True)
+        for name, kind in annotations.items():
+            scalar = kind.scalar if isinstance(kind, Array) else kind
+            if scalar not in (Real, Index) or (isinstance(kind, Array) and ... in kind.extents):
+                raise TypeError(
+                    f"{cls.__name__}.{name}: a field is Real or Index, or an array of them with fixed extents"
+                )
+        cls.scalars = frozenset(name for name, kind in annotations.items() if isinstance(kind, Scalar))
+        cls.fields = {name: kind[1] if isinstance(kind, Scalar) else kind for name, kind in annotations.items()}
+        _intern(cls, annotations)
+
+
+class Config:
+    """Parameters: numbers, choices (IntEnum or bool), and tables of numbers that no kernel writes.
+
+    In C, numbers are macros and tables ``static const``; choices are decided when it is generated.
+    """
+
+    fields: dict[str, Any]
+    views: type
+
+    def __init_subclass__(cls) -> None:
+        cls.fields = inspect.get_annotations(cls, eval_str=True)
+        for name, kind in cls.fields.items():
+            if isinstance(kind, Array):
+                if kind.scalar not in (Real, Index) or ... in kind.extents or len(kind.extents) > 2:
+                    raise TypeError(
+                        f"{cls.__name__}.{name}: a table is of Real or Index, with one or two fixed extents"
+                    )
+            elif kind not in (Real, Index) and not is_choice(kind):
+                raise TypeError(f"{cls.__name__}.{name}: a parameter is Real, Index, bool, an IntEnum or a table")
+        _intern(cls, cls.fields)
+        cls.views.__reduce__ = _as_fixed  # type: ignore[method-assign,assignment]
+
+    @classmethod
+    def of(cls, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int] | None = None) -> Any:
+        """The parameters as kernels take them, rounded once to the precision; tables are copied and cannot be written.
+
+        Raises ValueError for a table of another shape than its extents have with the capacities (without these, of
+        another number of dimensions), or with numbers that the precision or int32 cannot hold.
+        """
+
+        def taken(name: str, kind: Any) -> Any:
+            if not isinstance(kind, Array):
+                return precision.real(values[name]) if kind is Real else int(values[name])
+            given = np.asarray(values[name])
+            shape = kind.shape(capacities) if capacities is not None else given.shape
+            if given.shape != shape or given.ndim != len(kind.extents):
+                raise ValueError(f"{cls.__name__}.{name} has shape {given.shape}; it must be {kind}, {shape}")
+            with np.errstate(over="ignore"):
+                table = np.array(given, precision.dtype if kind.scalar is Real else np.int64, order="C")
+            largest = np.finfo(precision.dtype).max if kind.scalar is Real else INDEX_MAX
+            # not "> largest": NaN must fail
+            if not (np.abs(table) <= largest).all():
+                raise ValueError(f"{cls.__name__}.{name} holds a number that does not fit in {kind.scalar}")
+            return table if kind.scalar is Real else table.astype(np.int32)
+
+        return _fixed(cls.views, *(taken(name, kind) for name, kind in cls.fields.items()))
+
+
+def _as_fixed(views: Any) -> tuple[Any, ...]:
+    return _fixed, (type(views), *views)
+
+
+def _fixed(views: type, *values: Any) -> Any:
+    """A configuration whose tables cannot be written: unpickled and copied ones could be, a type of its own to Numba."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    return views(*values)
+
+
+def is_choice(kind: Any) -> bool:
+    return isinstance(kind, type) and (kind is bool or issubclass(kind, IntEnum))
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a field lies in the state's bytes."""
+
+    name: str
+    array: Array
+    scalar: bool
+    shape: tuple[int, ...]
+    offset: int
+    nbytes: int
+    struct: str  # the struct it belongs to; "" for padding
+
+
+@dataclass(frozen=True)
+class Layout:
+    slots: tuple[Slot, ...]
+    nbytes: int
+    ends: dict[str, int]  # struct name -> offset of its first byte after the end
+
+    def dtype(self, precision: Precision) -> np.dtype:
+        return np.dtype(
+            {
+                "names": [slot.name for slot in self.slots],
+                "formats": [
+                    (precision.dtype if slot.array.scalar is Real else "<i4", slot.shape) for slot in self.slots
+                ],
+                "offsets": [slot.offset for slot in self.slots],
+                "itemsize": self.nbytes,
+            }
+        )
+
+
+def layout(
+    structs: Sequence[type[Struct]], precision: Precision, capacities: Mapping[str, int], drop: Iterable[str] = ()
+) -> Layout:
+    """Place fields: struct by struct, reals first, then indices, padding spelt out as a field of its own."""
+    slots: list[Slot] = []
+    ends: dict[str, int] = {}
+    offset, dropped = 0, frozenset(drop)
+
+    def place(name: str, array: Array, scalar: bool, owner: str) -> None:
+        nonlocal offset
+        shape = array.shape(capacities)
+        size = int(np.prod(shape, dtype=np.int64)) * (precision.dtype.itemsize if array.scalar is Real else 4)
+        if any(slot.name == name for slot in slots):
+            raise TypeError(f"two structs of one model have a field called {name}; rename one")
+        slots.append(Slot(name, array, scalar, shape, offset, size, owner))
+        offset += size
+
+    for struct in structs:
+        for kind in (Real, Index):
+            for name, array in struct.fields.items():
+                if array.scalar is kind and name not in dropped:
+                    place(name, array, name in struct.scalars, struct.__name__)
+        if offset % precision.dtype.itemsize:
+            place(f"reserved_{struct.__name__.lower()}", Index[1], True, "")
+        ends[struct.__name__] = offset
+    return Layout(tuple(slots), offset, ends)
+
+
+class Memory:
+    """One model's bytes and the views that kernels work on.
+
+    ``buffer`` is the C struct.  Fields in ``drop`` (which the generator found unused) live outside of it, so that the
+    views keep their types and every kernel runs unchanged.
+    """
+
+    def __init__(
+        self,
+        structs: Sequence[type[Struct]],
+        precision: Precision,
+        capacities: Mapping[str, int],
+        drop: Iterable[str] = (),
+    ) -> None:
+        self.structs, self.precision, self.capacities = tuple(structs), precision, dict(capacities)
+        self.layout = layout(structs, precision, capacities, drop)
+        self.buffer = np.zeros((), self.layout.dtype(precision))
+        self._aside: dict[str, np.ndarray] = {}
+        self._views: dict[type[Struct], Any] = {}
+        for struct in structs:
+            for name, array in struct.fields.items():
+                if name not in self.buffer.dtype.names:  # type: ignore[operator]
+                    kind = precision.dtype if array.scalar is Real else np.dtype("<i4")
+                    self._aside[name] = np.zeros(array.shape(capacities), kind)
+
+    def field(self, name: str) -> np.ndarray:
+        return self._aside[name] if name in self._aside else self.buffer[name]
+
+    def view(self, struct: type[Struct]) -> Any:
+        if struct not in self._views:
+            self._views[struct] = struct.views(*(self.field(name) for name in struct.fields))
+        return self._views[struct]
+
+    @property
+    def bytes(self) -> memoryview:
+        return self.buffer.reshape(1).view(np.uint8).data
+
+    def clear(self) -> None:
+        for struct in self.structs:
+            for name in struct.fields:
+                self.field(name)[...] = 0
+
+    def copy_from(self, other: Memory) -> None:
+        for struct in self.structs:
+            for name in struct.fields:
+                self.field(name)[...] = other.field(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        fields = {name: np.array(self.field(name)) for struct in self.structs for name in struct.fields}
+        drop = list(self._aside)
+        return {"init": (self.structs, self.precision.name, self.capacities, drop), "fields": fields}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        structs, precision, capacities, drop = state["init"]
+        self.__init__(structs, PRECISIONS[precision], capacities, drop)  # type: ignore[misc]
+        for name, value in state["fields"].items():
+            self.field(name)[...] = value

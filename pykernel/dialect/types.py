@@ -1,0 +1,142 @@
+"""Types of the dialect: numbers, arrays whose sizes are named capacities, the two precisions, constants."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+INDEX_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Extent:
+    """An array's size: an expression over capacities, such as ``N_MAX`` or ``N_MAX + 1``; doc: what it counts."""
+
+    text: str
+    doc: str = field(default="", compare=False)
+
+    def __add__(self, other: int) -> Extent:
+        return Extent(f"({self.text} + {int(other)})")
+
+    def __sub__(self, other: int) -> Extent:
+        return Extent(f"({self.text} - {int(other)})")
+
+    def __mul__(self, other: Extent | int) -> Extent:
+        return Extent(f"({self.text} * {other.text if isinstance(other, Extent) else int(other)})")
+
+    @property
+    def symbols(self) -> list[str]:
+        return re.findall(r"[A-Z_]+", self.text)
+
+    def value(self, capacities: Mapping[str, int]) -> int:
+        missing = [name for name in self.symbols if name not in capacities]
+        if missing:
+            raise KeyError(f"no value for the capacity {missing[0]}")
+        return int(eval(self.text, {"__builtins__": {}}, dict(capacities)))
+
+
+@dataclass(frozen=True)
+class Array:
+    """Elements of one scalar type; an extent of ``...`` (one dimension only) takes a vector of any length."""
+
+    scalar: Scalar
+    extents: tuple[Extent | int | types.EllipsisType, ...]
+
+    def shape(self, capacities: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(e.value(capacities) if isinstance(e, Extent) else int(e) for e in self.extents)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        sizes = ("..." if e is ... else e.text if isinstance(e, Extent) else str(e) for e in self.extents)
+        return f"{self.scalar}[{', '.join(sizes)}]"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    name: str
+
+    def __getitem__(self, extents: Any) -> Array:
+        return Array(self, extents if isinstance(extents, tuple) else (extents,))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Real = Scalar("Real")
+"""A floating-point number of the bound precision."""
+Index = Scalar("Index")
+"""A count or position: int32 in the state and in C; results must fit in int32."""
+Bool = Scalar("Bool")
+"""A truth value; a local or a result, never a field."""
+
+_extents: dict[str, Extent] = {}
+
+
+def extent(name: str, doc: str) -> Extent:
+    """A capacity; ``doc`` stands beside its macro in C."""
+    return _extents.setdefault(name, Extent(name, doc))
+
+
+def extent_docs() -> dict[str, str]:
+    return {name: known.doc for name, known in _extents.items()}
+
+
+DIM = extent("DIM", "inputs")
+N_MAX = extent("N_MAX", "the budget: most expansion vectors")
+OUTPUTS = extent("OUTPUTS", "values that a prediction writes")
+FEATURES = extent("FEATURES", "what the inputs are made into; each has a weight")
+L_MAX = extent("L_MAX", "most samples that a training takes")
+P_MAX = extent("P_MAX", "vectors of the basis")
+M_MAX = extent("M_MAX", "rows of the reservoir")
+PACKED = extent("PACKED", "numbers of a packed symmetric matrix")
+CLASSES = extent("CLASSES", "what a label can be")
+FUNCTIONS = extent("FUNCTIONS", "sums of kernel values that predictions are made of")
+WEIGHTS = extent("WEIGHTS", "weights of an expansion vector")
+ROWS = extent("ROWS", "expansion vectors, and one more if they are odd")
+ROW = extent("ROW", "numbers of a vector and its weights in one row")
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What ``Real`` is bound to."""
+
+    name: str
+    dtype: np.dtype
+    bits: int  # bits of the fraction
+    bias: int  # of the exponent
+
+    @property
+    def real(self) -> type[np.floating]:
+        return self.dtype.type  # type: ignore[return-value]
+
+    @property
+    def integer(self) -> type[np.signedinteger]:
+        """The integer with as many bits."""
+        return np.int32 if self.dtype.itemsize == 4 else np.int64
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FLOAT32 = Precision("float32", np.dtype("<f4"), 23, 127)
+FLOAT64 = Precision("float64", np.dtype("<f8"), 52, 1023)
+PRECISIONS = {p.name: p for p in (FLOAT32, FLOAT64)}
+
+
+class Constant:
+    """A real, or a table of reals, rounded once to the bound precision; one value or one for each precision."""
+
+    def __init__(self, value: Any = None, /, **by_precision: Any) -> None:
+        self.by_precision = by_precision or {name: value for name in PRECISIONS}
+
+    def value(self, precision: Precision) -> Any:
+        rounded = np.asarray(self.by_precision[precision.name], precision.dtype)
+        return rounded if rounded.ndim else precision.real(rounded)
+
+    @property
+    def is_table(self) -> bool:
+        return np.ndim(self.by_precision["float64"]) > 0
