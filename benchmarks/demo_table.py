@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.gen import build
+from pykernel.gen.project import build
 from pykernel.host.demo import DAY, bikeshare, bikeshare_spec, lagged, linear, mean_error, running_mean
 from pykernel.host.model import HostModel
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 import numpy as np
 
 from pykernel.algorithms.online.state import Status
-from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 

@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tables import DOCS, Rows, markdown, publish, save
 
 from pykernel.errors import UserError
-from pykernel.gen import build
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers.importing import from_sklearn
 from pykernel.targets.build import Image, Toolchain, model_image, undefined_symbols

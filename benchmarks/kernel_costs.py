@@ -24,7 +24,7 @@ from tables import DOCS, Rows, markdown, publish, save
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.kernels import squared_distance
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
-from pykernel.gen import build
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from pykernel.targets.build import model_image

@@ -16,7 +16,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from pykernel.gen import build, mixed_stream
+from pykernel.gen.check import mixed_stream
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import make_spec

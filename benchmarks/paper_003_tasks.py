@@ -153,9 +153,9 @@ def learner(content: Mapping[str, Any], code: str) -> Callable[[np.ndarray, np.n
     spec = make_spec(content)
     if code == "numba":
         return HostModel(spec).learn
-    from pykernel.gen import build
     from pykernel.gen.binding import CModel
     from pykernel.gen.compilers import find_compilers
+    from pykernel.gen.project import build
 
     model = CModel(build(spec), next(c for c in find_compilers() if c.name == code), ("-O3",))
     return lambda x, y: model.run(x, y, predict=False)

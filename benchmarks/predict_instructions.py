@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 from imported_instructions import DEFAULTS
 
 from pykernel.errors import UserError
-from pykernel.gen import build
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from pykernel.targets.build import Image, model_image

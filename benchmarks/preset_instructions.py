@@ -28,8 +28,7 @@ from update_cost import DIM, PRESETS, filling, spec_of, stream
 
 from pykernel.algorithms.online.state import Status
 from pykernel.errors import UserError
-from pykernel.gen import build
-from pykernel.gen.project import Project
+from pykernel.gen.project import Project, build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.build import Toolchain, model_image

@@ -33,8 +33,8 @@ from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
 from pykernel.algorithms.subspace.state import SubspaceStatus
 from pykernel.errors import UserError
-from pykernel.gen import build
 from pykernel.gen.check import as_taken
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from pykernel.targets.build import model_image, toolchain

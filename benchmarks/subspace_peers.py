@@ -55,7 +55,7 @@ from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 from threadpoolctl import threadpool_limits
 
 from pykernel.bases.gram import MercerKernel
-from pykernel.gen import build
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.training.bkfe import HostSubspace
 

@@ -41,9 +41,9 @@ from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 from pykernel.algorithms.online.state import Status
 from pykernel.errors import UserError
 from pykernel.files import whole_file
-from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import Compiler, compiler
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 

@@ -8,7 +8,7 @@ prints the errors and what each takes in bytes of state.
 import numpy as np
 
 from pykernel import BudgetedKernelRegressor
-from pykernel.gen import build
+from pykernel.gen.project import build
 
 
 def lorenz(samples, step=0.05):

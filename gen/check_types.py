@@ -30,6 +30,7 @@ from pykernel.dialect import (
     real,
     unroll,
 )
+from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -58,7 +59,6 @@ from pykernel.gen.ir import (
     Unary,
 )
 from pykernel.gen.read import read
-from pykernel.spec.model import C_KEYWORDS
 
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}

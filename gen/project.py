@@ -17,17 +17,15 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import Array, Extent, Index, Kernel, Layout, Memory, Real, bind, extent_docs, is_choice, reachable
+from pykernel.dialect import Array, Extent, Index, Kernel, Layout, Memory, Real, bind, extent_docs
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
-from pykernel.gen.check_types import check_types
-from pykernel.gen.effects import check_effects
-from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Parameter, Row, walk
+from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Row, walk
+from pykernel.gen.model import constants, model_code, parameters, specialised_kernels, tables
 from pykernel.gen.packages import package_files
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.print_stored import StoredPrinter
 from pykernel.gen.read import member_comments
-from pykernel.gen.specialise import Specialised, specialise
 from pykernel.gen.write import write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
@@ -77,30 +75,6 @@ def generate(spec: Spec, out: str | Path, memory: Memory | None = None, force: b
     return Generated(folder, files, project.figures)
 
 
-@functools.cache
-def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
-    """The typed representation of the kernels and all that they call.  Raises DialectError."""
-    functions: Functions = {}
-    for kernel in reachable(kernels):
-        if kernel.intrinsic is None:
-            if kernel.name in functions:
-                raise TypeError(
-                    f"two kernels are called {kernel.name}: {functions[kernel.name].file} and {kernel.file}"
-                )
-            functions[kernel.name] = check_types(kernel)
-    check_effects(functions)
-    return functions
-
-
-def specialised(spec: Spec) -> Specialised:
-    """The functions that one model needs."""
-    program, config = spec.program, spec.config
-    roots = (*(entry.kernel for entry in program.entries_for(config)), program.rehearse)
-    choices = {name: getattr(config, name) for name, kind in program.parameters.items() if is_choice(kind)}
-    fields = [name for struct in program.structs for name in struct.fields]
-    return specialise(checked_functions(roots), [k.name for k in roots], choices, spec.real, fields)
-
-
 def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str, str]] = ()) -> Project:
     """Everything that ``generate`` writes.  checks: results for VALIDITY.md and the manifest, see ``gen.record``."""
     try:
@@ -114,28 +88,10 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
 
 
 def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]]) -> Project:
-    program, config, precision = spec.program, spec.config, spec.real
-    entries = program.entries_for(config)
-    code = specialised(spec)
-    drop = tuple(sorted(code.unread))
-    layout = spec.memory(drop).layout
-    scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    public = {entry.kernel.name: entry.name for entry in entries}
-    printer = Printer(spec.name, precision, scalars, public, status=program.status)
-    printed = printer.all(code.functions)
-    for entry in entries:
-        if (
-            entry.name in program.questions
-            and [*entry.kernel.params][-1] not in printer.known[entry.kernel.name].params
-        ):
-            raise DialectError(
-                entry.kernel.file,
-                entry.kernel.function.__code__.co_firstlineno,
-                f"{entry.kernel.name} ends with an input and an array, as questions do, but never writes that array; a sweep "
-                "takes a label that is one number",
-            )
+    program, precision = spec.program, spec.real
+    code = model_code(spec)
+    drop, layout, printer = code.drop, code.layout, code.printer
     learned = _learned(memory, layout, program, printer) if memory is not None else []
-    tables = _tables(printer, code.functions, program, config)
     if not layout.slots:
         raise DialectError(
             program.rehearse.file,
@@ -143,7 +99,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
             f"{program.rehearse.name} leaves nothing in the memory that the self-test could compare; keep what it "
             "computes in a field of a struct, and read that",
         )
-    names = {entry.name for entry in entries}
+    names = {entry.name for entry in code.entries}
     state_bytes = program.state_bytes(layout)
     context: dict[str, Any] = {
         "name": spec.name,
@@ -170,28 +126,28 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "questions": [_question(q, spec, printer) for q in program.questions if q in names],
         "state_bytes": state_bytes,
         "ram_bytes": layout.nbytes,
-        "const_bytes": sum(t["bytes"] for t in (*tables, *learned)),
-        "config_hash": 0,  # of what follows; below
+        "const_bytes": sum(t["bytes"] for t in (*code.tables, *learned)),
+        "config_hash": code.config_hash,
         "status_doc": comment(program.status.__doc__ or "").strip(),
         "statuses": _statuses(program),
-        "slots": _slots(layout, program, printer),
+        "slots": code.slots,
         "learned": learned,
         "entries": [
             {
                 "doc": "\n".join(comment_block(code.functions[e.kernel.name].doc)),
                 "declaration": printer.signature(code.functions[e.kernel.name]),
             }
-            for e in entries
+            for e in code.entries
         ],
         "rehearsal": _rehearsal(printer, code.functions[program.rehearse.name]),
         "guard_code": _guard(printer),
-        "parameters": _parameters(printer, code.functions, program, config),
-        "constants": _constants(printer, code.functions),
-        "tables": tables,
+        "parameters": code.parameters,
+        "constants": code.constants,
+        "tables": code.tables,
         "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
         + [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
         + [_primitive("crc32.h", printer), _arithmetic(printer)],
-        "functions": ["\n".join(lines) for lines in printed.values()],
+        "functions": ["\n".join(lines) for lines in code.printed.values()],
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
         "selftest_hash": selftest_hash(spec, drop),
         "broken_build": BROKEN_BUILD,
@@ -201,7 +157,6 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "input_scale": number(min(1.0, spec.input.limit), precision),
         "label_scale": number(min(1.0, spec.label.limit), precision),
     }
-    context["config_hash"] = _meaning_hash(context, b"" if spec.own is None else spec.own.source)
     context["shown"] = _used_capacities(context)
     if program.valid is not None:
         context["snapshot_bytes"] = HEADER.size + state_bytes + TRAILER.size
@@ -281,24 +236,6 @@ def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
     labelled = context["label_kind"] != "none"
     always = ("DIM", *(["OUTPUTS"] if labelled else []), "N_MAX", "L_MAX", "P_MAX")
     return {n: value for n, value in context["capacities"].items() if n in always or f"{context['macro']}_{n}" in words}
-
-
-def _meaning_hash(context: Mapping[str, Any], own: bytes = b"") -> int:
-    """32 bits that change with whatever changes results or memory.
-
-    Comments, the model's name and wishes to the compiler do not count: a state saved under them is still its own.  Of a
-    user's own kernel every byte of its file counts: nobody has promised what it does.
-    """
-    meaning = [context["real"], *(f"{name} {value}" for name, value in context["capacities"].items())]
-    meaning += [f"{p['name']} {p['value']}" for p in context["parameters"] + context["constants"]]
-    meaning += [f"{t['name']} {t['values']}" for t in context["tables"]]
-    meaning += [slot["declaration"] for slot in context["slots"]] + context["functions"]
-    code = re.sub(r"/\*.*?\*/|\s+", " ", "\n".join(meaning), flags=re.DOTALL)
-    name = context["name"]
-    code = re.sub(rf"\b{name.upper()}_UNROLL\b|\binline\b", "", code)
-    code = re.sub(rf"\b{name}_", "pk_", re.sub(rf"\b{name.upper()}_", "PK_", code))
-    code = re.sub(r"\s+", " ", code)
-    return int.from_bytes(hashlib.sha256(code.encode() + own).digest()[:4], "little")
 
 
 # ------------------------------------------------------------------------------------------ template contexts
@@ -412,63 +349,10 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
     ]
 
 
-def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
-    docs = {name: text for struct in program.structs for name, text in member_comments(struct).items()}
-    headings = {struct.__name__: comment((struct.__doc__ or "").strip().splitlines()[0]) for struct in program.structs}
-    slots, owner = [], None
-    for slot in layout.slots:
-        c_type = printer.type(slot.array.scalar)
-        extents = [printer.extent(e) for e in slot.array.extents]
-        shape = "" if slot.scalar else "".join(f"[{e}]" for e in extents)
-        slots.append(
-            {
-                "name": slot.name,
-                "declaration": f"{c_type} {slot.name}{shape}",
-                "doc": comment(docs.get(slot.name, ""))
-                if slot.struct
-                else "always zero: keeps the size a multiple of the largest member",
-                "heading": headings.get(slot.struct, "") if slot.struct and slot.struct != owner else "",
-                "offset": slot.offset,
-                "scalar": slot.scalar,
-                "shape": slot.shape,
-                "extents": extents,
-                "zero": number(0, printer.precision) if slot.array.scalar is Real else "0",
-            }
-        )
-        owner = slot.struct or owner
-    return slots
-
-
-def _parameters(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, str]]:
-    docs = {name: text for config in program.configs for name, text in member_comments(config).items()}
-    result = []
-    for name in printer.parameters(functions):
-        value = getattr(config, name)
-        text = number(value, printer.precision) if program.parameters[name] is Real else str(int(value))
-        result.append({"name": name.upper(), "value": _bracketed(text), "doc": comment(docs.get(name, ""))})
-    return result
-
-
-def _tables(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, Any]]:
-    docs = {name: text for config in program.configs for name, text in member_comments(config).items()}
-    return [
-        {
-            "name": table.name,
-            "declaration": table.declaration,
-            "values": table.values,
-            "text": table.text,
-            "bytes": table.nbytes,
-            "doc": comment(docs.get(table.node.name, "")) if isinstance(table.node, Parameter) else "",
-        }
-        for table in printer.tables(functions, config)
-    ]
-
-
 def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
     """The file that saves and restores a model: a program of its own, around ``root``, the program's ``valid``."""
     program, config = spec.program, spec.config
-    choices = {name: getattr(config, name) for name, kind in program.parameters.items() if is_choice(kind)}
-    functions = specialise(checked_functions((root,)), [root.name], choices, spec.real, ()).functions
+    functions = specialised_kernels(spec, (root,)).functions
     if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):
         raise DialectError(
             root.file,
@@ -478,9 +362,9 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status)
     printed = printer.all(functions)
-    tables = _tables(printer, functions, program, config)
+    read = tables(printer, functions, program, config)
     # its own copies have names of their own: both files may be compiled as one
-    copies = [printer.name(n) for n in functions] + [t["name"] for t in tables]
+    copies = [printer.name(n) for n in functions] + [t["name"] for t in read]
     copies += [f"{spec.name}_{n}" for n in (*printer.primitives, "crc32")]
     pattern = re.compile(rf"\b{spec.name}_(?=(?:{'|'.join(n.removeprefix(f'{spec.name}_') for n in copies)})\b)")
 
@@ -492,9 +376,9 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         "magic": int.from_bytes(MAGIC, "little"),
         "version": VERSION,
         "header": HEADER.size,
-        "parameters": _parameters(printer, functions, program, config),
-        "constants": _constants(printer, functions),
-        "tables": [t | {"declaration": renamed(t["declaration"])} for t in tables],
+        "parameters": parameters(printer, functions, program, config),
+        "constants": constants(printer, functions),
+        "tables": [t | {"declaration": renamed(t["declaration"])} for t in read],
         "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
         + [renamed(_primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
         + [renamed(_primitive("crc32.h", printer))],
@@ -503,18 +387,6 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         "valid": renamed(printer.name(root.name)),
         "padding": [s.name for s in layout.slots if not s.struct and s.offset < program.state_bytes(layout)],
     }
-
-
-def _constants(printer: Printer, functions: Functions) -> list[dict[str, str]]:
-    return [
-        {"name": name, "value": _bracketed(number(node.constant.value(printer.precision), printer.precision))}
-        for name, node in printer.constants(functions).items()
-        if node.kind is Real
-    ]
-
-
-def _bracketed(literal: str) -> str:
-    return f"({literal})" if literal.startswith("-") else literal
 
 
 def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pykernel.estimators.subspace import OnlineKernelSubspace as OnlineKernelSubspace
     from pykernel.estimators.subspace import OnlineSubspaceClassifier as OnlineSubspaceClassifier
     from pykernel.estimators.subspace import OnlineSubspaceRegressor as OnlineSubspaceRegressor
-    from pykernel.gen import Generated, Report
+    from pykernel.gen.check import Report
+    from pykernel.gen.project import Generated
     from pykernel.host.model import HostModel as HostModel
     from pykernel.spec.model import Spec as Spec
     from pykernel.spec.model import load_spec as load_spec
@@ -136,9 +137,9 @@ def generate(
         One sentence; nothing is written then.
     """
     spec, learned = _spec_and_memory(model, name)
-    from pykernel import gen
+    from pykernel.gen.project import generate
 
-    return gen.generate(spec, out, memory=learned if memory is None else memory, force=force)
+    return generate(spec, out, memory=learned if memory is None else memory, force=force)
 
 
 def check(
@@ -162,9 +163,9 @@ def check(
         As ``pykernel.gen.check`` takes them.
     """
     spec, learned = _spec_and_memory(model)
-    from pykernel import gen
+    from pykernel.gen.check import check
 
-    return gen.check(spec, memory=learned if memory is None else memory, samples=samples, **options)
+    return check(spec, memory=learned if memory is None else memory, samples=samples, **options)
 
 
 def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory | None]:

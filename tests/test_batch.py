@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykernel.algorithms.batch.batch import BatchStatus
-from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.batch import LEAST
 from pykernel.spec.model import Spec, make_spec

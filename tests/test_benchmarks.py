@@ -10,8 +10,8 @@ import pytest
 
 from pykernel.algorithms.online.reduction import SEARCHES
 from pykernel.errors import UserError
-from pykernel.gen import build
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 

@@ -10,11 +10,10 @@ from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
-from pykernel.gen import build, check
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, differing_field, mixed_stream
+from pykernel.gen.check import Reference, check, differing_field, mixed_stream
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
-from pykernel.gen.project import state_hash
+from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.toys import LABELS, toy_spec

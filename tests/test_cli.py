@@ -228,7 +228,7 @@ def test_check_passes(run, folder, monkeypatch):
 
 def test_check_fails_where_the_code_differs(run, folder, monkeypatch):
     import pykernel.gen
-    from pykernel.gen import Report
+    from pykernel.gen.check import Report
 
     row = {"compiler": "cc", "flags": "-O3", "samples": 5, "equal": False, "first_difference": "update 3: alpha[2]"}
     figures = {"name": "flow", "state_bytes": 1, "work_bytes": 2, "const_bytes": 0}

@@ -12,7 +12,7 @@ import pytest
 
 from pykernel.cli.app import main
 from pykernel.errors import UserError
-from pykernel.gen import build
+from pykernel.gen.project import build
 from pykernel.host import demo
 from pykernel.host.model import HostModel
 

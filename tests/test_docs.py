@@ -15,9 +15,9 @@ import pytest
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.online.state import Status
 from pykernel.cli.app import main
-from pykernel.gen import build
 from pykernel.gen.compilers import compile_c, find_compilers
-from pykernel.gen.project import specialised
+from pykernel.gen.model import specialised
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import WINDUP
 from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of

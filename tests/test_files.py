@@ -21,7 +21,8 @@ from pykernel import files
 from pykernel.bases.basis import read_npz, write_npz
 from pykernel.errors import UserError
 from pykernel.files import all_or_none, new_folder, open_plain, private_folder, read_plain, whole_file
-from pykernel.gen import compilers, generate
+from pykernel.gen import compilers
+from pykernel.gen.project import generate
 from pykernel.gen.record import record
 from pykernel.gen.write import write_files
 from pykernel.parallel import Results

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pykernel.algorithms.frozen import FrozenStatus
 from pykernel.errors import UserError
-from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import same_numbers
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.retraining import KERNELS, Inputs

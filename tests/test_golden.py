@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pykernel.gen import build, mixed_stream
+from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.print_c import tokens
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.gen import build, generate
-from pykernel.gen.project import state_hash
+from pykernel.gen.project import build, generate, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 

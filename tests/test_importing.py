@@ -45,7 +45,7 @@ from pykernel import (
     LSSVMRegressor,
 )
 from pykernel.errors import MissingExtra, UserError
-from pykernel.gen import check
+from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.host.model import HostModel
 from pykernel.importers import importing

@@ -18,8 +18,9 @@ from pykernel.algorithms.linear import LinearStatus
 from pykernel.cli.app import main
 from pykernel.dialect import FEATURES, bind
 from pykernel.errors import UserError
-from pykernel.gen import build, check, mixed_stream
+from pykernel.gen.check import check, mixed_stream
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import RECURSIVE, RULES, WINDUP, random_count, random_features
 from pykernel.spec.model import Spec, make_spec

@@ -7,8 +7,7 @@ import pytest
 
 from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.errors import UserError
-from pykernel.gen import mixed_stream
-from pykernel.gen.check import check
+from pykernel.gen.check import check, mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.kernel_settings import FUNCTIONS
 from tests.machines import KERNELS, MACHINES, machine

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.gen import build
+from pykernel.gen.project import build
 from pykernel.importers.importing import from_sklearn
 from pykernel.targets.build import found_toolchains, model_image, undefined_symbols
 from pykernel.targets.unicorn_runner import UnicornModel

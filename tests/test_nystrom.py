@@ -15,9 +15,9 @@ from pykernel.algorithms.random_numbers import draw, position
 from pykernel.dialect import PRECISIONS as REALS
 from pykernel.dialect import bind
 from pykernel.errors import UserError
-from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pykernel.dialect import bind
 from pykernel.errors import UserError
-from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec

@@ -14,7 +14,8 @@ from pykernel.algorithms.kernels import inner_product, polynomial, squared_dista
 from pykernel.algorithms.online.state import Status
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.errors import UserError
-from pykernel.gen import build, check
+from pykernel.gen.check import check
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.following import (

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from pykernel.cli.app import main
-from pykernel.gen import build, check, generate
+from pykernel.gen.check import check
 from pykernel.gen.packages import TEMPLATES, semantic_version
-from pykernel.gen.project import state_hash
+from pykernel.gen.project import build, generate, state_hash
 from pykernel.gen.record import record
 from pykernel.host.model import HostModel
 from tests.program_toys import gauge_spec, glass_spec, oven_spec

@@ -15,11 +15,11 @@ from pykernel.cli.app import main
 from pykernel.dialect import DIM, OUTPUTS, Index, Real, entry
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
-from pykernel.gen import DialectError, build, check, generate, mixed_stream
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference
+from pykernel.gen.check import Reference, check, mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
-from pykernel.gen.project import state_hash
+from pykernel.gen.ir import DialectError
+from pykernel.gen.project import build, generate, state_hash
 from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, callable_entries, device_memory, read_log
 from pykernel.host.simulate import Batch, Simulation

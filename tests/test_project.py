@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from pykernel.errors import CheckFailed, UserError
-from pykernel.gen import build, generate
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers, takes
+from pykernel.gen.project import build, generate
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.toys import LABELS, toy_spec

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.online.state import Expansion, Status, Work
-from pykernel.gen import mixed_stream
+from pykernel.gen.check import mixed_stream
+from pykernel.gen.functions import checked_functions
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -21,7 +22,6 @@ from pykernel.gen.ir import (
     Return,
     walk,
 )
-from pykernel.gen.project import checked_functions
 from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, ridge_of

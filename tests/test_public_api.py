@@ -12,8 +12,10 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 import pykernel
-from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, gen
+from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.errors import MissingExtra, UserError
+from pykernel.gen import compilers
+from pykernel.gen.project import build
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -163,10 +165,10 @@ def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
     assert generated.figures["learned"]
     library = tmp_path / "flow.so"
     sources = sorted((generated.folder / "src").glob("*.c"))
-    gen.compilers.compile_c(gen.compilers.find_compilers()[0], sources, library, ["-O2"])
+    compilers.compile_c(compilers.find_compilers()[0], sources, library, ["-O2"])
     device, spec = ctypes.CDLL(str(library)), model.to_spec("flow")
     kind = spec.real.dtype
-    memory, real = spec.memory(gen.build(spec).drop), ctypes.c_float if spec.precision == "float32" else ctypes.c_double
+    memory, real = spec.memory(build(spec).drop), ctypes.c_float if spec.precision == "float32" else ctypes.c_double
     label = {"real": real, "reals": ctypes.c_void_p, "class": ctypes.c_int32}[spec.label_kind]
     device.flow_update.argtypes = [ctypes.c_void_p, ctypes.c_void_p, label]
 
@@ -201,7 +203,7 @@ def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
 @pytest.mark.parametrize("case", LEARNERS)
 def test_a_fitted_estimator_is_checked_from_what_it_learned(case):
     model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))
-    quick = {"samples": 3000, "levels": ["-O1"], "compilers": [gen.compilers.find_compilers()[0].name]}
+    quick = {"samples": 3000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
     report = pykernel.check(model, **quick)
     assert report.ok and report.figures["learned"]
     fresh = pykernel.check(model.spec_, **quick)

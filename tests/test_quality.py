@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pykernel.gen import build, check, mixed_stream
+from pykernel.gen.check import check, mixed_stream
 from pykernel.gen.compilers import STRICT
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import make_spec

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pykernel.errors import CheckFailed
-from pykernel.gen import build
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import compile_c, compiler, takes
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace

@@ -14,8 +14,9 @@ from types import ModuleType
 import pytest
 
 from pykernel.dialect import FLOAT32
-from pykernel.gen import DialectError, check_types, effects, print_c, read
+from pykernel.gen import check_types, effects, print_c, read
 from pykernel.gen.check_types import INSTEAD
+from pykernel.gen.ir import DialectError
 from tests.dialect_cases import Settings, c_source, load
 
 HEAD = '''"""Made up."""

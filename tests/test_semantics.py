@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 import pykernel.dialect.binding
 from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real
-from pykernel.gen import build, check
 from pykernel.gen.binding import CModel
+from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.print_c import Printer, comment, comment_block
+from pykernel.gen.project import build
 from pykernel.spec.model import make_spec
 from tests.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, load, plain_bytes, run_host
 from tests.table_toy import frozen_spec

@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from pykernel.cli.app import main
 from pykernel.dialect import Real, bind
 from pykernel.errors import UserError
-from pykernel.gen import build, generate
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
-from pykernel.gen.project import SNAPSHOT_STATUSES, state_hash
+from pykernel.gen.project import SNAPSHOT_STATUSES, build, generate, state_hash
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER

@@ -26,13 +26,14 @@ from pykernel import (
     OnlineKernelSubspace,
     OnlineSubspaceClassifier,
     OnlineSubspaceRegressor,
-    gen,
     load_spec,
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.estimators import online as estimators
 from pykernel.estimators import subspace as subspace_estimators
+from pykernel.gen import compilers
+from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.spec.model import SECTIONS, make_spec
 from pykernel.training.rounding import device_bound
@@ -445,11 +446,9 @@ def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_pa
     generated = pykernel.generate(spec, tmp_path / "flow", memory=model.model_.memory)
     assert generated.figures["learned"]
     library = tmp_path / "flow.so"
-    gen.compilers.compile_c(
-        gen.compilers.find_compilers()[0], sorted((generated.folder / "src").glob("*.c")), library, ["-O2"]
-    )
+    compilers.compile_c(compilers.find_compilers()[0], sorted((generated.folder / "src").glob("*.c")), library, ["-O2"])
     device, kind = ctypes.CDLL(str(library)), spec.real.dtype
-    memory, host = spec.memory(gen.build(spec).drop), HostModel(spec)
+    memory, host = spec.memory(build(spec).drop), HostModel(spec)
     host.memory.copy_from(model.model_.memory)
     restored = HostModel(spec)
     snapshot.load(restored, snapshot.save(host, sequence=7))
@@ -473,7 +472,7 @@ def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_pa
         for name in struct.fields:
             values = host.memory.field(name).tobytes()
             assert restored.memory.field(name).tobytes() == values, name
-            if name not in gen.build(spec).drop:
+            if name not in build(spec).drop:
                 assert memory.field(name).tobytes() == values, name
     # scaled on the host in float64, on the device in its precision
     model.partial_fit(scaler.transform(5 + 10 * x[200:]), None if target is None else target[200:])
@@ -489,7 +488,7 @@ def pointer(array):
 def test_fitted_estimators_and_frozen_maps_are_checked_in_c(stream, case):
     """The project's check: C has the host's bytes, learning from the learned state, and frozen."""
     model = fitted(case, *stream)
-    quick = {"samples": 2000, "levels": ["-O1"], "compilers": [gen.compilers.find_compilers()[0].name]}
+    quick = {"samples": 2000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
     report = pykernel.check(model, **quick)
     assert report.ok and report.figures["learned"]
     x = stream[0]

@@ -14,8 +14,8 @@ import pytest
 
 from pykernel.cli.app import main
 from pykernel.errors import CheckFailed, UserError
-from pykernel.gen import build, mixed_stream
-from pykernel.gen.check import Reference
+from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from pykernel.targets import build as targets_build

@@ -13,11 +13,10 @@ import pytest
 from pykernel.dialect import DIM, Index, Real, entry
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
-from pykernel.gen import build, check, generate, mixed_stream
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference
+from pykernel.gen.check import Reference, check, mixed_stream
 from pykernel.gen.compilers import compile_c, find_compilers
-from pykernel.gen.project import state_hash
+from pykernel.gen.project import build, generate, state_hash
 from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, read_log
 from pykernel.host.simulate import Course, Monitoring, Simulation, prediction_header, prediction_lines, read_samples

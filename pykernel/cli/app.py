@@ -672,7 +672,7 @@ def generate(
 
     **Exit codes**: 0 done, 2 bad input (nothing is written then).
     """
-    from pykernel.gen import generate as generate_project
+    from pykernel.gen.project import generate as generate_project
 
     made = generate_project(_spec(spec_file, trust), out, force=force)
     if as_json:
@@ -748,7 +748,7 @@ def check(
 
     **Exit codes**: 0 equal, 1 not equal, 2 bad input (or no compiler, or a model too large for a target's part).
     """
-    from pykernel.gen import check as run_check
+    from pykernel.gen.check import check as run_check
     from pykernel.gen.record import record as write_record
     from pykernel.gen.record import require_project
 

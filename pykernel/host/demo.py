@@ -70,7 +70,7 @@ def running_mean(y: np.ndarray) -> np.ndarray:
 
 def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
     """Forecasts of a linear rule in float32, and its bytes of state."""
-    from pykernel.gen import build
+    from pykernel.gen.project import build
 
     learning = {"rule": rule, "forgetting": forgetting}
     spec = make_spec({"name": "linear", "input": {"dim": x.shape[1]}, "learning": learning})
@@ -114,8 +114,9 @@ def run_demo(
 
 
 def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> dict[str, Any]:
-    from pykernel.gen import check, generate
+    from pykernel.gen.check import check
     from pykernel.gen.compilers import find_compilers
+    from pykernel.gen.project import generate
 
     # one is enough to see; pykernel check takes all, and a cold zig alone takes 20 s
     compilers = [find_compilers()[0].name]

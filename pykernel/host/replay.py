@@ -13,6 +13,7 @@ import numpy as np
 
 from pykernel.dialect import Config, Index, Memory, Struct
 from pykernel.errors import UserError
+from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
 from pykernel.host.simulate import BATCH, Cells, _shown, read_cells
 from pykernel.spec.model import Spec
@@ -302,10 +303,8 @@ class Replay:
     """
 
     def __init__(self, spec: Spec, start: bytes | None = None, where: str = "the snapshot") -> None:
-        from pykernel.gen import build
-
         self.spec = spec
-        self.model = HostModel(spec, build(spec).drop)
+        self.model = HostModel(spec, model_code(spec).drop)
         if start is not None:
             self.model.memory.copy_from(device_memory(spec, start, where))
         self._sweeps = {(name,) for name in spec.program.sweeps}
@@ -454,14 +453,13 @@ class Replay:
 
 def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
     """The memory in a snapshot (NAME_save) or in a dump of NAME_STATE_BYTES.  Raises UserError, ``where`` first."""
-    from pykernel.gen import build
     from pykernel.host import snapshot
 
     if not spec.program.persistent:
         raise UserError(
             f"{spec.name} learns nothing on the device, so that there is no state to compare; leave {where} out"
         )
-    memory = spec.memory(build(spec).drop)
+    memory = spec.memory(model_code(spec).drop)
     end = spec.program.state_bytes(memory.layout)
     if len(data) == end:
         memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(data, np.uint8)

@@ -16,6 +16,7 @@ import numpy as np
 
 from pykernel.dialect import Memory, bind
 from pykernel.errors import UserError
+from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 
@@ -146,10 +147,8 @@ def _is_valid(spec: Spec, memory: Memory, jit: bool) -> bool:
 @functools.lru_cache(maxsize=32)
 def _identity(spec: Spec) -> tuple[tuple[str, ...], int]:
     """Fields that the C does without, and NAME_CONFIG_HASH.  Raises UserError if there is nothing to save."""
-    from pykernel.gen.project import build
-
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so that there are no snapshots of it")
 
-    project = build(spec)
-    return project.drop, int(project.figures["config_hash"], 16)
+    code = model_code(spec)
+    return code.drop, code.config_hash

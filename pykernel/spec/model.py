@@ -26,6 +26,7 @@ from pydantic import (
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.dialect import PRECISIONS, Kernel, Memory, Precision
 from pykernel.dialect.program import LabelKind, Program, Settings
+from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.errors import UntrustedCode, UserError
 from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
@@ -60,16 +61,6 @@ FAMILIES: tuple[Family, ...] = (
 
 SECTION_RULES = {"basis": "nystrom-rls", "subspace": "okfeb", "novelty": "okfeb"}
 """Sections that are of one rule."""
-
-C_KEYWORDS = frozenset(
-    """alignas alignof and and_eq asm atomic_cancel auto bitand bitor bool break case catch char char16_t char32_t
-    char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
-    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
-    inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    reflexpr register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast
-    struct switch synchronized template this thread_local throw true try typedef typeid typename typeof union unsigned
-    using virtual void volatile wchar_t while xor xor_eq main errno assert defined far near interrupt""".split()
-)
 
 # a file of this name would stand before the compiler's own header, or cannot exist on Windows
 RESERVED_FILES = frozenset(

@@ -154,8 +154,8 @@ def _shown(value: str) -> str:
 @functools.cache
 def judge_source(kernel: Kernel) -> None:
     """Refuse another signature, and what a kernel must not do: write, read a model's other settings, call the model."""
+    from pykernel.gen.functions import checked_functions
     from pykernel.gen.ir import DialectError  # the generator's reader says best what is wrong, and where
-    from pykernel.gen.project import checked_functions
 
     file, kinds = kernel.file, list(kernel.params.values())
     if kinds != [KernelConfig, Real[DIM], Real[DIM]] or kernel.returns != Real:

@@ -33,7 +33,7 @@ def choices(spec: Spec) -> tuple[Any, ...]:
 
 def unread_fields(spec: Spec) -> tuple[str, ...]:
     """Fields that the generated C does without."""
-    from pykernel.gen.project import specialised
+    from pykernel.gen.model import specialised
 
     key = choices(spec)
     if key not in _unread:

@@ -16,8 +16,9 @@ import numpy as np
 
 from pykernel.dialect import DIM, N_MAX, Config, Index, Kernel, Memory, Precision, Real, Struct, bind, is_choice
 from pykernel.gen.compilers import compile_c, find_compilers
+from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_c import Printer, number
-from pykernel.gen.project import _primitive, checked_functions
+from pykernel.gen.project import _primitive
 from pykernel.gen.specialise import Specialised, specialise
 
 CAPACITIES = {"N_MAX": 4, "DIM": 3}

@@ -824,7 +824,7 @@ def _report(
         "measured_rows": len(table.rows) if chosen.exact else None if found is None else found.measured,
     }
     if spec is not None:
-        from pykernel.gen import build
+        from pykernel.gen.project import build
 
         report |= {"name": spec.name, "rule": spec.learning.rule, "flash_bytes": build(spec).figures["const_bytes"]}
         if spec.learning.rule == "nystrom":

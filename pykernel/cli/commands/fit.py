@@ -574,7 +574,7 @@ def _report(
 ) -> dict[str, Any]:
     import numpy as np
 
-    from pykernel.gen import build
+    from pykernel.gen.project import build
 
     y, found = table.y[train], machine.selection_
     errors: dict[str, float | None] = {"cross_validated": float(machine.loo_error_)}

@@ -85,7 +85,7 @@ def import_model(
     """
     from pykernel.cli import app as cli
     from pykernel.files import whole_file
-    from pykernel.gen import build
+    from pykernel.gen.project import build
     from pykernel.importers.importing import compare, read_file, spec_of_file
 
     if out.exists() and not force:

@@ -1,0 +1,178 @@
+"""What the generator prints of one model, before it is put into files: functions, memory, parameters, and their hash."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pykernel.dialect import Kernel, Layout, Precision, Real, is_choice
+from pykernel.dialect.program import Entry, Program
+from pykernel.gen.functions import checked_functions
+from pykernel.gen.ir import DialectError, Functions, Parameter
+from pykernel.gen.print_c import Printer, comment, number
+from pykernel.gen.read import member_comments
+from pykernel.gen.specialise import Specialised, specialise
+from pykernel.spec.model import Spec
+
+
+@dataclass(frozen=True)
+class ModelCode:
+    """C of one model's functions, and of what they need; not yet in files."""
+
+    entries: list[Entry]
+    functions: Functions
+    unread: frozenset[str]  # fields that the C does without
+    layout: Layout
+    printer: Printer
+    printed: dict[str, list[str]]
+    parameters: list[dict[str, str]]
+    constants: list[dict[str, str]]
+    tables: list[dict[str, Any]]
+    slots: list[dict[str, Any]]
+    config_hash: int  # 32 bits: NAME_CONFIG_HASH
+
+    @property
+    def drop(self) -> tuple[str, ...]:
+        return tuple(sorted(self.unread))
+
+
+def specialised(spec: Spec) -> Specialised:
+    """The functions that one model needs."""
+    program, config = spec.program, spec.config
+    roots = (*(entry.kernel for entry in program.entries_for(config)), program.rehearse)
+    fields = tuple(name for struct in program.structs for name in struct.fields)
+    return specialised_kernels(spec, roots, fields)
+
+
+def specialised_kernels(spec: Spec, roots: tuple[Kernel, ...], fields: tuple[str, ...] = ()) -> Specialised:
+    """Some kernels of a model's program, and what they call; ``fields``: those that nobody may need."""
+    kinds, config = spec.program.parameters, spec.config
+    choices = tuple((name, getattr(config, name)) for name, kind in kinds.items() if is_choice(kind))
+    return _specialised(roots, choices, spec.real, fields)
+
+
+@functools.lru_cache(maxsize=64)
+def _specialised(
+    roots: tuple[Kernel, ...], choices: tuple[tuple[str, int], ...], precision: Precision, fields: tuple[str, ...]
+) -> Specialised:
+    """Models of the same choices share their functions, whatever their sizes and numbers are."""
+    return specialise(checked_functions(roots), [k.name for k in roots], dict(choices), precision, fields)
+
+
+def model_code(spec: Spec) -> ModelCode:
+    """Print a model's functions, and what they need.  Raises DialectError."""
+    program, config, precision = spec.program, spec.config, spec.real
+    code, entries = specialised(spec), program.entries_for(config)
+    layout = spec.memory(tuple(sorted(code.unread))).layout
+    scalars = frozenset().union(*(struct.scalars for struct in program.structs))
+    public = {entry.kernel.name: entry.name for entry in entries}
+    printer = Printer(spec.name, precision, scalars, public, status=program.status)
+    printed = printer.all(code.functions)
+    for entry in entries:
+        last = [*entry.kernel.params][-1]
+        if entry.name in program.questions and last not in printer.known[entry.kernel.name].params:
+            raise DialectError(
+                entry.kernel.file,
+                entry.kernel.function.__code__.co_firstlineno,
+                f"{entry.kernel.name} ends with an input and an array, as questions do, but never writes that array; a sweep "
+                "takes a label that is one number",
+            )
+    parts: dict[str, Any] = {
+        "parameters": parameters(printer, code.functions, program, config),
+        "constants": constants(printer, code.functions),
+        "tables": tables(printer, code.functions, program, config),
+        "slots": _slots(layout, program, printer),
+    }
+    own = b"" if spec.own is None else spec.own.source
+    texts = ["\n".join(lines) for lines in printed.values()]
+    config_hash = _meaning_hash(spec.name, printer.real, spec.capacities, parts, texts, own)
+    return ModelCode(
+        entries, code.functions, frozenset(code.unread), layout, printer, printed, **parts, config_hash=config_hash
+    )
+
+
+def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
+    docs = {name: text for struct in program.structs for name, text in member_comments(struct).items()}
+    headings = {struct.__name__: comment((struct.__doc__ or "").strip().splitlines()[0]) for struct in program.structs}
+    slots, owner = [], None
+    for slot in layout.slots:
+        c_type = printer.type(slot.array.scalar)
+        extents = [printer.extent(e) for e in slot.array.extents]
+        shape = "" if slot.scalar else "".join(f"[{e}]" for e in extents)
+        slots.append(
+            {
+                "name": slot.name,
+                "declaration": f"{c_type} {slot.name}{shape}",
+                "doc": comment(docs.get(slot.name, ""))
+                if slot.struct
+                else "always zero: keeps the size a multiple of the largest member",
+                "heading": headings.get(slot.struct, "") if slot.struct and slot.struct != owner else "",
+                "offset": slot.offset,
+                "scalar": slot.scalar,
+                "shape": slot.shape,
+                "extents": extents,
+                "zero": number(0, printer.precision) if slot.array.scalar is Real else "0",
+            }
+        )
+        owner = slot.struct or owner
+    return slots
+
+
+def parameters(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, str]]:
+    docs = {name: text for config in program.configs for name, text in member_comments(config).items()}
+    result = []
+    for name in printer.parameters(functions):
+        value = getattr(config, name)
+        text = number(value, printer.precision) if program.parameters[name] is Real else str(int(value))
+        result.append({"name": name.upper(), "value": _bracketed(text), "doc": comment(docs.get(name, ""))})
+    return result
+
+
+def tables(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, Any]]:
+    docs = {name: text for config in program.configs for name, text in member_comments(config).items()}
+    return [
+        {
+            "name": table.name,
+            "declaration": table.declaration,
+            "values": table.values,
+            "text": table.text,
+            "bytes": table.nbytes,
+            "doc": comment(docs.get(table.node.name, "")) if isinstance(table.node, Parameter) else "",
+        }
+        for table in printer.tables(functions, config)
+    ]
+
+
+def constants(printer: Printer, functions: Functions) -> list[dict[str, str]]:
+    return [
+        {"name": name, "value": _bracketed(number(node.constant.value(printer.precision), printer.precision))}
+        for name, node in printer.constants(functions).items()
+        if node.kind is Real
+    ]
+
+
+def _bracketed(literal: str) -> str:
+    return f"({literal})" if literal.startswith("-") else literal
+
+
+def _meaning_hash(
+    name: str, real: str, capacities: Mapping[str, int], parts: Mapping[str, Any], functions: list[str], own: bytes
+) -> int:
+    """32 bits that change with whatever changes results or memory.
+
+    Comments, the model's name and wishes to the compiler do not count: a state saved under them is still its own.  Of a
+    user's own kernel every byte of its file counts: nobody has promised what it does.
+    """
+    meaning = [real, *(f"{capacity} {value}" for capacity, value in capacities.items())]
+    meaning += [f"{p['name']} {p['value']}" for p in parts["parameters"] + parts["constants"]]
+    meaning += [f"{t['name']} {t['values']}" for t in parts["tables"]]
+    meaning += [slot["declaration"] for slot in parts["slots"]] + functions
+    code = re.sub(r"/\*.*?\*/|\s+", " ", "\n".join(meaning), flags=re.DOTALL)
+    code = re.sub(rf"\b{name.upper()}_UNROLL\b|\binline\b", "", code)
+    code = re.sub(rf"\b{name}_", "pk_", re.sub(rf"\b{name.upper()}_", "PK_", code))
+    code = re.sub(r"\s+", " ", code)
+    return int.from_bytes(hashlib.sha256(code.encode() + own).digest()[:4], "little")
