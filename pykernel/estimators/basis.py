@@ -26,9 +26,10 @@ except ImportError as error:
 
 from pykernel.bases.basis import Basis, select_basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.estimators.online import _class_names, _plain
+from pykernel.estimators.online import _plain
 from pykernel.spec.model import Spec, make_spec
 from pykernel.training.reduced import nystrom_content
+from pykernel.training.trained import class_names
 
 KERNELS = ("gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear")
 
@@ -307,7 +308,7 @@ default="gaussian"
         if hasattr(model, "classes_"):
             if weights.shape[1] != (1 if len(model.classes_) == 2 else len(model.classes_)):
                 raise self._error("model has functions of pairs of classes; it must have one for each class")
-            return weights, bias, {"classes": _class_names(np.asarray(model.classes_).tolist())}
+            return weights, bias, {"classes": class_names(np.asarray(model.classes_).tolist())}
         return weights, bias, {"outputs": weights.shape[1]} if weights.shape[1] > 1 else {}
 
     def _kernel(self, X: np.ndarray) -> MercerKernel:

@@ -11,6 +11,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -29,13 +30,13 @@ except ImportError as error:
 # after scikit-learn, which brings SciPy
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.estimators.online import _class_names, _column_names, _plain
+from pykernel.estimators.online import _column_names, _plain
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.model import Spec, make_spec
 from pykernel.training import reduced, selection
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 from pykernel.training.closed_form import Targets, error_rate, press, problem
-from pykernel.training.trained import Machine
+from pykernel.training.trained import Machine, class_names
 from pykernel.training.trained import to_spec as frozen
 
 SHAPED_BY: dict[str, tuple[str, ...]] = {
@@ -588,6 +589,12 @@ class _KernelMachine(BaseEstimator):
     def _made(self, content: dict[str, Any]) -> Spec:
         return make_spec(content, type(self).__name__, self._mercer.own)
 
+    def __pykernel_machine__(self) -> Machine:
+        """What ``from_sklearn`` makes a spec of: a class that has this can be imported."""
+        classes = getattr(self, "classes_", None)
+        machine = self._machine()
+        return machine if classes is None else replace(machine, classes=tuple(classes.tolist()))
+
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
         shape = {key: value for key, value in self._mercer.section().items() if key in MACHINES}
@@ -804,7 +811,7 @@ class _Classifier(ClassifierMixin, _KernelMachine):
         return values[:, 0] if values.shape[1] == 1 else values
 
     def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
-        label: dict[str, Any] = {"classes": _class_names(self.classes_.tolist())}
+        label: dict[str, Any] = {"classes": class_names(self.classes_.tolist())}
         if inputs and self._label_names and self._label_names[0] not in inputs:
             label["column"] = self._label_names[0]
         return label

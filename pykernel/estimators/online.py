@@ -16,6 +16,7 @@ from pykernel.spec.families.online import projection_of
 from pykernel.spec.family import AT_ONCE
 from pykernel.spec.model import Learning, Reduction, Spec, make_spec
 from pykernel.spec.model import _plain as _visible
+from pykernel.training.trained import class_names
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
@@ -932,7 +933,7 @@ default="gaussian"
             raise UserError(
                 f"{self._where}: y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more"
             )
-        self._start(X, {"classes": _class_names(classes.tolist())}, names)
+        self._start(X, {"classes": class_names(classes.tolist())}, names)
         self.classes_ = classes
 
     def _positions(self, y: np.ndarray) -> np.ndarray:
@@ -1021,20 +1022,6 @@ def _column_names(y: Any) -> list[str]:
         return [_visible(name) for name in names] if len(set(names)) == len(names) else []
     except (TypeError, ValueError, AttributeError):  # not text, or not visible
         return []
-
-
-def _class_names(classes: list[Any]) -> list[str]:
-    """Classes as a spec can write them: as text if that is visible and unique, else by position."""
-    names: list[str] = []
-    for position, value in enumerate(classes):
-        try:
-            name = _visible(str(value))
-        except ValueError:
-            name = f"class {position}"
-        while name in names:
-            name += "'"
-        names.append(name)
-    return names
 
 
 def _plain(value: Any) -> Any:

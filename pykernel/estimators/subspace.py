@@ -41,7 +41,6 @@ from pykernel.estimators.online import (
     _plain,
 )
 from pykernel.host.model import HostModel
-from pykernel.importers.importing import notes
 from pykernel.importers.sklearn import _affine as _scaler_affine
 from pykernel.importers.sklearn import _columns
 from pykernel.spec.families.subspace import rank_of
@@ -49,6 +48,7 @@ from pykernel.spec.kernel_settings import largest
 from pykernel.spec.model import Spec, make_spec
 from pykernel.training.bkfe import WHOLE, Approximation, Factors, HostSubspace, _affine, _classes, _kept, bkfe
 from pykernel.training.reduced import gram_operator
+from pykernel.training.rounding import notes
 from pykernel.training.trained import Machine, checked
 from pykernel.training.trained import to_spec as spec_of
 
