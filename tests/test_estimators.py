@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel, load_spec
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
+from pykernel.estimators import base
 from pykernel.estimators import online as estimators
 from pykernel.spec.family import AT_ONCE
 from pykernel.spec.model import Learning, Reduction, make_spec
@@ -484,7 +485,7 @@ def test_a_model_that_keeps_refusing_says_so(stream):
     model = BudgetedKernelRegressor(input_limit=10.0).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for _ in range(estimators.PATIENCE - 1):
+        for _ in range(base.PATIENCE - 1):
             model.partial_fit(11 + x[:1], y[:1])
     with pytest.warns(
         UserWarning,

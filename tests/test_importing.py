@@ -1,5 +1,6 @@
 """Imported models compute what the source does: decision values, classes, probabilities; everything else is refused."""
 
+import ast
 import contextlib
 import copy
 import io
@@ -53,6 +54,7 @@ from pykernel.importers import sklearn as import_sklearn
 from pykernel.importers.importing import from_sklearn, load_model
 from pykernel.spec.kernel_settings import UNIT
 from pykernel.spec.model import load_spec, make_spec
+from pykernel.training import rounding
 from pykernel.training import trained as machine
 from pykernel.training.rounding import device_bound, error_bound
 
@@ -654,7 +656,27 @@ def test_pykernels_own_machines_are_read_from_skops(tmp_path):
 def test_every_type_that_is_read_is_saved_above():
     """The table of types has no entry that no file was read with; what is read at all is refused if not in the table."""
     saved = set().union(*(asked_of(make()) for make in SAVED.values()), *map(asked_of, own_machines()))
-    assert {f"{kind.__module__}.{kind.__qualname__}" for kind in import_sklearn.types()} <= saved
+    assert import_sklearn.types() <= saved
+
+
+def test_files_may_ask_for_just_those_of_our_estimators_that_say_what_they_compute():
+    """Importers lie below estimators, and know them by name alone."""
+    saying = {
+        getattr(pykernel, name) for name in pykernel.__all__ if hasattr(getattr(pykernel, name), import_sklearn.MACHINE)
+    }
+    named = {f"{kind.__module__}.{kind.__qualname__}" for kind in saying}
+    assert named == {name for name in import_sklearn.types() if name.startswith("pykernel.estimators.")}
+
+
+def test_what_lies_below_the_estimators_does_not_import_them():
+    """Neither does training import importers, nor lazily: the packages' sources are read."""
+    above = {"training": ("importers", "estimators"), "importers": ("estimators",)}
+    for room, rooms in above.items():
+        for path in sorted((ROOT / "pykernel" / room).glob("*.py")):
+            for line in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [alias.name for alias in line.names] if isinstance(line, ast.Import) else []
+                names += [line.module or ""] if isinstance(line, ast.ImportFrom) else []
+                assert not [name for name in names if name.startswith(tuple(f"pykernel.{up}" for up in rooms))], path
 
 
 def test_an_estimator_has_nothing_that_hides_what_its_class_has():
@@ -1682,8 +1704,8 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
     exec(compile(code, "importing.md", "exec"), {})
     assert capsys.readouterr().out == said
     assert f"γ \\|v\\|² ≤ {machine.PRODUCTS:g} for all vectors\n(less above {machine.PRODUCTS_DIM} inputs)" in page
-    assert f"{ERROR['float32'] * 2**23:g} · 2⁻²³" in page and f"more than {100 * importing.COARSE:g} %" in page
-    assert f"(at most {importing.SEEN:,} of them)" in page and f"no more than {RATIO} times the difference" in page
+    assert f"{ERROR['float32'] * 2**23:g} · 2⁻²³" in page and f"more than {100 * rounding.COARSE:g} %" in page
+    assert f"(at most {rounding.SEEN:,} of them)" in page and f"no more than {RATIO} times the difference" in page
     for limit in (
         f"unpack to {machine.FILE_LIMIT // 2**20} MiB",
         f"hold {import_skops.OBJECTS:,} objects",
@@ -1705,7 +1727,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
     assert head == "| model | `from_sklearn` | `.skops` | `.onnx` |"
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     names = [set(re.findall(r"`(\w+)`", row[0])) for row in cells]
-    saved, scalers = {kind.__name__ for kind in import_sklearn.types()}, names.pop()
+    saved, scalers = {name.rpartition(".")[2] for name in import_sklearn.types()}, names.pop()
     *_, last = cells
     # what is read in Python is what the page lists, each once; and what files may hold
     own = {name for name in saved if hasattr(pykernel, name) and name not in ("Basis", "MercerKernel", "ReducedModel")}
@@ -1800,7 +1822,7 @@ def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch):
             except UserError as error:  # float32 does not hold it at all
                 assert "could overflow float32" in str(error)
                 continue
-            (told,) = importing.notes(source, spec)
+            (told,) = rounding.notes(source, spec)
             assert 'use float64 (precision="float64", --precision float64), or' in told
             stated = float(re.search(r"by up to (\S+) at its vectors", told)[1])
             if spec.expansion.decision == "votes":  # the pairs' own values

@@ -888,7 +888,7 @@ def test_what_the_device_does_not_learn():
         single(KernelFisherClassifier, coding="signs").fit(x, y).device_spec("m")
     with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler is a LSSVMClassifier; it must be a fitted Standard"):
         single(LSSVMClassifier).fit(x, y).device_spec("m", scaler=LSSVMClassifier())
-    with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler has 2 inputs, and the model 3"):
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler has 2 inputs, and the model has 3"):
         single(LSSVMClassifier).fit(x, y).device_spec("m", scaler=StandardScaler().fit(x[:, :2]))
 
 
@@ -950,6 +950,6 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
     sentence = (
-        "pykernel.estimators.batch needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
+        "pykernel.estimators needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
     )
     assert done.stdout == sentence, done.stderr

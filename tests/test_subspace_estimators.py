@@ -30,7 +30,7 @@ from pykernel import (
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators import online as estimators
+from pykernel.estimators import base
 from pykernel.estimators import subspace as subspace_estimators
 from pykernel.gen import compilers
 from pykernel.gen.project import build
@@ -120,9 +120,7 @@ def test_scikit_learn_conventions(estimator, check):
 def test_the_docstrings_tell_the_truth():
     result = doctest.testmod(subspace_estimators)
     assert result.attempted >= 25 and not result.failed
-    sections = {key: "subspace" for key in subspace_estimators.SUBSPACE_KEYS}
-    sections |= {key: "novelty" for key in subspace_estimators.NOVELTY_KEYS}
-    sections |= {"ridge": "learning", "head_forgetting": "learning", "head_eta": "learning", "gate": "reduction"}
+    sections = {"subspace", "novelty", "learning", "reduction"}
     for kind in (OnlineKernelSubspace, OnlineSubspaceRegressor, OnlineSubspaceClassifier):
         documented = re.findall(
             r"^    (\w+(?:, \\?\s*\w+)*) : |^    ((?:\w+, \\?\s*)+\w+)$", kind.__doc__, re.MULTILINE
@@ -130,10 +128,10 @@ def test_the_docstrings_tell_the_truth():
         named = {name for group in documented for names in group for name in re.split(r"[\s,\\]+", names)}
         assert set(kind().get_params()) <= named, set(kind().get_params()) - named
         for key, default in re.findall(r"^    (\w+) : .*?,\s*default=(.*)$", kind.__doc__, re.MULTILINE):
-            if key not in sections or default == "None":
+            where = subspace_estimators.PARAMETERS.get(key)
+            if where is None or where.section not in sections or default == "None" or key in ("n_components", "n_max"):
                 continue
-            (name,) = (subspace_estimators.HEAD_KEYS.get(key, key),)
-            field = SECTIONS[sections[key]].model_fields[name]
+            field = SECTIONS[where.section].model_fields[where.key or key]
             shown = f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
             assert default == shown or float(default) == field.default, key
 
@@ -287,23 +285,24 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
         "tol is nan": lambda: KernelSubspace(tol=float("nan")).fit(x),
         "shrinkage is 0; it must be a number above 0": lambda: KernelSubspace(shrinkage=0).fit(x),
         "shrinkage is 100, and no singular value of the 300": lambda: KernelSubspace(shrinkage=100).fit(x),
-        "method is 'kpca'; it must be closed or alternating": lambda: KernelSubspace(method="kpca").fit(x),
+        'method is \'kpca\'; it must be "closed" or "alternating"': lambda: KernelSubspace(method="kpca").fit(x),
         "a subspace on a basis is found in closed form": lambda: KernelSubspace(method="alternating", n_max=9).fit(x),
         "there is no kernel 'rbf'": lambda: KernelSubspace(kernel="rbf").fit(x),
         "the sigmoid kernel is not positive definite": lambda: KernelSubspace(kernel=MercerKernel("sigmoid")).fit(x),
         "sigma is 0": lambda: KernelSubspace(sigma=0).fit(x),
         "gamma is -1.0; it must be a number above 0": lambda: KernelSubspace(gamma=-1.0).fit(x),
         "sigma is given; it is of the gaussian": lambda: KernelSubspace(kernel="laplacian", sigma=1.0).fit(x),
+        "sigma is given; .* in place of gamma": lambda: KernelSubspace(sigma=1.0, gamma=1.0).fit(x),
         "degree is 3, and kernel, a MercerKernel, has": lambda: KernelSubspace(kernel=OWN, degree=3).fit(x),
         "degree is of polynomial kernels": lambda: KernelSubspace(degree=3).fit(x),
         "coef0 is -1.0; it must be a number from 0": lambda: KernelSubspace(kernel="polynomial", coef0=-1.0).fit(x),
         "model: LogisticRegression does not take 5": lambda: model.to_spec("m", LogisticRegression().fit(x, y > 0)),
         "model: KernelSubspace has neither": lambda: model.to_spec("m", model),
         "name is 'int'": lambda: model.to_spec("int"),
-        "scaler is a str; it must be a fitted scaler": lambda: model.to_spec("m", scaler="standard"),
-        "scaler has 2 inputs, and the features have 3": lambda: model.to_spec(
-            "m", scaler=StandardScaler().fit(x[:, :2])
+        "scaler is a str; it must be a fitted StandardScaler, MinMaxScaler": lambda: model.to_spec(
+            "m", scaler="standard"
         ),
+        "scaler has 2 inputs, and the model has 3": lambda: model.to_spec("m", scaler=StandardScaler().fit(x[:, :2])),
         "precision is 'half'": lambda: model.to_spec("m", precision="half"),
     }
     for message, call in cases.items():
@@ -658,7 +657,7 @@ def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     novelty, alarms = model.monitor(bad)
     assert np.isnan(novelty).all() and not alarms.any()
     with pytest.warns(UserWarning, match="^the last 32 updates were all refused: raise input_limit from 20"):
-        model.partial_fit(np.repeat(bad, estimators.PATIENCE // 4, axis=0))
+        model.partial_fit(np.repeat(bad, base.PATIENCE // 4, axis=0))
     with pytest.warns(UserWarning):
         empty = OnlineKernelSubspace(sigma=1.0, input_limit=1e-3).fit(x)
     assert (empty.novelty(0 * x) == 1).all() and (empty.transform(0 * x) == 0).all()

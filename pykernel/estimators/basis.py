@@ -9,31 +9,51 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-
-from pykernel.errors import MissingExtra, UserError
-
-try:
-    from sklearn.base import (  # type: ignore[import-untyped]
-        BaseEstimator,
-        ClassNamePrefixFeaturesOutMixin,
-        TransformerMixin,
-    )
-    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
-    from sklearn.utils import check_random_state  # type: ignore[import-untyped]
-    from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
-except ImportError as error:
-    raise MissingExtra("pykernel.estimators.basis", "sklearn") from error
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis, select_basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.estimators.online import _class_names, _plain
-from pykernel.spec.model import Spec, make_spec
+from pykernel.estimators.base import (
+    LEFT_OUT,
+    POSITIVE,
+    KernelEstimator,
+    Must,
+    Parameter,
+    ToFrozen,
+    label_section,
+    one_of,
+    plain,
+)
+from pykernel.spec.model import Spec
 from pykernel.training.reduced import nystrom_content
 
 KERNELS = ("gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear")
+MERCER = Must(
+    f"one of {', '.join(KERNELS)}, or a MercerKernel",
+    lambda v: isinstance(v, MercerKernel) or one_of(*KERNELS).holds(v),
+)
+CHOSEN = Parameter()
+"""What ``select_basis`` takes, and judges."""
+PARAMETERS = {
+    "kernel": Parameter(must=MERCER),
+    "gamma": Parameter(must=POSITIVE | LEFT_OUT),
+    "sigma": Parameter(must=POSITIVE | LEFT_OUT),
+    "coef0": Parameter(),
+    "degree": Parameter(),
+    "normalise": Parameter(),
+    "n_components": CHOSEN,
+    "method": CHOSEN,
+    "candidates": CHOSEN,
+    "points": CHOSEN,
+    "tau": CHOSEN,
+    "epsilon": CHOSEN,
+    "method_params": Parameter(must=Must("a dict, or None", lambda v: v is None or isinstance(v, dict))),
+    "random_state": Parameter(),
+}
 
 
-class KernelBasis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Kernel features of samples, by projection on the span of a few of them.
 
     ``transform`` gives ``z(x) = L^-1 k(components_, x)``, with ``L L'`` the Gram matrix of the components: coordinates of
@@ -121,6 +141,8 @@ default="gaussian"
     0.3
     """
 
+    _family = PARAMETERS
+
     basis_: Basis
     components_: np.ndarray
     component_indices_: np.ndarray
@@ -143,20 +165,7 @@ default="gaussian"
         method_params: dict[str, Any] | None = None,
         random_state: Any = 0,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.sigma = sigma
-        self.coef0 = coef0
-        self.degree = degree
-        self.normalise = normalise
-        self.n_components = n_components
-        self.method = method
-        self.candidates = candidates
-        self.points = points
-        self.tau = tau
-        self.epsilon = epsilon
-        self.method_params = method_params
-        self.random_state = random_state
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the components.
@@ -178,19 +187,20 @@ default="gaussian"
         ValueError
             If the data are not finite numbers of the right shape.
         """
+        given = self._given()
         X = validate_data(self, X, dtype=np.float64)
-        if self.method_params is not None and not isinstance(self.method_params, dict):
-            raise self._error(f"method_params is {self.method_params!r}; it must be a dict, or None")
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        kernel = self._kernel(X)
-        try:
+        kernel, seed = self._chosen_kernel(X, given), self._seed()
+        options = {name: given[name] for name in ("candidates", "points", "tau", "epsilon")}
+        with self._named():
             basis = select_basis(
-                X, kernel, _plain(self.n_components), self.method, seed=seed,
-                candidates=_plain(self.candidates), points=_plain(self.points), tau=_plain(self.tau),
-                epsilon=_plain(self.epsilon), **(self.method_params or {}),
-            )  # fmt: skip
-        except UserError as error:
-            raise self._error(str(error)) from None
+                X,
+                kernel,
+                given["n_components"],
+                given["method"],
+                seed=seed,
+                **options,
+                **(given["method_params"] or {}),
+            )
         self.basis_, self.components_, self.component_indices_ = basis, basis.vectors, basis.indices
         self._largest = np.abs(X).max(axis=0)
         return self
@@ -207,8 +217,8 @@ default="gaussian"
         -------
         z : ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
-        return self.basis_.features(validate_data(self, X, dtype=np.float64, reset=False))
+        X = self._inputs(X)
+        return self.basis_.features(X)
 
     def residual(self, X: Any) -> np.ndarray:
         """The part of each sample's squared length in feature space that its features leave over, from 0 to 1.
@@ -222,13 +232,8 @@ default="gaussian"
         -------
         delta : ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        return self.basis_.residual(validate_data(self, X, dtype=np.float64, reset=False))
-
-    @property
-    def spec_(self) -> Spec:
-        """``to_spec("model")``: what ``pykernel.generate`` and ``pykernel.check`` take of an estimator."""
-        return self.to_spec("model")
+        X = self._inputs(X)
+        return self.basis_.residual(X)
 
     def to_spec(
         self,
@@ -252,8 +257,9 @@ default="gaussian"
         limit : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training (of
             polynomial kernels ten times), or less where that could overflow.
-        scaler : fitted StandardScaler, default=None
-            What scaled the inputs: the device takes them as they were before.
+        scaler : fitted scaler, default=None
+            StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler that scaled the inputs: the device takes them as
+            they were before.
 
         Returns
         -------
@@ -267,29 +273,16 @@ default="gaussian"
             apart; if the model is not linear, or learned something else than these features.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        center = factor = None
-        if scaler is not None:
-            if not isinstance(scaler, StandardScaler):
-                raise self._error(f"scaler is a {type(scaler).__name__}; it must be a fitted StandardScaler")
-            check_is_fitted(scaler)
-            if scaler.n_features_in_ != self.n_features_in_:
-                raise self._error(f"scaler has {scaler.n_features_in_} inputs, and the basis {self.n_features_in_}")
-            names = getattr(scaler, "feature_names_in_", names)
-            center = scaler.mean_ if scaler.with_mean else None
-            factor = 1 / scaler.scale_ if scaler.with_std else None
-        weights = bias = label = None
-        if model is not None:
-            weights, bias, label = self._linear(model)
-        columns = None if names is None else tuple(map(str, names))
-        try:
+        center, factor, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)
+        weights, bias, label = (None, None, None) if model is None else self._linear(model)
+        with self._named():
             content = nystrom_content(
-                self.basis_, name, precision, self._largest, limit=_plain(limit), columns=columns, label=label,
-                weights=weights, bias=bias, center=center, factor=factor,
+                self.basis_, name, precision, self._largest, limit=plain(limit), columns=columns, label=label,
+                weights=weights, bias=bias,
+                center=None if center is None or not center.any() else center,
+                factor=None if factor is None or (factor == 1).all() else factor,
             )  # fmt: skip
-        except UserError as error:
-            raise self._error(str(error)) from None
-        return make_spec(content, type(self).__name__, self.basis_.kernel.own)
+        return self._made(content, self.basis_.kernel.own)
 
     def _linear(self, model: Any) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Weights (n, o), bias (o,) and [label] of a linear model."""
@@ -307,47 +300,27 @@ default="gaussian"
         if hasattr(model, "classes_"):
             if weights.shape[1] != (1 if len(model.classes_) == 2 else len(model.classes_)):
                 raise self._error("model has functions of pairs of classes; it must have one for each class")
-            return weights, bias, {"classes": _class_names(np.asarray(model.classes_).tolist())}
-        return weights, bias, {"outputs": weights.shape[1]} if weights.shape[1] > 1 else {}
+            return weights, bias, label_section(None, [], classes=np.asarray(model.classes_).tolist())
+        return weights, bias, label_section(None, [], weights.shape[1])
 
-    def _kernel(self, X: np.ndarray) -> MercerKernel:
-        given = self.kernel
-        if isinstance(given, MercerKernel):
-            if self.gamma is not None or self.sigma is not None:
-                raise self._error("gamma or sigma is given beside a MercerKernel, which has its own; leave them out")
-            return given
-        if not isinstance(given, str) or given not in KERNELS:
-            raise self._error(f"kernel is {given!r}; it must be one of {', '.join(KERNELS)}, or a MercerKernel")
-        gamma = _plain(self.gamma)
-        if self.sigma is not None:
-            sigma = _plain(self.sigma)
-            if given != "gaussian" or gamma is not None:
-                raise self._error("sigma is given; it is of the gaussian kernel, in place of gamma")
-            if not isinstance(sigma, (int, float)) or not 0 < sigma < np.inf:
-                raise self._error(f"sigma is {sigma!r}; it must be a number above 0")
-            gamma = 0.5 / sigma / sigma
-        if gamma is None:
+    def _chosen_kernel(self, X: np.ndarray, given: dict[str, Any]) -> MercerKernel:
+        function, gamma = given["kernel"], given["gamma"]
+        if isinstance(function, MercerKernel):
+            self._alone("gamma", "sigma")
+            return function
+        section = {key: given[key] for key in ("sigma", "gamma") if given[key] is not None}
+        if not section and function != "linear":
             variance = float(X.var()) * X.shape[1] or 1.0
             gamma = 1 / variance
-            if given == "laplacian":
+            if function == "laplacian":
                 gamma = 1 / (X.shape[1] * (float(X.std()) or 1.0))
-            elif given.startswith("matern"):
+            elif function.startswith("matern"):
                 gamma = variance**-0.5
-        elif given == "linear":
-            raise self._error("gamma is given, which the linear kernel does not have")
-        if not isinstance(gamma, (int, float)) or not 0 < gamma < np.inf:
-            raise self._error(f"gamma is {gamma!r}; it must be a number above 0")
-        shape = {"coef0": float(self.coef0), "degree": _plain(self.degree)} if given == "polynomial" else {}
-        try:
-            return MercerKernel(
-                given, 1.0 if given == "linear" else float(gamma), normalise=bool(self.normalise), **shape
-            )
-        except UserError as error:
-            raise self._error(str(error)) from None
+            section["gamma"] = gamma
+        if function == "polynomial":
+            section |= {"coef0": float(given["coef0"]), "degree": given["degree"]}
+        return self._mercer(section | {"function": function, "normalise": bool(given["normalise"])})
 
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def _error(self, sentence: str) -> UserError:
-        return UserError(f"{type(self).__name__}: {sentence}")

@@ -6,32 +6,35 @@ the device; ``device_spec`` is the model that trains there.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import math
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from pykernel.errors import MissingExtra, UserError
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
-    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
-    from sklearn.utils import check_random_state  # type: ignore[import-untyped]
-    from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-    from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
-except ImportError as error:
-    raise MissingExtra("pykernel.estimators.batch", "sklearn") from error
-
-# after scikit-learn, which brings SciPy
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.estimators.online import _class_names, _column_names, _plain
+from pykernel.estimators.base import (
+    FINITE,
+    Classifies,
+    KernelEstimator,
+    Must,
+    Parameter,
+    Regresses,
+    ToFrozen,
+    column_names,
+    label_section,
+    one_of,
+    plain,
+    short,
+    warn,
+    whole,
+)
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
-from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 from pykernel.training.closed_form import Targets, error_rate, press, problem
@@ -48,6 +51,7 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
     "sigmoid": ("gamma", "coef0"),
 }
 """Kernels, and which parameters each has."""
+SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
 MACHINES = ("gamma", "coef0", "degree", "normalise", "most")
@@ -63,56 +67,105 @@ RESOLUTION = 1e-12
 RESOLVED = 0.01
 """The part of the functions' spread that may be lost in float32 without a word."""
 
+OPEN = Must(
+    "a number above 0, several to choose from, or None to derive them",
+    lambda v: v is None or _candidates(v) is not None,
+)
+HOW = Must('"deleted", "kept", or a number of folds from 2', (one_of("deleted", "kept") | whole(2)).holds)
+PROCESSES = Must(
+    "a number of processes from 1, or a Dask scheduler's address",
+    lambda v: v is None or isinstance(v, str) or whole(1).holds(v),
+)
+
 Kind = TypeVar("Kind", bound="type[_KernelMachine]")
 
 PARAMETERS = {
-    "kernel": """str or pykernel.bases.gram.MercerKernel
+    "kernel": Parameter(
+        text="""str or pykernel.bases.gram.MercerKernel
         "gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
         ``ridge`` that makes up for it. A MercerKernel, which may be normalised or your own, is taken as it is: it has
-        its parameters, and no width is chosen.""",
-    "sigma": """float or sequence of floats
+        its parameters, and no width is chosen."""
+    ),
+    "sigma": Parameter(
+        must=OPEN,
+        text="""float or sequence of floats
         Width of the Gaussian kernel, in the inputs' unit. None or a sequence: chosen by cross-validation, from 13
         widths about the typical distance of samples or from those given.""",
-    "gamma": """float or sequence of floats
+    ),
+    "gamma": Parameter(
+        must=OPEN,
+        text="""float or sequence of floats
         Scale of the other kernels, chosen likewise. A kernel's parameters are refused with another kernel.""",
-    "coef0": """float
+    ),
+    "coef0": Parameter(
+        must=FINITE,
+        text="""float
         Constant of the polynomial and the sigmoid kernel.""",
-    "degree": """int
+    ),
+    "degree": Parameter(
+        must=whole(1, 9),
+        text="""int
         Power of the polynomial kernel, from 1 to 9.""",
-    "ridge": """float or sequence of floats
+    ),
+    "ridge": Parameter(
+        must=OPEN,
+        text="""float or sequence of floats
         Weight of the penalty, in the unit of what it is added to: {ridge}.
         None or a sequence: chosen by cross-validation, from half decades below a bound on that or from those given.""",
-    "coding": """{"counts", "signs"}
+    ),
+    "coding": Parameter(
+        text="""{"counts", "signs"}
         What functions are taught: ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the others, or 1 and
         -1. Where there is a bias, "counts" scales and moves functions so that their mean over all samples is 0: small
-        classes are found more often, by mistake too.""",
-    "basis": """int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
+        classes are found more often, by mistake too."""
+    ),
+    "basis": Parameter(
+        text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         Expansion vectors: how many to choose from the training samples, for each width anew; positions of training
         samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors of n
-        samples, training takes O(n p^2) and the frozen model p vectors. {basis}""",
-    "basis_params": """dict
+        samples, training takes O(n p^2) and the frozen model p vectors. {basis}"""
+    ),
+    "basis_params": Parameter(
+        text="""dict
         How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.basis.select_basis``, such as
-        ``method``, ``candidates``, ``tau`` and ``epsilon``.""",
-    "cv": """{"deleted", "kept"} or int
+        ``method``, ``candidates``, ``tau`` and ``epsilon``."""
+    ),
+    "cv": Parameter(
+        must=HOW,
+        text="""{"deleted", "kept"} or int
         How candidates are compared. "deleted": leave-one-out, equal to training anew without each sample. "kept": paper
         004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A number:
         so many stratified folds.""",
-    "by": """{"error", "press"}
+    ),
+    "by": Parameter(
+        must=one_of("error", "press"),
+        text="""{"error", "press"}
         What is least for the chosen candidate: the error rate (of equal ones the least squared error), or the mean
         squared difference between predictions and what functions are taught.""",
-    "workers": """int or str
+    ),
+    "workers": Parameter(
+        must=PROCESSES,
+        text="""int or str
         How many processes compare candidates, a width each, or a Dask scheduler's address. None: this process.""",
-    "progress": """bool
-        Whether to show a progress bar, on a terminal.""",
-    "precision": """{"float32", "float64"}
+    ),
+    "progress": Parameter(
+        text="""bool
+        Whether to show a progress bar, on a terminal."""
+    ),
+    "precision": Parameter(
+        must=one_of("float32", "float64"),
+        text="""{"float32", "float64"}
         Number format of the specs that ``to_spec`` and ``device_spec`` give. Training is in float64.""",
-    "random_state": """int, RandomState or None
-        Deals samples to folds.""",
+    ),
+    "random_state": Parameter(
+        text="""int, RandomState or None
+        Deals samples to folds."""
+    ),
 }
-"""Of all estimators, for their docstrings."""
+"""Of the family, with what docstrings say of each."""
 
 
 ATTRIBUTES = {
@@ -163,7 +216,7 @@ def _documented(kind: Kind) -> Kind:
     }
     parameters = []
     for name, parameter in inspect.signature(kind).parameters.items():
-        first, _, rest = PARAMETERS[name].partition("\n")
+        first, _, rest = PARAMETERS[name].text.partition("\n")
         default = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default
         parameters.append(f"    {name} : {first}, default={default}\n{rest}")
     attributes = [
@@ -177,8 +230,10 @@ def _documented(kind: Kind) -> Kind:
     return kind
 
 
-class _KernelMachine(BaseEstimator):
-    """What all share: parameters, training, leaving out, and the way to a spec."""
+class _KernelMachine(ToFrozen, KernelEstimator):
+    """What all share: training, leaving out, and the way to a spec."""
+
+    _family = PARAMETERS
 
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
 
@@ -187,7 +242,7 @@ class _KernelMachine(BaseEstimator):
     basis_: np.ndarray
     kernel_: dict[str, Any]
     ridge_: float
-    _mercer: MercerKernel
+    _mercer_kernel: MercerKernel
     reduced_: reduced.ReducedModel | None
     selection_: selection.Selection | None
     optimism_: float
@@ -211,47 +266,27 @@ class _KernelMachine(BaseEstimator):
         precision: str = "float32",
         random_state: Any = 0,
     ) -> None:
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.ridge = ridge
-        self.basis = basis
-        self.basis_params = basis_params
-        self.cv = cv
-        self.workers = workers
-        self.progress = progress
-        self.precision = precision
-        self.random_state = random_state
+        self._keep(locals())
 
     # ---- training
 
     def _train(self, X: np.ndarray, targets: Targets) -> np.ndarray:
         """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o)."""
-        kernel, widths, ridges = self._choices()
+        kernel, widths, ridges = self._choices(self._given())
         for what, largest in (("inputs", np.abs(X).max()), ("labels", np.abs(targets.values).max())):
             if largest > EXTREME or 0 < largest < 1 / EXTREME:
                 raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
-        given = self._given(X)
+        given = self._basis_of(X)
         if self._reduces(given, kernel.function):
             with self._named(), selection.one_thread:
                 return self._train_reduced(X, targets, given, kernel, widths, ridges)
         vectors, columns = (None, None) if given is None else self._expansion(X, given)
         # one thread: else the last bits depend on how many there are
         with self._named(), selection.one_thread:
-            if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
-                selection._need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
-                self.selection_, width, self.ridge_ = None, widths[0], ridges[0]
+            if not self._settled(kernel, widths, ridges):
+                self._choose(kernel, selection.select, X, targets, widths, ridges, basis=vectors, columns=columns)
             else:
-                self.selection_ = selection.select(
-                    self._model, X, targets, kernel, widths, ridges,
-                    basis=vectors, columns=columns, cv=_plain(self.cv), by=getattr(self, "by", None),
-                    workers=_plain(self.workers), progress=self.progress,
-                    seed=int(check_random_state(self.random_state).randint(2**31)),
-                )  # fmt: skip
-                width, self.ridge_ = self.selection_.width, self.selection_.ridge
-            self._take(kernel, width)
+                selection._need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
             self.basis_ = X.copy() if vectors is None else vectors.copy()
             self._largest = np.abs(X).max(axis=0)
             self.reduced_ = None
@@ -276,19 +311,12 @@ class _KernelMachine(BaseEstimator):
         ridges: list[float] | None,
     ) -> np.ndarray:
         """The same on a basis, by ``pykernel.training.reduced``."""
-        seed = int(check_random_state(self.random_state).randint(2**31))
         options = dict(self.basis_params or {}) if isinstance(given, int) else {}
-        if widths is not None and ridges is not None and len(widths) * len(ridges) == 1:
-            self.selection_, width, self.ridge_ = None, widths[0], ridges[0]
-        else:
-            self.selection_ = reduced.select_reduced(
-                self._model, X, targets, kernel, widths, ridges, basis=given, cv=_plain(self.cv),
-                by=getattr(self, "by", None), workers=_plain(self.workers), progress=self.progress, seed=seed, **options,
-            )  # fmt: skip
-            width, self.ridge_ = self.selection_.width, self.selection_.ridge
-        self._take(kernel, width)
+        seed = self._seed()
+        if not self._settled(kernel, widths, ridges):
+            self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, seed=seed, basis=given, **options)
         basis = reduced.chosen_basis(
-            X, self._mercer, given, {"seed": seed, **options} if isinstance(given, int) else {}
+            X, self._mercer_kernel, given, {"seed": seed, **options} if isinstance(given, int) else {}
         )
         machine = reduced.ReducedProblem(self._model, basis, X, targets)
         solution, self.reduced_ = machine.coefficients(self.ridge_), machine.solve(self.ridge_)
@@ -301,20 +329,36 @@ class _KernelMachine(BaseEstimator):
         self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
         return machine.leave_one_out(self.ridge_)
 
-    def _take(self, kernel: MercerKernel, width: float) -> None:
-        """The kernel of the chosen width."""
-        self.optimism_ = 0.0 if self.selection_ is None else self.selection_.optimism
-        self._mercer = reduced.kernel_with(kernel, width)
-        self.kernel_ = self._mercer.section()
+    def _settled(self, kernel: MercerKernel, widths: list[float] | None, ridges: list[float] | None) -> bool:
+        """Whether there is nothing to choose; then it is taken."""
+        if widths is None or ridges is None or len(widths) * len(ridges) > 1:
+            return False
+        self._take(kernel, widths[0], ridges[0], None)
+        return True
+
+    def _choose(self, kernel: MercerKernel, select: Callable[..., Any], X: Any, targets: Any, widths: Any, ridges: Any,
+                seed: int | None = None, **basis: Any) -> None:  # fmt: skip
+        """Take the best of the candidates."""
+        found = select(
+            self._model, X, targets, kernel, widths, ridges, cv=plain(self.cv), by=getattr(self, "by", None),
+            workers=plain(self.workers), progress=self.progress, seed=self._seed() if seed is None else seed, **basis,
+        )  # fmt: skip
+        self._take(kernel, found.width, found.ridge, found)
+
+    def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
+        """The kernel of a width, and a ridge; found: the choice that they come from, if there was one."""
+        self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
+        self._mercer_kernel = reduced.kernel_with(kernel, width)
+        self.kernel_ = self._mercer_kernel.section()
         if kernel.function == "gaussian" and not isinstance(self.kernel, MercerKernel):
             self.kernel_ = {"function": "gaussian", "sigma": width}
 
-    def _given(self, X: np.ndarray) -> Any:
+    def _basis_of(self, X: np.ndarray) -> Any:
         """``basis``, checked: None, a Basis, how many vectors to choose, positions of samples or vectors."""
-        basis, number = self.basis, _plain(self.basis)
+        basis, number = self.basis, plain(self.basis)
         if self.basis_params is not None and (type(number) is not int or not isinstance(self.basis_params, dict)):
             raise self._error(
-                f"basis_params is {_short(self.basis_params)}; it must be a dict, beside a basis that is a number of vectors"
+                f"basis_params is {short(self.basis_params)}; it must be a dict, beside a basis that is a number of vectors"
             )
         if self.basis_params and "seed" in self.basis_params:
             raise self._error("basis_params holds seed; give random_state")
@@ -342,7 +386,7 @@ class _KernelMachine(BaseEstimator):
                 raise self._error(f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
             return given.astype(np.float64)
         raise self._error(
-            f"basis is {_short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
+            f"basis is {short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
             "None for all samples; or a Basis, or how many vectors to choose"
         )
 
@@ -360,55 +404,49 @@ class _KernelMachine(BaseEstimator):
             return X[given], given
         return given, np.full(len(given), -1)
 
-    def _choices(self) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
+    def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
         """The kernel, and widths for it and ridges to choose from (None: to be derived).
 
-        Refuses parameters that cannot be, or mean nothing.
+        Refuses parameters that mean nothing.
         """
         if isinstance(self.kernel, MercerKernel):
             kernel, name = self._kernel_as_it_is(self.kernel), None
         elif isinstance(self.basis, Basis):
             kernel, name = self._kernel_of_basis(self.basis.kernel)
         else:
-            kernel, name = self._kernel_by_name(self.kernel)
-        self._check_cv()
-        return kernel, [reduced.width_of(kernel)] if name is None else self._candidates(name), self._candidates("ridge")
+            kernel, name = self._kernel_by_name(values)
+        widths = [reduced.width_of(kernel)] if name is None else _candidates(values[name])
+        if name is not None and widths and not EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2:
+            raise self._error(f"{name} is {short(values[name])}; its square must not overflow: scale the data")
+        return kernel, widths, _candidates(values["ridge"])
 
-    def _kernel_by_name(self, function: Any) -> tuple[MercerKernel, str | None]:
+    def _kernel_by_name(self, values: dict[str, Any]) -> tuple[MercerKernel, str | None]:
         """The kernel, and what its width is called (None: it has one)."""
+        function = values["kernel"]
         if not isinstance(function, str) or function not in SHAPED_BY:
             raise self._error(f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel")
-        for name in self._stated():
+        for name in self._stated(*SHAPE):
             if name not in SHAPED_BY[function]:
                 known = " and ".join(SHAPED_BY[function]) or "no parameters"
                 raise self._error(
                     f"{name} is {getattr(self, name)!r}, which the {function} kernel does not have; it has {known}"
                 )
-        coef0, degree = _plain(self.coef0), _plain(self.degree)
-        if type(coef0) not in (int, float) or not math.isfinite(coef0):
-            raise self._error(f"coef0 is {coef0!r}; it must be a finite number")
-        if type(degree) is not int or not 1 <= degree <= 9:
-            raise self._error(f"degree is {degree!r}; it must be a whole number from 1 to 9")
-        shape: dict[str, Any] = {"coef0": float(coef0), "degree": degree}
+        shape: dict[str, Any] = {"coef0": float(values["coef0"]), "degree": values["degree"]}
         shape = {key: value for key, value in shape.items() if key in SHAPED_BY[function]}
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
 
     def _kernel_as_it_is(self, kernel: MercerKernel) -> MercerKernel:
-        """A MercerKernel, beside which nothing else says what it is."""
-        for name in self._stated():
-            raise self._error(
-                f"{name} is {_short(getattr(self, name))}, and kernel, a MercerKernel, has its own; leave {name} out"
-            )
+        self._alone(*SHAPE)
         if isinstance(self.basis, Basis) and self.basis.kernel != kernel:
             raise self._error("kernel is another than the one that basis was chosen with; leave kernel out")
         return kernel
 
     def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
         """That which a Basis brings: parameters say the same, or nothing; but its vectors may be given other widths."""
-        defaults = inspect.signature(type(self)).parameters
-        for key, theirs in (("kernel", kernel.function), ("coef0", kernel.coef0), ("degree", kernel.degree)):
-            given = _plain(getattr(self, key))
-            if given != defaults[key].default and given != theirs:
+        of_basis = {"kernel": kernel.function, "coef0": kernel.coef0, "degree": kernel.degree}
+        for key in self._stated(*of_basis):
+            given, theirs = plain(getattr(self, key)), of_basis[key]
+            if given != theirs:
                 raise self._error(f"{key} is {given!r}, but basis was chosen with {theirs!r}; leave {key} out")
         name = selection.width_name(kernel.function)  # type: ignore[arg-type]
         for other in ("sigma", "gamma"):
@@ -416,61 +454,13 @@ class _KernelMachine(BaseEstimator):
                 raise self._error(f"{other} is given, which the {kernel.function} kernel of basis does not have")
         return kernel, None if name is None or getattr(self, name) is None else name
 
-    def _stated(self) -> Iterator[str]:
-        """Parameters of the kernel that are not left as they are by default."""
-        defaults = inspect.signature(type(self)).parameters
-        for name in ("sigma", "gamma", "coef0", "degree"):
-            given, default = getattr(self, name), defaults[name].default
-            if not (given is default or (np.isscalar(given) and _plain(given) == default)):
-                yield name
-
-    def _check_cv(self) -> None:
-        if self.precision not in ("float32", "float64"):
-            raise self._error(f'precision is {self.precision!r}; it must be "float32" or "float64"')
-        cv, workers = _plain(self.cv), _plain(self.workers)
-        if not (isinstance(cv, str) and cv in ("deleted", "kept")) and (type(cv) is not int or cv < 2):
-            raise self._error(f'cv is {cv!r}; it must be "deleted", "kept", or a number of folds from 2')
-        if workers is not None and not isinstance(workers, str) and (type(workers) is not int or workers < 1):
-            raise self._error(
-                f"workers is {workers!r}; it must be a number of processes from 1, or a Dask scheduler's address"
-            )
-
-    def _candidates(self, name: str) -> list[float] | None:
-        """The values of a parameter that is a number, or several to choose from; None if they are to be derived."""
-        given = getattr(self, name)
-        if given is None:
-            return None
-        try:
-            values = np.asarray(given)
-            fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
-        except ValueError:  # ragged
-            fits = False
-        if not fits or not values.size or not (values > 0).all():
-            raise self._error(
-                f"{name} is {_short(given)}; it must be a number above 0, several to choose from, or None to derive them"
-            )
-        if name != "ridge" and not ((values >= EXTREME**-2) & (values <= EXTREME**2)).all():
-            raise self._error(f"{name} is {_short(given)}; its square must not overflow: scale the data")
-        return np.unique(values.astype(np.float64)).tolist()
-
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """What is refused within is refused in this estimator's name."""
-        try:
-            yield
-        except UserError as error:
-            raise self._error(str(error)) from None
-
-    def _error(self, sentence: str) -> UserError:
-        return UserError(f"{type(self).__name__}: {sentence}")
-
     # ---- prediction
 
     @property
     def gamma_(self) -> float:
         """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
         check_is_fitted(self)
-        return self._mercer.gamma
+        return self._mercer_kernel.gamma
 
     @property
     def sigma_(self) -> float:
@@ -478,21 +468,20 @@ class _KernelMachine(BaseEstimator):
         check_is_fitted(self)
         if self.kernel_["function"] != "gaussian":
             raise AttributeError(f"the {self.kernel_['function']} kernel has no sigma")
-        return self.kernel_.get("sigma", reduced.width_of(self._mercer))
+        return self.kernel_.get("sigma", reduced.width_of(self._mercer_kernel))
 
     @property
     def _linear(self) -> bool:
         """Whether functions are linear ones of the inputs."""
-        return self._mercer.function == "linear" and not self._mercer.normalise
+        return self._mercer_kernel.function == "linear" and not self._mercer_kernel.normalise
 
     def _gram(self, X: np.ndarray) -> np.ndarray:
         """Kernel values of samples and expansion vectors, (n, p)."""
-        return self._mercer.gram(X, self.basis_)
+        return self._mercer_kernel.gram(X, self.basis_)
 
     def _values(self, X: Any) -> np.ndarray:
         """What the functions are at each sample, (n, o)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._inputs(X)
         if self._linear:
             return X @ (self.basis_.T @ self.alpha_) + self.bias_
         rows = max(1, BLOCK // len(self.basis_))
@@ -501,11 +490,6 @@ class _KernelMachine(BaseEstimator):
         return np.concatenate(parts)
 
     # ---- to the device
-
-    @property
-    def spec_(self) -> Spec:
-        """The frozen model, named "model": what ``pykernel.generate`` and ``pykernel.check`` take of an estimator."""
-        return self.to_spec("model")
 
     def to_spec(
         self,
@@ -560,13 +544,12 @@ class _KernelMachine(BaseEstimator):
             raise self._error(f'rule is {rule!r}; it must be "frozen" or "nystrom"')
         if rule == "nystrom":
             return self._nystrom(name, precision, limit, distance)
-        spec = frozen(self._machine(), name, precision, _plain(limit), distance=distance)  # type: ignore[arg-type]
+        spec = frozen(self._machine(), name, precision, plain(limit), distance=distance)  # type: ignore[arg-type]
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
-            warnings.warn(
-                f"{type(self).__name__}: weights nearly cancel, so that float32 resolves the functions to about "
-                f"{lost:.0%} of their spread only; take a larger ridge, or precision='float64'",
-                stacklevel=2,
+            warn(
+                f"{self._where}: weights nearly cancel, so that float32 resolves the functions to about {lost:.0%} of their "
+                "spread only; take a larger ridge, or precision='float64'"
             )
         return spec
 
@@ -576,33 +559,33 @@ class _KernelMachine(BaseEstimator):
             raise self._error('rule is "nystrom", which is of models on a basis; give basis when training')
         if distance != "auto":
             raise self._error(f'distance is {distance!r}, which is of rule "frozen"; leave it out')
-        names = getattr(self, "feature_names_in_", None)
-        columns = None if names is None else tuple(map(str, names))
         with self._named():
             content = reduced.nystrom_content(
-                self.reduced_.basis, name, precision, self._largest, limit=_plain(limit), columns=columns,
-                label=self._label(() if columns is None else columns), weights=self.reduced_.w, bias=self.reduced_.bias,
+                self.reduced_.basis, name, precision, self._largest, limit=plain(limit), columns=self._columns,
+                label=self._label(self._columns), weights=self.reduced_.w, bias=self.reduced_.bias,
             )  # fmt: skip
-        return self._made(content)
+        return self._made(content, self._mercer_kernel.own)
 
-    def _made(self, content: dict[str, Any]) -> Spec:
-        return make_spec(content, type(self).__name__, self._mercer.own)
+    def __pykernel_machine__(self) -> Machine:
+        """What ``from_sklearn`` makes a spec of: a class that has this can be imported."""
+        classes = getattr(self, "classes_", None)
+        machine = self._machine()
+        return machine if classes is None else replace(machine, classes=tuple(classes.tolist()))
 
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
-        shape = {key: value for key, value in self._mercer.section().items() if key in MACHINES}
-        names = getattr(self, "feature_names_in_", None)
+        shape = {key: value for key, value in self._mercer_kernel.section().items() if key in MACHINES}
         return Machine(
-            source=type(self).__name__,
+            source=self._where,
             function=self.kernel_["function"],
             vectors=self.basis_,
             weights=self.alpha_,
             bias=self.bias_,
             **shape,
-            own=self._mercer.own,
+            own=self._mercer_kernel.own,
             calibration=getattr(self, "calibration_", None),
-            columns=None if names is None else tuple(map(str, names)),
-            label=self._label(() if names is None else tuple(map(str, names))),
+            columns=self._columns,
+            label=self._label(self._columns),
             largest=float(self._largest.max()),
         )
 
@@ -610,54 +593,50 @@ class _KernelMachine(BaseEstimator):
         self, name: str, precision: str | None, limit: float | None, scaler: Any, part: float = 1.0
     ) -> dict[str, Any]:
         """The spec of a model that trains on the device, but for [learning], on so large a part of the samples here."""
-        names = getattr(self, "feature_names_in_", None)
-        centre, factor = np.zeros(self.n_features_in_), np.ones(self.n_features_in_)
+        centre, factor, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
         if scaler is not None:
-            if not isinstance(scaler, StandardScaler):
-                raise self._error(f"scaler is a {type(scaler).__name__}; it must be a fitted StandardScaler")
-            check_is_fitted(scaler)
-            if scaler.n_features_in_ != self.n_features_in_:
-                raise self._error(f"scaler has {scaler.n_features_in_} inputs, and the model {self.n_features_in_}")
-            names = getattr(scaler, "feature_names_in_", names)
-            centre = scaler.mean_ if scaler.with_mean else centre
-            factor = 1 / scaler.scale_ if scaler.with_std else factor
-        inputs: dict[str, Any] = {"dim": self.n_features_in_} if names is None else {"columns": list(map(str, names))}
-        if self._mercer.own is not None and limit is None:
+            centre, factor, columns = self._scaling(scaler)
+        inputs = self._input_section(columns)
+        if self._mercer_kernel.own is not None and limit is None:
             raise self._error("limit must be given with a kernel of your own: most is its bound for inputs within that")
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / factor + np.abs(centre)).max())
-        inputs["limit"] = reach * (largest or 1.0) if limit is None else _plain(limit)
+        inputs["limit"] = reach * (largest or 1.0) if limit is None else plain(limit)
         if scaler is not None:
             inputs |= {"center": centre.tolist(), "factor": factor.tolist()}
         precision = self.precision if precision is None else precision
         least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
         if self.ridge_ < least:
-            warnings.warn(
-                f"{type(self).__name__}: ridge_ is {self.ridge_:.3g}; to train in {precision} on as many samples like these, "
+            warn(
+                f"{self._where}: ridge_ is {self.ridge_:.3g}; to train in {precision} on as many samples like these, "
                 f"the device needs {least:.3g}: choose among larger ones, as ridge=[{2 * least:.2g}, …]"
-                + (", or precision='float64'" if precision == "float32" else ""),
-                stacklevel=3,
+                + (", or precision='float64'" if precision == "float32" else "")
             )
+        label = self._label(columns)
+        if hasattr(self, "_largest_label"):
+            label["limit"] = REACH * (self._largest_label or 1.0)
         return {
             "name": name,
             "precision": precision,
             "input": inputs,
-            "label": self._label(() if names is None else tuple(inputs["columns"])),
+            "label": label,
             "kernel": dict(self.kernel_),
         }
 
-    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
-        """The spec's [label]; names only beside named inputs."""
-        raise NotImplementedError
+    def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
+        """The spec's [label], beside inputs of such names."""
+        classes = getattr(self, "classes_", None)
+        if classes is not None:
+            return label_section(columns, self._label_names, classes=classes.tolist())
+        return label_section(columns, self._label_names, self.alpha_.shape[1])
 
 
 # ------------------------------------------------------------------------------------------------------ classification
 
 
-class _Classifier(ClassifierMixin, _KernelMachine):
+class _Classifier(ClassifierMixin, Classifies, _KernelMachine):
     """What classifiers share."""
 
-    classes_: np.ndarray
     calibration_: np.ndarray
     loo_press_: float
 
@@ -680,23 +659,7 @@ class _Classifier(ClassifierMixin, _KernelMachine):
         precision: str = "float32",
         random_state: Any = 0,
     ) -> None:
-        super().__init__(
-            kernel,
-            sigma=sigma,
-            gamma=gamma,
-            coef0=coef0,
-            degree=degree,
-            ridge=ridge,
-            basis=basis,
-            basis_params=basis_params,
-            cv=cv,
-            workers=workers,
-            progress=progress,
-            precision=precision,
-            random_state=random_state,
-        )
-        self.coding = coding
-        self.by = by
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train, after choosing what was left open, and calibrate.
@@ -719,14 +682,10 @@ class _Classifier(ClassifierMixin, _KernelMachine):
         ValueError
             If the data are not finite numbers of the right shape.
         """
-        names = _column_names(y)
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        check_classification_targets(y)
-        if self.by not in ("error", "press"):
-            raise self._error(f'by is {self.by!r}; it must be "error" or "press"')
-        classes, positions = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise self._error(f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more")
+        self._given()
+        names = column_names(y)
+        X, y = self._validated(X, y, ensure_min_samples=2)
+        classes, positions = self._classes_of(y), np.unique(y, return_inverse=True)[1]
         with self._named():
             targets = Targets.of_classes(positions, len(classes), self.coding)  # type: ignore[arg-type]
         left_out = self._train(X, targets)
@@ -803,20 +762,9 @@ class _Classifier(ClassifierMixin, _KernelMachine):
     def _flat(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
-        label: dict[str, Any] = {"classes": _class_names(self.classes_.tolist())}
-        if inputs and self._label_names and self._label_names[0] not in inputs:
-            label["column"] = self._label_names[0]
-        return label
 
-
-class _Regressor(RegressorMixin, _KernelMachine):
+class _Regressor(RegressorMixin, Regresses, _KernelMachine):
     """What regressors share."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train, after choosing what was left open.
@@ -839,13 +787,9 @@ class _Regressor(RegressorMixin, _KernelMachine):
         ValueError
             If the data are not finite numbers of the right shape.
         """
-        names = _column_names(y)
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
-        )  # fmt: skip
-        if hasattr(y, "toarray"):
-            raise ValueError(f"{type(self).__name__} takes labels as a dense array, not a sparse one")
-        y = np.asarray(y, np.float64)
+        self._given()
+        names = column_names(y)
+        X, y = self._validated(X, y, ensure_min_samples=2)
         targets = Targets.of_values(y)
         left_out = self._train(X, targets)
         self._label_names, self._shape, self._largest_label = names, y.shape[1:], float(np.abs(y).max())
@@ -867,12 +811,6 @@ class _Regressor(RegressorMixin, _KernelMachine):
         """
         values = self._values(X)
         return values.reshape((len(values), *self._shape))
-
-    def _label(self, inputs: tuple[str, ...]) -> dict[str, Any]:
-        outputs = self.alpha_.shape[1]
-        if inputs and self._label_names and not set(self._label_names) & set(inputs):
-            return {"columns": self._label_names} if outputs > 1 else {"column": self._label_names[0]}
-        return {"outputs": outputs} if outputs > 1 else {}
 
 
 class _TrainsOnSamples(_KernelMachine):
@@ -921,12 +859,13 @@ class _TrainsOnSamples(_KernelMachine):
             raise self._error(f'coding is {self.coding!r}; the device learns "signs"')  # type: ignore[attr-defined]
         if self.reduced_ is not None:
             return self._device_spec_of_basis(name, samples, precision, limit, scaler)
-        samples = len(self.basis_) if samples is None else _plain(samples)
+        samples = len(self.basis_) if samples is None else plain(samples)
         part = samples / len(self.basis_) if isinstance(samples, int) else 1.0
         content = self._learning_content(name, precision, limit, scaler, part)
-        if hasattr(self, "_largest_label"):
-            content["label"]["limit"] = REACH * (self._largest_label or 1.0)
-        return self._made({**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}})
+        return self._made(
+            {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
+            self._mercer_kernel.own,
+        )
 
     def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, limit: Any, scaler: Any) -> Spec:
         if self._model == "ls-svm":
@@ -938,12 +877,10 @@ class _TrainsOnSamples(_KernelMachine):
             raise self._error("samples is given, but on a basis no samples are kept; leave it out")
         assert self.reduced_ is not None
         content = self._learning_content(name, precision, limit, scaler)
-        if hasattr(self, "_largest_label"):
-            content["label"]["limit"] = REACH * (self._largest_label or 1.0)
         with self._named():
             reduced.need_distinct(self.reduced_.basis, content["precision"])
         content |= {"learning": {"rule": "nystrom-rls", "ridge": self.ridge_}, "basis": {"method": "given"}}
-        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}})
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.own)
 
 
 @_documented
@@ -1015,23 +952,7 @@ class KernelFisherClassifier(_Classifier):
         precision: str = "float32",
         random_state: Any = 0,
     ) -> None:
-        super().__init__(
-            kernel,
-            sigma=sigma,
-            gamma=gamma,
-            coef0=coef0,
-            degree=degree,
-            ridge=ridge,
-            coding=coding,
-            basis=basis,
-            basis_params=basis_params,
-            cv=cv,
-            by=by,
-            workers=workers,
-            progress=progress,
-            precision=precision,
-            random_state=random_state,
-        )
+        self._keep(locals())
 
     def _reduces(self, given: Any, function: str) -> bool:
         """Vectors that are given one by one go with their samples when these are left out, and take any kernel."""
@@ -1071,7 +992,7 @@ class KernelFisherClassifier(_Classifier):
             raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
         content = self._learning_content(name, precision, limit, scaler)
         content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
-        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}})
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.own)
 
 
 @_documented
@@ -1261,6 +1182,11 @@ def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
     return float((sizes[spread > 0] / spread[spread > 0]).max(initial=0.0))
 
 
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+def _candidates(given: Any) -> list[float] | None:
+    """The values of a parameter that is a number above 0, or several to choose from; None if it is neither."""
+    try:
+        values = np.asarray(given)
+        fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
+    except ValueError:  # ragged
+        return None
+    return np.unique(values.astype(np.float64)).tolist() if fits and values.size and (values > 0).all() else None

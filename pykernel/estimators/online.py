@@ -2,52 +2,76 @@
 
 from __future__ import annotations
 
-import math
-import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+from sklearn.utils.validation import column_or_1d  # type: ignore[import-untyped]
 
-from pykernel.errors import MissingExtra, UserError
-from pykernel.host.model import HostModel
+from pykernel.bases.gram import MercerKernel
+from pykernel.estimators.base import (
+    KERNEL,
+    LEFT_OUT,
+    LIMIT,
+    Classifies,
+    Parameter,
+    Regresses,
+    Streaming,
+    label_section,
+    whole,
+)
 from pykernel.spec.families.linear import RANDOM
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.online import projection_of
-from pykernel.spec.family import AT_ONCE
-from pykernel.spec.model import Learning, Reduction, Spec, make_spec
-from pykernel.spec.model import _plain as _visible
 
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
-    from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data  # type: ignore[import-untyped]
-except ImportError as error:
-    raise MissingExtra("pykernel.estimators.online", "sklearn") from error
-
-# after scikit-learn, which brings SciPy
-from pykernel.bases.gram import MercerKernel
-
-LIMIT = 1e6
-"""Derived limits: in sigmas for inputs (float32 hardly resolves the kernel there), in largest |y| for labels."""
-LINEAR_LIMIT = 1e3
-"""The derived limit of inputs that no sigma measures, in largest |x|: what linear rules square must not overflow."""
-PATIENCE = 32
-"""So many refusals in a row are worth a warning."""
 NO_KERNEL = tuple(rule for rule in LINEAR_RULES if rule not in RANDOM)
 """Rules without a sigma."""
-KERNEL_KEYS = ("kernel", "gamma", "coef0", "degree", "normalise")
-"""Parameters of the kernel, beside sigma."""
 GRADIENT = ("klms", "qklms", "nlms")
 """Rules that correct part of an error; the others are least squares, where a second pass counts every sample twice."""
 GRADIENT_EPOCHS = 5
 
+LEARNING, REDUCTION = Parameter("learning"), Parameter("reduction")
+PARAMETERS = {
+    "technique": REDUCTION,
+    "rule": LEARNING,
+    "n_max": REDUCTION,
+    **KERNEL,
+    "eta": LEARNING,
+    "rho": LEARNING,
+    "step_limit": LEARNING,
+    "quantisation": LEARNING,
+    "forgetting": LEARNING,
+    "noise": LEARNING,
+    "relabel": LEARNING,
+    "covariance": LEARNING,
+    "features": LEARNING,
+    "seed": LEARNING,
+    "ridge": REDUCTION,
+    "gate": REDUCTION,
+    "projection": REDUCTION,
+    "penalty": REDUCTION,
+    "when": REDUCTION,
+    "candidates": REDUCTION,
+    "lambda_max": REDUCTION,
+    "removals": REDUCTION,
+    "truncate_below": REDUCTION,
+    "truncate_age": REDUCTION,
+    "tie": REDUCTION,
+    "fading": REDUCTION,
+    "force": Parameter("reduction", absent=False),
+    "precision": Parameter(""),
+    "n_epochs": Parameter(must=whole(1) | LEFT_OUT),
+    "input_limit": Parameter("input", "limit"),
+    "label_limit": Parameter("label", "limit"),
+}
+"""Of the family."""
 
-class _BudgetedKernelModel(BaseEstimator):
-    """What regressor and classifier share: parameters, the spec made of them, and learning in order."""
 
-    spec_: Spec
-    model_: HostModel
-    status_counts_: dict[str, int]
+class _BudgetedKernelModel(Streaming):
+    """What regressor and classifier share."""
+
+    _family = PARAMETERS
 
     def __init__(
         self,
@@ -88,41 +112,7 @@ class _BudgetedKernelModel(BaseEstimator):
         n_epochs: int | None = None,
         input_limit: float | None = None,
     ) -> None:
-        self.technique = technique
-        self.rule = rule
-        self.n_max = n_max
-        self.sigma = sigma
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.normalise = normalise
-        self.eta = eta
-        self.rho = rho
-        self.step_limit = step_limit
-        self.quantisation = quantisation
-        self.forgetting = forgetting
-        self.noise = noise
-        self.relabel = relabel
-        self.covariance = covariance
-        self.features = features
-        self.seed = seed
-        self.ridge = ridge
-        self.gate = gate
-        self.projection = projection
-        self.penalty = penalty
-        self.when = when
-        self.candidates = candidates
-        self.lambda_max = lambda_max
-        self.removals = removals
-        self.truncate_below = truncate_below
-        self.truncate_age = truncate_age
-        self.tie = tie
-        self.fading = fading
-        self.force = force
-        self.precision = precision
-        self.n_epochs = n_epochs
-        self.input_limit = input_limit
+        self._keep(locals())
 
     def novelty(self, X: Any) -> np.ndarray:
         """How much of each sample is new to the model: its residual power.  O(n_max (n_max + n_features)) each.
@@ -150,83 +140,18 @@ class _BudgetedKernelModel(BaseEstimator):
         """
         X = self._inputs(X)
         if not self.model_.has("novelty"):
-            raise UserError(
-                f"{self._where}: rule {self.spec_.learning.rule!r} is linear and knows no novelty; it takes a rule "
-                "with a kernel, such as 'klms'"
+            raise self._error(
+                f"rule {self.spec_.learning.rule!r} is linear and knows no novelty; it takes a rule with a kernel, such as "
+                "'klms'"
             )
         return self._finite(self.model_.novelty(X))
 
-    def refresh(self) -> Self:
-        """Remove the rounding errors that the factor of the Gram matrix has gathered.  O(n_max^3 + n_max^2 n_features).
+    def _passes(self, values: Mapping[str, Any]) -> int:
+        return GRADIENT_EPOCHS if values["rule"] in GRADIENT else 1
 
-        Due about every 1000 updates that stored a vector, for techniques and rules that keep such a factor; nothing is
-        done for others. Never done unasked: it changes the state, and the device must do it at the same sample to keep
-        the same bytes.
-        """
-        check_is_fitted(self)
-        self.model_.refresh()
-        return self
-
-    def to_spec(self, name: str) -> Spec:
-        """The model's parameters under a name for its C symbols; ``to_spec(name).to_toml()`` is the spec as a file."""
-        check_is_fitted(self)
-        return make_spec({**self.spec_.model_dump(exclude_unset=True), "name": name}, self._where, self.spec_.own)
-
-    @property
-    def _where(self) -> str:
-        """What an error's sentence begins with."""
-        return type(self).__name__
-
-    def _epochs(self) -> int:
-        epochs = _plain(self.n_epochs)
-        if epochs is None:
-            return GRADIENT_EPOCHS if self.rule in GRADIENT else 1
-        if type(epochs) is not int or epochs < 1:
-            raise UserError(f"{self._where}: n_epochs is {epochs!r}; it must be a whole number from 1")
-        return epochs
-
-    def _start(self, X: np.ndarray, label: dict[str, Any], label_names: list[str]) -> None:
-        """A new model, with what is derived from the data; parameters that were not given are left to the spec."""
-        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        given = {k: v for k, v in params.items() if v is not None and not (k in ("force", "normalise") and v is False)}
-        names = getattr(self, "feature_names_in_", None)
-        inputs = {"dim": X.shape[1]} if names is None else {"columns": [str(name) for name in names]}
-        if label_names and names is not None and not set(label_names) & set(names):
-            label |= {"columns": label_names} if label.pop("outputs", None) else {"column": label_names[0]}
-        content = {
-            "name": "model",
-            "precision": params["precision"],
-            "input": inputs,
-            "label": label,
-        }
-        online = [key for key in Learning.model_fields if key not in AT_ONCE["learning"]]
-        for section, keys in (("learning", online), ("reduction", list(Reduction.model_fields))):
-            if found := {key: given[key] for key in keys if key in given}:
-                content[section] = found
-        limit = LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
-        if given.keys() & {"sigma", *KERNEL_KEYS} or params["rule"] not in NO_KERNEL:
-            content["kernel"], limit = _kernel(given, X, limit, self._where)
-        inputs["limit"] = given.get("input_limit", limit)
-        own = params["kernel"].own if isinstance(params["kernel"], MercerKernel) else None
-        self.spec_ = make_spec(content, self._where, own)
-        self.model_ = HostModel(self.spec_)
-        self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
-        self._last_statuses = np.zeros(0, np.int32)
-
-    def _learn(self, X: np.ndarray, y: np.ndarray, epochs: int = 1) -> None:
-        statuses = np.concatenate([self.model_.learn(X, y) for _ in range(epochs)])
-        codes, counts = np.unique(statuses, return_counts=True)
-        met = {self.spec_.program.status(int(code)).name: int(n) for code, n in zip(codes, counts, strict=True)}
-        for name, count in met.items():
-            self.status_counts_[name] += count
-        self._last_statuses = np.concatenate([self._last_statuses, statuses])[-PATIENCE:]
-        trouble: str | None
-        if met.keys() & {"REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}:
-            trouble = "learning diverges: " + self._remedy()
-        else:
-            trouble = self._refusal()
-        if trouble:
-            warnings.warn(f"{trouble}; to start afresh call fit, or partial_fit on a clone", stacklevel=3)
+    def _has_kernel(self, values: Mapping[str, Any]) -> bool:
+        """Of a linear rule it is refused: by the spec, in its words."""
+        return values["rule"] not in NO_KERNEL or bool(self._stated(*KERNEL))
 
     def _remedy(self) -> str:
         """What to do about divergence."""
@@ -238,34 +163,8 @@ class _BudgetedKernelModel(BaseEstimator):
         # which takes kernel functions as orthogonal
         return "lower sigma or eta" if projection_of(self.spec_) == "fklms" else "lower eta"
 
-    def _refusal(self) -> str | None:
-        """What to do about it, if nothing is learned any more."""
-        if self._last_statuses.max() >= 0:
-            return None
-        status, limits = self.spec_.program.status, []
-        if status["REFUSED_INPUT"] in self._last_statuses:
-            limits.append(f"input_limit from {self.spec_.input.limit:g}")
-        if status["REFUSED_LABEL"] in self._last_statuses:
-            limits.append(f"label_limit from {self.spec_.label.limit:g}")
-        return f"the last {len(self._last_statuses)} updates were all refused: raise {' and '.join(limits)}"
 
-    def _inputs(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
-
-    def _finite(self, values: np.ndarray) -> np.ndarray:
-        """What the device computes, in float64; a warning for the samples that it would refuse."""
-        refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
-        if refused:
-            limit = self.spec_.input.limit
-            warnings.warn(
-                f"{refused} of {len(values)} samples have an input beyond the limit of {limit:g}: they give NaN",
-                stacklevel=3,
-            )
-        return values.astype(np.float64)
-
-
-class BudgetedKernelRegressor(RegressorMixin, _BudgetedKernelModel):
+class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     """Kernel regression that learns online, in fixed memory, bit for bit as on a microcontroller.
 
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is
@@ -506,49 +405,7 @@ default="gaussian"
         input_limit: float | None = None,
         label_limit: float | None = None,
     ) -> None:
-        super().__init__(
-            technique,
-            rule=rule,
-            n_max=n_max,
-            sigma=sigma,
-            kernel=kernel,
-            gamma=gamma,
-            coef0=coef0,
-            degree=degree,
-            normalise=normalise,
-            eta=eta,
-            rho=rho,
-            step_limit=step_limit,
-            quantisation=quantisation,
-            forgetting=forgetting,
-            noise=noise,
-            relabel=relabel,
-            covariance=covariance,
-            features=features,
-            seed=seed,
-            ridge=ridge,
-            gate=gate,
-            projection=projection,
-            penalty=penalty,
-            when=when,
-            candidates=candidates,
-            lambda_max=lambda_max,
-            removals=removals,
-            truncate_below=truncate_below,
-            truncate_age=truncate_age,
-            tie=tie,
-            fading=fading,
-            force=force,
-            precision=precision,
-            n_epochs=n_epochs,
-            input_limit=input_limit,
-        )
-        self.label_limit = label_limit
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the samples in order, ``n_epochs`` times.
@@ -571,11 +428,7 @@ default="gaussian"
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
-        epochs, names = self._epochs(), _column_names(y)
-        X, y = self._validated(X, y, reset=True)
-        self._begin(X, y, names)
-        self._learn(X, self._labels(y), epochs)
-        return self
+        return self._stream(X, y, epochs=self._epochs(), afresh=True)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn the samples in order, once, from where the model is.
@@ -594,12 +447,7 @@ default="gaussian"
         -------
         self : BudgetedKernelRegressor
         """
-        first, names = not hasattr(self, "model_"), _column_names(y)
-        X, y = self._validated(X, y, reset=first)
-        if first:
-            self._begin(X, y, names)
-        self._learn(X, self._labels(y))
-        return self
+        return self._stream(X, y, afresh=not hasattr(self, "model_"))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Values of the learned function.
@@ -627,9 +475,8 @@ default="gaussian"
         """
         X = self._inputs(X)
         if return_std and not self.model_.has("variance"):
-            raise UserError(
-                f"{self._where}: rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give "
-                "rule='krls-t'"
+            raise self._error(
+                f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'"
             )
         y = self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
         if not return_std:
@@ -637,22 +484,13 @@ default="gaussian"
         std = np.sqrt(self.model_.variance(X).astype(np.float64))
         return y, np.repeat(std, y.size // len(y)).reshape(y.shape)
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, reset=reset)
-        if hasattr(y, "toarray"):
-            raise ValueError(f"{self._where} takes labels as a dense array, not a sparse one")
-        return X, np.asarray(y, np.float64)
+    def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        outputs = None if y.ndim == 1 else y.shape[1]
+        limit = {"limit": LIMIT * max(1.0, float(np.abs(y).max()))}
+        return limit | label_section(self._columns, names, outputs or 1), {"_outputs": outputs}
 
-    def _begin(self, X: np.ndarray, y: np.ndarray, names: list[str]) -> None:
-        limit = _plain(self.label_limit)
-        label: dict[str, Any] = {"limit": LIMIT * max(1.0, float(np.abs(y).max())) if limit is None else limit}
-        if y.ndim == 2 and y.shape[1] > 1:
-            label["outputs"] = y.shape[1]
-        self._start(X, label, names)
-        self._outputs = None if y.ndim == 1 else y.shape[1]
-
-    def _labels(self, y: np.ndarray) -> np.ndarray:
-        """Labels in the shape that the model takes: (n,) for one output, a column too."""
+    def _encoded(self, y: np.ndarray) -> np.ndarray:
+        """In the shape that the model takes: (n,) for one output, a column too."""
         outputs = 1 if y.ndim == 1 else y.shape[1]
         if outputs != self.spec_.outputs:
             raise ValueError(f"y has {outputs} outputs, but the {self._where} learns {self.spec_.outputs}")
@@ -663,7 +501,7 @@ default="gaussian"
         return (samples,) if self._outputs is None else (samples, self._outputs)
 
 
-class BudgetedKernelClassifier(ClassifierMixin, _BudgetedKernelModel):
+class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel):
     """Kernel classification that learns online, in fixed memory, bit for bit as on a microcontroller.
 
     Two classes are the sign of one function, ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max`` Gaussian
@@ -817,8 +655,6 @@ default="gaussian"
     ('0', '1', '2')
     """
 
-    classes_: np.ndarray
-
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the samples in order, ``n_epochs`` times.
 
@@ -840,12 +676,7 @@ default="gaussian"
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
-        epochs, names = self._epochs(), _column_names(y)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self._begin(X, np.unique(y), names)
-        self._learn(X, self._positions(y), epochs)
-        return self
+        return self._stream(X, y, epochs=self._epochs(), afresh=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn the samples in order, once, from where the model is.
@@ -869,17 +700,11 @@ default="gaussian"
         first = not hasattr(self, "model_")
         if first and classes is None:
             raise ValueError("the first call of partial_fit needs classes, all that there will be")
-        names = _column_names(y)
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
-        check_classification_targets(y)
         if classes is not None:
             classes = np.unique(column_or_1d(classes))
             if not first and not np.array_equal(classes, self.classes_):
                 raise ValueError(f"classes are {classes}, but the first call of partial_fit had {self.classes_}")
-        if first:
-            self._begin(X, classes, names)
-        self._learn(X, self._positions(y))
-        return self
+        return self._stream(X, y, afresh=first, known=classes)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each sample.
@@ -903,9 +728,9 @@ default="gaussian"
         positions = self.model_.classify(X)
         refused = np.count_nonzero(positions < 0)
         if refused:
-            raise UserError(
-                f"{self._where}: {refused} of {len(X)} samples have an input beyond the limit of "
-                f"{self.spec_.input.limit:g} and cannot be classified; leave them out, or learn with a larger input_limit"
+            raise self._error(
+                f"{refused} of {len(X)} samples have an input beyond the limit of {self.spec_.input.limit:g} and cannot be "
+                "classified; leave them out, or learn with a larger input_limit"
             )
         return self.classes_[positions]
 
@@ -927,15 +752,11 @@ default="gaussian"
         X = self._inputs(X)
         return self._finite(self.model_.predict(X))
 
-    def _begin(self, X: np.ndarray, classes: np.ndarray, names: list[str]) -> None:
-        if len(classes) < 2:
-            raise UserError(
-                f"{self._where}: y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more"
-            )
-        self._start(X, {"classes": _class_names(classes.tolist())}, names)
-        self.classes_ = classes
+    def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        classes = self._classes_of(y)
+        return label_section(self._columns, names, classes=classes.tolist()), {"classes_": classes}
 
-    def _positions(self, y: np.ndarray) -> np.ndarray:
+    def _encoded(self, y: np.ndarray) -> np.ndarray:
         """Where each sample's class is in ``classes_``."""
         known = {value: position for position, value in enumerate(self.classes_.tolist())}
         values, inverse = np.unique(y, return_inverse=True)
@@ -943,100 +764,3 @@ default="gaussian"
         if strange:
             raise ValueError(f"y holds {strange[0]!r}, which is not one of the classes, {self.classes_.tolist()}")
         return np.array([known[value] for value in values.tolist()], np.int32)[inverse]
-
-
-def _width(sigma: Any, X: np.ndarray, where: str) -> float:
-    """The kernel's width, derived from the inputs if need be."""
-    if isinstance(sigma, str) and sigma == "scale":
-        with np.errstate(over="ignore"):
-            sigma = math.sqrt(X.var(axis=0).sum() / 2)
-        if sigma == 0:
-            found = "1 sample" if len(X) == 1 else f"{len(X)} equal samples"
-            raise ValueError(
-                f'sigma="scale" is derived from how the first samples differ, and these are {found}; '
-                "start with more, or give sigma as a number"
-            )
-    if type(sigma) not in (int, float) or not 0 < sigma < math.inf:
-        raise UserError(f'{where}: sigma is {sigma!r}; it must be a number above 0 or "scale"')
-    return sigma
-
-
-def _kernel(given: dict[str, Any], X: np.ndarray, limit: float, where: str) -> tuple[dict[str, Any], float]:
-    """The spec's section, with what is derived from the inputs, and the limit of inputs that goes with it."""
-    function, dim = given.get("kernel", "gaussian"), X.shape[1]
-    if isinstance(function, MercerKernel):
-        for key in ("sigma", *KERNEL_KEYS[1:]):
-            if key in given:
-                raise UserError(
-                    f"{where}: {key} is {given[key]!r}, and kernel, a MercerKernel, has its own; leave {key} out"
-                )
-        made = function.section()
-        if function.own is None:
-            return _kernel({**given, **made, "kernel": function.function}, X, limit, where)
-        if "input_limit" not in given:
-            raise UserError(
-                f"{where}: input_limit must be given with a kernel of your own: most is its bound for inputs within that"
-            )
-        return made, limit
-    section = {key: given[key] for key in KERNEL_KEYS if key in given and key != "kernel"}
-    gamma: Any = given.get("gamma", "scale")
-    if isinstance(gamma, str) and gamma != "scale":
-        raise UserError(f'{where}: gamma is {gamma!r}; it must be a number above 0 or "scale"')
-    if function == "gaussian" and gamma == "scale":
-        section.pop("gamma", None)
-        section["sigma"] = _width(given.get("sigma", "scale"), X, where)
-        return section, LIMIT * section["sigma"]
-    section["function"] = function
-    if "sigma" in given:
-        section["sigma"] = _width(given["sigma"], X, where)
-    scales = {
-        "laplacian": lambda sigma: 1 / (sigma * math.sqrt(2 * dim)),
-        "matern32": lambda sigma: math.sqrt(3) / sigma,
-        "matern52": lambda sigma: math.sqrt(5) / sigma,
-        "polynomial": lambda sigma: 0.5 / sigma**2,
-    }
-    if gamma == "scale" and function in scales:
-        section["gamma"] = scales[function](_width("scale", X, where))
-    gamma = section.get("gamma")
-    if type(gamma) in (int, float) and gamma > 0:
-        if function == "gaussian":
-            return section, LIMIT * math.sqrt(0.5 / gamma)
-        if function in ("laplacian", "matern32", "matern52"):
-            return section, LIMIT / gamma
-    if function not in ("polynomial", "linear"):
-        return section, limit
-    # (gamma dim limit^2 + coef0)^degree, of which two are multiplied
-    degree = section.get("degree", 3) if function == "polynomial" else 1
-    coef0 = section.get("coef0", 0.0) if function == "polynomial" else 0.0
-    if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):
-        return section, limit
-    product = (1e16 if given["precision"] == "float32" else 1e140) ** (1 / degree) - coef0
-    return section, min(limit, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))
-
-
-def _column_names(y: Any) -> list[str]:
-    """What a data frame or series calls the labels; nothing where a spec could not."""
-    names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
-    try:
-        return [_visible(name) for name in names] if len(set(names)) == len(names) else []
-    except (TypeError, ValueError, AttributeError):  # not text, or not visible
-        return []
-
-
-def _class_names(classes: list[Any]) -> list[str]:
-    """Classes as a spec can write them: as text if that is visible and unique, else by position."""
-    names: list[str] = []
-    for position, value in enumerate(classes):
-        try:
-            name = _visible(str(value))
-        except ValueError:
-            name = f"class {position}"
-        while name in names:
-            name += "'"
-        names.append(name)
-    return names
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's scalars, as parameter grids hold them, as Python's."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -7,62 +7,96 @@ of rule "okfeb", bit for bit as on the device.  All of them export their feature
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Mapping
 from typing import Any, Self, cast
 
 import numpy as np
-
-from pykernel.errors import MissingExtra, UserError
-
-try:
-    from sklearn.base import (  # type: ignore[import-untyped]
-        BaseEstimator,
-        ClassNamePrefixFeaturesOutMixin,
-        OutlierMixin,
-        TransformerMixin,
-    )
-    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-    from sklearn.utils import check_random_state  # type: ignore[import-untyped]
-    from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
-    from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
-except ImportError as error:
-    raise MissingExtra("pykernel.estimators.subspace", "sklearn") from error
+from sklearn.base import (  # type: ignore[import-untyped]
+    ClassNamePrefixFeaturesOutMixin,
+    OutlierMixin,
+    TransformerMixin,
+)
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from pykernel.bases.gram import MercerKernel
-from pykernel.estimators.online import (
-    KERNEL_KEYS,
+from pykernel.errors import UserError
+from pykernel.estimators.base import (
+    KERNEL,
+    LEFT_OUT,
     LIMIT,
-    LINEAR_LIMIT,
-    PATIENCE,
-    BudgetedKernelClassifier,
-    BudgetedKernelRegressor,
-    _BudgetedKernelModel,
-    _kernel,
-    _plain,
+    NOT_NEGATIVE,
+    POSITIVE,
+    KernelEstimator,
+    Parameter,
+    Streaming,
+    ToFrozen,
+    kernel_section,
+    number,
+    one_of,
+    plain,
+    warn,
+    whole,
 )
-from pykernel.host.model import HostModel
-from pykernel.importers.importing import notes
-from pykernel.importers.sklearn import _affine as _scaler_affine
-from pykernel.importers.sklearn import _columns
+from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.spec.families.subspace import rank_of
 from pykernel.spec.kernel_settings import largest
-from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.model import Spec
 from pykernel.training.bkfe import WHOLE, Approximation, Factors, HostSubspace, _affine, _classes, _kept, bkfe
 from pykernel.training.reduced import gram_operator
+from pykernel.training.rounding import notes
 from pykernel.training.trained import Machine, checked
 from pykernel.training.trained import to_spec as spec_of
 
-SUBSPACE_KEYS = (
-    "update", "shrinkage", "step", "eta", "window", "forgetting", "budget", "fading", "insensitivity", "censoring", "head",
-)  # fmt: skip
-NOVELTY_KEYS = ("rate", "threshold", "smoothing", "warmup", "hold")
-HEAD_KEYS = {"ridge": "ridge", "head_forgetting": "forgetting", "head_eta": "eta"}
-"""Parameters of the head, and what [learning] calls them."""
+BATCH = {
+    "n_components": Parameter(must=whole(1)),
+    **KERNEL,
+    "coef0": Parameter("kernel", must=NOT_NEGATIVE | LEFT_OUT),
+    "shrinkage": Parameter(must=POSITIVE),
+    "n_max": Parameter(must=whole(1) | LEFT_OUT),
+    "method": Parameter(must=one_of("closed", "alternating")),
+    "max_iter": Parameter(must=whole(1)),
+    "tol": Parameter(must=number("number from 0 to less than 1", lambda v: 0 <= v < 1)),
+    "random_state": Parameter(),
+}
+"""Parameters of what is solved at once."""
+LEARNING, REDUCTION, SUBSPACE, NOVELTY = (Parameter(name) for name in ("learning", "reduction", "subspace", "novelty"))
+PARAMETERS = {
+    "n_components": Parameter("learning", "features"),
+    "n_max": REDUCTION,
+    **KERNEL,
+    "update": SUBSPACE,
+    "shrinkage": SUBSPACE,
+    "step": SUBSPACE,
+    "eta": SUBSPACE,
+    "window": SUBSPACE,
+    "forgetting": SUBSPACE,
+    "budget": SUBSPACE,
+    "gate": REDUCTION,
+    "fading": SUBSPACE,
+    "insensitivity": SUBSPACE,
+    "censoring": SUBSPACE,
+    "head": SUBSPACE,
+    "ridge": LEARNING,
+    "head_forgetting": Parameter("learning", "forgetting"),
+    "head_eta": Parameter("learning", "eta"),
+    "rate": NOVELTY,
+    "threshold": NOVELTY,
+    "smoothing": NOVELTY,
+    "warmup": NOVELTY,
+    "hold": NOVELTY,
+    "precision": Parameter(""),
+    "n_epochs": Parameter(must=whole(1)),
+    "input_limit": Parameter("input", "limit"),
+    "label_limit": Parameter("label", "limit"),
+}
+"""Of what learns sample by sample."""
 PIVOT = {"float32": 2.0**-16, "float64": 2.0**-40}
 """Pivots of G below this part of its diagonal make a feature zero, as on the device."""
 
 
-class KernelSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Kernel features of samples from the subspace that represents all of them best: batch BKFE.
 
     Samples ``phi(x)`` in the kernel's feature space are approximated by ``L q(x)`` with few features q, so that
@@ -156,6 +190,8 @@ default="gaussian"
     (1797, 30)
     """
 
+    _family = BATCH
+
     subspace_: HostSubspace
     vectors_: np.ndarray
     singular_values_: np.ndarray
@@ -180,19 +216,7 @@ default="gaussian"
         tol: float = 1e-10,
         random_state: Any = 0,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.normalise = normalise
-        self.shrinkage = shrinkage
-        self.n_max = n_max
-        self.method = method
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the subspace of the samples.
@@ -214,33 +238,19 @@ default="gaussian"
         ValueError
             If the data are not finite numbers of the right shape, or "scale" finds no variance.
         """
+        given = self._given()
         X = validate_data(self, X, dtype=np.float64)
-        rank, shrinkage = _plain(self.n_components), _plain(self.shrinkage)
-        iterations, tolerance, n_max = _plain(self.max_iter), _plain(self.tol), _plain(self.n_max)
-        for key, value in (("n_components", rank), ("max_iter", iterations), ("n_max", n_max)):
-            if not (type(value) is int and value >= 1) and not (key == "n_max" and value is None):
-                raise self._error(f"{key} is {value!r}; it must be a whole number from 1")
-        if type(shrinkage) not in (int, float) or not 0 < shrinkage < np.inf:
-            raise self._error(f"shrinkage is {shrinkage!r}; it must be a number above 0")
-        if type(tolerance) not in (int, float) or not 0 <= tolerance < 1:
-            raise self._error(f"tol is {tolerance!r}; it must be a number from 0 to less than 1")
-        if self.method not in ("closed", "alternating"):
-            raise self._error(f"method is {self.method!r}; it must be closed or alternating")
-        kernel = self._chosen_kernel(X)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        try:
+        rank, shrinkage, n_max = given["n_components"], float(given["shrinkage"]), given["n_max"]
+        kernel, seed = self._chosen_kernel(X, given), self._seed()
+        with self._named():
             if n_max is None:
-                factors = self._solved(X, kernel, rank, float(shrinkage), iterations, tolerance, seed)
-                found = HostSubspace(kernel, X, factors.a, float(shrinkage))
+                factors = self._solved(X, kernel, given, seed)
+                found = HostSubspace(kernel, X, factors.a, shrinkage)
                 self.objective_ = factors.objective
             else:
-                found = HostSubspace.fit(
-                    X, kernel, rank, float(shrinkage), method=cast(Any, self.method), basis=n_max, seed=seed
-                )  # fmt: skip
+                found = HostSubspace.fit(X, kernel, rank, shrinkage, method=given["method"], basis=n_max, seed=seed)
                 # 1/2 tr K - 1/2 |G|^2, of the best L in this span
                 self.objective_ = np.array([0.5 * (kernel.diagonal(X).sum() - np.square(found.eigenvalues).sum())])
-        except UserError as error:
-            raise self._error(str(error)) from None
         values, turn = np.linalg.eigh(found.gram)
         kept = np.flatnonzero(_kept(values))[::-1]
         if not len(kept):
@@ -251,7 +261,7 @@ default="gaussian"
         # coordinates in which G is diagonal: features fall in size, whatever the method
         a = found.a @ turn[:, kept]
         heaviest = a[np.abs(a).argmax(axis=0), np.arange(len(kept))]
-        self.subspace_ = HostSubspace(kernel, found.vectors, a * np.where(heaviest < 0, -1.0, 1.0), float(shrinkage))
+        self.subspace_ = HostSubspace(kernel, found.vectors, a * np.where(heaviest < 0, -1.0, 1.0), shrinkage)
         self.vectors_, self.singular_values_ = self.subspace_.vectors, values[kept] + shrinkage
         self.n_components_, self.n_iter_ = len(kept), len(self.objective_)
         self._largest = float(np.abs(X).max())
@@ -269,7 +279,8 @@ default="gaussian"
         -------
         z : ndarray of shape (n_samples, n_components_)
         """
-        return self.subspace_.features(self._inputs(X))
+        X = self._inputs(X)
+        return self.subspace_.features(X)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How usual each sample is: the part of its squared length that features leave over, with its sign turned.
@@ -284,7 +295,8 @@ default="gaussian"
         scores : ndarray of shape (n_samples,)
             ``-|phi(x) - L q(x)|^2 / k(x, x)``, from -1 (nothing of it is known) to 0.
         """
-        return -self.subspace_.score(self._inputs(X))
+        X = self._inputs(X)
+        return -self.subspace_.score(X)
 
     def approximation(self, X: Any) -> Approximation:
         """How well ``z(x)'z(y)`` approximates the kernel on samples, with the bounds.  O(n^2 n_features).
@@ -298,12 +310,8 @@ default="gaussian"
         -------
         report : pykernel.training.bkfe.Approximation
         """
-        return self.subspace_.approximation(self._inputs(X))
-
-    @property
-    def spec_(self) -> Spec:
-        """``to_spec("model")``: what ``pykernel.generate`` and ``pykernel.check`` take of an estimator."""
-        return self.to_spec("model")
+        X = self._inputs(X)
+        return self.subspace_.approximation(X)
 
     def to_spec(
         self,
@@ -359,48 +367,33 @@ default="gaussian"
             scaler,
             self._largest,
         )
-        return _exported(machine, name, precision, _plain(limit))
+        return _exported(machine, name, precision, plain(limit))
 
-    def _solved(
-        self,
-        X: np.ndarray,
-        kernel: MercerKernel,
-        rank: int,
-        shrinkage: float,
-        iterations: int,
-        tolerance: float,
-        seed: int,
-    ) -> Factors:
+    def _solved(self, X: np.ndarray, kernel: MercerKernel, given: Mapping[str, Any], seed: int) -> Factors:
         """L in the span of all samples."""
         few = len(X) <= WHOLE
         return bkfe(
-            kernel.gram(X, X) if few else gram_operator(kernel, X, keep=0), rank, shrinkage,
-            method=cast(Any, self.method), iterations=iterations, tolerance=tolerance, seed=seed,
+            kernel.gram(X, X) if few else gram_operator(kernel, X, keep=0), given["n_components"], given["shrinkage"],
+            method=given["method"], iterations=given["max_iter"], tolerance=given["tol"], seed=seed,
             trace=None if few else float(kernel.diagonal(X).sum()),
         )  # fmt: skip
 
-    def _chosen_kernel(self, X: np.ndarray) -> MercerKernel:
-        params = {key: _plain(getattr(self, key)) for key in ("sigma", *KERNEL_KEYS)}
-        given = {k: v for k, v in params.items() if v is not None and not (k == "normalise" and v is False)}
-        where = type(self).__name__
-        # no input is refused here, so that a kernel of one's own needs no limit
-        found, _ = _kernel(given | {"precision": "float64", "input_limit": 1.0}, X, LIMIT, where)
-        return _mercer(given.get("kernel"), found, where)
-
-    def _inputs(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return cast(np.ndarray, validate_data(self, X, dtype=np.float64, reset=False))
+    def _chosen_kernel(self, X: np.ndarray, given: Mapping[str, Any]) -> MercerKernel:
+        if isinstance(given["kernel"], MercerKernel):
+            self._alone(*(name for name in KERNEL if name != "kernel"))
+            return self._definite(given["kernel"])
+        # no input is refused here: the limit that goes with the section is not asked for
+        return self._mercer(kernel_section({**given, "precision": "float64"}, X, LIMIT)[0])
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _error(self, sentence: str) -> UserError:
-        return UserError(f"{type(self).__name__}: {sentence}")
 
+class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):
+    """What the online estimators share: features, novelty and exports."""
 
-class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _BudgetedKernelModel):
-    """What the online estimators share: parameters, the spec made of them, features, novelty and exports."""
+    _family = PARAMETERS
 
     def __init__(
         self,
@@ -433,33 +426,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         n_epochs: int = 1,
         input_limit: float | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.n_max = n_max
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.normalise = normalise
-        self.update = update
-        self.shrinkage = shrinkage
-        self.step = step
-        self.eta = eta
-        self.window = window
-        self.forgetting = forgetting
-        self.budget = budget
-        self.gate = gate
-        self.fading = fading
-        self.insensitivity = insensitivity
-        self.censoring = censoring
-        self.rate = rate
-        self.threshold = threshold
-        self.smoothing = smoothing
-        self.warmup = warmup
-        self.hold = hold
-        self.precision = precision
-        self.n_epochs = n_epochs
-        self.input_limit = input_limit
+        self._keep(locals())
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of samples, z(x).  O(n_max (n_features + n_components)) each.
@@ -527,7 +494,8 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         -------
         report : pykernel.training.bkfe.Approximation
         """
-        return self.subspace_.approximation(self._inputs(X))
+        X = self._inputs(X)
+        return self.subspace_.approximation(X)
 
     def refresh(self) -> Self:
         """Make G, and with ``budget="exact"`` the inverse Gram matrix, anew from the vectors.  O(n_max^3 + n_max^2 n_features).
@@ -577,20 +545,19 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         spec : Spec
             ``to_spec(name).to_toml()`` is the spec as a file.
         """
-        check_is_fitted(self)
-        content = {**self.spec_.model_dump(exclude_unset=True), "name": name}
-        if scaler is not None:
-            center, factor, names = _scaling(self, scaler)
-            # what the model takes, in the units that come before the scaler
-            limit = float((self.spec_.input.limit / np.abs(factor) - np.abs(center)).min())
-            if not limit > 0:
-                raise UserError(
-                    f"{self._where}: input_limit is {self.spec_.input.limit:g}, which the scaler's center alone exceeds; "
-                    "learn with a larger one"
-                )
-            content["input"] = {"dim": self.n_features_in_} if names is None else {"columns": list(names)}
-            content["input"] |= {"limit": limit, "center": center.tolist(), "factor": factor.tolist()}
-        return make_spec(content, self._where, self.spec_.own)
+        spec = super().to_spec(name)
+        if scaler is None:
+            return spec
+        center, factor, names = self._scaling(scaler)
+        # what the model takes, in the units that come before the scaler
+        limit = float((spec.input.limit / np.abs(factor) - np.abs(center)).min())
+        if not limit > 0:
+            raise self._error(
+                f"input_limit is {spec.input.limit:g}, which the scaler's center alone exceeds; learn with a larger one"
+            )
+        scaled = {"limit": limit, "center": center.tolist(), "factor": factor.tolist()}
+        content = spec.model_dump(exclude_unset=True) | {"input": self._input_section(names) | scaled}
+        return self._made(content, spec.own)
 
     def frozen_spec(
         self,
@@ -638,7 +605,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         """
         check_is_fitted(self)
         machine = self._machine(model, scaler)
-        return _exported(machine, name, self.spec_.precision if precision is None else precision, _plain(limit))
+        return _exported(machine, name, self.spec_.precision if precision is None else precision, plain(limit))
 
     def _machine(self, model: Any = None, scaler: Any = None) -> Machine:
         """The frozen map, or a linear model of it."""
@@ -655,7 +622,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
         memory = self.model_.memory
         n = int(memory.field("n")[0])
         if n == 0:
-            raise UserError(f"{self._where}: has no expansion vectors, as every sample was refused; see status_counts_")
+            raise self._error("has no expansion vectors, as every sample was refused; see status_counts_")
         return memory.field("v")[:n].astype(np.float64), memory.field("a")[:n].astype(np.float64)
 
     def _gram(self) -> np.ndarray:
@@ -668,50 +635,43 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Budget
 
     def _watches(self) -> bool:
         """Whether there are alarms."""
-        return any(getattr(self, key) is not None for key in NOVELTY_KEYS)
+        return any(p is NOVELTY and getattr(self, name) is not None for name, p in PARAMETERS.items())
 
-    def _epochs(self) -> int:
-        epochs = _plain(self.n_epochs)
-        if type(epochs) is not int or epochs < 1:
-            raise UserError(f"{self._where}: n_epochs is {epochs!r}; it must be a whole number from 1")
-        return epochs
+    def _has_kernel(self, values: Mapping[str, Any]) -> bool:
+        return True
 
-    def _start(self, X: np.ndarray, label: dict[str, Any], label_names: list[str]) -> None:
-        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        given = {k: v for k, v in params.items() if v is not None and not (k == "normalise" and v is False)}
-        names = getattr(self, "feature_names_in_", None)
-        inputs: dict[str, Any] = {"dim": X.shape[1]} if names is None else {"columns": [str(name) for name in names]}
-        if label_names and names is not None and not set(label_names) & set(names):
-            label |= {"columns": label_names} if label.pop("outputs", None) else {"column": label_names[0]}
-        content: dict[str, Any] = {"name": "model", "precision": params["precision"], "input": inputs}
-        if label:
-            # without a name or a number of them there would be none
-            content["label"] = label if label.keys() & {"classes", "column", "columns"} else {"outputs": 1} | label
-        limit = LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
-        content["kernel"], limit = _kernel(given, X, limit, self._where)
-        inputs["limit"] = given.get("input_limit", _bounded(limit, content["kernel"], X.shape[1], given))
-        content["learning"] = {"rule": "okfeb", "features": params["n_components"]}
-        content["learning"] |= {key: given[name] for name, key in HEAD_KEYS.items() if name in given}
-        content["reduction"] = {key: given[key] for key in ("n_max", "gate") if key in given}
-        if subspace := {key: given[key] for key in SUBSPACE_KEYS if key in given}:
-            content["subspace"] = subspace
-        if self._watches():
-            content["novelty"] = {key: given[key] for key in NOVELTY_KEYS if key in given}
-        own = params["kernel"].own if isinstance(params["kernel"], MercerKernel) else None
-        self.spec_ = make_spec(content, self._where, own)
-        self.model_ = HostModel(self.spec_)
-        self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
-        self._last_statuses = np.zeros(0, np.int32)
+    def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        content = super()._sections(values)
+        return content | {"learning": {"rule": "okfeb", **content.get("learning", {})}}
 
-    def _monitored(self, X: np.ndarray, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _label(self, y: Any, names: list[str]) -> tuple[Any, dict[str, Any]]:
+        label, about = super()._label(y, names)
+        # without a name or a number of them there would be none
+        return label and (label if label.keys() & {"classes", "column", "columns"} else {"outputs": 1} | label), about
+
+    def _reach(self, limit: float, content: Mapping[str, Any], dim: int) -> float:
+        """With which k(x, x) of a dot product, and |q|^2 with it, stays far from overflow."""
+        section, shrinkage = content["kernel"], content.get("subspace", {}).get("shrinkage", 0.1)
+        if section.get("function") not in ("polynomial", "linear") or section.get("normalise"):
+            return limit
+        gamma, coef0 = section.get("gamma", 1.0), section.get("coef0", 0.0)
+        degree = section.get("degree", 3 if section["function"] == "polynomial" else 1)
+        numbers = all(type(value) in (int, float) for value in (coef0, degree, shrinkage))
+        if not numbers or min(shrinkage, degree) <= 0:  # which the spec refuses
+            return limit
+        # sums of |q|^2 <= k / (4 lambda), up to where rounding stops them, times k
+        precision = content["precision"]
+        most = math.sqrt(largest(precision) * shrinkage * (2.0**-26 if precision == "float32" else 2.0**-60))
+        product = most ** (1 / degree) - coef0
+        return min(limit, math.sqrt(max(product, 1.0) / dim / gamma))
+
+    def _monitored(self, X: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Ask, then learn: (novelty, alarms)."""
-        novelty, statuses = self.model_.run(X, y, question="novelty")
-        status = self.spec_.program.status
-        for code, count in zip(*np.unique(statuses, return_counts=True), strict=True):
-            self.status_counts_[status(int(code)).name] += int(count)
-        self._last_statuses = np.concatenate([self._last_statuses, statuses])[-PATIENCE:]
-        if trouble := self._refusal():
-            warnings.warn(f"{trouble}; to start afresh call fit, or partial_fit on a clone", stacklevel=3)
+        check_is_fitted(self)
+        X, y = self._validated(X, y, reset=False)
+        novelty, statuses = self.model_.run(X, self._encoded(y), question="novelty")
+        self._counted(statuses)
+        self._told(self._refusal())
         return novelty.astype(np.float64), np.isin(statuses, self.spec_.program.alarms)
 
     @property
@@ -904,11 +864,7 @@ default="gaussian"
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
-        epochs = self._epochs()
-        X = validate_data(self, X, dtype=np.float64)
-        self._start(X, {}, [])
-        self._learn(X, cast(Any, None), epochs)
-        return self
+        return self._stream(X, None, epochs=self._epochs(), afresh=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the samples in order, once, from where the model is.
@@ -926,12 +882,7 @@ default="gaussian"
         -------
         self : OnlineKernelSubspace
         """
-        first = not hasattr(self, "model_")
-        X = validate_data(self, X, dtype=np.float64, reset=first)
-        if first:
-            self._start(X, {}, [])
-        self._learn(X, cast(Any, None))
-        return self
+        return self._stream(X, None, afresh=not hasattr(self, "model_"))
 
     def monitor(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """What the device tells of a stream as it learns it: each sample's novelty, then the sample is learned.
@@ -948,7 +899,7 @@ default="gaussian"
         alarms : ndarray of shape (n_samples,) of bool
             Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
         """
-        return self._monitored(self._inputs(X), None)
+        return self._monitored(X)
 
     @available_if(_watching)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> np.ndarray:
@@ -1087,16 +1038,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         input_limit: float | None = None,
         label_limit: float | None = None,
     ) -> None:
-        _OnlineSubspace.__init__(
-            self, n_components, n_max=n_max, kernel=kernel, sigma=sigma, gamma=gamma, coef0=coef0, degree=degree,
-            normalise=normalise, update=update, shrinkage=shrinkage, step=step, eta=eta, window=window,
-            forgetting=forgetting, budget=budget, gate=gate, fading=fading, insensitivity=insensitivity,
-            censoring=censoring, rate=rate, threshold=threshold, smoothing=smoothing, warmup=warmup, hold=hold,
-            precision=precision, n_epochs=n_epochs, input_limit=input_limit,
-        )  # fmt: skip
-        self.ridge = ridge
-        self.head_forgetting = head_forgetting
-        self.label_limit = label_limit
+        self._keep(locals())
 
     def predict(self, X: Any) -> Any:  # type: ignore[override]
         """Values of the learned function.
@@ -1132,9 +1074,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         alarms : ndarray of shape (n_samples,) of bool
             Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
         """
-        check_is_fitted(self)
-        X, y = self._validated(X, y, reset=False)
-        return self._monitored(X, self._labels(y))
+        return self._monitored(X, y)
 
 
 def _logistic(estimator: OnlineSubspaceClassifier) -> bool:
@@ -1228,17 +1168,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         n_epochs: int = 1,
         input_limit: float | None = None,
     ) -> None:
-        _OnlineSubspace.__init__(
-            self, n_components, n_max=n_max, kernel=kernel, sigma=sigma, gamma=gamma, coef0=coef0, degree=degree,
-            normalise=normalise, update=update, shrinkage=shrinkage, step=step, eta=eta, window=window,
-            forgetting=forgetting, budget=budget, gate=gate, fading=fading, insensitivity=insensitivity,
-            censoring=censoring, rate=rate, threshold=threshold, smoothing=smoothing, warmup=warmup, hold=hold,
-            precision=precision, n_epochs=n_epochs, input_limit=input_limit,
-        )  # fmt: skip
-        self.head = head
-        self.ridge = ridge
-        self.head_forgetting = head_forgetting
-        self.head_eta = head_eta
+        self._keep(locals())
 
     @available_if(_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -1275,59 +1205,10 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         alarms : ndarray of shape (n_samples,) of bool
             Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
         """
-        check_is_fitted(self)
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        return self._monitored(X, self._positions(y))
+        return self._monitored(X, y)
 
 
 # ---------------------------------------------------------------------------------------------------------- exports
-
-
-def _mercer(given: Any, section: dict[str, Any], where: str) -> MercerKernel:
-    """The kernel of a spec's section, on the host."""
-    if isinstance(given, MercerKernel):
-        kernel = given
-    else:
-        found = {"function": "gaussian", **section}
-        if (sigma := found.pop("sigma", None)) is not None:
-            found["gamma"] = 0.5 / sigma / sigma
-        for key, (of, least) in {"gamma": ("", 0.0), "coef0": ("polynomial", 0.0)}.items():
-            value = found.get(key)
-            if value is not None and (type(value) not in (int, float) or not least <= value < np.inf):
-                raise UserError(
-                    f"{where}: {key} is {value!r}; it must be a number{' above 0' if not of else ' from 0'}"
-                )
-        if found["function"] == "polynomial":
-            found = {"coef0": 0.0, "degree": 3} | found
-        elif strange := [key for key in ("coef0", "degree") if key in found]:
-            raise UserError(f"{where}: {strange[0]} is of polynomial kernels; {found['function']} does not have it")
-        if found["function"] == "linear" and "gamma" in found:
-            raise UserError(f"{where}: gamma is given, which the linear kernel does not have; leave it out")
-        if found["function"] != "gaussian" and "sigma" in section:
-            raise UserError(f"{where}: sigma is given; it is of the gaussian kernel, in place of gamma")
-        try:
-            kernel = MercerKernel(**found)
-        except UserError as error:
-            raise UserError(f"{where}: {error}") from None
-    if kernel.function == "sigmoid":
-        raise UserError(f"{where}: the sigmoid kernel is not positive definite; a subspace must have one that is")
-    return kernel
-
-
-def _bounded(limit: float, section: dict[str, Any], dim: int, given: dict[str, Any]) -> float:
-    """An input limit with which k(x, x) of a dot product, and |q|^2 with it, stays far from overflow."""
-    if section.get("function") not in ("polynomial", "linear") or section.get("normalise"):
-        return limit
-    gamma, degree = section.get("gamma", 1.0), section.get("degree", 3 if section["function"] == "polynomial" else 1)
-    shrinkage, coef0 = given.get("shrinkage", 0.1), section.get("coef0", 0.0)
-    numbers = all(type(value) in (int, float) for value in (gamma, degree, shrinkage, coef0))
-    if not numbers or min(gamma, shrinkage, degree) <= 0:  # which the spec refuses
-        return limit
-    # sums of |q|^2 <= k / (4 lambda), up to where rounding stops them, times k
-    precision = given["precision"]
-    most = math.sqrt(largest(precision) * shrinkage * (2.0**-26 if precision == "float32" else 2.0**-60))
-    product = most ** (1 / degree) - coef0
-    return min(limit, math.sqrt(max(product, 1.0) / dim / gamma))
 
 
 def _coefficients(gram: np.ndarray, shrinkage: float, least: float) -> np.ndarray:
@@ -1344,30 +1225,16 @@ def _coefficients(gram: np.ndarray, shrinkage: float, least: float) -> np.ndarra
     return np.linalg.solve(gram + shrinkage * np.eye(rank), root.T)
 
 
-def _scaling(estimator: Any, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-    """Center and factor of a fitted scaler, and the names of its inputs."""
-    where = type(estimator).__name__
-    if not hasattr(scaler, "fit"):
-        raise UserError(
-            f"{where}: scaler is a {type(scaler).__name__}; it must be a fitted scaler, such as StandardScaler"
-        )
-    check_is_fitted(scaler)
-    center, factor = _scaler_affine(scaler, f"{where}: scaler")
-    if len(center) != estimator.n_features_in_:
-        raise UserError(f"{where}: scaler has {len(center)} inputs, and the features have {estimator.n_features_in_}")
-    return center, factor, _columns(getattr(scaler, "feature_names_in_", None))
-
-
 def _exported(machine: Machine, name: str, precision: str, limit: float | None) -> Spec:
     """The frozen spec of what it computes; a warning where the precision is too coarse for its weights."""
     spec = spec_of(machine, name, precision, limit)
     for note in notes(machine, spec):
-        warnings.warn(note, stacklevel=3)
+        warn(note)
     return spec
 
 
 def _frozen_machine(
-    estimator: Any,
+    estimator: KernelEstimator,
     kernel: MercerKernel,
     vectors: np.ndarray,
     w: np.ndarray,
@@ -1376,17 +1243,14 @@ def _frozen_machine(
     reach: float | None = None,
 ) -> Machine:
     """z(x) = W' k(vectors, x), or a linear model of z; w: (n, r)."""
-    where = type(estimator).__name__
-    center = factor = None
-    columns = _columns(getattr(estimator, "feature_names_in_", None))
-    if scaler is not None:
-        center, factor, columns = _scaling(estimator, scaler)
+    where = estimator._where
+    center, factor, columns = (None, None, estimator._columns) if scaler is None else estimator._scaling(scaler)
     weights, bias, found = np.eye(w.shape[1]), np.zeros(w.shape[1]), cast(dict[str, Any], {})
     if model is not None:
         try:
             weights, bias = _affine(model, w.shape[1])
         except UserError as error:
-            raise UserError(f"{where}: model: {error}") from None
+            raise estimator._error(f"model: {error}") from None
         found["classes"] = _classes(model)
         if type(model[-1] if hasattr(model, "steps") else model) is LogisticRegression and len(model.classes_) == 2:
             found["calibration"] = np.array([[-1.0, 0.0]])

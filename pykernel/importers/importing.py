@@ -15,16 +15,12 @@ from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.importers.sklearn import read_estimator, steps_of
 from pykernel.spec.model import Spec, _shown
-from pykernel.training.rounding import device_bound, error_bound
+from pykernel.training.rounding import device_bound, error_bound, notes
 from pykernel.training.trained import FILE_LIMIT, Distance, Machine, pairs, to_spec, votes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-COARSE, SEEN = 0.1, 1000
-"""The part of a function's spread that rounding may move it by without a warning, and at how many of its vectors."""
-VALUES = 2**21
-"""Most kernel values for that."""
 PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill", ".pt", ".pth")
 
 
@@ -135,46 +131,6 @@ def load_model(
     for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
-
-
-def notes(machine: Machine, spec: Spec) -> list[str]:
-    """What of the source is left out of the spec, and whether float32 is too coarse for it.
-
-    Where weights are large and cancel out, as a Gaussian process without noise has them, their rounding is not small
-    beside what they add up to.  What is said of it is a bound, for the inputs that the machine's vectors are.
-    """
-    found = list(machine.notes)
-    if spec.precision != "float32" or machine.function == "own" or not len(machine.vectors):
-        return found
-    count = len(machine.vectors)
-    at = np.linspace(0, count - 1, min(count, SEEN, max(16, VALUES // count)), dtype=int)
-    vectors, x = machine.vectors[at], machine.inputs()[at]
-    exact = machine.functions(vectors)
-    held = x.astype(np.float32).astype(np.float64)
-    # what rounding the inputs does is computed, here and there as badly as it can be; what it does to the rest is bounded
-    half, rng = np.spacing(np.abs(held).astype(np.float32)).astype(np.float64) / 2, np.random.default_rng(0)
-    inputs = [held, *(x + half * rng.choice((-1.0, 1.0), x.shape) for _ in range(8))]
-    moved = np.max([np.abs(machine.functions(machine.scaled(rows)) - exact) for rows in inputs], axis=0)
-    moved = (moved + device_bound(spec, held)).max(axis=0)
-    # between them, too: those of a support vector machine lie where its value is 1, or 0
-    between = machine.functions((vectors + np.roll(vectors, 1, axis=0)) / 2)
-    spread = np.vstack([exact, between]).std(axis=0)
-    with np.errstate(all="ignore"):
-        worst = int(np.argmax(np.where(spread > 0, moved / spread, 0.0)))
-    if spread[worst] > 0 and moved[worst] > COARSE * spread[worst]:
-        which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
-        found.append(
-            f"{machine.source}: float32 may move its values by up to {_above(moved[worst])} at {which}, around which they "
-            f'vary by {spread[worst]:.2g}; use float64 (precision="float64", --precision float64), or fit it with more '
-            "regularisation (a larger alpha, a smaller C)"
-        )
-    return found
-
-
-def _above(value: float) -> str:
-    """Two digits of a number that is no smaller."""
-    text = f"{value:.2g}"
-    return text if float(text) >= value else f"{value * 1.05:.2g}"
 
 
 # ----------------------------------------------------------------------------------------------------------- files

@@ -26,6 +26,16 @@ KERNELS = {
     "sigmoid": "sigmoid",
 }
 """What scikit-learn calls our kernel functions."""
+MACHINE = "__pykernel_machine__"
+"""The method of an estimator that says itself what it computes, as a Machine: how pykernel's own are known from here."""
+OWN = (
+    "KernelFisherClassifier",
+    "KernelRidgeClassifier",
+    "KernelRidgeRegressor",
+    "LSSVMClassifier",
+    "LSSVMRegressor",
+)
+"""Those of pykernel that a file may ask for."""
 
 
 def read_estimator(estimator: Any) -> Machine:
@@ -39,7 +49,7 @@ def read_estimator(estimator: Any) -> Machine:
     where = type(estimator).__name__
     *scalers, (_, model) = steps_of(estimator)
     readers, center, factor = _readers(), None, None
-    if type(model) not in readers and not _is_own(model):
+    if type(model) not in readers and not hasattr(type(model), MACHINE):
         best = "; give its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise UserError(f"{_inside(where, model)} is not a model that can be imported{best or '; ' + _importable()}")
     for part in (*(scaler for _, scaler in scalers), model):
@@ -65,7 +75,7 @@ def read_estimator(estimator: Any) -> Machine:
     if model is not estimator:
         where = f"{where}, {type(model).__name__}"
     try:
-        machine = readers[type(model)](model, where) if not _is_own(model) else _own(model)
+        machine = readers[type(model)](model, where) if type(model) in readers else getattr(model, MACHINE)()
     except AttributeError as error:
         raise UserError(f"{where}: {error}; it is not as scikit-learn fits it") from None
     if center is not None and factor is not None:
@@ -109,22 +119,19 @@ def _kernels() -> tuple[type, ...]:
     return RBF, Matern, ConstantKernel, WhiteKernel, Sum, Product
 
 
-def types() -> set[type]:
-    """All types that estimators which can be imported are made of: what a file of one may ask for."""
+def types() -> set[str]:
+    """Names of all types that estimators which can be imported are made of: what a file of one may ask for."""
     from sklearn.pipeline import Pipeline
 
     from pykernel.bases.basis import Basis
     from pykernel.bases.gram import MercerKernel
-    from pykernel.estimators import batch as kernel_machines
     from pykernel.training.reduced import ReducedModel
     from pykernel.training.selection import Selection
 
-    own = {
-        kind
-        for name, kind in vars(kernel_machines).items()
-        if isinstance(kind, type) and kind.__module__ == kernel_machines.__name__ and not name.startswith("_")
-    }
-    return {*_readers(), *_scalers(), *_kernels(), Pipeline, *own, Basis, MercerKernel, ReducedModel, Selection}
+    # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
+    own = {f"pykernel.estimators.batch.{name}" for name in OWN}
+    found = {*_readers(), *_scalers(), *_kernels(), Pipeline, Basis, MercerKernel, ReducedModel, Selection}
+    return own | {f"{kind.__module__}.{kind.__qualname__}" for kind in found}
 
 
 def _importable() -> str:
@@ -132,10 +139,6 @@ def _importable() -> str:
         "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor and pipelines that end in one of "
         "them are"
     )
-
-
-def _is_own(model: Any) -> bool:
-    return type(model).__module__ == "pykernel.estimators.batch"
 
 
 def _inside(where: str, part: Any) -> str:
@@ -379,12 +382,6 @@ def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[
     if len(first) * len(second) > PARTS:
         raise UserError(f"{where}: kernel_ is a sum of more than {PARTS} products; fit it with fewer")
     return [(a * b, product(p, q)) for a, p in first for b, q in second]
-
-
-def _own(model: Any) -> Machine:
-    """pykernel's kernel machines."""
-    classes = getattr(model, "classes_", None)
-    return model._machine() if classes is None else replace(model._machine(), classes=tuple(classes.tolist()))  # type: ignore[no-any-return]
 
 
 # ----------------------------------------------------------------------------------------------------- their parts

@@ -56,7 +56,7 @@ def load_skops(data: bytes, trusted: Sequence[str]) -> Any:
         if "schema.json" not in archive.namelist():
             raise UserError("is not a file that skops wrote; save it with skops.io.dump")
         about = _unpacked(archive, "schema.json", SCHEMA_LIMIT)
-        own = {f"{kind.__module__}.{kind.__qualname__}" for kind in types()}
+        own = types()
         schema, asked, files = json.loads(about), set(), []
         for count, node in enumerate(_objects(schema)):
             if count == OBJECTS:

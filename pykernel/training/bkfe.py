@@ -41,11 +41,11 @@ from pykernel.bases.basis import (
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import MissingExtra, UserError
-from pykernel.importers.importing import notes
 from pykernel.rows import Rows, as_rows
 from pykernel.spec.model import Spec
 from pykernel.training.closed_form import ASYMMETRY
 from pykernel.training.reduced import FeatureRows, _Symmetric, gram_operator, merged
+from pykernel.training.rounding import notes
 from pykernel.training.trained import Distance, Machine, to_spec
 
 try:

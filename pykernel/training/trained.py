@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UserError
-from pykernel.spec.model import OUTPUTS_LIMIT, Spec, _shown, kernel_settings, make_spec
+from pykernel.spec.model import OUTPUTS_LIMIT, Spec, _plain, _shown, kernel_settings, make_spec
 
 Distance = Literal["auto", "differences", "products"]
 
@@ -172,6 +172,20 @@ def require_classes(count: int, where: str) -> None:
 # ------------------------------------------------------------------------------------------------------- to a spec
 
 
+def class_names(classes: Iterable[Any]) -> list[str]:
+    """Classes as a spec can write them: as text if that is visible and unique, else by position."""
+    names: list[str] = []
+    for position, value in enumerate(classes):
+        try:
+            name = _plain(str(value))
+        except ValueError:
+            name = f"class {position}"
+        while name in names:
+            name += "'"
+        names.append(name)
+    return names
+
+
 def to_spec(
     machine: Machine,
     name: str,
@@ -196,8 +210,6 @@ def content(
     distance: Distance = "auto",
 ) -> dict[str, Any]:
     """What ``to_spec`` makes a spec of: nested dictionaries, as in the TOML file."""
-    from pykernel.estimators.online import _class_names
-
     where = machine.source
     if precision not in PRECISIONS:
         raise UserError(f"{where}: precision is {_shown(precision)}; it must be one of {', '.join(PRECISIONS)}")
@@ -224,7 +236,7 @@ def content(
             raise UserError(
                 f"{where}: knows {len(machine.classes)} classes, but {len(classes)} names are given for them"
             )
-        made["label"] = {"classes": list(classes) if classes is not None else _class_names(list(machine.classes))}
+        made["label"] = {"classes": list(classes) if classes is not None else class_names(machine.classes)}
     elif classes is not None:
         raise UserError(f"{where}: predicts numbers; classes are for classifiers")
     elif machine.label is not None:

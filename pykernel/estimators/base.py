@@ -1,0 +1,503 @@
+"""What all estimators share: parameters and their checks, inputs, labels, kernels, and learning sample by sample.
+
+A family declares its parameters once, as a list of `Parameter`: where each goes in a spec, and what it must be where no
+spec judges it.  A class of the family has those of them that its ``__init__`` names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
+
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.importers.sklearn import _affine as affine
+from pykernel.importers.sklearn import _columns as writable
+from pykernel.importers.sklearn import _scalers as scalers
+from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.model import _plain as _visible
+from pykernel.training.trained import class_names
+
+LIMIT = 1e6
+"""Derived limits: in sigmas for inputs (float32 hardly resolves the kernel there), in largest |y| for labels."""
+LINEAR_LIMIT = 1e3
+"""The derived limit of inputs that no sigma measures, in largest |x|: what linear rules square must not overflow."""
+PATIENCE = 32
+"""So many refusals in a row are worth a warning."""
+
+# ---------------------------------------------------------------------------------------------------------- parameters
+
+
+@dataclass(frozen=True)
+class Must:
+    """What a parameter must be: in words, and whether a value is that."""
+
+    be: str
+    holds: Callable[[Any], bool]
+
+    def __or__(self, other: Must) -> Must:
+        return Must(f"{self.be} or {other.be}" if other.be else self.be, lambda v: self.holds(v) or other.holds(v))
+
+
+def number(words: str, holds: Callable[[float], bool]) -> Must:
+    return Must(f"a {words}", lambda v: type(v) in (int, float) and bool(holds(v)))
+
+
+def one_of(*names: str) -> Must:
+    return Must(" or ".join(f'"{name}"' for name in names), lambda v: isinstance(v, str) and v in names)
+
+
+def whole(least: int, most: float = math.inf) -> Must:
+    words = f"whole number from {least}" + (f" to {most}" if most < math.inf else "")
+    return Must(f"a {words}", lambda v: type(v) is int and least <= v <= most)
+
+
+POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)
+NOT_NEGATIVE = number("number from 0", lambda v: 0 <= v < math.inf)
+FINITE = number("finite number", math.isfinite)
+LEFT_OUT = Must("", lambda v: v is None)
+"""In words nothing: who leaves a parameter out is told nothing of it."""
+SCALED = POSITIVE | one_of("scale") | LEFT_OUT
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a family of estimators."""
+
+    section: str | None = None  # of the spec, where it goes ("": its top); None: the spec does not have it
+    key: str = ""  # what the section calls it, if not as the estimator does
+    must: Must | None = None  # for what no spec judges, or judges in other words
+    absent: Any = None  # a value, besides None, that says nothing to the spec
+    text: str = ""  # for docstrings that are made of the list
+
+
+def plain(value: Any) -> Any:
+    """NumPy's scalars, as parameter grids hold them, as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def warn(sentence: str) -> None:
+    """Warn at the line that called the estimator, however deep in here, or in scikit-learn's wrappers, this is."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(("pykernel.estimators.", "sklearn.")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(sentence, stacklevel=level)
+
+
+class KernelEstimator(BaseEstimator):
+    """The base of all: parameters, inputs, errors, and the parts of a spec."""
+
+    _family: ClassVar[Mapping[str, Parameter]]
+    """The list of the family: a class has those that its ``__init__`` names."""
+
+    def _keep(self, given: Mapping[str, Any]) -> None:
+        """What ``__init__`` was called with, its ``locals()``: unchanged under its names, as scikit-learn asks for."""
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
+
+    def _given(self) -> dict[str, Any]:
+        """All parameters, in the order of the list.  UserError for the first that cannot be."""
+        mine = self.get_params(deep=False)
+        values = {name: plain(mine[name]) for name in self._family if name in mine}
+        for name, value in values.items():
+            if (must := self._family[name].must) is not None:
+                self._require(name, value, must)
+        return values
+
+    def _require(self, name: str, value: Any, must: Must) -> None:
+        if not must.holds(value):
+            raise self._error(f"{name} is {short(value)}; it must be {must.be}")
+
+    def _stated(self, *names: str) -> list[str]:
+        """Those of some parameters that are not left as they are by default."""
+        defaults = inspect.signature(type(self)).parameters
+
+        def stated(name: str) -> bool:
+            given, default = getattr(self, name), defaults[name].default
+            return not (given is default or (np.isscalar(given) and plain(given) == default))
+
+        return [name for name in names if stated(name)]
+
+    def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The parts of a spec that parameters say as they are; the kernel's are not among them."""
+        content: dict[str, Any] = {}
+        for name, value in values.items():
+            p = self._family[name]
+            if p.section in (None, "kernel") or value is None or (p.absent is not None and value is p.absent):
+                continue
+            part = content.setdefault(p.section, {}) if p.section else content
+            part[p.key or name] = value
+        return content
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _error(self, sentence: str) -> UserError:
+        return UserError(f"{self._where}: {sentence}")
+
+    @property
+    def _where(self) -> str:
+        """What an error's sentence begins with."""
+        return type(self).__name__
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """What is refused within is refused in this estimator's name."""
+        try:
+            yield
+        except UserError as error:
+            raise self._error(str(error)) from None
+
+    def _inputs(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return cast(np.ndarray, validate_data(self, X, dtype=np.float64, reset=False))
+
+    # ---- to a spec
+
+    def _made(self, content: dict[str, Any], own: Any) -> Spec:
+        return make_spec(content, self._where, own)
+
+    @property
+    def _columns(self) -> tuple[str, ...] | None:
+        """The inputs' names, if they have any that a spec can write."""
+        return writable(getattr(self, "feature_names_in_", None))
+
+    def _input_section(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
+        return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
+
+    def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
+        """Center and factor of a fitted scaler, and the names of its inputs."""
+        if not isinstance(scaler, scalers()):
+            kinds = [kind.__name__ for kind in scalers()]
+            raise self._error(
+                f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds[:-1])} or {kinds[-1]}"
+            )
+        check_is_fitted(scaler)
+        center, factor = affine(scaler, f"{self._where}: scaler")
+        if len(center) != self.n_features_in_:
+            raise self._error(f"scaler has {len(center)} inputs, and the model has {self.n_features_in_}")
+        return center, factor, writable(getattr(scaler, "feature_names_in_", None)) or self._columns
+
+    # ---- the kernel
+
+    def _alone(self, *names: str) -> None:
+        """Beside a MercerKernel nothing else says what the kernel is."""
+        for name in self._stated(*names):
+            raise self._error(
+                f"{name} is {short(getattr(self, name))}, and kernel, a MercerKernel, has its own; leave {name} out"
+            )
+
+    def _mercer(self, section: Mapping[str, Any]) -> MercerKernel:
+        """The kernel of a spec's section on the host: a positive definite one, with just the parameters that it has."""
+        found = {"function": "gaussian", **section}
+        function, sigma = found["function"], found.pop("sigma", None)
+        if sigma is not None:
+            if function != "gaussian" or "gamma" in found:
+                raise self._error("sigma is given; it is of the gaussian kernel, in place of gamma")
+            found["gamma"] = 0.5 / sigma / sigma
+        if function == "polynomial":
+            found = {"coef0": 0.0, "degree": 3} | found
+        elif strange := [key for key in ("coef0", "degree") if key in found]:
+            raise self._error(f"{strange[0]} is of polynomial kernels; {function} does not have it")
+        if function == "linear" and "gamma" in found:
+            raise self._error("gamma is given, which the linear kernel does not have; leave it out")
+        with self._named():
+            kernel = MercerKernel(**found)
+        return self._definite(kernel)
+
+    def _definite(self, kernel: MercerKernel) -> MercerKernel:
+        if kernel.function == "sigmoid":
+            raise self._error("the sigmoid kernel is not positive definite; take one that is")
+        return kernel
+
+
+class ToFrozen:
+    """Of estimators that are trained at once: their spec is made when it is asked for."""
+
+    @property
+    def spec_(self) -> Spec:
+        """``to_spec("model")``: what ``pykernel.generate`` and ``pykernel.check`` take of an estimator."""
+        return self.to_spec("model")  # type: ignore[attr-defined, no-any-return]
+
+
+# -------------------------------------------------------------------------------------------------------------- labels
+
+
+def column_names(y: Any) -> list[str]:
+    """What a data frame or series calls the labels; nothing where a spec could not."""
+    names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
+    try:
+        return [_visible(name) for name in names] if len(set(names)) == len(names) else []
+    except (TypeError, ValueError, AttributeError):  # not text, or not visible
+        return []
+
+
+def label_section(
+    columns: Sequence[str] | None, names: list[str], outputs: int = 1, classes: Sequence[Any] | None = None
+) -> dict[str, Any]:
+    """The spec's [label]: classes or outputs; names only beside inputs that have others."""
+    label: dict[str, Any] = {} if classes is None else {"classes": class_names(classes)}
+    if columns and names and not set(names) & set(columns):
+        return label | ({"columns": names} if outputs > 1 else {"column": names[0]})
+    return label | ({"outputs": outputs} if outputs > 1 else {})
+
+
+class Regresses:
+    """What learns numbers, one or several for a sample."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, **options)
+        if hasattr(y, "toarray"):
+            raise ValueError(f"{type(self).__name__} takes labels as a dense array, not a sparse one")
+        return X, np.asarray(y, np.float64)
+
+
+class Classifies:
+    """What learns classes."""
+
+    classes_: np.ndarray
+
+    def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+        X, y = validate_data(self, X, y, dtype=np.float64, **options)
+        check_classification_targets(y)
+        return X, y
+
+    def _classes_of(self, y: np.ndarray) -> np.ndarray:
+        """The different ones, sorted: two or more."""
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise UserError(
+                f"{type(self).__name__}: y holds one class, {classes.tolist()[0]!r}; "
+                "a classifier needs samples of two or more"
+            )
+        return classes
+
+
+# ----------------------------------------------------------------------------------------------------- sample by sample
+
+
+class Streaming(KernelEstimator):
+    """What learns in the order of samples, through the host model: one source with the device."""
+
+    spec_: Spec
+    model_: HostModel
+    status_counts_: dict[str, int]
+
+    def refresh(self) -> Self:
+        """Remove the rounding errors that the factor of the Gram matrix has gathered.  O(n_max^3 + n_max^2 n_features).
+
+        Due about every 1000 updates that stored a vector, for techniques and rules that keep such a factor; nothing is
+        done for others. Never done unasked: it changes the state, and the device must do it at the same sample to keep
+        the same bytes.
+        """
+        check_is_fitted(self)
+        self.model_.refresh()
+        return self
+
+    def to_spec(self, name: str) -> Spec:
+        """The model's parameters under a name for its C symbols; ``to_spec(name).to_toml()`` is the spec as a file."""
+        check_is_fitted(self)
+        return self._made({**self.spec_.model_dump(exclude_unset=True), "name": name}, self.spec_.own)
+
+    # ---- learning; what a family, or a kind of labels, does otherwise
+
+    def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, Any]:
+        return validate_data(self, X, dtype=np.float64, **options), None
+
+    def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """The spec's [label], as far as samples say it (None: there is none), and attributes that hold what they say."""
+        return None, {}
+
+    def _encoded(self, y: Any) -> Any:
+        """Labels as the host model takes them."""
+        return None
+
+    def _passes(self, values: Mapping[str, Any]) -> int:
+        """Those over the data, where ``n_epochs`` is None."""
+        return 1
+
+    def _has_kernel(self, values: Mapping[str, Any]) -> bool:
+        return True
+
+    def _reach(self, limit: float, content: Mapping[str, Any], dim: int) -> float:
+        """The derived limit of inputs, where more than the kernel's width bounds it."""
+        return limit
+
+    def _remedy(self) -> str:
+        """What to do about divergence."""
+        return "lower eta"
+
+    # ---- the same for all
+
+    def _epochs(self) -> int:
+        values = self._given()
+        return values["n_epochs"] or self._passes(values)
+
+    def _stream(self, X: Any, y: Any, *, epochs: int = 1, afresh: bool, known: Any = None) -> Self:
+        """Learn samples in their order, from the start or from where the model is; known: labels that there will be."""
+        names = column_names(y)
+        X, y = self._validated(X, y, reset=afresh)
+        if afresh:
+            self._start(X, *self._label(y if known is None else known, names))
+        self._learn(X, self._encoded(y), epochs)
+        return self
+
+    def _start(self, X: np.ndarray, label: dict[str, Any] | None, about: dict[str, Any]) -> None:
+        """A new model, with what is derived from the data; parameters that were not given are left to the spec."""
+        values = self._given()
+        content, limit = self._sections(values), LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
+        if self._has_kernel(values):
+            content["kernel"], limit = self._kernel_section(values, X, limit)
+        limits = {"limit": self._reach(limit, content, X.shape[1])}
+        content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
+        if label is not None:
+            content["label"] = label | content.get("label", {})
+        kernel = values["kernel"]
+        self.spec_ = self._made({"name": "model", **content}, kernel.own if isinstance(kernel, MercerKernel) else None)
+        self.model_ = HostModel(self.spec_)
+        self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
+        self._last_statuses = np.zeros(0, np.int32)
+        for name, value in about.items():
+            setattr(self, name, value)
+
+    def _learn(self, X: np.ndarray, y: Any, epochs: int) -> None:
+        met = self._counted(np.concatenate([self.model_.learn(X, y) for _ in range(epochs)]))
+        diverges = met & {"REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}
+        self._told("learning diverges: " + self._remedy() if diverges else self._refusal())
+
+    def _counted(self, statuses: np.ndarray) -> set[str]:
+        """The names of what became of updates, which are counted."""
+        status, met = self.spec_.program.status, set()
+        for code, count in zip(*np.unique(statuses, return_counts=True), strict=True):
+            met.add(name := status(int(code)).name)
+            self.status_counts_[name] += int(count)
+        self._last_statuses = np.concatenate([self._last_statuses, statuses])[-PATIENCE:]
+        return met
+
+    def _told(self, trouble: str | None) -> None:
+        if trouble:
+            warn(f"{trouble}; to start afresh call fit, or partial_fit on a clone")
+
+    def _refusal(self) -> str | None:
+        """What to do about it, if nothing is learned any more."""
+        if self._last_statuses.max() >= 0:
+            return None
+        status, limits = self.spec_.program.status, []
+        if status["REFUSED_INPUT"] in self._last_statuses:
+            limits.append(f"input_limit from {self.spec_.input.limit:g}")
+        if status["REFUSED_LABEL"] in self._last_statuses:
+            limits.append(f"label_limit from {self.spec_.label.limit:g}")
+        return f"the last {len(self._last_statuses)} updates were all refused: raise {' and '.join(limits)}"
+
+    def _finite(self, values: np.ndarray) -> np.ndarray:
+        """What the device computes, in float64; a warning for the samples that it would refuse."""
+        refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
+        if refused:
+            limit = self.spec_.input.limit
+            warn(f"{refused} of {len(values)} samples have an input beyond the limit of {limit:g}: they give NaN")
+        return values.astype(np.float64)
+
+    # ---- the kernel, with what is derived from the inputs
+
+    def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray, limit: float) -> tuple[dict[str, Any], float]:
+        """The spec's [kernel], and the limit of inputs that goes with it."""
+        given = values["kernel"]
+        if not isinstance(given, MercerKernel):
+            return kernel_section(values, X, limit)
+        self._alone(*(name for name in KERNEL if name != "kernel"))
+        if given.own is None:
+            return kernel_section({**values, **given.section(), "kernel": given.function}, X, limit)
+        if values["input_limit"] is None:
+            raise self._error(
+                "input_limit must be given with a kernel of your own: most is its bound for inputs within that"
+            )
+        return given.section(), limit
+
+
+KERNEL = {
+    "sigma": Parameter("kernel", must=SCALED),
+    "kernel": Parameter("kernel"),
+    "gamma": Parameter("kernel", must=SCALED),
+    "coef0": Parameter("kernel"),
+    "degree": Parameter("kernel"),
+    "normalise": Parameter("kernel", absent=False),
+}
+"""Parameters of the kernel, for lists of families that derive its scale from the inputs."""
+
+
+def width(sigma: Any, X: np.ndarray) -> float:
+    """The kernel's width, derived from the inputs if need be."""
+    if sigma not in (None, "scale"):
+        return cast(float, sigma)
+    with np.errstate(over="ignore"):
+        found = math.sqrt(X.var(axis=0).sum() / 2)
+    if found == 0:
+        samples = "1 sample" if len(X) == 1 else f"{len(X)} equal samples"
+        raise ValueError(
+            f'sigma="scale" is derived from how the first samples differ, and these are {samples}; '
+            "start with more, or give sigma as a number"
+        )
+    return found
+
+
+def kernel_section(values: Mapping[str, Any], X: np.ndarray, limit: float) -> tuple[dict[str, Any], float]:
+    """The spec's section of a kernel by name, and the limit of inputs that goes with it (``limit``, where none does)."""
+    dim, function = X.shape[1], values["kernel"] or "gaussian"
+    section = {
+        key: values[key] for key in KERNEL if key != "kernel" and values[key] is not None and values[key] is not False
+    }
+    scaled = values["gamma"] in (None, "scale")
+    if scaled:
+        section.pop("gamma", None)
+    if function == "gaussian" and scaled:
+        section["sigma"] = width(values["sigma"], X)
+        return section, LIMIT * section["sigma"]
+    section["function"] = function
+    if "sigma" in section:
+        section["sigma"] = width(values["sigma"], X)
+    scales = {
+        "laplacian": lambda sigma: 1 / (sigma * math.sqrt(2 * dim)),
+        "matern32": lambda sigma: math.sqrt(3) / sigma,
+        "matern52": lambda sigma: math.sqrt(5) / sigma,
+        "polynomial": lambda sigma: 0.5 / sigma**2,
+    }
+    if scaled and function in scales:
+        section["gamma"] = scales[function](width("scale", X))
+    gamma = section.get("gamma")
+    if gamma is not None and function == "gaussian":
+        return section, LIMIT * math.sqrt(0.5 / gamma)
+    if gamma is not None and function in ("laplacian", "matern32", "matern52"):
+        return section, LIMIT / gamma
+    if function not in ("polynomial", "linear"):
+        return section, limit
+    # (gamma dim limit^2 + coef0)^degree, of which two are multiplied
+    degree = section.get("degree", 3) if function == "polynomial" else 1
+    coef0 = section.get("coef0", 0.0) if function == "polynomial" else 0.0
+    if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):
+        return section, limit
+    product = (1e16 if values["precision"] == "float32" else 1e140) ** (1 / degree) - coef0
+    return section, min(limit, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))

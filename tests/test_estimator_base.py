@@ -1,0 +1,134 @@
+"""What all estimators share: one list of parameters a family, and the base that everything about them follows from."""
+
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+import pykernel
+from pykernel import HostModel, KernelBasis, KernelRidgeRegressor, OnlineKernelSubspace
+from pykernel.estimators import base, basis, batch, online, subspace
+from pykernel.spec.model import SECTIONS, Spec
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+ALL = [
+    kind
+    for kind in (getattr(pykernel, name) for name in pykernel.__all__)
+    if isinstance(kind, type) and issubclass(kind, base.KernelEstimator)
+]
+FAMILIES = (basis.PARAMETERS, batch.PARAMETERS, online.PARAMETERS, subspace.BATCH, subspace.PARAMETERS)
+
+
+def documented(kind):
+    """Parameters and, where they are told, defaults, of the numpydoc section, in its order."""
+    section = kind.__doc__.split("Parameters\n    ----------\n")[1].split("\n\n    Attributes\n")[0]
+    section = section.replace("\\\n", "")
+    found = {}
+    # "name : type, default=…", or several names in a row that another class tells of
+    for names, rest in re.findall(r"^    (\w+(?:,\s*\w+)*)(?: : (.*))?$", section, re.MULTILINE):
+        default = re.search(r"default=(.*)$", rest)
+        found |= dict.fromkeys(re.split(r",\s*", names), default and default[1])
+    return found
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_signature_docstring_and_list_name_the_same_parameters(kind):
+    parameters = inspect.signature(kind).parameters
+    listed = [name for name in kind._family if name in parameters]
+    assert set(parameters) == set(listed)
+    assert sorted(documented(kind)) == sorted(parameters)
+    if kind not in (subspace.OnlineSubspaceRegressor, subspace.OnlineSubspaceClassifier):  # which refer to another
+        assert list(documented(kind)) == list(parameters)
+    for name, default in documented(kind).items():
+        given = parameters[name].default
+        # None: the default of the spec, which may be told instead
+        assert default is None or given is None or default == (f'"{given}"' if isinstance(given, str) else str(given))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_parameter_of_a_list_is_that_of_a_class_and_a_key_of_the_spec(family):
+    mine = [inspect.signature(kind).parameters for kind in ALL if kind._family is family]
+    assert set(family) == set().union(*mine)
+    for name, parameter in family.items():
+        if parameter.section is not None and name != "kernel":
+            model = SECTIONS[parameter.section] if parameter.section else Spec
+            assert (parameter.key or name) in model.model_fields, name
+
+
+def test_every_key_of_a_subspace_is_a_parameter():
+    said = {(p.section, p.key or name) for name, p in subspace.PARAMETERS.items()}
+    for section in ("subspace", "novelty"):
+        assert {(section, key) for key in SECTIONS[section].model_fields} <= said
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_what_is_given_is_kept_as_it_is(kind):
+    given = {name: object() for name in inspect.signature(kind).parameters}
+    kept = kind(**given)
+    assert vars(kept) == given and kept.get_params(deep=False) == given
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_list(kind):
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    for name, parameter in kind._family.items():
+        if parameter.must is None or name not in kind().get_params():
+            continue
+        with pytest.raises(pykernel.errors.UserError) as caught:
+            kind(**{name: {"no": "value"}}).fit(x, x[:, 0] > 0)
+        expected = f"{kind.__name__}: {name} is {{'no': 'value'}}; it must be {parameter.must.be}"
+        if name != "method_params":  # a dict is one, but no method has such an option
+            assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_questions_before_fit_are_told_so(kind):
+    asked = 0
+    for name in (
+        "predict", "decision_function", "predict_proba", "predict_log_proba", "transform", "novelty", "score_samples",
+        "approximation", "residual",
+    ):  # fmt: skip
+        for estimator in (kind(), *([kind(rate=0.1)] if "rate" in kind._family else [])):
+            if hasattr(estimator, name):
+                asked += 1
+                with pytest.raises(NotFittedError):
+                    getattr(estimator, name)([[0.0, 1.0]])
+    assert asked
+
+
+def test_warnings_are_of_the_line_that_called():
+    """Through scikit-learn's wrapper of transform, and through our own helpers."""
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = OnlineKernelSubspace(4, n_max=8, input_limit=10.0).fit(x)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.transform(100 * x)
+        model.novelty(100 * x)
+        model.partial_fit(100 * x)
+        model.monitor(100 * x)
+        KernelRidgeRegressor(sigma=1.0, ridge=1.1e-4).fit(x, x[:, 0]).device_spec("m")
+    assert [warning.filename for warning in caught] == [__file__] * 5
+
+
+@pytest.mark.parametrize(
+    "scaler", [StandardScaler(), StandardScaler(with_mean=False), MinMaxScaler((-1, 2)), MaxAbsScaler(), RobustScaler()]
+)
+def test_every_scaler_becomes_part_of_every_model(scaler):
+    raw = np.random.default_rng(0).normal(size=(60, 3)) * [1, 5, 0.2] + [0, 3, 1]
+    x = scaler.fit_transform(raw)
+    y = np.sin(2 * x[:, 0]) + x[:, 1]
+    features = KernelBasis(n_components=6, epsilon=1e-2).fit(x)
+    linear = Ridge().fit(features.transform(x), y)
+    spec = features.to_spec("m", linear, precision="float64", scaler=scaler)
+    assert np.allclose(HostModel(spec).predict(raw), linear.predict(features.transform(x)), rtol=0, atol=1e-9)
+    trained = KernelRidgeRegressor(sigma=1.0, ridge=0.1).fit(x, y)
+    device = HostModel(trained.device_spec("m", precision="float64", scaler=scaler))
+    device.learn(raw, y)
+    device.train()
+    assert np.allclose(device.predict(raw), trained.predict(x), rtol=0, atol=1e-8)
