@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -601,6 +602,7 @@ def test_streams() -> None:
     for spec in (labelled, gauge_spec(), machine("subspace")):
         rng = np.random.default_rng(5)
         x = rng.normal(size=(90, 3))
+        x[::5, 1] = np.nan  # refused: by the question, and later by update
         y = None
         if spec.program.label_kind == "class":
             y = rng.integers(len(spec.label.classes), size=90)
@@ -651,14 +653,17 @@ def test_a_state_is_restored_into_it() -> None:
 def test_what_a_machine_works_on_stays_alive() -> None:
     """spec.config is made anew each time: its tables would go, and others come to lie where they were."""
     spec = frozen_spec("float64")
-    machine = machine_of(spec.program, spec.real, spec.memory(()), spec.config)
-    kept = [spec.memory(()) for _ in range(3)]
+    config, memory = spec.config, spec.memory(())
+    machine = machine_of(spec.program, spec.real, memory, config)
+    tables = [value for value in vars(config).values() if isinstance(value, np.ndarray)]
+    kept = [weakref.ref(array) for array in (*tables, memory.buffer)]
+    assert len(kept) > 2
+    del config, memory, tables
     gc.collect()
-    others = [np.full((3, 2), 1e30) for _ in range(2000)]
+    assert all(each() is not None for each in kept)
     x, answers, statuses = np.ones((1, 2)), np.zeros((1, 1)), np.zeros(1, np.int32)
     machine.rows(x, statuses, ask=spec.program.entry("predict"), answers=answers)
     assert answers[0, 0] == HostModel(spec, jit=False).predict(x)[0] and statuses[0] == 0
-    assert len(others) == 2000 and len(kept) == 3
 
 
 def test_arrays_of_another_kind_are_refused() -> None:
