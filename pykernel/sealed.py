@@ -1,0 +1,90 @@
+"""Files that hold machine code, kept for this user's other processes.
+
+Machine code can do anything when it is called.  So a file is used only if it is this user's own and every byte of it is what
+was written; any other is removed, with one line, and what it held is made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from pykernel.errors import UserError
+from pykernel.files import open_plain, whole_file
+
+_told = False
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    with contextlib.suppress(UserError), whole_file(path, apart=True) as file:  # a full disk only costs time
+        file.write(_seal(path, content) + content)
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """The content of a file as it was written; None, and the file is removed, if there is no such file."""
+    try:
+        with open_plain(path) as file:
+            own = os.name == "nt" or os.fstat(file.fileno()).st_uid == os.getuid()
+            found = file.read() if own else b""
+        if found[:32] == _seal(path, found[32:]):
+            return found[32:]
+    except FileNotFoundError:
+        if not path.is_symlink():
+            return None
+    except OSError:
+        pass  # cannot be read, or is no file at all
+    _discard(path)
+    return None
+
+
+def _seal(path: Path, content: bytes) -> bytes:
+    """Of the content, and of what it is there for: a file under another's name is not whole either."""
+    return hashlib.sha256(f"{path.parent.name}/{path.name}\0".encode() + content).digest()
+
+
+def _discard(path: Path) -> None:
+    global _told
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    if not _told:
+        _told = True
+        print(
+            f"warning: the compile cache in {path.parent.parent} was damaged; what is missing is compiled again, which can "
+            "take half a minute",
+            file=sys.stderr,
+        )
+
+
+def cache_folder(kind: str, digest: str) -> Path | None:
+    """This user's folder for what has the digest; None where there is no place for it.
+
+    Folders that were not used for a month are removed when a new one is made.
+    """
+    import platformdirs
+
+    root = platformdirs.user_cache_path("pykernel") / kind
+    folder = root / digest
+    try:
+        fresh = not folder.exists()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / ".used").touch()
+        if fresh:
+            _forget_old(root)
+    except OSError:  # a read-only home: compile again in each process
+        return None
+    return folder
+
+
+def _forget_old(root: Path, days: float = 30) -> None:
+    for old in root.iterdir():
+        with contextlib.suppress(OSError):  # somebody else's, or removed by another process
+            if (old / ".used").stat().st_mtime < time.time() - days * 86400:
+                shutil.rmtree(old, ignore_errors=True)
