@@ -470,7 +470,9 @@ def test_pykernels_own_machines_go_through_pipelines():
 
 @pytest.mark.parametrize("package", ["skops", "onnx"])
 def test_without_an_extra_a_sentence_says_what_to_install(package, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == package or name == f"pykernel.importers.{package}"]:
+    for name in [
+        name for name in sys.modules if name.split(".")[0] == package or name == f"pykernel.importers.{package}"
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / f"m.{package}").write_bytes(b"")

@@ -99,7 +99,7 @@ def demo(
 
     **Exit codes**: 0 done, 1 the C computes something else, 2 bad input.
     """
-    from pykernel.host.demo import run_demo
+    from pykernel.cli.work.demo import run_demo
 
     with _progress(as_json) as show:
         result = run_demo(out, n_max, show)
@@ -274,7 +274,7 @@ def _need_matplotlib() -> None:
 
 
 def _plot_simulation(path: Path, simulation: Simulation) -> None:
-    from pykernel.cli.plots import error_figure
+    from pykernel.plots import error_figure
 
     rows, errors = simulation.errors.curve()
     curves = dict(zip(simulation.errors.names, errors.T, strict=True))
@@ -285,7 +285,7 @@ def _plot_simulation(path: Path, simulation: Simulation) -> None:
 
 
 def _plot_monitoring(path: Path, simulation: Monitoring) -> None:
-    from pykernel.cli.plots import course_figure
+    from pykernel.plots import course_figure
 
     name, asked = simulation.spec.name, simulation.spec.program.asks
     course_figure(path, f"{name}: {asked} over time", simulation.course.curves(), simulation.course.names, asked, "row")

@@ -890,8 +890,8 @@ def draw(path: Path, title: str, chosen: Basis, limit: Sequence[float] | None) -
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from pykernel.cli.plots import COLOURS, TRUTH
     from pykernel.files import whole_file
+    from pykernel.plots import COLOURS, TRUTH
 
     figure = Figure(figsize=(7, 4), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)

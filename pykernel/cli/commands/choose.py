@@ -460,8 +460,8 @@ def _named(row: Mapping[str, Any]) -> str:
 
 def _write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
     """The table, the plot and the specs; their paths."""
-    from pykernel.cli.plots import pareto_figure
     from pykernel.files import whole_file
+    from pykernel.plots import pareto_figure
     from pykernel.spec.model import make_spec
 
     specs = {}
@@ -487,7 +487,7 @@ def _write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
 
 
 def _panels(found: Sweep) -> list[Any]:
-    from pykernel.cli.plots import Panel
+    from pykernel.plots import Panel
     from pykernel.tuning.sweep import instructions
 
     picks = _picks(found)
