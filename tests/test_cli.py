@@ -278,7 +278,7 @@ def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
     def read(*_):
         raise error
 
-    monkeypatch.setattr("pykernel.cli.app._spec", read)
+    monkeypatch.setattr("pykernel.cli.inputs.read_spec", read)
     error = EOFError("Ran out of input")
     code, out, err = run("generate", "spec.toml", "-o", "out")
     assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"
