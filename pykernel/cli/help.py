@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ PAGE = "docs/commands.md"
 """Says more of every command, and describes the options that are only named here."""
 RARE = "rare"
 """The panel of options that ``--help`` only names."""
-NAMES_WIDTH = 27
-"""Of the column with an option's names; longer ones have a line of their own."""
+NAMES_WIDTH = 24
+"""Of an option's names and value; longer ones have a line of their own."""
 
 
 def paragraphs(text: str, width: int) -> Iterator[str]:
-    """Text as lines: what is indented stays as it is, all else is wrapped.  Lists (lines with a colon) keep their lines."""
+    """Text as lines: what is indented stays as it is, all else is wrapped."""
     for block in inspect.cleandoc(text).split("\n\n"):
         if block.startswith("    "):
             yield block
@@ -36,7 +36,8 @@ def names_of(parameter: Any) -> str:
     """--name, -n VALUE"""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
-    names = ", ".join((*parameter.opts, *parameter.secondary_opts))
+    # long ones first; of the names of --help the library keeps no order
+    names = ", ".join(sorted((*parameter.opts, *parameter.secondary_opts), key=lambda name: not name.startswith("--")))
     return names if parameter.is_flag or not parameter.metavar else f"{names} {parameter.metavar}"
 
 
@@ -51,15 +52,20 @@ def sentence_of(parameter: Any) -> str:
     return f"{text} [{default}]" if shown and parameter.show_default else text
 
 
-def listing(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines; what stands in brackets at the end, a default, is not torn apart."""
+    start = text.rfind(" [") if text.endswith("]") else len(text)
+    whole = text[: start + 1] + text[start + 1 :].replace(" ", "\0")
+    return [line.replace("\0", " ") for line in textwrap.wrap(whole, width, break_on_hyphens=False)] or [""]
+
+
+def listing(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
     """Two columns; the right one is wrapped."""
+    left = 2 + max((len(name) for name, _ in rows if len(name) <= NAMES_WIDTH), default=0) + 2
     for name, text in rows:
-        lines = textwrap.wrap(text, width - NAMES_WIDTH - 2) or [""]
-        if len(name) >= NAMES_WIDTH:
-            yield f"  {name}"
-        else:
-            yield f"  {name:<{NAMES_WIDTH}}{lines.pop(0)}"
-        yield from (" " * (NAMES_WIDTH + 2) + line for line in lines)
+        lines = wrapped(text, width - left)
+        yield f"  {name}" if len(name) > NAMES_WIDTH else f"  {name}".ljust(left) + lines.pop(0)
+        yield from (" " * left + line for line in lines)
 
 
 class Plain:
@@ -67,13 +73,15 @@ class Plain:
 
     def format_help(self: Any, context: Any, formatter: Any) -> None:
         width = formatter.width
-        usage = f"Usage: {context.command_path} {' '.join(self.collect_usage_pieces(context))}"
-        blocks = [textwrap.fill(usage, width, subsequent_indent="    "), *paragraphs(self.help or "", width)]
-        given = [each for each in self.get_params(context) if not getattr(each, "hidden", False)]
+        given = self.get_params(context)
+        commands = [(name, self.get_command(context, name)) for name in getattr(self, "commands", {})]
+        words = ["COMMAND"] if commands else [each.metavar for each in given if each.param_type_name == "argument"]
+        usage = " ".join(["Usage:", context.command_path, *words, "[OPTIONS]"])
+        blocks = [textwrap.fill(usage, width), *paragraphs(self.help or "", width)]
         rare = [each for each in given if getattr(each, "rich_help_panel", None) == RARE]
+        given.sort(key=lambda each: each.param_type_name != "argument")
         shown = [(names_of(each), sentence_of(each)) for each in given if each not in rare]
         blocks.append("\n".join(["Options:", *listing(shown, width)]))
-        commands = [(name, self.get_command(context, name)) for name in getattr(self, "commands", {})]
         if commands:
             rows = [(name, first_sentence(command.help)) for name, command in commands]
             blocks.append("\n".join(["Commands:", *listing(rows, width)]))

@@ -16,10 +16,10 @@ from pykernel.errors import UserError
 
 @takes(BasisOptions)
 def basis(options: BasisOptions) -> None:
-    """Choose a basis in a kernel's feature space from up to millions of rows, and write it as a spec for the device.
+    """Choose a basis from up to millions of rows, and write it as a spec.
 
-    The vectors are those rows whose span comes near to all rows. With --label the spec holds weights too; without a label
-    it predicts coordinates. Rows are read as they are needed. Ctrl-C stops after the current vector.
+    The span of its vectors comes near to all rows in feature space. With --label the spec predicts the label, else
+    coordinates. Ctrl-C stops after a vector.
 
         pykernel basis flow.csv --label flow --n 40 --out flow.toml
 

@@ -21,16 +21,18 @@ class ConvertOptions:
         str | None,
         option("--columns", value="A,B", text="Which columns, in this order.", without="all with numbers"),
     ] = None
-    precision: Annotated[str, option("--precision", value="float32|float64", text="Of the numbers.")] = "float32"
+    precision: Annotated[str, option("--precision", value="TYPE", text="Of the numbers: float32 or float64.")] = (
+        "float32"
+    )
     force: Annotated[bool, option("--force", text="Overwrite NPY.")] = False
     as_json: Json = False
 
 
 @takes(ConvertOptions)
 def convert(options: ConvertOptions) -> None:
-    """Write a table as .npy, from which any row can be read at once; memory does not depend on the table's length.
+    """Write a table as .npy, from which any row can be read at once.
 
-    It is for `pykernel basis` of a CSV file that is large, or of a Parquet file whose row groups are large. The file is read
+    Memory does not depend on the table's length. It is for pykernel basis of a CSV file that is large, or of a Parquet file whose row groups are large. The file is read
     once. Rows of a CSV file with an empty cell are left out, and counted; in other files they are refused.
 
         pykernel convert year.csv --out year.npy

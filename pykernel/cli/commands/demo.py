@@ -27,7 +27,7 @@ def demo(options: DemoOptions) -> None:
 
     A model predicts the rentals of each hour, then learns them, in a few kilobytes. Trivial forecasts and linear models
     stand beside it. Then its C is generated, compiled, fed the same year, and compared byte for byte; also on an emulated
-    Cortex-M4F if the extra `emulate` is installed. All of it takes less than a minute.
+    Cortex-M4F if the extra emulate is installed. All of it takes less than a minute.
 
         pykernel demo -o my-demo --n-max 16
 

@@ -55,9 +55,9 @@ class ImportOptions:
 
 @takes(ImportOptions)
 def import_model(options: ImportOptions) -> None:
-    """Take over a model that was trained elsewhere: scikit-learn's SVMs, kernel ridge and Gaussian process regression.
+    """Take over a model that scikit-learn trained.
 
-    The spec that is written holds all values of the model; nothing is trained anew. A .skops file is what skops.io.dump
+    It may be a support vector machine, kernel ridge or Gaussian process regression, with its scalers. The spec that is written holds all values of the model; nothing is trained anew. A .skops file is what skops.io.dump
     writes, an .onnx file what skl2onnx writes of a support vector machine. Nothing in the file is executed. Pickle and
     joblib files are refused: loading one runs whatever is in it.
 

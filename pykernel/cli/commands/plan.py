@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @takes(PlanOptions)
 def plan(options: PlanOptions) -> None:
-    """Find the model of smallest error that keeps a device's limits, and check it on the emulated device.
+    """Find the best model that keeps a device's limits, and check it there.
 
     For each rule and technique, the largest budget that fits is found by measuring on the target. What fits is tuned as by
-    `pykernel sweep`. The best is generated, run on the emulated target and compared byte for byte. Without a spec, the last
+    pykernel sweep. The best is generated, run on the emulated target and compared byte for byte. Without a spec, the last
     column of numbers is the label, and the others are inputs.
 
         pykernel plan --ram 4k --flash 16k --target cortex-m0plus data.csv

@@ -23,10 +23,10 @@ class SimulateOptions:
     data: CsvData
     delay: Delay = 0
     refresh_every: Annotated[
-        int, option("--refresh-every", value="N", text="Call the model's refresh after each N rows; 0 is never.")
+        int, option("--refresh-every", value="N", text="Call the model's refresh after each N rows.", without="never")
     ] = 0
     train_every: Annotated[
-        int, option("--train-every", value="N", text="Call the model's train after every N labels; 0 is never.")
+        int, option("--train-every", value="N", text="Call the model's train after every N labels.", without="never")
     ] = 0
     answers: Annotated[Path | None, option("--output", "-o", value="CSV", text="Write each row's answer.")] = None
     plot: Annotated[Path | None, option("--plot", value="PNG", text="Draw the errors (or answers) over time.")] = None

@@ -23,7 +23,7 @@ def sweep(options: SweepOptions) -> None:
     """Find what predicts recorded data best, and what does so in the least memory.
 
     Every learning rule is tried with every technique and budget, and their parameters are searched from coarse to fine.
-    Each try is a run over all rows as `pykernel simulate` does it; the error is that over the second half. Ctrl-C keeps
+    Each try is a run over all rows as pykernel simulate does it; the error is that over the second half. Ctrl-C keeps
     what is finished, and the same command goes on.
 
         pykernel sweep spec.toml data.csv --delay 24

@@ -16,9 +16,11 @@ class TargetsOptions:
 
 @takes(TargetsOptions)
 def targets(options: TargetsOptions) -> None:
-    """List the CPUs that a model can be checked on, and what this machine can build for them and emulate.
+    """List the CPUs that a model can be checked on.
 
         pykernel targets
+
+    It tells, too, what this machine can build for them and emulate.
 
     Columns: part is the microcontroller whose RAM and flash a model must fit. Built by and run by name toolchains and
     emulators, in brackets those that were not found on this machine. zig and unicorn are wheels: pip install

@@ -59,7 +59,7 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
     return typed
 
 
-Json = Annotated[bool, option("--json", text="Print one JSON object for machines, and nothing else.")]
+Json = Annotated[bool, option("--json", text="Print one JSON object, and nothing else.")]
 SpecFile = Annotated[Path, argument("SPEC", "The model, a TOML file.")]
 CsvData = Annotated[str, argument("DATA", "A CSV file; - reads standard input.")]
 TrustCode = Annotated[
@@ -69,7 +69,7 @@ SpecOut = Annotated[Path, option("--out", "--output", "-o", value="SPEC", text="
 Inputs = Annotated[
     str | None, option("--inputs", value="A,B", text="The inputs' columns.", without="all others with numbers")
 ]
-Precision = Annotated[str, option("--precision", value="float32|float64", text="Of the device's numbers.")]
+Precision = Annotated[str, option("--precision", value="TYPE", text="float32 or float64, on the device.")]
 Name = Annotated[
     str | None, option("--name", value="NAME", text="Prefix of all names in C.", without="the spec's file", rare=True)
 ]

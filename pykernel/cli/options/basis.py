@@ -14,9 +14,7 @@ DEFAULT_RIDGE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class BasisOptions:
-    data: Annotated[
-        str, argument("DATA", "A .npy, .parquet or .arrow file, a folder of .parquet files, or a small .csv file.")
-    ]
+    data: Annotated[str, argument("DATA", ".npy, .parquet, .arrow or .csv file, or a folder.")]
     n: Annotated[int, option("--n", "-n", value="N", text="The most vectors.")] = 100
     out: Annotated[Path | None, option("--out", "--output", "-o", value="SPEC", text="The spec to write.")] = None
     save: Annotated[
@@ -27,8 +25,8 @@ class BasisOptions:
         option(
             "--method",
             value="METHOD",
-            text="efvs, sgma, rpcholesky, exhaustive, k-means, leverage, pivoted-cholesky, uniform or fvs.",
-            without="auto: by size",
+            text="efvs, sgma, rpcholesky, … of docs/bases.md.",
+            without="auto",
         ),
     ] = "auto"
     inputs: Inputs = None
@@ -47,7 +45,7 @@ class BasisOptions:
             rare=True,
         ),
     ] = None
-    learn: Annotated[bool, option("--learn", text="The device goes on learning, by recursive least squares.")] = False
+    learn: Annotated[bool, option("--learn", text="The device goes on learning the weights.")] = False
     kfd: Annotated[bool, option("--kfd", text="The device trains a kernel Fisher discriminant.")] = False
     kernel: Annotated[
         str,
@@ -55,7 +53,7 @@ class BasisOptions:
     ] = "gaussian"
     sigma: Annotated[
         str | None,
-        option("--sigma", value="S,S", text="Gaussian width; with a label, several to try.", without="by the data"),
+        option("--sigma", value="S,S", text="Gaussian width, or several.", without="by the data"),
     ] = None
     gamma: Annotated[
         str | None, option("--gamma", value="G,G", text="The same of other kernels.", without="by the data", rare=True)
@@ -88,9 +86,7 @@ class BasisOptions:
         option("--tau", value="T", text="Stop when at most this part is left out; 0: never.", rare=True),
     ] = 0.0
     standardise: Standardise = None
-    shards: Annotated[
-        int, option("--shards", value="S", text="Choose from S parts of the rows, then from what they chose.")
-    ] = 1
+    shards: Annotated[int, option("--shards", value="S", text="Choose in S parts, then from what they chose.")] = 1
     workers: Annotated[
         str | None,
         option(

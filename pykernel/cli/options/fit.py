@@ -24,15 +24,13 @@ class FitOptions:
         option(
             "--classes",
             value="A,B",
-            text="The label's classes, in this order; of two, the second is the positive one.",
+            text="The label's classes; of two, the second is positive.",
             without="as found, sorted",
         ),
     ] = None
     model: Annotated[
         str | None,
-        option(
-            "--model", value="|".join(MODELS), text="What is trained.", without="kfd for classes, ls-svm for numbers"
-        ),
+        option("--model", value="|".join(MODELS), text="What is trained.", without="kfd; ls-svm for numbers"),
     ] = None
     kernel: Annotated[
         str,
@@ -63,7 +61,7 @@ class FitOptions:
     ] = None
     basis: Annotated[
         int | None,
-        option("--basis", value="N", text="kfd: only N random rows become expansion vectors.", without="every row"),
+        option("--basis", value="N", text="kfd: so many random rows are vectors.", without="every row"),
     ] = None
     cv: Annotated[
         str,

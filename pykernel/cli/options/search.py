@@ -8,40 +8,13 @@ from typing import Annotated
 
 from pykernel.cli.options import CsvData, Delay, Json, SpecFile, option
 
-
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """What both are asked for."""
-
-    data: CsvData
-    delay: Delay = 0
-    rule: Annotated[
-        list[str] | None, option("--rule", value="RULE", text="Try only these; again, or with commas, for several.")
-    ] = None
-    technique: Annotated[
-        list[str] | None, option("--technique", value="TECHNIQUE", text="Try only these, likewise.")
-    ] = None
-    score: Annotated[
-        str | None, option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae")
-    ] = None
-    rounds: Annotated[int, option("--rounds", value="N", text="Times that the grid is refined around the best.")] = 3
-    jobs: Annotated[int | None, option("--jobs", value="N", text="Processes at work.", without="as many as cores")] = (
-        None
-    )
-    scheduler: Annotated[str | None, option("--scheduler", value="ADDRESS", text="Work on a Dask cluster instead.")] = (
-        None
-    )
-    results: Annotated[
-        Path | None,
-        option(
-            "--results", value="FILE", text="Where finished runs are kept.", without="FOLDER/results.jsonl", rare=True
-        ),
-    ] = None
-    as_json: Json = False
+# fields of the last base come first, which is the order of arguments and of --help
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(SearchOptions):
+class OfSweep:
+    """What a sweep alone is asked for."""
+
     spec_file: SpecFile
     n_max: Annotated[
         str, option("--n-max", value="N,N", text="Budgets to try: most expansion vectors (or random features).")
@@ -55,7 +28,9 @@ class SweepOptions(SearchOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(SearchOptions):
+class OfPlan:
+    """What a plan alone is asked for."""
+
     spec_file: Annotated[
         Path | None, option("--spec", value="SPEC", text="The model's inputs, label and other keys.")
     ] = None
@@ -80,3 +55,44 @@ class PlanOptions(SearchOptions):
     ] = None
     target: Annotated[str, option("--target", value="TARGET", text="The CPU; see pykernel targets.")] = "cortex-m4f"
     out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Where the spec goes.")] = Path("pykernel-plan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What both are asked for."""
+
+    data: CsvData
+    delay: Delay = 0
+    rule: Annotated[list[str] | None, option("--rule", value="RULE", text="Try only this; with commas, several.")] = (
+        None
+    )
+    technique: Annotated[
+        list[str] | None, option("--technique", value="TECHNIQUE", text="Try only this; with commas, several.")
+    ] = None
+    score: Annotated[
+        str | None, option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae")
+    ] = None
+    rounds: Annotated[int, option("--rounds", value="N", text="Times that the grid is refined.")] = 3
+    jobs: Annotated[int | None, option("--jobs", value="N", text="Processes at work.", without="as many as cores")] = (
+        None
+    )
+    scheduler: Annotated[str | None, option("--scheduler", value="ADDRESS", text="Work on a Dask cluster instead.")] = (
+        None
+    )
+    results: Annotated[
+        Path | None,
+        option(
+            "--results", value="FILE", text="Where finished runs are kept.", without="FOLDER/results.jsonl", rare=True
+        ),
+    ] = None
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(SearchOptions, OfSweep):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(SearchOptions, OfPlan):
+    pass
