@@ -56,7 +56,7 @@ class BasisOptions:
         option("--sigma", value="S,S", text="Gaussian width, or several.", without="by the data"),
     ] = None
     gamma: Annotated[
-        str | None, option("--gamma", value="G,G", text="The same of other kernels.", without="by the data", rare=True)
+        str | None, option("--gamma", value="G,G", text="Width of the other kernels, or several.", without="by the data", rare=True)
     ] = None
     coef0: Annotated[float, option("--coef0", value="C", text="Constant of the polynomial.", rare=True)] = 1.0
     degree: Annotated[int, option("--degree", value="N", text="Degree of the polynomial, 1 to 9.", rare=True)] = 3

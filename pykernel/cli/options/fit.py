@@ -71,7 +71,13 @@ class FitOptions:
     ] = "deleted"
     by: Annotated[
         str | None,
-        option("--by", value="error|press", text="What is least at the best.", without="error of classes", rare=True),
+        option(
+            "--by",
+            value="error|press",
+            text="What the chosen width and ridge minimise.",
+            without="error of classes",
+            rare=True,
+        ),
     ] = None
     hold_out: Annotated[float, option("--hold-out", value="PART", text="Keep this part of the rows for a test.")] = 0.0
     standardise: Standardise = None
