@@ -145,7 +145,7 @@ class Job:
         return self.asked.options
 
     @property
-    def draws(self) -> dict[str, int | None]:
+    def draws(self) -> dict[str, Any]:
         return {"candidates": self.options.candidates or None, "points": self.options.points or None}
 
     def run(self) -> Chosen:

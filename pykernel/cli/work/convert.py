@@ -51,7 +51,8 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
             return list(wanted) or found
 
         target = stack.enter_context(whole_file(out))
-        names, places, rows, without = list(wanted), [], 0, 0
+        places: list[int] = []
+        names, rows, without = list(wanted), 0, 0
         for cells in read_cells(file, source, _at_least_two(choose), "a,b"):
             if not places:
                 here = list(wanted) or header
