@@ -30,7 +30,7 @@ from tables import DOCS, Rows, load, markdown, merged, progress_bar, publish, sa
 from pykernel.algorithms.online.state import Status
 from pykernel.errors import UserError
 from pykernel.files import whole_file
-from pykernel.host.demo import DAY, bikeshare, lagged, mean_error
+from pykernel.host.bikeshare import DAY, bikeshare, lagged, mean_error
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.costs import memory_bytes

@@ -191,7 +191,7 @@ def diabetes() -> Data:
 
 def bikeshare() -> Data:
     """8,645 hours x 8, in time order, as the demo scales them; rentals in each."""
-    from pykernel.host.demo import bikeshare as stream
+    from pykernel.host.bikeshare import bikeshare as stream
 
     x, y, _ = stream()
     return Data(x, y, "CC BY 4.0", "H. Fanaee-T, J. Gama (2013), UCI; the stream of pykernel demo")

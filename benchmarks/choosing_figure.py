@@ -13,7 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pykernel.host.demo import _write_inputs, bikeshare, bikeshare_spec
+from pykernel.cli.work.demo import write_inputs
+from pykernel.host.bikeshare import bikeshare, bikeshare_spec
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = {
@@ -46,7 +47,7 @@ def main() -> None:
         folder = arguments.results or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         x, y, names = bikeshare()
-        _write_inputs(folder, bikeshare_spec(), x, y, names)
+        write_inputs(folder, bikeshare_spec(), x, y, names)
         for name, words in COMMANDS.items():
             command = [sys.executable, "-m", "pykernel", *words, "--jobs", arguments.jobs]
             run = subprocess.run(

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.cli.work.demo import linear
 from pykernel.gen.project import build
-from pykernel.host.demo import DAY, bikeshare, bikeshare_spec, lagged, linear, mean_error, running_mean
+from pykernel.host.bikeshare import DAY, bikeshare, bikeshare_spec, lagged, mean_error, running_mean
 from pykernel.host.model import HostModel
 
 ETAS = (0.1, 0.2, 0.4, 0.6, 0.8)

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from pykernel.errors import UserError
-from pykernel.host.demo import bikeshare, bikeshare_spec
+from pykernel.host.bikeshare import bikeshare, bikeshare_spec
 from pykernel.targets.check import check_targets
 from pykernel.targets.target import all_targets
 

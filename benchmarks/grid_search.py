@@ -180,7 +180,7 @@ def figure(path: Path, rows: Rows) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from pykernel.cli.plots import COLOURS, TRUTH
+    from pykernel.plots import COLOURS, TRUTH
 
     drawn = Figure(figsize=(7.4, 4.6), layout="constrained", dpi=150)
     FigureCanvasAgg(drawn)

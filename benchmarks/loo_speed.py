@@ -35,8 +35,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 
-from pykernel.cli.plots import COLOURS, TRUTH
 from pykernel.files import whole_file
+from pykernel.plots import COLOURS, TRUTH
 from pykernel.training.closed_form import MODELS, Model, Targets, problem
 
 SIZES = (100, 200, 500, 1000)

@@ -15,7 +15,7 @@ import pytest
 
 from pykernel.bases.basis import Basis, select_basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.cli.commands import basis as cli_basis
+from pykernel.cli.work import basis as cli_basis
 from pykernel.host.model import HostModel
 from pykernel.rows import as_rows
 from pykernel.spec.model import load_spec

@@ -164,7 +164,9 @@ def test_refusals_say_what_is_wrong():
         "sigma is given; it is of the gaussian": lambda: KernelBasis("laplacian", sigma=1.0).fit(x),
         "sigma is 0": lambda: KernelBasis(sigma=0).fit(x),
         "gamma is given, which the linear": lambda: KernelBasis("linear", gamma=1.0).fit(x),
-        "gamma is 1.0, and kernel, a MercerKernel, has its own; leave gamma out": lambda: KernelBasis(own, gamma=1.0).fit(x),
+        "gamma is 1.0, and kernel, a MercerKernel, has its own; leave gamma out": lambda: KernelBasis(
+            own, gamma=1.0
+        ).fit(x),
         "degree is 10": lambda: KernelBasis("polynomial", degree=10).fit(x),
         "normalise does not go with a gaussian": lambda: KernelBasis(normalise=True).fit(x),
         "n_max is 0": lambda: KernelBasis(n_components=0).fit(x),

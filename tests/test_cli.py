@@ -1,5 +1,6 @@
 """The command as people and machines meet it: what it prints where, its exit codes, what bad input leaves behind."""
 
+import ast
 import io
 import json
 import os
@@ -10,6 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+
+import pykernel.cli.app
+from pykernel.cli.help import names_of, sentence_of
 
 pytestmark = pytest.mark.usefixtures("compiled")
 SPEC = """
@@ -23,6 +28,19 @@ sigma = 1.0
 [reduction]
 n_max = 8
 """
+PAGE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
+
+
+def commands(group, path=""):
+    """By name: every command, those of a group by both words."""
+    found = {}
+    for name, command in group.commands.items():
+        deeper = commands(command, f"{path}{name} ") if hasattr(command, "commands") else {}
+        found |= deeper or {path + name: command}
+    return found
+
+
+COMMANDS = commands(typer.main.get_command(pykernel.cli.app.app))
 
 
 @pytest.fixture
@@ -61,17 +79,98 @@ def test_without_a_command_the_help_is_shown(run):
     assert code == 0 and all(command in out for command in ("demo", "simulate", "generate", "check"))
 
 
-@pytest.mark.parametrize("option", ["--version", "--help"])
-def test_help_and_version_load_nothing_heavy(option):
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], *([*name.split(), "--help"] for name in COMMANDS)])
+def test_help_and_version_load_nothing_heavy(arguments):
+    heavy = ["numpy", "numba", "matplotlib", "sklearn", "pykernel.gen", "pykernel.spec.model"]
+    heavy += ["pydantic"] if arguments == ["--help"] else []  # typer parses by it, from the first option on
     code = f"""
 import sys, pykernel.cli.app
 try:
-    pykernel.cli.app.main([{option!r}])
+    pykernel.cli.app.main({arguments!r})
 finally:
-    print({{"numpy", "numba", "matplotlib", "pykernel.gen", "pykernel.spec.model"}} & set(sys.modules))
+    print(set({heavy!r}) & set(sys.modules))
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0 and ran.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_every_help_fits_a_screen(run, monkeypatch, name):
+    for columns in (80, 200):  # lines of a wide terminal are no longer, so that they can be read
+        monkeypatch.setenv("COLUMNS", str(columns))
+        code, out, err = run(*name.split(), "--help")
+        assert (code, err) == (0, "")
+        assert len(out.splitlines()) <= 40 and max(map(len, out.splitlines())) <= 80, out
+
+
+def test_every_option_can_be_found(run):
+    """In --help with a sentence; if it is only named there, the page says the same sentence."""
+    for name, command in COMMANDS.items():
+        shown = run(*name.split(), "--help")[1]
+        listed, _, named = shown.partition("\nMore options, which docs/commands.md describes:")
+        section = re.search(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+        assert section is not None, f"docs/commands.md has no section {name}"
+        for parameter in command.params:
+            if parameter.param_type_name == "argument":
+                assert re.search(rf"^  {parameter.metavar} ", listed, re.MULTILINE), parameter.metavar
+                continue
+            names = [*parameter.opts, *parameter.secondary_opts]
+            row = re.search(rf"^  {re.escape(names_of(parameter))}(?: {{2,}}|\n)\S*", listed, re.MULTILINE)
+            if row is not None:
+                continue
+            assert set(names) <= set(re.findall(r"--[\w-]+", named)), f"{name} {names}"
+            rows = [line for line in section[1].splitlines() if f"`{names[0]}" in line.partition("|")[2][:40]]
+            told = sentence_of(parameter).replace("|", "\\|")
+            assert [row.split(" | ")[1] for row in rows] == [f"{told} |"], f"{name} {names[0]}"
+
+
+# ----------------------------------------------------------------------------------------------------------- modules
+
+CLI = Path(pykernel.cli.app.__file__).parent
+ORDER = ["help", "options", "output", "inputs", "work", "commands", "app"]
+"""The parts of the command line, lowest first."""
+
+
+def imports(file):
+    """(module, name) of what a module of pykernel imports, in functions too."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.module, alias.name
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, ""
+
+
+def part_of(module, name):
+    """Where something of pykernel.cli lives: one of ORDER; None if it is of another room."""
+    words = f"{module}.{name}".split(".")
+    return words[2] if words[:2] == ["pykernel", "cli"] and len(words) > 2 else None
+
+
+@pytest.mark.parametrize("file", sorted(CLI.rglob("*.py")), ids=lambda file: str(file.relative_to(CLI)))
+def test_imports_of_the_command_line_go_downwards(file):
+    words = file.relative_to(CLI).with_suffix("").parts
+    for module, name in imports(file):
+        part = part_of(module, name)
+        assert not name.startswith("_") and "._" not in module, f"{module}.{name} is private"
+        if part is None:
+            continue
+        assert ORDER.index(part) <= ORDER.index(words[0]), f"{module}.{name} is above"
+        assert words[0] != "commands" or part != "commands", "a command imports another"
+
+
+def test_no_other_room_imports_the_command_line():
+    for file in CLI.parent.rglob("*.py"):
+        if CLI not in file.parents and file.name != "__main__.py":
+            assert not any(part_of(module, name) for module, name in imports(file) if module), file
+
+
+def test_every_function_of_the_command_line_is_read_without_scrolling():
+    for file in CLI.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno < 60, f"{file.name}: {node.name}"
 
 
 def test_the_package_runs_as_a_module():
@@ -278,7 +377,7 @@ def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
     def read(*_):
         raise error
 
-    monkeypatch.setattr("pykernel.cli.app._spec", read)
+    monkeypatch.setattr("pykernel.cli.inputs.read_spec", read)
     error = EOFError("Ran out of input")
     code, out, err = run("generate", "spec.toml", "-o", "out")
     assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"

@@ -5,15 +5,17 @@ import json
 import re
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pykernel.cli.app import main
+from pykernel.cli.work import demo
 from pykernel.errors import UserError
 from pykernel.gen.project import build
-from pykernel.host import demo
+from pykernel.host import bikeshare as stream
 from pykernel.host.model import HostModel
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -28,9 +30,9 @@ def result(tmp_path_factory, compiled):
 
 
 def test_the_features_are_what_the_readme_of_the_data_says():
-    x, y, names = demo.bikeshare()
+    x, y, names = stream.bikeshare()
     assert x.shape == (8645, 8) and y.shape == (8645,) and len(names) == 8
-    with (Path(demo.__file__).parent / "data" / "bikeshare.csv").open() as file:
+    with resources.files("pykernel.data").joinpath("bikeshare.csv").open() as file:
         rows = list(csv.DictReader(file))
     for i in (0, 17, 5000, 8644):
         row, got = {k: float(v) for k, v in rows[i].items()}, dict(zip(names, x[i], strict=True))
@@ -104,8 +106,8 @@ def test_impossible_requests(tmp_path):
 
 def test_trivial_baselines_use_only_the_past():
     y = np.array([3.0, 5.0, 10.0])
-    np.testing.assert_array_equal(demo.lagged(y, 1), [0, 3, 5])
-    np.testing.assert_array_equal(demo.running_mean(y), [0, 3, 4])
+    np.testing.assert_array_equal(stream.lagged(y, 1), [0, 3, 5])
+    np.testing.assert_array_equal(stream.running_mean(y), [0, 3, 4])
 
 
 def test_the_table_of_the_documentation():
@@ -115,7 +117,7 @@ def test_the_table_of_the_documentation():
     rows = {line.split("|")[1].strip(): [c.strip() for c in line.split("|")[2:-1]] for line in ran.stdout.splitlines()}
     chosen, error, state = rows["mklms, 16 vectors"]
     eta, sigma = re.fullmatch(r"η (\S+), σ (\S+)", chosen).groups()
-    spec = demo.bikeshare_spec(n_max=16, eta=float(eta), sigma=float(sigma))
-    x, y, _ = demo.bikeshare()
-    assert float(error) == pytest.approx(demo.mean_error(HostModel(spec).run(x, y)[0], y), abs=0.06)
+    spec = stream.bikeshare_spec(n_max=16, eta=float(eta), sigma=float(sigma))
+    x, y, _ = stream.bikeshare()
+    assert float(error) == pytest.approx(stream.mean_error(HostModel(spec).run(x, y)[0], y), abs=0.06)
     assert int(state.replace(",", "")) == build(spec).figures["state_bytes"]

@@ -74,7 +74,7 @@ def test_the_python_block_runs(tour):
 
 
 def test_the_demos_output_is_the_demos(tmp_path):
-    from pykernel.host.demo import run_demo
+    from pykernel.cli.work.demo import run_demo
 
     result = run_demo(tmp_path, progress=lambda *_: None)
     for row in result["accuracy"]:

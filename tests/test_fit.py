@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.cli.commands import fit as cli_fit
+from pykernel.cli.work import fit as cli_fit
+from pykernel.cli.work.tables import LabelledTable
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
@@ -97,7 +98,7 @@ def test_numbers(folder, fit, model):
     report, _ = fit("flow.csv", "--label", "y", "--model", model, *QUICK, "--hold-out", "0.3", "--out", "flow.toml")
     assert (report["rows"], report["held_out_rows"], report["measure"]) == (63, 27, "rmse")
     x, y, _ = samples()
-    labels = cli_fit.Table("flow", ["a", "b"], "y", None, model, x, y, [])
+    labels = LabelledTable("flow", ["a", "b"], "y", None, model, x, y, [])
     train, test = cli_fit.held_out(labels, 0.3, 0)
     spec = load_spec("flow.toml")
     assert spec.input.center == pytest.approx(x[train].mean(axis=0))  # nothing is known of what is held out
@@ -270,7 +271,7 @@ def test_inputs_that_could_overflow_are_refused_before_anything_is_written(folde
 
 def test_rows_are_held_out_of_each_class_its_part():
     y = np.repeat([0, 1, 2], [60, 30, 1])
-    table = cli_fit.Table("t", ["a"], "y", NAMES, "kfd", np.zeros((91, 1)), y, [])
+    table = LabelledTable("t", ["a"], "y", NAMES, "kfd", np.zeros((91, 1)), y, [])
     train, test = cli_fit.held_out(table, 0.3, 1)
     assert sorted([*train, *test]) == list(range(91))
     assert np.bincount(y[test], minlength=3).tolist() == [18, 9, 0]  # the last class keeps its only row

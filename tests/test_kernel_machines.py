@@ -949,7 +949,5 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
-    sentence = (
-        "pykernel.estimators needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
-    )
+    sentence = "pykernel.estimators needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
     assert done.stdout == sentence, done.stderr

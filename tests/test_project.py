@@ -157,7 +157,7 @@ def test_header_serves_cpp_and_models_live_side_by_side(tmp_path):
 def test_same_spec_same_bytes_in_another_process(tmp_path):
     spec = spec_of(input={"columns": ["a", "b", "c"]}, label={"column": "y"})
     (tmp_path / "flow.toml").write_text(spec.to_toml())
-    code = "import sys; from pykernel.gen import generate; from pykernel.spec.model import load_spec; generate(load_spec(sys.argv[1]), sys.argv[2])"
+    code = "import sys; from pykernel.gen.project import generate; from pykernel.spec.model import load_spec; generate(load_spec(sys.argv[1]), sys.argv[2])"
     for folder, seed in (("a", "1"), ("b", "2")):
         subprocess.run(
             [sys.executable, "-c", code, tmp_path / "flow.toml", tmp_path / folder],

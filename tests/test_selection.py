@@ -340,7 +340,7 @@ def test_the_surface_is_drawn(tmp_path, widths, ridges, by):
 
 
 def test_a_surface_without_differences_or_with_infinities_is_drawn(tmp_path):
-    from pykernel.cli.plots import error_surface
+    from pykernel.plots import error_surface
 
     values = np.full((3, 3), 0.5)
     for last in (0.5, np.inf):

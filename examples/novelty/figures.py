@@ -12,8 +12,8 @@ from machine import GEARS
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from pykernel.cli.plots import COLOURS
 from pykernel.files import whole_file
+from pykernel.plots import COLOURS
 
 ALARM, TRUTH, GREY = "#D55E00", "#F5C77E", "#777777"
 MERGED = 5

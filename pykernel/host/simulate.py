@@ -74,9 +74,9 @@ def read_samples(
     for cells in read_cells(file, name, lambda header: columns, ",".join(columns), rows):
         if classes is not None:
             y = _classes([row[dim] for row in cells.rows], cells.lines, name, wanted[0], classes)
-            table = _numbers([row[:dim] for row in cells.rows], cells.lines, name, inputs, 0)
+            table = read_numbers([row[:dim] for row in cells.rows], cells.lines, name, inputs, 0)
         else:
-            table = _numbers(cells.rows, cells.lines, name, columns, len(wanted))
+            table = read_numbers(cells.rows, cells.lines, name, columns, len(wanted))
             y = table[:, dim].copy() if isinstance(labels, str) else np.ascontiguousarray(table[:, dim:])
         yield Batch(np.ascontiguousarray(table[:, :dim]), y, cells.position)
 
@@ -223,7 +223,7 @@ def _classes(cells: list[str], lines: list[int], name: str, column: str, classes
     return np.array(found, np.int32)
 
 
-def _numbers(
+def read_numbers(
     cells: list[tuple[str, ...]], lines: list[int], name: str, columns: Sequence[str], labels: int
 ) -> np.ndarray:
     """The cells as (rows, columns), the last columns the labels."""

@@ -320,7 +320,7 @@ class Selection:
 
     def figure(self, path: str | Path, title: str | None = None) -> None:
         """The surface as PNG; raises MissingExtra without matplotlib."""
-        from pykernel.cli.plots import error_surface
+        from pykernel.plots import error_surface
 
         ylabel = width_name(self.kernel) or ""
         left_out = f"{self.cv} folds" if isinstance(self.cv, int) else "leave-one-out"

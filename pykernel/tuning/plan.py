@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pykernel.errors import CheckFailed, UserError
-from pykernel.host.simulate import read_cells
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec, make_spec
+from pykernel.tuning.columns import Show, finite_values, numeric_columns, read_columns, round_limit, uneven
 from pykernel.tuning.sweep import (
     ROUNDS,
     Combination,
@@ -57,8 +57,6 @@ VERIFIED = 12
 """Most models that are verified, from the best on, before the plan is given up."""
 EMULATED = 600_000_000
 """About so many instructions of the stream are emulated to verify a model."""
-
-Show = Callable[[float, str], None]
 
 
 class NothingFits(CheckFailed):
@@ -129,11 +127,11 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     numbers, if not given.  A label that is not numbers is a class.  Limits are the next of 1, 2, 5, 10, ... above twice
     the largest magnitude.  Inputs are standardised if their scales differ by more than 4, or are far from zero.
     """
-    header, columns = _columns(file, name, show)
+    header, columns = read_columns(file, name, show)
     for wanted in (*inputs, *([label] if label else [])):
         if wanted not in header:
             raise UserError(f"{name}, line 1: names no column {wanted!r}; it names {', '.join(header[:12])}")
-    numeric = {column: values for column, cells in columns.items() if (values := _numbers(cells)) is not None}
+    numeric = numeric_columns(columns)
     if label is None:
         others = [column for column in numeric if column not in inputs]
         if not others:
@@ -145,7 +143,7 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
         if column not in numeric:
             raise UserError(f"{name}: column {column!r} does not hold numbers; leave it out of --inputs")
     if not inputs:
-        still = [column for column in chosen if np.ptp(_finite(numeric[column])) == 0]
+        still = [column for column in chosen if np.ptp(finite_values(numeric[column])) == 0]
         chosen = [column for column in chosen if column not in still]
         assumed[:0] = [f"inputs {', '.join(chosen)}"] + (
             [f"without {', '.join(still)}: always the same"] if still else []
@@ -153,14 +151,14 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     if not chosen:
         raise UserError(f"{name}: has no column of numbers beside the label {label!r}; give --inputs")
     x = np.column_stack([numeric[column] for column in chosen])
-    part: Content = {"columns": chosen, "limit": _limit(x)}
-    if _uneven(x):
+    part: Content = {"columns": chosen, "limit": round_limit(x)}
+    if uneven(x):
         part["standardise"] = True
         assumed.append("inputs standardised: their scales differ, or are far from zero")
     assumed.append(f"input limit {part['limit']:g}")
     if label in numeric:
         y = numeric[label]
-        named: Content = {"column": label, "limit": _limit(y)}
+        named: Content = {"column": label, "limit": round_limit(y)}
         assumed.append(f"label limit {named['limit']:g}")
     else:
         cells = [cell.strip() for cell in columns[label]]
@@ -173,52 +171,6 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     spec = make_spec(content | {"kernel": {"sigma": 1.0}}, name)
     sigma = float(f"{typical_distance(spec, x) / 2:.3g}")
     return Inferred(make_spec(content | {"kernel": {"sigma": sigma}}, name), x, y, assumed)
-
-
-def _columns(file: BinaryIO, name: str, show: Show | None) -> tuple[list[str], dict[str, list[str]]]:
-    header: list[str] = []
-
-    def all_of_them(names: list[str]) -> list[str]:
-        header.extend(names)
-        if len(names) < 2:
-            raise UserError(
-                f"{name}, line 1: names one column, {names[0]!r}; a label and at least one input are needed"
-            )
-        return names
-
-    rows: list[tuple[str, ...]] = []
-    for cells in read_cells(file, name, all_of_them, "a,b,label"):
-        rows += cells.rows
-        if show is not None:
-            show(cells.position, f"reading {name}")
-    return header, {column: list(cells) for column, cells in zip(header, zip(*rows, strict=True), strict=True)}
-
-
-def _numbers(cells: Sequence[str]) -> np.ndarray | None:
-    """The cells, NaN where they are empty; None if they are not numbers."""
-    try:
-        values = np.array([float(cell) if cell.strip() else math.nan for cell in cells])
-    except ValueError:
-        return None
-    return values if np.isfinite(values).any() else None
-
-
-def _finite(values: np.ndarray) -> np.ndarray:
-    return values[np.isfinite(values)]
-
-
-def _limit(values: np.ndarray) -> float:
-    """The next of 1, 2, 5, 10, ... above twice the largest magnitude."""
-    most = 2 * max(float(np.abs(_finite(values)).max(initial=0.0)), 1e-6)
-    decade = 10.0 ** math.floor(math.log10(most))
-    return float(f"{next(decade * step for step in (1, 2, 5, 10) if decade * step >= most):.1g}")
-
-
-def _uneven(x: np.ndarray) -> bool:
-    finite = [_finite(column) for column in x.T]
-    deviation = np.array([max(float(values.std()), 1e-30) for values in finite])
-    mean = np.array([abs(float(values.mean())) for values in finite])
-    return bool(deviation.max() > 4 * deviation.min() or (mean > 100 * deviation).any())
 
 
 # ---------------------------------------------------------------------------------------------- what fits the limits

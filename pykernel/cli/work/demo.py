@@ -1,77 +1,34 @@
-"""The demo: hourly demand for rental bikes, predicted and then learned, on the host and as C."""
+"""What ``pykernel demo`` does: hourly demand for rental bikes, predicted and then learned, on the host and as C."""
 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable
-from importlib import resources
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pykernel.cli.plots import error_figure
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.gen.check import check
+from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build, generate
+from pykernel.host.bikeshare import DAY, bikeshare, bikeshare_spec, lagged, mean_error, running_mean
 from pykernel.host.model import HostModel
-from pykernel.spec.model import Spec, load_spec, make_spec
+from pykernel.plots import error_figure
+from pykernel.spec.model import Spec, make_spec
+from pykernel.targets.check import check_targets
 
-DAY = 24  # rows; a few hours are missing from the data
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
 FORGETTING = 0.999
 """Of the linear models: about the last six weeks count.  The year drifts; without forgetting they are worse."""
 
 
-def bikeshare() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """The shipped stream: inputs (8645, 8) scaled to about [-2, 2], rentals per hour (8645,), the inputs' names."""
-    with resources.files("pykernel.data").joinpath("bikeshare.csv").open(encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        rows = np.array([[float(row[name]) for name in reader.fieldnames or ()] for row in reader])
-    hour, workingday, temperature, humidity, weather, rentals = rows.T
-    angle = 2 * math.pi * hour / 24
-    columns = {
-        "hour_sin": np.sin(angle),
-        "hour_cos": np.cos(angle),
-        "halfday_sin": np.sin(2 * angle),
-        "halfday_cos": np.cos(2 * angle),
-        "workingday": 2 * workingday - 1,
-        "temperature": 4 * temperature - 2,
-        "humidity": 2 * humidity - 1,
-        "weather": weather - 0.5,
-    }
-    return np.column_stack(list(columns.values())), rentals, tuple(columns)
-
-
-def bikeshare_spec(**changes: Any) -> Spec:
-    """The demo's spec, with other values for n_max, technique, eta, sigma or precision."""
-    with resources.as_file(resources.files("pykernel.data").joinpath("bikeshare.toml")) as path:
-        content = load_spec(path).model_dump(mode="json", exclude_unset=True)
-    for key, value in changes.items():
-        if key == "precision":
-            content[key] = value
-        else:
-            section = {"eta": "learning", "sigma": "kernel", "n_max": "reduction", "technique": "reduction"}[key]
-            content[section][key] = value
-    return make_spec(content)
-
-
-def lagged(y: np.ndarray, rows: int) -> np.ndarray:
-    """The label some rows ago, as a forecast; 0 before the first."""
-    return np.concatenate([np.zeros(rows), y[:-rows]])
-
-
-def running_mean(y: np.ndarray) -> np.ndarray:
-    """The mean of all labels before; 0 before the first."""
-    return np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
-
-
 def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
     """Forecasts of a linear rule in float32, and its bytes of state."""
-    from pykernel.gen.project import build
-
     learning = {"rule": rule, "forgetting": forgetting}
     spec = make_spec({"name": "linear", "input": {"dim": x.shape[1]}, "learning": learning})
     return HostModel(spec).run(x, y)[0], build(spec).figures["state_bytes"]
@@ -86,12 +43,6 @@ def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]
         "linear RLS": linear(x, y, "rls"),
         "quadratic RLS": linear(x, y, "quadratic-rls"),
     }
-
-
-def mean_error(forecasts: np.ndarray, y: np.ndarray) -> float:
-    """Mean absolute error over the second half, where every predictor has seen enough."""
-    half = len(y) // 2
-    return float(np.abs(forecasts - y)[half:].mean())
 
 
 def weekly(forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -114,16 +65,12 @@ def run_demo(
 
 
 def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> dict[str, Any]:
-    from pykernel.gen.check import check
-    from pykernel.gen.compilers import find_compilers
-    from pykernel.gen.project import generate
-
     # one is enough to see; pykernel check takes all, and a cold zig alone takes 20 s
     compilers = [find_compilers()[0].name]
 
     progress(0.0, "reading a year of bike rentals")
     x, y, names = bikeshare()
-    _write_inputs(out, spec, x, y, names)
+    write_inputs(out, spec, x, y, names)
     progress(0.02, "learning it, hour by hour (the first time, Numba compiles)")
     model = HostModel(spec)
     predictions, statuses = model.run(x, y)
@@ -171,7 +118,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     }
 
 
-def _write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> None:
+def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> None:
     """What ``pykernel simulate`` needs to repeat the run."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -185,8 +132,6 @@ def _write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tu
 
 def _emulate(spec: Spec, x: np.ndarray, y: np.ndarray) -> tuple[list[dict[str, Any]], str | None]:
     """The check's rows for the target, or why there are none."""
-    from pykernel.targets.check import check_targets
-
     try:
         return check_targets(spec, [TARGET], stream=(x, y), tries=0).rows, None
     except UserError as missing:

@@ -324,3 +324,38 @@ def course_figure(
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     with whole_file(path) as file:
         figure.savefig(file, format="png")
+
+
+def basis_figure(path: Path, title: str, trace: np.ndarray, exact: bool, limit: Sequence[float] | None) -> None:
+    """What is left out after 0, ..., n vectors (trace), and at best (limit), as PNG.
+
+    Raises MissingExtra without matplotlib.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("a plot", "plot") from None
+
+    figure = Figure(figsize=(7, 4), layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    number = np.arange(1, len(trace))
+    axes.plot(
+        number,
+        trace[1:],
+        color=COLOURS[0],
+        linewidth=2,
+        label="left out" + ("" if exact else " (estimated)"),
+    )
+    if limit is not None:
+        axes.plot(number, limit[1:], color=TRUTH, linestyle="--", linewidth=1, label="at best (eigenvalues)")
+    if trace[-1] > 0 and (limit is None or limit[-1] > 0):
+        axes.set_yscale("log")
+    axes.set_xlabel("vectors")
+    axes.set_ylabel("tr R / tr K")
+    axes.set_title(title[:90], loc="left", fontsize=12, fontweight="bold")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    with whole_file(path) as file:
+        figure.savefig(file, format="png")

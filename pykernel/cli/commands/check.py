@@ -1,0 +1,105 @@
+"""The command ``pykernel check``: does the C compute what the host computes?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pykernel.cli import inputs, output
+from pykernel.cli.options import Json, SpecFile, TrustCode, option, takes
+from pykernel.errors import CheckFailed, UserError
+
+if TYPE_CHECKING:
+    from pykernel.gen.check import Report
+    from pykernel.spec.model import Spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    spec_file: SpecFile
+    target: Annotated[
+        list[str] | None,
+        option("--target", value="TARGET", text="Run on this emulated CPU (see pykernel targets), or on all."),
+    ] = None
+    toolchain: Annotated[
+        str | None,
+        option("--toolchain", value="zig|gcc", text="Compiles for the target.", without="the first found"),
+    ] = None
+    emulator: Annotated[
+        str | None,
+        option("--emulator", value="unicorn|qemu", text="Runs the target.", without="the first found"),
+    ] = None
+    samples: Annotated[
+        int | None,
+        option("--samples", value="N", text="Random samples to learn.", without="100000; on targets 1000"),
+    ] = None
+    seed: Annotated[int, option("--seed", value="S", text="Seed of the random samples.")] = 0
+    record: Annotated[
+        Path | None,
+        option("--record", value="FOLDER", text="Write the results to VALIDITY.md of this generated project."),
+    ] = None
+    trust: TrustCode = False
+    as_json: Json = False
+
+
+@takes(CheckOptions)
+def check(options: CheckOptions) -> None:
+    """Check that the C computes what the host computes, to the byte.
+
+    The C is generated and compiled with each compiler that is found, without and with optimisation. It learns the same
+    random samples as the simulation, hard ones among them. Then the whole memories of both models are compared.
+
+        pykernel check spec.toml
+        pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
+
+    Columns: equal says whether the bytes are equal. Code and constants are what the C takes of flash. Of a target, flash
+    is all that is linked, RAM is the model, stack is the most that was used. Then the instructions of one call; worst is
+    the most expensive call that a search found.
+
+    Exit codes: 0 equal, 1 not equal, 2 bad input (or no compiler, or a model too large for a target's part).
+    """
+    from pykernel.gen.record import record, require_project
+
+    spec = inputs.read_spec(options.spec_file, options.trust)
+    samples = options.samples
+    if samples is None:
+        samples = 1000 if options.target else 100_000
+    need_possible(options, samples)
+    if options.record:
+        require_project(options.record, spec)
+    report = run(spec, options, samples)
+    if options.record:
+        record(options.record, spec, report)
+    if options.as_json:
+        output.print_json({"ok": report.ok, "check": report.rows, "sizes": report.figures})
+    else:
+        (output.print_targets if options.target else output.print_check)(report.rows)
+        output.print_sizes(report.figures)
+    if not report.ok:
+        raise CheckFailed(output.first_difference(report.rows))
+
+
+def need_possible(options: CheckOptions, samples: int) -> None:
+    """Refuses numbers that mean nothing, and options of targets without a target."""
+    if samples < 1:
+        raise UserError(f"samples is {samples}; it must be 1 or more")
+    if options.seed < 0:
+        raise UserError(f"seed is {options.seed}; it must be 0 or more")
+    for name, value in (("--toolchain", options.toolchain), ("--emulator", options.emulator)):
+        if value and not options.target:
+            raise UserError(f"{name} {value} is for targets; add --target …, or --target all")
+
+
+def run(spec: Spec, options: CheckOptions, samples: int) -> Report:
+    """The comparison, with this machine's compilers or on targets."""
+    with output.progress(options.as_json) as show:
+        if not options.target:
+            from pykernel.gen.check import check as check_here
+
+            return check_here(spec, samples=samples, seed=options.seed, progress=show)
+        from pykernel.targets.check import check_targets
+
+        return check_targets(
+            spec, options.target, None, samples, options.seed, options.toolchain, options.emulator, progress=show
+        )

@@ -1,0 +1,255 @@
+"""The command ``pykernel simulate``: a model on recorded data, as the device would learn from it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pykernel.cli import inputs, output
+from pykernel.cli.options import CsvData, Delay, Json, SpecFile, TrustCode, option, takes
+from pykernel.errors import UserError
+
+if TYPE_CHECKING:
+    from pykernel.host.simulate import Monitoring, Simulation
+    from pykernel.spec.model import Spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
+    spec_file: SpecFile
+    data: CsvData
+    delay: Delay = 0
+    refresh_every: Annotated[
+        int, option("--refresh-every", value="N", text="Call the model's refresh after each N rows.", without="never")
+    ] = 0
+    train_every: Annotated[
+        int, option("--train-every", value="N", text="Call the model's train after every N labels.", without="never")
+    ] = 0
+    answers: Annotated[Path | None, option("--output", "-o", value="CSV", text="Write each row's answer.")] = None
+    plot: Annotated[Path | None, option("--plot", value="PNG", text="Draw the errors (or answers) over time.")] = None
+    trust: TrustCode = False
+    as_json: Json = False
+
+
+@takes(SimulateOptions)
+def simulate(options: SimulateOptions) -> None:
+    """Try a model on recorded data, as the device would learn from it.
+
+    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is comma-separated text of
+    any length. Its first line names the columns, and the spec says which of them the model takes ([input] columns,
+    [label] column). A row with an empty label is predicted, not learned.
+
+        pykernel simulate spec.toml data.csv --delay 24 --plot errors.png
+
+    Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
+    over their second half. The last label and the running mean stand beside the model. Of classes, errors is the part of
+    rows that were taken for another class. Of a model without labels, the mean and the largest answer are told, and the
+    alarms. docs/commands.md says more.
+
+    Exit codes: 0 done, 2 bad input.
+    """
+    from pykernel.host.simulate import Monitoring, require_columns
+
+    spec = inputs.read_spec(options.spec_file, options.trust)
+    require_columns(spec, str(options.spec_file))
+    for path in (options.answers, options.plot):
+        inputs.need_not_data(path, options.data)
+    if options.plot:
+        inputs.need_matplotlib()
+    simulation = run(spec, options)
+    files = {"output": options.answers, "plot": options.plot}
+    report = simulation.report() | {key: str(path) if path else None for key, path in files.items()}
+    if options.as_json:
+        output.print_json(report)
+    elif isinstance(simulation, Monitoring):
+        print_monitoring(report)
+    else:
+        print_simulation(report)
+
+
+def begin(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
+    from pykernel.host.simulate import Monitoring, Simulation
+
+    if spec.program.label_kind != "none":
+        return Simulation(spec, options.delay, options.refresh_every, options.train_every)
+    for name, given in (("delay", options.delay), ("train-every", options.train_every)):
+        if given:
+            raise UserError(f"{spec.name} learns without labels, so that --{name} means nothing; leave it out")
+    return Monitoring(spec, options.refresh_every)
+
+
+def run(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
+    """All rows, and the files; all of them, or none."""
+    from pykernel.files import all_or_none, whole_file
+    from pykernel.host.simulate import prediction_header, prediction_lines, samples_of
+
+    with all_or_none(), contextlib.ExitStack() as stack:
+        name, file, size = inputs.open_data(options.data, stack)
+        written = stack.enter_context(whole_file(options.answers)) if options.answers else None
+        simulation = begin(spec, options)
+        show = stack.enter_context(output.progress(options.as_json, size))
+        if written:
+            written.write(prediction_header(spec).encode())
+        for batch in samples_of(spec, file, name):
+            for steps in simulation.run(batch.x, batch.y):
+                if written:
+                    written.write(prediction_lines(spec, steps).encode())
+            show(batch.position, f"running {spec.name}")
+        if simulation.sweeps and options.train_every and options.data != "-" and file.seekable():
+            _, again, _ = inputs.open_data(options.data, stack)
+            simulation.finish(samples_of(spec, again, name))
+        else:
+            simulation.finish()
+        if options.plot:
+            draw(options.plot, simulation)
+    return simulation
+
+
+def draw(path: Path, simulation: Simulation | Monitoring) -> None:
+    from pykernel.host.simulate import Monitoring
+    from pykernel.plots import course_figure, error_figure
+
+    name = simulation.spec.name
+    if isinstance(simulation, Monitoring):
+        asked = simulation.spec.program.asks
+        course = simulation.course
+        course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, "row")
+        return
+    rows, errors = simulation.errors.curve()
+    curves = dict(zip(simulation.errors.names, errors.T, strict=True))
+    ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
+    if simulation.classes:
+        ylabel = "part of rows taken for another class"
+    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], "row")
+
+
+# -------------------------------------------------------------------------------------------------------------- report
+
+
+def print_simulation(report: Mapping[str, Any]) -> None:
+    print_errors(report)
+    print_statuses(report)
+    print_alarms(report)
+    print_training(report)
+    print_end(report)
+
+
+def print_errors(report: Mapping[str, Any]) -> None:
+    classes = report.get("classes")
+    kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
+    labels = {"all": report} if "labels" not in report else report["labels"] | {"all": report}
+    titles = ["predictor", *kinds.values(), *(f"{kind}, 2nd half" for kind in kinds.values())]
+    table = output.new_table(*(["label"] if len(labels) > 1 else []), *titles)
+    table.columns[len(labels) > 1].justify = "left"
+    for label, found in labels.items():
+        parts = [found["all"], found["second_half"]]
+        for name in next(iter(parts[0][kind] for kind in kinds)):
+            figures = [part[kind][name] for part in parts for kind in kinds]
+            shown = (
+                [output.rate(figure) for figure in figures]
+                if classes
+                else [output.number(figure) for figure in figures]
+            )
+            first = [output.cell(label) if name == "model" else ""] if len(labels) > 1 else []
+            table.add_row(*first, name, *shown, style="bold" if name == "model" else "")
+    late = f", labels {report['delay']:,} rows late" if report["delay"] else ""
+    output.show_table(f"{report['name']}: {report['rows']:,} rows{late}", table)
+    if classes:
+        print_confusion(classes, report["confusion"])
+
+
+def print_statuses(report: Mapping[str, Any]) -> None:
+    what = output.new_table("status", "samples")
+    for status, count in report["statuses"].items():
+        what.add_row(status.replace("_", " "), f"{count:,}")
+    for key, text in (
+        ("unlabelled", "no label yet"),
+        ("waiting", "label came too late to be learned"),
+        ("inputs_refused", "not predicted (input refused)"),
+    ):
+        if "unlabelled" in report and report[key]:  # a model without labels refuses inputs by its status
+            what.add_row(text, f"{report[key]:,}")
+    output.show_table("what became of the samples", what)
+
+
+def print_training(report: Mapping[str, Any]) -> None:
+    if report.get("trainings"):
+        done = ", ".join(f"{text.replace('_', ' ')} {count:,}" for text, count in report["trainings"].items())
+        print(f"trainings       {done}")
+    if found := report.get("leave_one_out"):
+        rate = (
+            f", {output.rate(found['error_rate'])} of the samples taken for another class"
+            if report.get("classes")
+            else ""
+        )
+        told = (
+            f"mean squared error {output.number(found['mse'])}{rate}" if found["mse"] is not None else "nothing to tell"
+        )
+        why = found["status"].replace("_", " ")
+        if found.get("samples") == 0:
+            why = "each sample is needed once more after the last training; give the data as a file"
+        print(f"leave-one-out   {told} ({why})\n")
+
+
+def print_end(report: Mapping[str, Any]) -> None:
+    if report["warning"]:
+        output.warn(report["warning"])
+    for key in ("output", "plot"):
+        if report[key]:
+            print(f"{key}   {report[key]}")
+
+
+def print_monitoring(report: Mapping[str, Any]) -> None:
+    watched = ["in alarm"] if "alarms" in report else []
+    table = output.new_table("answer", "rows", "mean", "largest", *watched)
+    for text, part in (("all", report["all"]), ("2nd half", report["second_half"])):
+        for i, name in enumerate(part["mean"]):
+            figures = [output.number(part["mean"][name]), output.number(part["largest"][name])]
+            figures += [output.rate(part["in_alarm"]) if i == 0 else ""] if watched else []
+            table.add_row(name, text, *figures)
+    output.show_table(f"{report['name']}: {report['rows']:,} rows, without labels", table)
+    print_statuses(report)
+    print_alarms(report)
+    print_end(report)
+
+
+def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
+    """The first alarms, and how many there were."""
+    found = report.get("alarms")
+    if found is None:
+        return
+    if found["count"]:
+        table = output.new_table("from row", "to row", "level")
+        for alarm in found["listed"][:most]:
+            table.add_row(f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", output.number(alarm["level"]))
+        if found["count"] > most:
+            table.add_row("...", "", "")
+        count = (
+            f"1 alarm, {found['samples']:,} rows"
+            if found["count"] == 1
+            else (f"{found['count']:,} alarms, {found['samples']:,} rows")
+        )
+        output.show_table(count, table)
+    said = "" if found["count"] else "no alarm; "
+    print(
+        f"{said}at the end the level is {output.number(found['level'])}, the threshold {output.number(found['threshold'])}\n"
+    )
+
+
+def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], most: int = 8) -> None:
+    """Which class was taken for which: as a matrix, or if there are many, the most frequent mistakes."""
+    if len(classes) <= most:
+        table = output.new_table("label", *map(output.cell, classes))
+        for name, row in zip(classes, counts, strict=True):
+            table.add_row(output.cell(name), *(f"{count:,}" for count in row))
+        output.show_table("rows of each class, by the class that they were taken for", table)
+        return
+    size = range(len(classes))
+    wrong = sorted((-counts[i][j], i, j) for i in size for j in size if i != j and counts[i][j])
+    table = output.new_table("label", "taken for", "rows")
+    for count, i, j in wrong[:most]:
+        table.add_row(output.cell(classes[i]), output.cell(classes[j]), f"{-count:,}")
+    output.show_table("the most frequent mistakes", table)

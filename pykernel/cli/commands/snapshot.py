@@ -1,0 +1,150 @@
+"""The commands ``pykernel snapshot show``, ``diff`` and ``to-json``: a state that a device has saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pykernel.cli import inputs, output
+from pykernel.cli.help import PlainCommand, PlainGroup
+from pykernel.cli.options import Json, SpecFile, TrustCode, argument, takes
+from pykernel.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from pykernel.host.snapshot import Snapshot
+    from pykernel.spec.model import Spec
+
+snapshot_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
+SnapshotFile = Annotated[Path, argument("FILE", "What NAME_save or NAME_store wrote.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpOptions:
+    spec_file: SpecFile
+    file: SnapshotFile
+    trust: TrustCode = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(DumpOptions):
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions:
+    spec_file: SpecFile
+    first: Annotated[Path, argument("A", "A snapshot.")]
+    second: Annotated[Path, argument("B", "Another one.")]
+    trust: TrustCode = False
+    as_json: Json = False
+
+
+@snapshot_app.callback()
+def snapshot() -> None:
+    """Look at a state that a device has saved.
+
+    A snapshot is what NAME_save writes to a buffer and NAME_store to a slot, NAME_SNAPSHOT_BYTES of it. It is checked
+    as the device checks it: format, configuration, length, CRC-32, then every count and number.
+
+        pykernel snapshot show spec.toml state.bin
+    """
+
+
+@snapshot_app.command("show", cls=PlainCommand)
+@takes(ShowOptions)
+def snapshot_show(options: ShowOptions) -> None:
+    """Show what a saved state holds.
+
+        pykernel snapshot show spec.toml state.bin
+
+    Columns: not zero is how many values are not zero; slots that are not in use are zero. The state's hash is what
+    NAME_hash returns.
+
+    Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
+    """
+    spec, (found,) = read_snapshots(options.spec_file, options.trust, options.file)
+    rows = found.ranges()
+    report = {
+        "name": spec.name,
+        "config_hash": f"{found.config_hash:08x}",
+        "sequence": found.sequence,
+        "state_hash": f"{found.state_hash:08x}",
+        "fields": rows,
+    }
+    if options.as_json:
+        output.print_json(report)
+        return
+    table = output.new_table("field", "shape", "not zero", "least", "largest")
+    for row in rows:
+        shape = " x ".join(map(str, row["shape"]))
+        table.add_row(row["field"], shape, f"{row['nonzero']:,}", shown(row["least"]), shown(row["largest"]))
+    title = f"{spec.name}, configuration {report['config_hash']}, save number {found.sequence}"
+    output.show_table(f"{title}; the state's hash is {report['state_hash']}", table)
+
+
+@snapshot_app.command("diff", cls=PlainCommand)
+@takes(DiffOptions)
+def snapshot_diff(options: DiffOptions) -> None:
+    """Compare two saved states, byte for byte.
+
+        pykernel snapshot diff spec.toml monday.bin friday.bin
+
+    Columns: how many values of a field differ, the position of the first of them, and its value in A and in B. How often
+    each state was saved (the sequence number) does not count.
+
+    Exit codes: 0 equal, 1 not equal, 2 bad input.
+    """
+    from pykernel.host.snapshot import difference
+
+    _, (a, b) = read_snapshots(options.spec_file, options.trust, options.first, options.second)
+    rows = difference(a, b)
+    if options.as_json:
+        output.print_json({"equal": not rows, "fields": rows})
+    elif rows:
+        table = output.new_table("field", "values that differ", "first at", "in A", "in B")
+        for row in rows:
+            at = ", ".join(map(str, row["first"]))
+            table.add_row(row["field"], f"{row['values']:,}", at, shown(row["a"]), shown(row["b"]))
+        output.show_table(f"{options.first} (A) and {options.second} (B)", table)
+    else:
+        print("equal")
+    if rows:
+        raise CheckFailed(f"{options.first} and {options.second} differ, first in {rows[0]['field']}")
+
+
+@snapshot_app.command("to-json", cls=PlainCommand)
+@takes(DumpOptions)
+def snapshot_to_json(options: DumpOptions) -> None:
+    """Print a saved state as one JSON object, every value of it.
+
+        pykernel snapshot to-json spec.toml state.bin > state.json
+
+    Columns: there are none. The keys of state are the fields of the C struct.
+
+    Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
+    """
+    spec, (found,) = read_snapshots(options.spec_file, options.trust, options.file)
+    output.print_json(
+        {
+            "name": spec.name,
+            "config_hash": f"{found.config_hash:08x}",
+            "sequence": found.sequence,
+            "state_hash": f"{found.state_hash:08x}",
+            "state": found.state(),
+        }
+    )
+
+
+def read_snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, list[Snapshot]]:
+    from pykernel.host.snapshot import read, snapshot_bytes
+
+    spec = inputs.read_spec(spec_file, trust)
+    most = snapshot_bytes(spec) + 1  # to see that there are too many
+    return spec, [read(spec, inputs.bytes_of(path, most), str(path)) for path in files]
+
+
+def shown(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.9g}"

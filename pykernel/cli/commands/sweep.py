@@ -1,0 +1,153 @@
+"""The command ``pykernel sweep``: what predicts recorded data best, and what does so in the least memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykernel.cli import inputs, output
+from pykernel.cli.options import takes
+from pykernel.cli.options.search import SweepOptions
+from pykernel.cli.output import MEASURES
+from pykernel.errors import UserError
+
+if TYPE_CHECKING:
+    from pykernel.tuning.sweep import Sweep
+
+PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest within 5 %"}
+
+
+@takes(SweepOptions)
+def sweep(options: SweepOptions) -> None:
+    """Find what predicts recorded data best, and what does so in the least memory.
+
+    Every learning rule is tried with every technique and budget, and their parameters are searched from coarse to fine.
+    Each try is a run over all rows as pykernel simulate does it; the error is that over the second half. Ctrl-C keeps
+    what is finished, and the same command goes on.
+
+        pykernel sweep spec.toml data.csv --delay 24
+
+    Columns: MAE, RMSE or error rate; RAM, the model and its working memory; update, the mean instructions of one.
+    Nothing else found has both a smaller error and less RAM (or fewer instructions) than what is listed first.
+
+    Exit codes: 0 done, 2 bad input, 130 interrupted.
+    """
+    from pykernel.cli.work import search
+    from pykernel.cli.work.sweep import report_of, write
+    from pykernel.files import all_or_none, new_folder
+    from pykernel.tuning.sweep import compile_all, plan_groups, trivial
+    from pykernel.tuning.sweep import sweep as run_sweep
+
+    search.need_rounds(options.rounds)
+    base = search.plain_spec(options.spec_file)
+    recorded = search.load(base, options.spec_file, options)
+    by, sizes = search.measure(base, options.score), inputs.whole_numbers(options.n_max, "--n-max")
+    tried = search.rules(options.rule), search.techniques(options.technique)
+    groups, refused = plan_groups(base, recorded, *tried, sizes)
+    place = search.counting_target(options.target)
+    bound = sum(group.bound(options.rounds) for group in groups)
+    output.tell(
+        f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} combinations of rule, technique and size"
+    )
+    with new_folder(options.out):
+        with output.progress(options.as_json) as show:
+            show(0, "compiling, the first time")
+            compile_all(groups, recorded)
+        with search.workers(base, recorded, options, options.out, bound) as workers:
+            found = run_sweep(base, recorded, workers, groups, refused, by, options.rounds, place)
+        with all_or_none():
+            written = write(options.out, base, found)
+    report = report_of(base, recorded, found) | written
+    report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
+    if options.as_json:
+        output.print_json(report)
+    else:
+        print_sweep(report, found, trivial(base, recorded))
+
+
+def print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, Mapping[str, float | None]]) -> None:
+    from pykernel.cli.work.sweep import picks_of
+
+    rows, picks = found.rows, picks_of(found)
+    if rows:
+        print_best(report, found, beaten, picks)
+    if found.refused:
+        print_refused(found)
+    print(found.note)
+    for name, path in report["specs"].items():
+        row = rows[picks[name]]
+        print(
+            f"\n{PICKS[name]}: {output.model_name(row)}, {MEASURES[found.by]} {output.number(row[found.by])}, {output.byte_count(row['ram_bytes'])}"
+        )
+        print(f"  {output.key_values(row['values'])}\n  {path}")
+    print(f"\ntable     {report['csv']}")
+    print(f"plot      {report['plot'] or report['plot_note']}")
+    if not rows:
+        raise UserError("nothing that was tried worked; the table says why")
+
+
+def print_best(
+    report: Mapping[str, Any],
+    found: Sweep,
+    beaten: Mapping[str, Mapping[str, float | None]],
+    picks: Mapping[str, int],
+) -> None:
+    """What nothing else beats, and each rule and technique at its best."""
+    rows, by = found.rows, found.by
+    late = f", labels {report['delay']:,} rows late" if report["delay"] else ""
+    simple = ", ".join(f"{name} {output.number(errors[by])}" for name, errors in beaten.items())
+    shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
+    title = f"{report['name']}: {report['rows']:,} rows{late}; error over the second half (for comparison: {simple})"
+    output.show_table(title, table_of(found, shown, picks))
+    best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
+    others = sorted(best_of.values())
+    output.show_table("each rule and technique at its best", table_of(found, others, {}))
+    outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
+    if outside:
+        output.warn(
+            f"{outside:,} rows are beyond [input] limit or [label] limit, and were refused; raise these, or scale the columns"
+        )
+
+
+def print_refused(found: Sweep) -> None:
+    table = output.new_table("rule", "techniques", "sizes", "why not (the first)")
+    for column in table.columns[1:]:
+        column.justify = "left"
+    for line in grouped(found.refused):
+        table.add_row(*line)
+    output.show_table("what could not be used", table)
+
+
+def table_of(found: Sweep, positions: Sequence[int], picks: Mapping[str, int]) -> Any:
+    from pykernel.tuning.sweep import instructions
+
+    measures = [key for key in MEASURES if any(key in row for row in found.rows)]
+    head = ["rule", "technique", "size", *(MEASURES[key] for key in measures), "RAM", "update"]
+    table = output.new_table(*head, *(["chosen"] if picks else []))
+    for column in table.columns[1:2] + table.columns[len(head) :]:
+        column.justify = "left"
+    for i in positions:
+        row = found.rows[i]
+        count = instructions(row)
+        cells = [row["rule"], row["technique"] or "", str(row["size"] or "")]
+        cells += [output.number(row[key]) for key in measures]
+        cells += [output.byte_count(row["ram_bytes"]), "" if count is None else f"{count:,.0f}"]
+        chosen = [name for name, at in picks.items() if at == i]
+        table.add_row(*cells, *([", ".join(chosen)] if picks else []), style="bold" if chosen else "")
+    return table
+
+
+def grouped(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """Rule, techniques, sizes and the first's reason of those refused for the same, names and counts apart."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in refused:
+        kind = re.sub(r"[\d,]+|\"[^\"]*\"", "", row["reason"])
+        if row["technique"]:
+            kind = re.sub(rf"\b{re.escape(row['technique'])}\b", "", kind, count=1)
+        groups.setdefault((row["rule"], kind), []).append(row)
+    found = []
+    for (rule, _), rows in groups.items():
+        parts = [dict.fromkeys(str(row[key]) for row in rows if row[key] is not None) for key in ("technique", "size")]
+        found.append((rule, ", ".join(parts[0]), ", ".join(parts[1]), rows[0]["reason"]))
+    return found

@@ -1,0 +1,100 @@
+"""How ``--help`` looks: plain text that fits a screen of 80 columns and 40 lines, without boxes."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+PAGE = "docs/commands.md"
+"""Says more of every command, and describes the options that are only named here."""
+RARE = "rare"
+"""The panel of options that ``--help`` only names."""
+NAMES_WIDTH = 24
+"""Of an option's names and value; longer ones have a line of their own."""
+
+
+def paragraphs(text: str, width: int) -> Iterator[str]:
+    """Text as lines: what is indented stays as it is, all else is wrapped."""
+    for block in inspect.cleandoc(text).split("\n\n"):
+        if block.startswith("    "):
+            yield block
+        else:
+            yield textwrap.fill(" ".join(block.split()), width)
+
+
+def first_sentence(text: str | None) -> str:
+    """What a list of commands says of one."""
+    return " ".join((text or "").split("\n\n")[0].split()).split(". ")[0].rstrip(".") + "."
+
+
+def names_of(parameter: Any) -> str:
+    """--name, -n VALUE"""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar)
+    # long ones first; of the names of --help the library keeps no order
+    names = ", ".join(sorted((*parameter.opts, *parameter.secondary_opts), key=lambda name: not name.startswith("--")))
+    return names if parameter.is_flag or not parameter.metavar else f"{names} {parameter.metavar}"
+
+
+def sentence_of(parameter: Any) -> str:
+    """What it means, and what holds without it."""
+    text, default = parameter.help or "", parameter.default
+    if isinstance(parameter.show_default, str):
+        return f"{text} [{parameter.show_default}]"
+    if parameter.param_type_name == "option" and parameter.required:
+        return f"{text} [required]"
+    shown = isinstance(default, str | int | float | Path) and not isinstance(default, bool)
+    return f"{text} [{default}]" if shown and parameter.show_default else text
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines; what stands in brackets at the end, a default, is not torn apart."""
+    start = text.rfind(" [") if text.endswith("]") else len(text)
+    whole = text[: start + 1] + text[start + 1 :].replace(" ", "\0")
+    return [line.replace("\0", " ") for line in textwrap.wrap(whole, width, break_on_hyphens=False)] or [""]
+
+
+def listing(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
+    """Two columns; the right one is wrapped."""
+    left = 2 + max((len(name) for name, _ in rows if len(name) <= NAMES_WIDTH), default=0) + 2
+    for name, text in rows:
+        lines = wrapped(text, width - left)
+        yield f"  {name}" if len(name) > NAMES_WIDTH else f"  {name}".ljust(left) + lines.pop(0)
+        yield from (" " * left + line for line in lines)
+
+
+class Plain:
+    """Writes the help of a command; its docstring first, then its arguments and options."""
+
+    def format_help(self: Any, context: Any, formatter: Any) -> None:
+        width = formatter.width
+        given = self.get_params(context)
+        commands = [(name, self.get_command(context, name)) for name in getattr(self, "commands", {})]
+        words = ["COMMAND"] if commands else [each.metavar for each in given if each.param_type_name == "argument"]
+        usage = " ".join(["Usage:", context.command_path, *words, "[OPTIONS]"])
+        blocks = [textwrap.fill(usage, width), *paragraphs(self.help or "", width)]
+        rare = [each for each in given if getattr(each, "rich_help_panel", None) == RARE]
+        given.sort(key=lambda each: each.param_type_name != "argument")
+        shown = [(names_of(each), sentence_of(each)) for each in given if each not in rare]
+        blocks.append("\n".join(["Options:", *listing(shown, width)]))
+        if commands:
+            rows = [(name, first_sentence(command.help)) for name, command in commands]
+            blocks.append("\n".join(["Commands:", *listing(rows, width)]))
+        if rare:
+            names = ", ".join(name for each in rare for name in (*each.opts, *each.secondary_opts))
+            text = f"More options, which {PAGE} describes: {names}"
+            blocks.append(textwrap.fill(text, width, subsequent_indent="    ", break_on_hyphens=False))
+        formatter.write("\n\n".join(blocks) + "\n")
+
+
+class PlainCommand(Plain, TyperCommand):
+    """A command whose help fits a screen."""
+
+
+class PlainGroup(Plain, TyperGroup):
+    """A group of commands whose help fits a screen."""

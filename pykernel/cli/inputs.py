@@ -1,0 +1,138 @@
+"""What commands are given: files, lists of words and numbers, specs, packages that an extra brings."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from pykernel.cli import output
+from pykernel.errors import MissingExtra, UserError
+from pykernel.files import open_plain
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | None]:
+    """Name, file and size (if it is known) of the data."""
+    if data == "-":
+        return "standard input", sys.stdin.buffer, None
+    try:
+        file = stack.enter_context(open_plain(data, inherited=True))
+    except FileNotFoundError:
+        raise UserError(f"{data}: there is no such file; give a CSV file, or - for standard input") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{data}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return data, file, os.fstat(file.fileno()).st_size or None
+
+
+def bytes_of(path: Path, most: int) -> bytes:
+    """The first bytes of what a device has saved."""
+    try:
+        with open_plain(path) as file:
+            return file.read(most)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def need_free(path: Path | None, data: str, force: bool) -> None:
+    """Refuses a file to be written that is there, whose folder is not, or that is the data."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
+    need_not_data(path, data)
+    if path is None or not path.exists():
+        return
+    if not force:
+        raise UserError(f"{path}: is there already; give another name, or --force to overwrite it")
+
+
+def need_not_data(path: Path | None, data: str) -> None:
+    """Refuses to write over what is read."""
+    if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):
+        raise UserError(f"{path}: is the data itself; write to another file")
+
+
+def need_different(paths: Iterable[Path | None]) -> None:
+    """Refuses to write two things to one file."""
+    given = [path.absolute() for path in paths if path is not None]
+    for path in given:
+        if given.count(path) > 1:
+            raise UserError(f"{path}: is to be two files at once; give two names")
+
+
+# ---------------------------------------------------------------------------------------------------------------- specs
+
+
+def read_spec(spec_file: Path, trust: bool) -> Spec:
+    """The spec; whose code, if it has any and is trusted, is executed, and that is said."""
+    from pykernel.spec.model import load_spec
+
+    return load_spec(spec_file, trust, lambda path: output.tell(f"executing {output.visible(path)}"))
+
+
+# ---------------------------------------------------------------------------------------------------- words and numbers
+
+
+def words(given: str | None) -> list[str]:
+    """Parts between commas, each once."""
+    return list(dict.fromkeys(word.strip() for word in (given or "").split(",") if word.strip()))
+
+
+def positive_numbers(text: str, option: str) -> list[float]:
+    """Numbers above zero, with commas between."""
+    numbers = []
+    for word in words(text):
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            raise UserError(f"{option} is {text!r}; it must be numbers with commas between, such as 0.5,1,2") from None
+        if not 0 < numbers[-1] < math.inf:
+            raise UserError(f"{option} holds {word}; each must be above zero")
+    if not numbers:
+        raise UserError(f"{option} is {text!r}; give one number at least")
+    return numbers
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Whole numbers, with commas between."""
+    numbers = []
+    for word in words(text):
+        if not word.isascii() or not word.isdigit():
+            raise UserError(f"{option} is {text!r}; it must be whole numbers with commas between, such as 8,16,32")
+        numbers.append(int(word))
+    if not numbers:
+        raise UserError(f"{option} is {text!r}; give at least one number")
+    return numbers
+
+
+def workers(text: str | None, default: int) -> int | str:
+    """A number of processes, or the address of a Dask scheduler."""
+    if text is None:
+        return default
+    if text.isascii() and text.isdigit() and int(text) >= 1:
+        return int(text)
+    if "://" in text:
+        return text
+    raise UserError(f"--workers is {text!r}; it must be a number of processes from 1, or a Dask scheduler's address")
+
+
+# ------------------------------------------------------------------------------------------------------------- packages
+
+
+def need_package(module: str, what: str, extra: str) -> None:
+    """Say so before the work, not after it."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtra(what, extra)
+
+
+def need_matplotlib() -> None:
+    need_package("matplotlib", "--plot", "plot")

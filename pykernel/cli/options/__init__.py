@@ -1,0 +1,85 @@
+"""Options of commands: how they are declared, those that several share, and how they reach a command as one object."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from pykernel.cli.help import RARE
+
+Options = TypeVar("Options")
+
+
+def argument(value: str, text: str) -> Any:
+    """A word of the command line that has no name."""
+    return typer.Argument(metavar=value, help=text, show_default=False)
+
+
+def option(
+    *names: str, value: str | None = None, text: str, without: str | None = None, shown: bool = True, rare: bool = False
+) -> Any:
+    """An option: its names, what its value is called, what it means.
+
+    without: what holds without it, where the default does not say so.  shown: whether the default is told.
+    rare: ``--help`` only names it, and the page of commands describes it.
+    """
+    told: str | bool = shown if without is None else without
+    return typer.Option(*names, metavar=value, help=text, show_default=told, rich_help_panel=RARE if rare else None)
+
+
+def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Of a function that takes one object with all options, the function that typer wants: one parameter a field."""
+
+    def typed(command: Callable[[Options], None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def called(**given: Any) -> None:
+            command(kind(**given))
+
+        hints = get_type_hints(kind, include_extras=True)
+        parameters = [
+            inspect.Parameter(
+                each.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if each.default is MISSING else each.default,
+                annotation=hints[each.name],
+            )
+            for each in fields(kind)  # type: ignore[arg-type]
+        ]
+        del called.__wrapped__  # type: ignore[attr-defined]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {name: hints[name] for name in (each.name for each in parameters)}
+        return called
+
+    return typed
+
+
+Json = Annotated[bool, option("--json", text="Print one JSON object, and nothing else.")]
+SpecFile = Annotated[Path, argument("SPEC", "The model, a TOML file.")]
+CsvData = Annotated[str, argument("DATA", "A CSV file; - reads standard input.")]
+TrustCode = Annotated[
+    bool, option("--trust-code", text="Execute the Python file that the spec's [kernel] source names.")
+]
+SpecOut = Annotated[Path, option("--out", "--output", "-o", value="SPEC", text="The spec to write.")]
+Inputs = Annotated[
+    str | None, option("--inputs", value="A,B", text="The inputs' columns.", without="all others with numbers")
+]
+Precision = Annotated[str, option("--precision", value="TYPE", text="float32 or float64, on the device.")]
+Name = Annotated[
+    str | None, option("--name", value="NAME", text="Prefix of all names in C.", without="the spec's file", rare=True)
+]
+Standardise = Annotated[
+    bool | None,
+    option(
+        "--standardise/--no-standardise",
+        text="Scale each input to mean 0 and deviation 1, on the device too.",
+        without="if their scales differ",
+        rare=True,
+    ),
+]
+Delay = Annotated[int, option("--delay", value="K", text="Labels arrive K rows late.")]

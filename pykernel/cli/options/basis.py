@@ -1,0 +1,119 @@
+"""What ``pykernel basis`` is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pykernel.cli.options import Inputs, Json, Name, Precision, Standardise, argument, option
+
+MODELS = ("krr", "ls-svm")
+DEFAULT_RIDGE = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasisOptions:
+    data: Annotated[str, argument("DATA", ".npy, .parquet, .arrow or .csv file, or a folder.")]
+    n: Annotated[int, option("--n", "-n", value="N", text="The most vectors.")] = 100
+    out: Annotated[Path | None, option("--out", "--output", "-o", value="SPEC", text="The spec to write.")] = None
+    save: Annotated[
+        Path | None, option("--save", value="NPZ", text="The basis to write, for Basis.load in Python.")
+    ] = None
+    method: Annotated[
+        str,
+        option(
+            "--method",
+            value="METHOD",
+            text="efvs, sgma, rpcholesky, … of docs/bases.md.",
+            without="auto",
+        ),
+    ] = "auto"
+    inputs: Inputs = None
+    label: Annotated[
+        str | None,
+        option("--label", value="Y", text="The label's column; of .npy, its position.", without="none"),
+    ] = None
+    classes: Annotated[str | None, option("--classes", value="A,B", text="The label's classes, in this order.")] = None
+    model: Annotated[
+        str | None,
+        option(
+            "--model",
+            value="|".join(MODELS),
+            text="Ridge regression on the label, without a bias or with it.",
+            without="ls-svm; krr with --learn",
+            rare=True,
+        ),
+    ] = None
+    learn: Annotated[bool, option("--learn", text="The device goes on learning the weights.")] = False
+    kfd: Annotated[bool, option("--kfd", text="The device trains a kernel Fisher discriminant.")] = False
+    kernel: Annotated[
+        str,
+        option("--kernel", value="KERNEL", text="gaussian, laplacian, matern32, matern52, polynomial or linear."),
+    ] = "gaussian"
+    sigma: Annotated[
+        str | None,
+        option("--sigma", value="S,S", text="Gaussian width, or several.", without="by the data"),
+    ] = None
+    gamma: Annotated[
+        str | None,
+        option(
+            "--gamma", value="G,G", text="Width of the other kernels, or several.", without="by the data", rare=True
+        ),
+    ] = None
+    coef0: Annotated[float, option("--coef0", value="C", text="Constant of the polynomial.", rare=True)] = 1.0
+    degree: Annotated[int, option("--degree", value="N", text="Degree of the polynomial, 1 to 9.", rare=True)] = 3
+    normalise: Annotated[
+        bool,
+        option("--normalise", text="k(a, b) / sqrt(k(a, a) k(b, b)), of polynomial and linear.", rare=True),
+    ] = False
+    ridge: Annotated[
+        str | None,
+        option(
+            "--ridge",
+            value="R,R",
+            text="Ridges to try.",
+            without=f"by the data; {DEFAULT_RIDGE} without a label",
+            rare=True,
+        ),
+    ] = None
+    candidates: Annotated[
+        int,
+        option("--candidates", value="K", text="efvs, sgma: rows tried for a vector; 0: all.", rare=True),
+    ] = 59
+    points: Annotated[
+        int, option("--points", value="V", text="efvs: rows that judge a candidate; 0: all.", rare=True)
+    ] = 59
+    tau: Annotated[
+        float,
+        option("--tau", value="T", text="Stop when at most this part is left out; 0: never.", rare=True),
+    ] = 0.0
+    standardise: Standardise = None
+    shards: Annotated[int, option("--shards", value="S", text="Choose in S parts, then from what they chose.")] = 1
+    workers: Annotated[
+        str | None,
+        option(
+            "--workers",
+            value="N|ADDRESS",
+            text="For shards: processes, or a Dask scheduler.",
+            without="all cores",
+            rare=True,
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        option("--checkpoint", value="FILE", text="Keep what is done; the same command goes on."),
+    ] = None
+    seed: Annotated[int, option("--seed", value="S", text="Seed of all draws.", rare=True)] = 0
+    precision: Precision = "float32"
+    name: Name = None
+    figure: Annotated[Path | None, option("--figure", value="PNG", text="Draw what is left out against n.")] = None
+    force: Annotated[bool, option("--force", text="Overwrite SPEC, NPZ and PNG.")] = False
+    as_json: Json = False
+
+    @property
+    def called(self) -> str:
+        """The name in C."""
+        if self.name is None and self.out is None:
+            return "basis"
+        return self.name or self.out.stem  # type: ignore[union-attr]

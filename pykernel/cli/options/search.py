@@ -1,0 +1,98 @@
+"""What ``pykernel sweep`` and ``pykernel plan`` are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pykernel.cli.options import CsvData, Delay, Json, SpecFile, option
+
+# fields of the last base come first, which is the order of arguments and of --help
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfSweep:
+    """What a sweep alone is asked for."""
+
+    spec_file: SpecFile
+    n_max: Annotated[
+        str, option("--n-max", value="N,N", text="Budgets to try: most expansion vectors (or random features).")
+    ] = "8,16,32,64"
+    target: Annotated[
+        str, option("--target", value="TARGET", text="Where instructions are counted; none for nowhere.")
+    ] = "cortex-m4f"
+    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Where the results go.")] = Path(
+        "pykernel-sweep"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPlan:
+    """What a plan alone is asked for."""
+
+    spec_file: Annotated[
+        Path | None, option("--spec", value="SPEC", text="The model's inputs, label and other keys.")
+    ] = None
+    inputs: Annotated[
+        str | None,
+        option("--inputs", value="A,B", text="Without a spec: the inputs.", without="all but the label"),
+    ] = None
+    label: Annotated[
+        str | None, option("--label", value="Y", text="Without a spec: the label.", without="the last")
+    ] = None
+    ram: Annotated[
+        str | None,
+        option("--ram", value="BYTES", text="Struct and stack, such as 4k.", without="all of the part's"),
+    ] = None
+    flash: Annotated[
+        str | None,
+        option("--flash", value="BYTES", text="All code and constants.", without="all of the part's"),
+    ] = None
+    instructions: Annotated[
+        str | None,
+        option("--instructions", value="N", text="Of one call in the worst case found.", without="any"),
+    ] = None
+    target: Annotated[str, option("--target", value="TARGET", text="The CPU; see pykernel targets.")] = "cortex-m4f"
+    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Where the spec goes.")] = Path("pykernel-plan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What both are asked for."""
+
+    data: CsvData
+    delay: Delay = 0
+    rule: Annotated[list[str] | None, option("--rule", value="RULE", text="Try only this; with commas, several.")] = (
+        None
+    )
+    technique: Annotated[
+        list[str] | None, option("--technique", value="TECHNIQUE", text="Try only this; with commas, several.")
+    ] = None
+    score: Annotated[
+        str | None, option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae")
+    ] = None
+    rounds: Annotated[int, option("--rounds", value="N", text="Times that the grid is refined.")] = 3
+    jobs: Annotated[int | None, option("--jobs", value="N", text="Processes at work.", without="as many as cores")] = (
+        None
+    )
+    scheduler: Annotated[str | None, option("--scheduler", value="ADDRESS", text="Work on a Dask cluster instead.")] = (
+        None
+    )
+    results: Annotated[
+        Path | None,
+        option(
+            "--results", value="FILE", text="Where finished runs are kept.", without="FOLDER/results.jsonl", rare=True
+        ),
+    ] = None
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(SearchOptions, OfSweep):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(SearchOptions, OfPlan):
+    pass

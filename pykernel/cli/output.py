@@ -1,0 +1,208 @@
+"""What commands print: tables, sizes and numbers, progress, JSON, sentences on standard error; and their exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
+
+
+# ------------------------------------------------------------------------------------------------------------ sentences
+
+
+def visible(text: str) -> str:
+    """Text on one line, without the control characters that a hostile name could hold."""
+    return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text)
+
+
+def say(kind: str, text: str) -> None:
+    print(f"{kind}: {visible(text)}", file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    say("warning", text)
+
+
+def tell(text: str) -> None:
+    """What is about to be done, for whoever waits for it."""
+    print(text, file=sys.stderr)
+
+
+def interrupted(kept: str = "") -> typer.Exit:
+    """Says so, and what was kept; to be raised in place of KeyboardInterrupt, which typer turns into a bare exit."""
+    say("error", f"interrupted{kept}")
+    return typer.Exit(INTERRUPTED)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f", … ({len(names)})" if len(names) > most else "")
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+
+
+def byte_count(size: int | None) -> str:
+    return "" if size is None else f"{size:,} B"
+
+
+def number(value: float | None) -> str:
+    return (
+        "-" if value is None else f"{value:.4g}" if value < 1e4 else f"{value:,.0f}" if value < 1e9 else f"{value:.3e}"
+    )
+
+
+def rate(part: float | None) -> str:
+    return "-" if part is None else f"{100 * part:.1f} %"
+
+
+def cell(name: str) -> str:
+    """A name of the spec's in a table, where rich would take brackets for markup."""
+    from rich.markup import escape
+
+    return escape(visible(name))
+
+
+def quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)
+
+
+MEASURES = {"mae": "MAE", "rmse": "RMSE", "error_rate": "error rate"}
+"""What a search minimises, as it is printed."""
+
+
+def model_name(row: Mapping[str, Any]) -> str:
+    """Rule, technique and size of what a search tried."""
+    return " ".join(str(part) for part in (row["rule"], row["technique"], row["size"]) if part is not None)
+
+
+def key_values(values: Mapping[str, float]) -> str:
+    """Keys of a spec without their sections, and their values."""
+    return " ".join(f"{name.partition('.')[2]} {value:g}" for name, value in values.items())
+
+
+# -------------------------------------------------------------------------------------- tables, and the ends of reports
+
+
+def new_table(*columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left")
+    return table
+
+
+def show_table(title: str, table: Table) -> None:
+    from rich.console import Console
+
+    console = Console()
+    # not as the table's own title, which would be broken to the table's width
+    console.print(title, style="bold", highlight=False, markup=False)
+    console.print(table)
+
+
+def print_next(spec: str) -> None:
+    """What to do with a spec that was written."""
+    print(f"\nnext:\n  pykernel generate {quoted(spec)} -o out/")
+
+
+def print_sizes(figures: Mapping[str, Any]) -> None:
+    table = new_table("part", "size")
+    for key, text in (
+        ("state_bytes", "state (RAM)"),
+        ("work_bytes", "work (RAM)"),
+        ("const_bytes", "tables and trained values (flash)"),
+    ):
+        table.add_row(text, byte_count(figures[key]))
+    show_table(f"{figures['name']} in memory", table)
+
+
+def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
+    table = new_table("compiler", "samples", "equal", "code -Os", "constants", "state's hash")
+    for row in rows:
+        equal = "[green]yes[/]" if row["equal"] else "[bold red]NO[/]"
+        sizes = (byte_count(row.get("text_bytes")), byte_count(row.get("rodata_bytes")))
+        hashed = str(row.get("state_hash", ""))
+        table.add_row(f"{row['compiler']} {row['flags']}", f"{row['samples']:,}", equal, *sizes, hashed)
+    show_table("the C's memory, byte for byte that of the simulation?", table)
+
+
+def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
+    table = new_table("target", "built, run by", "equal", "flash", "RAM", "stack", "bound")
+    calls = new_table("target", "call", "min", "mean", "median", "max", "worst", "ratio")
+    for row in rows:
+        table.add_row(
+            row["target"],
+            f"{row['toolchain']}, {row['emulator']}",
+            "[green]yes[/]" if row["equal"] else "[bold red]NO[/]",
+            *(byte_count(row.get(f"{part}_bytes")) for part in ("flash", "ram", "stack", "stack_bound")),
+        )
+        for call in row.get("calls", ()):
+            figures = [row[call][key] for key in ("min", "mean", "median", "max", "worst")]
+            shown = ["-" if figure is None else f"{figure:,.0f}" for figure in figures]
+            calls.add_row(row["target"], call, *shown, f"{row[call]['ratio']:.2f}")
+    show_table(
+        f"{rows[0]['samples']:,} samples on emulated CPUs: the memory byte for byte that of the simulation?", table
+    )
+    if calls.row_count:
+        show_table("instructions of one call", calls)
+
+
+def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
+    wrong = next(row for row in rows if not row["equal"])
+    return f"{wrong['compiler']} {wrong['flags']}: the C differs from the simulation: {wrong['first_difference']}"
+
+
+# ----------------------------------------------------------------------------------------------------------------- JSON
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(finite(value), default=plain, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """NumPy's scalars and paths, for json."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: null stands for them."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ------------------------------------------------------------------------------------------------------------- progress
+
+
+@contextlib.contextmanager
+def progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float, str], None]]:
+    """A progress bar on standard error, if someone is watching: a function to tell how much is done, and what is next.
+
+    total: 1, or a number of bytes, or None if it is not known.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
+    if total != 1:
+        columns.insert(3, DownloadColumn())
+    with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda done, what: progress.update(task, completed=done, description=what)

@@ -1,0 +1,434 @@
+"""What ``pykernel basis`` does: width and ridge, the vectors, the weights, the spec, and what is left out."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.gram import KERNELS, MercerKernel
+from pykernel.bases.sharding import Sharded, select_sharded
+from pykernel.cli import inputs
+from pykernel.cli.options.basis import DEFAULT_RIDGE, MODELS, BasisOptions
+from pykernel.cli.work.rows import Samples, Scaled, look, read, scaled
+from pykernel.errors import UserError
+from pykernel.files import all_or_none, whole_file
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.plots import basis_figure
+from pykernel.spec.families.nystrom import LEAST_GATE
+from pykernel.spec.model import Spec, make_spec
+from pykernel.training.closed_form import Targets
+from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
+from pykernel.training.selection import Selection, default_widths, one_thread
+from pykernel.tuning.columns import round_limit
+
+TUNED_ROWS = 5000
+"""With more rows than these, width and ridge are chosen on so many of them, which are drawn."""
+LIMIT_ROWS = 3000
+"""Up to so many rows the eigenvalues of their Gram matrix tell what no basis can do better."""
+COMPARED_ROWS = 1000
+"""On at most so many rows the written spec is compared with what was computed here."""
+COARSE = 0.05
+"""Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
+MARGIN = 1.01
+"""A vector must leave over so many times what the precision resolves, as rounding its numbers changes that."""
+
+
+# ------------------------------------------------------------------------------------------------- what is asked for
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options as numbers.  model: what is fitted to the label; epsilon: less than this of a vector is nothing new;
+    widths and ridges: those to try, None if the data tell."""
+
+    options: BasisOptions
+    model: Any
+    epsilon: float
+    widths: list[float] | None
+    ridges: list[float] | None
+
+
+def asked(options: BasisOptions) -> Asked:
+    """Refuses, before the work, what is no model, kernel or number."""
+    model = _model(options)
+    several = options.label is not None
+    epsilon, widths = _epsilon(options), _widths(options, several)
+    ridges = _numbers(options.ridge, "--ridge")
+    if ridges and len(ridges) > 1 and not several:
+        raise UserError("--ridge holds several; without a label there is nothing to choose by: give one")
+    return Asked(options, model, epsilon, widths, ridges)
+
+
+def _model(options: BasisOptions) -> str:
+    given = options.model
+    if given is not None and given not in MODELS:
+        raise UserError(f"--model {given} is not known; there are: {', '.join(MODELS)}")
+    if options.kfd:
+        if given is not None:
+            raise UserError(f"--model {given} does not go with --kfd, which is a model itself; leave it out")
+        return "kfd"
+    if options.learn and given == "ls-svm":
+        raise UserError(
+            "--model ls-svm has a bias, and what --learn learns has none; give --model krr, or leave it out"
+        )
+    return given or ("krr" if options.learn else "ls-svm")
+
+
+def _epsilon(options: BasisOptions) -> float:
+    """For a spec, what the device's numbers resolve."""
+    if options.precision not in LEAST_GATE:
+        raise UserError(f"--precision is {options.precision}; it must be float32 or float64")
+    return 1e-10 if options.out is None else MARGIN * LEAST_GATE[options.precision]
+
+
+def _widths(options: BasisOptions, several: bool) -> list[float] | None:
+    """The widths that were given."""
+    kernel, known = options.kernel, [each for each in KERNELS if each != "sigmoid"]
+    if kernel not in known:
+        raise UserError(f"--kernel {kernel} is not known here; there are: {', '.join(known)}")
+    own = {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
+    for name, value in (("sigma", options.sigma), ("gamma", options.gamma)):
+        if value is not None and name != own:
+            remedy = f"it has --{own}" if own else "it has no width"
+            raise UserError(f"--{name} is not of the {kernel} kernel; {remedy}")
+    if kernel == "linear":
+        return [1.0]
+    widths = _numbers(options.sigma if own == "sigma" else options.gamma, f"--{own}")
+    if widths and len(widths) > 1 and not several:
+        raise UserError(f"--{own} holds several; without a label there is nothing to choose by: give one")
+    return widths
+
+
+def _numbers(text: str | None, name: str) -> list[float] | None:
+    return None if text is None else sorted(set(inputs.positive_numbers(text, name)))
+
+
+# --------------------------------------------------------------------------------------------------------- the work
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The basis, and the seconds that it took; its shards, if there are any; with a label, how width and ridge were
+    chosen, and the weights where they go to the device."""
+
+    basis: Basis
+    seconds: float
+    shards: Sharded | None
+    selection: Selection | None
+    machine: ReducedModel | None
+
+
+def begin(request: Asked, show: Any) -> Job:
+    """The rows, looked at once."""
+    options = request.options
+    names, classes = inputs.words(options.inputs), inputs.words(options.classes)
+    samples = read(options.data, names, options.label, classes, options.kfd, show)
+    return Job(request, samples, scaled(samples, look(samples.rows, show), options.standardise))
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for, and the rows."""
+
+    asked: Asked
+    samples: Samples
+    scaled: Scaled
+
+    @property
+    def options(self) -> BasisOptions:
+        return self.asked.options
+
+    @property
+    def draws(self) -> dict[str, Any]:
+        return {"candidates": self.options.candidates or None, "points": self.options.points or None}
+
+    def run(self) -> Chosen:
+        with one_thread:  # so that the spec's bits do not depend on how many there are
+            kernel = self._mercer(self._width())
+            start = time.perf_counter()
+            shards = self._in_shards(kernel) if self.options.shards > 1 else None
+            basis = self._at_once(kernel) if shards is None else shards.basis
+            seconds = time.perf_counter() - start
+            selection = None if self.samples.y is None else self._select(basis, kernel)
+        machine = None
+        options = self.options
+        if selection is not None and options.out is not None and not options.learn and not options.kfd:
+            machine = self._solved(basis, selection.ridge)
+        return Chosen(basis, seconds, shards, selection, machine)
+
+    def _mercer(self, width: float) -> MercerKernel:
+        options = self.options
+        gamma = 0.5 / width / width if options.kernel == "gaussian" else width
+        coef0, degree = (options.coef0, options.degree) if options.kernel == "polynomial" else (0.0, 1)
+        return MercerKernel(options.kernel, gamma, coef0, degree, options.normalise)
+
+    def _width(self) -> float:
+        """The one that was given, or the best of several on some rows."""
+        options, rows = self.options, self.scaled.rows
+        at, x = self._sample()
+        widths = self.asked.widths
+        if widths is None:
+            widths = self._default_widths(x, self.samples.y is not None)
+        if len(widths) == 1:
+            return widths[0]
+        if len(x) < len(rows):
+            self.samples.assumed.append(f"the width chosen on {len(x):,} of {len(rows):,} rows")
+        tuned = select_reduced(
+            self.asked.model,
+            x,
+            self._targets(at),
+            self._mercer(1.0),
+            widths,
+            self.asked.ridges,
+            basis=min(options.n, len(x)),
+            method="auto" if options.shards > 1 else options.method,
+            epsilon=self.asked.epsilon,
+            seed=options.seed,
+            progress=not options.as_json,
+            **self.draws,
+        )
+        return tuned.width
+
+    def _select(self, basis: Basis, kernel: MercerKernel) -> Selection:
+        """The ridge, on all rows."""
+        options = self.options
+        return select_reduced(
+            self.asked.model,
+            self.scaled.rows,
+            self._targets(),
+            kernel,
+            None,
+            self.asked.ridges,
+            basis=basis,
+            seed=options.seed,
+            progress=not options.as_json,
+        )
+
+    def _solved(self, basis: Basis, ridge: float) -> ReducedModel:
+        """The weights of all rows."""
+        with one_thread:
+            return ReducedProblem(self.asked.model, basis, self.scaled.rows, self._targets()).solve(ridge)
+
+    def _at_once(self, kernel: MercerKernel) -> Basis:
+        options = self.options
+        return select_basis(
+            self.scaled.rows,
+            kernel,
+            options.n,
+            options.method,
+            seed=options.seed,
+            tau=options.tau,
+            epsilon=self.asked.epsilon,
+            checkpoint=options.checkpoint,
+            progress=None if options.as_json else "vectors",
+            **self.draws,
+        )
+
+    def _in_shards(self, kernel: MercerKernel) -> Sharded:
+        options = self.options
+        return select_sharded(
+            self.scaled.rows,
+            kernel,
+            options.n,
+            options.shards,
+            method=options.method,
+            seed=options.seed,
+            epsilon=self.asked.epsilon,
+            workers=None if options.workers is None else inputs.workers(options.workers, 1),
+            results=options.checkpoint,
+            title=None if options.as_json else "shards",
+            options=self.draws,
+        )
+
+    def _sample(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of at most TUNED_ROWS rows, drawn, ascending; and these rows."""
+        count = len(self.scaled.rows)
+        at = np.arange(count)
+        if count > TUNED_ROWS:
+            at = np.sort(
+                np.random.default_rng(self.options.seed).choice(count, TUNED_ROWS, replace=False, shuffle=False)
+            )
+        return at, self.scaled.rows.take(at)
+
+    def _targets(self, at: np.ndarray | None = None) -> Targets:
+        """Of some rows, or of all."""
+        samples = self.samples
+        assert samples.y is not None
+        y = samples.y if at is None else samples.y[at]
+        if samples.classes is None:
+            return Targets.of_values(y)
+        return Targets.of_classes(y, len(samples.classes), "counts" if self.asked.model == "kfd" else "signs")
+
+    def _default_widths(self, x: np.ndarray, several: bool) -> list[float]:
+        function = self.options.kernel
+        shown = "sigma" if function == "gaussian" else "gamma"
+        if function in ("matern32", "matern52"):
+            length = math.sqrt(3 if function == "matern32" else 5)
+            found = [float(f"{length / width:.3g}") for width in reversed(default_widths("gaussian", x))]
+        else:
+            found = list(default_widths(function, x))  # type: ignore[arg-type]
+        if several:
+            return found
+        middle = found[len(found) // 2]
+        if function != "linear":
+            what = (
+                "half the median distance of two rows" if shown == "sigma" else "by the rows' distances, or their size"
+            )
+            self.samples.assumed.append(f"{shown} {middle:g}, {what}")
+        return [middle]
+
+
+# --------------------------------------------------------------------------------------------------------- the spec
+
+
+def spec_of(job: Job, chosen: Chosen) -> Spec:
+    """What the device predicts, learns or trains on the basis."""
+    options, samples, machine = job.options, job.samples, chosen.machine
+    label: dict[str, Any] | None = None
+    if samples.column is not None:
+        label = {"column": samples.column} if samples.inputs is not None else {}
+        label |= {"classes": samples.classes} if samples.classes else {}
+    content = nystrom_content(
+        chosen.basis,
+        options.called,
+        options.precision,
+        job.scaled.largest,
+        columns=None if samples.inputs is None else tuple(samples.inputs),
+        label=label,
+        weights=None if machine is None else machine.w,
+        bias=None if machine is None else machine.bias,
+        center=job.scaled.center,
+        factor=job.scaled.factor,
+    )
+    if options.learn or options.kfd:
+        content["label"] = label or {}
+        content |= _learning(job, chosen.selection)
+    if options.learn and samples.y is not None and not samples.classes:
+        content["label"]["limit"] = round_limit(samples.y)
+    return make_spec(content, samples.name)
+
+
+def _learning(job: Job, selection: Selection | None) -> dict[str, Any]:
+    """The sections of a model that learns on the device."""
+    if job.options.kfd:
+        assert selection is not None
+        return {"learning": {"rule": "kfd", "ridge": selection.ridge}}
+    best = selection.ridge if selection is not None else (job.asked.ridges or [DEFAULT_RIDGE])[0]
+    return {"learning": {"rule": "nystrom-rls", "ridge": best}, "basis": {"method": "given"}}
+
+
+# ------------------------------------------------------------------------------------------------- report and files
+
+
+def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
+    samples, basis, shards, selection = job.samples, chosen.basis, chosen.shards, chosen.selection
+    report: dict[str, Any] = {
+        "rows": len(samples.rows),
+        "inputs": samples.inputs,
+        "columns": samples.rows.dim,
+        "label": samples.column,
+        "classes": samples.classes,
+        "assumed": samples.assumed,
+        "kernel": basis.kernel.section(),
+        "best": _best(basis.kernel, selection),
+        "method": basis.method,
+        "reason": basis.reason,
+        "stopped": basis.stopped,
+        "vectors": len(basis),
+        "left_out": basis.trace.tolist(),
+        "exact": basis.exact,
+        "limit": _limit_of(job, basis.kernel, len(basis)),
+        "kernel_values": basis.evaluations,
+        "seconds": chosen.seconds,
+        "errors": _errors(samples, selection),
+        "typical_error": None if selection is None else _root(float(selection.press[selection.best])),
+        "warnings": [],
+        "shards": None if shards is None else [vars(shard) for shard in shards.shards],
+        "measured_rows": len(samples.rows) if basis.exact else None if shards is None else shards.measured,
+    }
+    if spec is not None:
+        report |= {"name": spec.name, "rule": spec.learning.rule, "flash_bytes": build(spec).figures["const_bytes"]}
+        if spec.learning.rule == "nystrom":
+            report["rounding"] = _compare(job, chosen, spec)
+            report["warnings"] += _rounding_warnings(report, chosen, spec)
+    return report
+
+
+def _best(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
+    """The width by its name, and the ridge."""
+    width = {"gaussian": "sigma", "linear": None}.get(kernel.function, "gamma")
+    shown = math.sqrt(0.5 / kernel.gamma) if width == "sigma" else kernel.gamma
+    best = {width: float(f"{shown:.6g}")} if width else {}
+    return best | ({"ridge": selection.ridge} if selection else {})
+
+
+def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
+    """Leave-one-out, and what is had without a model."""
+    if selection is None or samples.y is None:
+        return {}
+    if samples.classes:
+        assert selection.error is not None
+        error = float(selection.error[selection.best])
+        trivial = float(1 - np.bincount(samples.y).max() / len(samples.y))
+        return {"leave_one_out": error, "trivial": trivial, "measure": "error_rate"}
+    error = _root(float(selection.press[selection.best]))
+    return {"leave_one_out": error, "trivial": float(samples.y.std()), "measure": "rmse"}
+
+
+def _root(value: float) -> float:
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> list[str]:
+    difference = report["rounding"]["difference"]
+    if chosen.machine is None or difference <= COARSE * report["typical_error"]:
+        return []
+    return [
+        f"in {spec.precision}, predictions differ by up to {difference:.3g} from what was computed "
+        "here; take a larger --ridge, fewer vectors, or --precision float64"
+    ]
+
+
+def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
+    """What no basis of 0, ..., n vectors can be below: the sum of the other eigenvalues of K / tr K.  O(l^3)."""
+    rows = job.scaled.rows
+    if len(rows) > LIMIT_ROWS:
+        return None
+    x = rows.take(np.arange(len(rows)))
+    values = np.linalg.eigvalsh(kernel.gram(x, x))[::-1].clip(0)
+    left = values.sum() - np.concatenate([[0.0], np.cumsum(values[:n])])
+    return [float(each) for each in (left / values.sum()).clip(0)]
+
+
+def _compare(job: Job, chosen: Chosen, spec: Spec) -> dict[str, Any]:
+    """How far the device's numbers are from those of float64, on some rows."""
+    count = len(job.samples.rows)
+    at = np.unique(np.linspace(0, count - 1, COMPARED_ROWS).astype(np.int64))
+    predicted = np.asarray(HostModel(spec).predict(job.samples.rows.take(at)), np.float64).reshape(len(at), -1)
+    x = job.scaled.rows.take(at)
+    expected = chosen.basis.features(x) if chosen.machine is None else chosen.machine.predict(x)
+    return {"rows": len(at), "difference": float(np.abs(predicted - expected).max())}
+
+
+def write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) -> None:
+    """The spec, the basis and the figure; all of them, or none."""
+    options = job.options
+    with all_or_none():
+        if spec is not None and options.out is not None:
+            with whole_file(options.out) as file:
+                file.write(spec.to_toml().encode())
+        if options.save is not None:
+            basis.save(options.save)
+        if options.figure is not None:
+            title = f"{job.samples.name}: {basis.method}"
+            basis_figure(options.figure, title, basis.trace, basis.exact, report["limit"])
+    if options.checkpoint is not None and options.shards > 1:
+        options.checkpoint.unlink(missing_ok=True)
+    for key, path in (("spec", options.out), ("basis", options.save), ("figure", options.figure)):
+        report[key] = str(path) if path else None

@@ -1,0 +1,116 @@
+"""What ``pykernel convert`` does: a table as an array on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pykernel.cli import inputs, output
+from pykernel.errors import UserError
+from pykernel.files import whole_file
+from pykernel.host.simulate import Cells, read_cells, read_numbers
+from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Names of the columns written, rows written, and rows left out."""
+
+    names: list[str]
+    rows: int
+    without: int
+
+
+def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
+    """Rows that are read in parts, from Parquet, Arrow or .npy."""
+    path = Path(data)
+    named = path.is_dir() or path.suffix.lower() in TABLES
+    names = list(wanted) or ([each for each, numeric in table_columns(path) if numeric] if named else [])
+    if named and not names:
+        raise UserError(f"{data}: has no column with numbers; give a file that has some")
+    source = as_rows(path, list(names) if names else None)
+    with output.progress(as_json) as show:
+        save_rows(source, out, kind, lambda done, of: show(done / of, f"writing {out}"))
+    return Converted(names or [str(j) for j in range(source.dim)], len(source), 0)
+
+
+def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
+    """Without ``wanted``: columns whose first 4,096 cells are numbers."""
+    with contextlib.ExitStack() as stack:
+        source, file, size = inputs.open_data(data, stack)
+        show = stack.enter_context(output.progress(as_json, size))
+        header: list[str] = []
+
+        def choose(found: list[str]) -> list[str]:
+            header.extend(found)
+            return list(wanted) or found
+
+        target = stack.enter_context(whole_file(out))
+        places: list[int] = []
+        names, rows, without = list(wanted), 0, 0
+        for cells in read_cells(file, source, _at_least_two(choose), "a,b"):
+            if not places:
+                here = list(wanted) or header
+                places = [j for j in range(len(here)) if wanted or all(_is_number(row[j]) for row in cells.rows)]
+                names = [here[j] for j in places]
+                if not names:
+                    raise UserError(f"{source}: has no column with numbers; give a file that has some")
+                target.write(_header(kind, 0, len(names)))
+            numbers = _whole_rows(cells, places, names, source, kind)
+            target.write(numbers.tobytes())
+            rows += len(numbers)
+            without += len(cells.rows) - len(numbers)
+            show(cells.position, f"reading {source}")
+        if not rows:
+            raise UserError(f"{source}: has no row with all cells; fill them, or choose --columns")
+        target.seek(0)
+        target.write(_header(kind, rows, len(names)))
+    return Converted(names, rows, without)
+
+
+def _whole_rows(cells: Cells, places: Sequence[int], names: Sequence[str], source: str, kind: np.dtype) -> np.ndarray:
+    """The numbers of those rows that have all cells."""
+    picked = [tuple(row[j] for j in places) for row in cells.rows]
+    whole = [all(cell.strip() for cell in row) for row in picked]
+    kept = [row for row, there in zip(picked, whole, strict=True) if there]
+    lines = [line for line, there in zip(cells.lines, whole, strict=True) if there]
+    if not kept:
+        return np.empty((0, len(names)), kind)
+    numbers = read_numbers(kept, lines, source, names, 0)
+    with np.errstate(over="ignore"):
+        narrow = numbers.astype(kind)
+    finite(narrow, np.array(lines), f"{source}, as {kind}, line of")
+    return narrow
+
+
+def _at_least_two(choose: Callable[[list[str]], list[str]]) -> Callable[[list[str]], list[str]]:
+    """``read_cells`` takes two columns or more: of one, the same twice."""
+
+    def chosen(header: list[str]) -> list[str]:
+        names = choose(header)
+        return names * 2 if len(names) == 1 else names
+
+    return chosen
+
+
+def _is_number(cell: str) -> bool:
+    if not cell.strip():
+        return True
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _header(kind: np.dtype, rows: int, width: int) -> bytes:
+    """Of an .npy file; as long whatever ``rows`` is."""
+    text = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, width)}
+    np.lib.format.write_array_header_1_0(text, described)
+    return text.getvalue()

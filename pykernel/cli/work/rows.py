@@ -1,0 +1,208 @@
+"""Rows that ``pykernel basis`` chooses from: a file that is read in parts, or a small table; and one pass over them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pykernel.cli import inputs as given
+from pykernel.cli.output import listed
+from pykernel.cli.work.tables import read_table
+from pykernel.errors import UserError
+from pykernel.rows import TABLES, ArrayRows, Rows, ScaledRows, as_rows, table_columns
+from pykernel.spec.model import OUTPUTS_LIMIT
+from pykernel.tuning.columns import numeric_columns, read_columns
+
+BLOCK = 2**16
+
+
+@dataclass
+class Samples:
+    """Rows of inputs, (l, D); the label's values or positions of classes, (l,), if there is one; what was assumed."""
+
+    name: str
+    rows: Rows
+    inputs: list[str] | None
+    column: str | None
+    classes: list[str] | None
+    y: np.ndarray | None
+    assumed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Of each input, (D,): mean, deviation, least and largest."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def read(
+    data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any = None
+) -> Samples:
+    """A CSV file, in memory; or a file that is read in parts, of which only the label is in memory.  Raises UserError."""
+    if data == "-" or Path(data).suffix.lower() == ".csv":
+        return _read_csv(data, inputs, label, classes, kfd, show)
+
+    path = Path(data)
+    assumed: list[str] = []
+    names: list[str] | None = None
+    if path.suffix.lower() in TABLES or path.is_dir():
+        columns = table_columns(path)
+        names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
+        left = [each for each, _ in columns if each not in (*names, label)]
+        if not names:
+            raise UserError(f"{data}: has no column with numbers for the inputs; give --inputs")
+        if not inputs:
+            assumed.append(f"{len(names)} inputs" + (f", without {', '.join(left[:8])}" if left else ""))
+        wanted: list[str | int] | None = list(names)
+        of_label: str | int | None = label
+    else:
+        rows = as_rows(path)
+        of_label = None if label is None else _position(label, rows.dim, data, "--label")
+        wanted = [_position(each, rows.dim, data, "--inputs") for each in inputs] or None
+        if wanted is None and of_label is not None:
+            wanted = [j for j in range(rows.dim) if j != of_label]
+            assumed.append(f"{len(wanted)} inputs: all columns but {of_label}")
+    if of_label is not None and wanted is not None and of_label in wanted:
+        raise UserError(f"{data}: column {label!r} is the label; leave it out of --inputs")
+    if wanted == []:
+        raise UserError(f"{data}: has one column, the label; at least one input is needed")
+    rows = as_rows(path, wanted)
+    if len(rows) < 2:
+        raise UserError(f"{data}: has {len(rows)} rows; at least 2 are needed")
+    table = Samples(data, rows, names, label, None, None, assumed)
+    if of_label is not None:
+        y = np.concatenate([block[:, 0] for _, block in as_rows(path, [of_label]).blocks(BLOCK)])
+        table.y, table.classes = _labels(data, str(label), y, classes, kfd)
+        assumed.append(
+            f"{len(table.classes)} classes: {', '.join(table.classes)}" if table.classes else "labels are numbers"
+        )
+    return table
+
+
+def _read_csv(
+    data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any
+) -> Samples:
+    with contextlib.ExitStack() as stack:
+        source, file, _ = given.open_data(data, stack)
+        if label is not None:
+            read = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
+            told = [each.split(", so the model is")[0] for each in read.assumed]
+            return Samples(source, ArrayRows(read.x, name=source), read.inputs, read.column, read.classes, read.y, told)
+        header, columns = read_columns(file, source)
+    numeric = numeric_columns(columns)
+    for each in inputs:
+        if each not in numeric:
+            what = "does not hold numbers" if each in header else "is not there"
+            raise UserError(f"{source}: column {each!r} {what}; --inputs must be columns with numbers")
+    chosen = list(inputs) or list(numeric)
+    if not chosen:
+        raise UserError(f"{source}: has no column with numbers; give a file that has some")
+    x = np.column_stack([numeric[each] for each in chosen])
+    whole = np.isfinite(x).all(axis=1)
+    left = [each for each in header if each not in chosen]
+    assumed = [f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else "")]
+    if not whole.all():
+        assumed.append(f"{int((~whole).sum()):,} rows without an input left out")
+    if whole.sum() < 2:
+        raise UserError(f"{source}: has {int(whole.sum())} rows with all inputs; at least 2 are needed")
+    return Samples(source, ArrayRows(x[whole], name=source), chosen, None, None, None, assumed)
+
+
+def _position(text: str, width: int, data: str, option: str) -> int:
+    try:
+        at = int(text)
+    except ValueError:
+        raise UserError(
+            f"{option} is {text!r}; {data} has no names of columns: give positions from 0 to {width - 1}"
+        ) from None
+    if not -width <= at < width:
+        raise UserError(f"{option} is {at}; {data} has {width} columns, at positions from 0 to {width - 1}")
+    return at % width
+
+
+def _labels(
+    data: str, column: str, y: np.ndarray, wanted: Sequence[str], kfd: bool
+) -> tuple[np.ndarray, list[str] | None]:
+    """Numbers as they are, or positions of classes and their names."""
+    if not wanted and not kfd:
+        return y, None
+    there = np.unique(y)
+    if wanted:
+        try:
+            values = [float(each) for each in wanted]
+        except ValueError:
+            raise UserError(
+                f"--classes is {','.join(wanted)}; {data} holds numbers: give those that are classes"
+            ) from None
+        unknown = sorted(set(there.tolist()) - set(values))
+        if unknown:
+            raise UserError(
+                f"{data}: column {column} holds {unknown[0]:g}, which --classes does not name; add it there"
+            )
+        names = list(wanted)
+    else:
+        if len(there) > OUTPUTS_LIMIT:
+            raise UserError(
+                f"{data}: column {column} holds {len(there):,} different numbers; there may be {OUTPUTS_LIMIT} classes: is it "
+                "the right column?"
+            )
+        values, names = there.tolist(), [f"{each:g}" for each in there.tolist()]
+    if len(names) < 2:
+        raise UserError(f"{data}: column {column} is always {names[0]}; two classes are needed at least")
+    positions = np.full(len(y), -1, np.int64)
+    for at, value in enumerate(values):
+        positions[y == value] = at
+    counts = np.bincount(positions, minlength=len(names))
+    if not counts.all():
+        raise UserError(f"{data}: column {column} never is {names[int(counts.argmin())]}; leave it out of --classes")
+    return positions, names
+
+
+def look(rows: Rows, show: Any = None) -> Seen:
+    """One pass over all rows, in blocks: refuses what is no number before the work, and tells the inputs' scales."""
+    count, low, high = 0, np.full(rows.dim, np.inf), np.full(rows.dim, -np.inf)
+    mean, squares = np.zeros(rows.dim), np.zeros(rows.dim)
+    for start, block in rows.blocks(BLOCK):
+        # Chan, Golub and LeVeque's merging of moments
+        here, added = block.mean(axis=0), len(block)
+        apart = here - mean
+        count += added
+        squares += np.square(block - here).sum(axis=0) + apart**2 * (added * (count - added) / count)
+        mean += apart * (added / count)
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+        if show is not None:
+            show((start + added) / len(rows), "looking at all rows")
+    return Seen(mean, np.sqrt(squares / count), low, high)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Rows as the kernel sees them; center and factor are None where inputs are as they come; largest: (D,) magnitudes."""
+
+    rows: Rows
+    center: np.ndarray | None
+    factor: np.ndarray | None
+    largest: np.ndarray
+
+
+def scaled(samples: Samples, seen: Seen, wanted: bool | None) -> Scaled:
+    spread = np.where(seen.deviation > 0, seen.deviation, 1.0)
+    if wanted is None:
+        uneven = spread.max() > 4 * spread.min() or bool((np.abs(seen.mean) > 100 * spread).any())
+        wanted = uneven
+        if uneven:
+            samples.assumed.append("inputs standardised: their scales differ, or are far from zero")
+    if not wanted:
+        return Scaled(samples.rows, None, None, np.maximum(np.abs(seen.low), np.abs(seen.high)))
+    center, factor = seen.mean, 1 / spread
+    largest = np.maximum(np.abs(seen.low - center), np.abs(seen.high - center)) * factor
+    return Scaled(ScaledRows(samples.rows, center, factor), center, factor, largest)

@@ -1,0 +1,129 @@
+"""What ``pykernel sweep`` and ``pykernel plan`` do alike: what is tried, the recorded rows, the processes at work."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pykernel.cli import inputs, output
+from pykernel.cli.options.search import PlanOptions, SearchOptions
+from pykernel.errors import UntrustedCode, UserError
+from pykernel.host.simulate import require_columns, samples_of
+from pykernel.parallel import Workers
+from pykernel.spec.model import Spec, load_spec
+from pykernel.targets.check import choose
+from pykernel.targets.target import find_target
+from pykernel.tuning.plan import infer
+from pykernel.tuning.sweep import Data, context, require_online, work
+from pykernel.tuning.sweep import rules as all_rules
+from pykernel.tuning.sweep import techniques as all_techniques
+
+
+def need_rounds(rounds: int) -> None:
+    if not 0 <= rounds <= 20:
+        raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
+
+
+def rules(given: Sequence[str] | None) -> list[str]:
+    """Those that are to be tried."""
+    return _known(given, all_rules(), "rule")
+
+
+def techniques(given: Sequence[str] | None) -> list[str]:
+    """Those that are to be tried."""
+    return _known(given, all_techniques(), "technique")
+
+
+def _known(given: Sequence[str] | None, known: Sequence[str], what: str) -> list[str]:
+    words = inputs.words(",".join(given or ()))
+    for word in words:
+        if word not in known:
+            raise UserError(f"--{what} {word} is not known; there are: {', '.join(known)}")
+    return list(words or known)
+
+
+def measure(spec: Spec, given: str | None) -> Any:
+    """What is minimised."""
+    known = ("error_rate",) if spec.label_kind == "class" else ("mae", "rmse")
+    if given is not None and given not in known:
+        raise UserError(f"--score {given} is not for these labels; there is: {', '.join(known)}")
+    return given or known[0]
+
+
+def counting_target(name: str) -> str | None:
+    """Where instructions are counted; None for nowhere."""
+    if name == "none":
+        return None
+    if find_target(name).unicorn is None:
+        raise UserError(f"--target {name} has no emulator that counts instructions; see pykernel targets, or give none")
+    return name
+
+
+def need_emulator(target: str) -> None:
+    """Say so before the work, not after it."""
+    choose([target], None, "unicorn")
+
+
+def plain_spec(spec_file: Path) -> Spec:
+    """The spec, which must be data: searches run in other processes and on other machines, and execute no code."""
+    try:
+        return load_spec(spec_file)
+    except UntrustedCode:
+        raise UserError(
+            f"{spec_file}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
+        ) from None
+
+
+def load(spec: Spec, spec_file: Path | str, options: SearchOptions) -> Data:
+    """The whole stream."""
+    require_online(spec, str(spec_file))
+    require_columns(spec, str(spec_file))
+    with contextlib.ExitStack() as stack:
+        name, file, size = inputs.open_data(options.data, stack)
+        show = stack.enter_context(output.progress(options.as_json, size))
+        batches = []
+        for batch in samples_of(spec, file, name):
+            batches.append(batch)
+            show(batch.position, f"reading {name}")
+    return Data(np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), options.delay)
+
+
+def planned_data(options: PlanOptions) -> tuple[Spec, Data, list[str]]:
+    """The spec, given or made from the data, the data, and what was assumed."""
+    if options.spec_file is not None:
+        if options.inputs is not None or options.label is not None:
+            raise UserError("--inputs and --label are for data without a spec; with --spec, the spec names the columns")
+        spec = plain_spec(options.spec_file)
+        return spec, load(spec, options.spec_file, options), []
+    with contextlib.ExitStack() as stack:
+        name, file, size = inputs.open_data(options.data, stack)
+        show = stack.enter_context(output.progress(options.as_json, size))
+        found = infer(file, name, inputs.words(options.inputs), options.label, show)
+    return found.spec, Data(found.x, found.y, options.delay), found.assumed
+
+
+@contextlib.contextmanager
+def workers(base: Spec, data: Data, options: SearchOptions, folder: Path, expect: int) -> Iterator[Workers]:
+    """Processes at work; an interrupt tells where their finished runs are kept."""
+    results = options.results or folder / "results.jsonl"
+    at_work = Workers(
+        work,
+        (data.x, data.y),
+        jobs=options.jobs,
+        scheduler=options.scheduler,
+        results=results,
+        context=context(base, data),
+        title=None if options.as_json else "running",
+        expect=expect,
+    )
+    try:
+        with at_work:
+            yield at_work
+    except KeyboardInterrupt:
+        done = f"{len(at_work.results.found):,} finished runs are kept in {results}"
+        output.warn(f"{done}; the same command goes on from there")
+        raise output.interrupted() from None

@@ -1,0 +1,150 @@
+"""A table of text with a label, as the samples of a model: for ``pykernel fit`` and ``pykernel basis``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from pykernel.cli.options.fit import MODELS
+from pykernel.cli.output import listed
+from pykernel.errors import UserError
+from pykernel.spec.model import OUTPUTS_LIMIT
+from pykernel.tuning.columns import Show, finite_values, numeric_columns, read_columns
+
+
+@dataclass
+class LabelledTable:
+    """Rows of a file: inputs x (l, d); y (l,), numbers, or positions of classes; and what was assumed, in sentences."""
+
+    name: str
+    inputs: list[str]
+    column: str
+    classes: list[str] | None
+    model: str
+    x: np.ndarray
+    y: np.ndarray
+    assumed: list[str]
+
+    def label(self) -> dict[str, Any]:
+        """[label] of the spec."""
+        return {"column": self.column, **({"classes": self.classes} if self.classes else {})}
+
+
+def read_table(
+    file: BinaryIO,
+    name: str,
+    inputs: Sequence[str],
+    label: str | None,
+    classes: Sequence[str],
+    model: str | None,
+    show: Show | None = None,
+) -> LabelledTable:
+    """Comma-separated text with a header line, as the samples of a model.
+
+    inputs: columns; if there are none, all others with numbers that are not always the same.  label: a column; the last
+    if None.  classes: of the label, in their order; if there are none, they are found, where the label is words or
+    ``model`` is kfd.  model: kfd of classes and ls-svm of numbers, if None.
+    Raises UserError, one sentence.
+    """
+    if model is not None and model not in MODELS:
+        raise UserError(f"--model {model} is not known; there are: {', '.join(MODELS)}")
+    header, columns = read_columns(file, name, show)
+    column = header[-1] if label is None else label
+    numeric = numeric_columns(columns)
+    chosen = _chosen(name, header, numeric, inputs, column)
+    assumed = [f"the label is {column}, the last column"] if label is None else []
+    if not inputs:
+        left = [each for each in header if each not in (*chosen, column)]
+        assumed.append(f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else ""))
+    cells = [cell.strip() for cell in columns[column]]
+    found = _classes_of(name, column, cells, classes, column in numeric, model)
+    if found is None:
+        y = numeric[column]
+        there = np.isfinite(y)
+    else:
+        places = {kind: i for i, kind in enumerate(found)}
+        y = np.array([places.get(cell, -1) for cell in cells], np.int64)
+        there = y >= 0
+    x = np.column_stack([numeric[each] for each in chosen])
+    rows = there & np.isfinite(x).all(axis=1)
+    _need_rows(name, column, y[rows], found)
+    if not rows.all():
+        without = int((~there).sum())
+        assumed.append(
+            f"{without:,} rows without a label and {int((~rows).sum()) - without:,} without an input left out"
+        )
+    model = model or ("ls-svm" if found is None else "kfd")
+    what = "numbers" if found is None else f"{len(found)} classes, {listed(found)}"
+    assumed.append(f"{what}, so the model is {model}")
+    return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed)
+
+
+def _chosen(
+    name: str, header: Sequence[str], numeric: dict[str, np.ndarray], inputs: Sequence[str], column: str
+) -> list[str]:
+    """The inputs' columns: those that were given, or all with different numbers."""
+    for wanted in (*inputs, column):
+        if wanted not in header:
+            raise UserError(f"{name}, line 1: names no column {wanted!r}; it names {', '.join(header[:12])}")
+    if column in inputs:
+        raise UserError(f"{name}: column {column!r} is the label; leave it out of --inputs")
+    for each in inputs:
+        if each not in numeric:
+            raise UserError(f"{name}: column {each!r} does not hold numbers; leave it out of --inputs")
+    chosen = list(inputs) or [
+        each for each, values in numeric.items() if each != column and np.ptp(finite_values(values)) > 0
+    ]
+    if not chosen:
+        raise UserError(f"{name}: has no column of different numbers beside the label {column!r}; give --inputs")
+    return chosen
+
+
+def _classes_of(
+    name: str, column: str, cells: Sequence[str], given: Sequence[str], numeric: bool, model: str | None
+) -> list[str] | None:
+    """The label's classes, in their order; None if it is a number."""
+    there = {cell for cell in cells if cell}
+    if given:
+        unknown = sorted(there - set(given))
+        if unknown:
+            raise UserError(
+                f"{name}: column {column!r} holds {unknown[0]!r}, which --classes does not name; add it there"
+            )
+        missing = [each for each in given if each not in there]
+        if missing:
+            raise UserError(f"{name}: column {column!r} never is {missing[0]!r}; leave it out of --classes")
+        return list(given)
+    if numeric and model != "kfd":
+        return None
+    if len(there) > OUTPUTS_LIMIT:
+        remedy = "take --model ls-svm, which fits numbers" if numeric else "is it the right column?"
+        raise UserError(
+            f"{name}: column {column!r} holds {len(there):,} different labels; there may be {OUTPUTS_LIMIT} classes: {remedy}"
+        )
+    if not numeric:
+        return sorted(there)
+    by_value: dict[float, str] = {}
+    for each in sorted(there):
+        if by_value.setdefault(float(each), each) != each:
+            raise UserError(
+                f"{name}: column {column!r} holds {by_value[float(each)]!r} and {each!r}, the same number; write classes alike"
+            )
+    return [by_value[value] for value in sorted(by_value)]
+
+
+def _need_rows(name: str, column: str, y: np.ndarray, classes: Sequence[str] | None) -> None:
+    if classes is None:
+        if len(y) < 2:
+            raise UserError(f"{name}: has {len(y)} rows with a label and all inputs; at least 2 are needed")
+        return
+    if len(classes) < 2:
+        raise UserError(f"{name}: column {column!r} is always {listed(classes)}; two classes are needed at least")
+    counts = np.bincount(y, minlength=len(classes))
+    if not counts.all():
+        empty = classes[int(counts.argmin())]
+        raise UserError(
+            f"{name}: no row of class {empty!r} has all inputs; leave out the inputs that are missing there"
+        )

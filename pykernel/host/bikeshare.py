@@ -1,0 +1,63 @@
+"""The shipped stream: hourly demand for rental bikes, its spec, and forecasts that are trivial."""
+
+from __future__ import annotations
+
+import csv
+import math
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from pykernel.spec.model import Spec, load_spec, make_spec
+
+DAY = 24  # rows; a few hours are missing from the data
+
+
+def bikeshare() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """The shipped stream: inputs (8645, 8) scaled to about [-2, 2], rentals per hour (8645,), the inputs' names."""
+    with resources.files("pykernel.data").joinpath("bikeshare.csv").open(encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        rows = np.array([[float(row[name]) for name in reader.fieldnames or ()] for row in reader])
+    hour, workingday, temperature, humidity, weather, rentals = rows.T
+    angle = 2 * math.pi * hour / 24
+    columns = {
+        "hour_sin": np.sin(angle),
+        "hour_cos": np.cos(angle),
+        "halfday_sin": np.sin(2 * angle),
+        "halfday_cos": np.cos(2 * angle),
+        "workingday": 2 * workingday - 1,
+        "temperature": 4 * temperature - 2,
+        "humidity": 2 * humidity - 1,
+        "weather": weather - 0.5,
+    }
+    return np.column_stack(list(columns.values())), rentals, tuple(columns)
+
+
+def bikeshare_spec(**changes: Any) -> Spec:
+    """The demo's spec, with other values for n_max, technique, eta, sigma or precision."""
+    with resources.as_file(resources.files("pykernel.data").joinpath("bikeshare.toml")) as path:
+        content = load_spec(path).model_dump(mode="json", exclude_unset=True)
+    for key, value in changes.items():
+        if key == "precision":
+            content[key] = value
+        else:
+            section = {"eta": "learning", "sigma": "kernel", "n_max": "reduction", "technique": "reduction"}[key]
+            content[section][key] = value
+    return make_spec(content)
+
+
+def lagged(y: np.ndarray, rows: int) -> np.ndarray:
+    """The label some rows ago, as a forecast; 0 before the first."""
+    return np.concatenate([np.zeros(rows), y[:-rows]])
+
+
+def running_mean(y: np.ndarray) -> np.ndarray:
+    """The mean of all labels before; 0 before the first."""
+    return np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
+
+
+def mean_error(forecasts: np.ndarray, y: np.ndarray) -> float:
+    """Mean absolute error over the second half, where every predictor has seen enough."""
+    half = len(y) // 2
+    return float(np.abs(forecasts - y)[half:].mean())
