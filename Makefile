@@ -37,58 +37,58 @@ types: setup ## static types, of everything but the dialect's modules
 	MYPYPATH=build/types $(BIN)/mypy -p pykernel
 
 golden: setup ## generate runtime_c/golden anew; then read the diff
-	$(BIN)/pytest -q tests/test_golden.py --update-golden
+	$(BIN)/pytest -q tests/gen/test_golden.py --update-golden
 
 bench: setup ## the tables of docs/benchmarks.md
-	$(BIN)/python benchmarks/host_speed.py
-	$(BIN)/python benchmarks/demo_table.py
-	$(BIN)/python benchmarks/update_cost.py
-	$(BIN)/python benchmarks/accuracy_table.py
-	$(BIN)/python benchmarks/preset_instructions.py
-	$(BIN)/python benchmarks/loo_speed.py
-	$(BIN)/python benchmarks/loo_digits.py
-	$(BIN)/python benchmarks/grid_search.py
-	$(BIN)/python benchmarks/imported_instructions.py
-	$(BIN)/python benchmarks/training_limits.py
-	$(BIN)/python benchmarks/training_cost.py
-	$(BIN)/python benchmarks/basis_table.py
-	$(BIN)/python benchmarks/subspace_peers.py
-	$(BIN)/python benchmarks/subspace_cost.py
-	$(BIN)/python benchmarks/subspace_drift.py
-	$(BIN)/python benchmarks/subspace_summary.py
+	$(BIN)/python -m benchmarks.host.host_speed
+	$(BIN)/python -m benchmarks.host.demo_table
+	$(BIN)/python -m benchmarks.host.update_cost
+	$(BIN)/python -m benchmarks.host.accuracy_table
+	$(BIN)/python -m benchmarks.device.preset_instructions
+	$(BIN)/python -m benchmarks.host.loo_speed
+	$(BIN)/python -m benchmarks.host.loo_digits
+	$(BIN)/python -m benchmarks.host.grid_search
+	$(BIN)/python -m benchmarks.device.imported_instructions
+	$(BIN)/python -m benchmarks.device.training_limits
+	$(BIN)/python -m benchmarks.device.training_cost
+	$(BIN)/python -m benchmarks.host.basis_table
+	$(BIN)/python -m benchmarks.host.subspace_peers
+	$(BIN)/python -m benchmarks.device.subspace_cost
+	$(BIN)/python -m benchmarks.host.subspace_drift
+	$(BIN)/python -m benchmarks.host.subspace_summary
 
 paper: paper-000 paper-001 paper-002 paper-003 paper-004 ## all five papers
 
 paper-000: setup ## figures and tables of docs/paper-000.md, ten to thirty minutes
-	$(BIN)/python benchmarks/paper_000.py
+	$(BIN)/python -m benchmarks.papers.paper_000
 
 paper-001: setup ## figures and tables of docs/paper-001.md, about ten minutes
-	$(BIN)/python benchmarks/paper_001.py
+	$(BIN)/python -m benchmarks.papers.paper_001
 
 paper-002: setup ## figures and tables of docs/paper-002.md, ten to thirty minutes
-	$(BIN)/python benchmarks/paper_002.py
+	$(BIN)/python -m benchmarks.papers.paper_002
 
 paper-003: setup ## figures and tables of docs/paper-003.md, about half an hour
-	$(BIN)/python benchmarks/paper_003.py
+	$(BIN)/python -m benchmarks.papers.paper_003
 
 paper-004: setup ## figures and tables of docs/paper-004.md, ten to thirty minutes
-	$(BIN)/python benchmarks/paper_004.py
+	$(BIN)/python -m benchmarks.papers.paper_004
 
-pairs: setup ## docs/pairs.csv: which metric and projection go together
-	$(BIN)/python benchmarks/pairs.py
+pairs: setup ## docs/data/pairs.csv: which metric and projection go together
+	$(BIN)/python -m benchmarks.host.pairs
 
 misra: setup ## cppcheck's MISRA findings, against docs/misra.md
-	$(BIN)/python benchmarks/misra.py
+	$(BIN)/python -m benchmarks.device.misra
 
 sizes: setup ## bytes of the golden models, and how they changed
-	$(BIN)/python benchmarks/size_report.py
+	$(BIN)/python -m benchmarks.device.size_report
 
 figures: setup ## the demo in the README
-	$(BIN)/python benchmarks/readme_demo.py
+	$(BIN)/python -m benchmarks.host.readme_demo
 
 choosing: setup ## figures and outputs of docs/choosing.md and docs/model-selection.md, some minutes
-	$(BIN)/python benchmarks/choosing_figure.py
-	$(BIN)/python benchmarks/model_selection.py
+	$(BIN)/python -m benchmarks.host.choosing_figure
+	$(BIN)/python -m benchmarks.host.model_selection
 
 demo: setup ## pykernel demo
 	$(BIN)/pykernel demo

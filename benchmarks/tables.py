@@ -14,8 +14,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pykernel.files import whole_file
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+DATA = DOCS / "data"
 PAGE = DOCS / "benchmarks.md"
+
+
+def page_of(folder: Path) -> Path:
+    """The page that is filled from a folder of results: docs/NAME.md of docs/data/NAME, else NAME.md beside it."""
+    return (DOCS / folder.name if folder.resolve().parent == DATA else folder).with_suffix(".md")
+
 
 Rows = list[dict[str, str]]
 

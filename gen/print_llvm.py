@@ -186,6 +186,7 @@ class _Printer:
         lines = [f"define {result} @{public_name(f.kernel)}({', '.join(['ptr %table', *pointers])}) nounwind {{"]
         given = ["ptr %t"]
         for i, (_, kind) in enumerate(f.params):
+            assert kind is not None
             if kind is Bool:
                 lines += [f"  %n{i} = load i32, ptr %p{i}, {ALIAS[Index]}", f"  %v{i} = icmp ne i32 %n{i}, 0"]
             elif not isinstance(kind, Array):

@@ -27,8 +27,8 @@ from pykernel.gen.record import record
 from pykernel.gen.write import write_files
 from pykernel.parallel import Results
 from pykernel.rows import as_rows, save_rows
-from tests import interrupts
-from tests.toys import toy_spec
+from tests.support import interrupts
+from tests.support.toys import toy_spec
 
 ON_POSIX = pytest.mark.skipif(os.name == "nt", reason="pipes, owners and signals")
 
@@ -315,7 +315,7 @@ def test_a_name_of_255_bytes_is_one(tmp_path):
 WRITER = """
 import sys
 from pykernel.files import whole_file
-from tests.interrupts import pause
+from tests.support.interrupts import pause
 
 with whole_file(sys.argv[1] + "/out.csv") as file:
     file.write(sys.argv[2].encode() * 10_000)
@@ -376,7 +376,7 @@ def test_only_what_was_left_of_this_file_is_removed(tmp_path):
 
 @ON_POSIX
 def test_results_that_nobody_holds_any_more_can_be_written(tmp_path):
-    script = "import sys; from pykernel.parallel import Results; from tests.interrupts import pause\n"
+    script = "import sys; from pykernel.parallel import Results; from tests.support.interrupts import pause\n"
     script += "kept = Results(sys.argv[1] + '/r.jsonl'); kept.add('0' * 32, {}, 1, 0.0); pause(sys.argv[1])"
     run = interrupts.start("-c", script, tmp_path)
     interrupts.wait_until((tmp_path / "there").exists, run)
@@ -551,7 +551,7 @@ def test_standard_input_and_process_substitution_are_read(folder):
 def test_a_source_in_a_folder_that_is_a_file_of_the_project_is_refused_before_anything_is_written(
     source, tmp_path, run
 ):
-    from tests import own_kernels
+    from tests.support import own_kernels
 
     path = tmp_path / "spec" / source
     path.parent.mkdir(parents=True)
@@ -730,7 +730,7 @@ def test_results_are_written_in_one_place():
         r"os\.(replace|rename|link)\b|mkstemp|NamedTemporaryFile|write_(text|bytes)|open\([^)]*\"[wax]b?\+?b?\""
     )
     allowed = {"files.py": None, "binding.py": r"write_text", "parallel.py": r"a\+b"}
-    for path in [*(interrupts.ROOT / "pykernel").glob("*.py"), *(interrupts.ROOT / "gen").glob("*.py")]:
+    for path in [*(interrupts.ROOT / "pykernel").rglob("*.py"), *(interrupts.ROOT / "gen").glob("*.py")]:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if writes.search(line) and path.name in allowed and re.search(allowed[path.name] or "", line):
                 continue

@@ -14,7 +14,7 @@ import pytest
 from pykernel import parallel
 from pykernel.errors import UserError
 from pykernel.parallel import Results, Workers, task_key
-from tests import interrupts
+from tests.support import interrupts
 
 TASKS = [{"n": n, "scale": scale} for n in range(7) for scale in (0.1, 1 / 3)]
 

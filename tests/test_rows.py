@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pykernel.errors import UserError
 from pykernel.rows import ParquetRows, Rows, ScaledRows, SomeRows, as_rows, save_rows
+from tests.support import ROOT
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset  # noqa: E402
@@ -365,7 +366,7 @@ def test_memory_is_bounded_whatever_the_size(tmp_path):
     ]:
         tiny = f"tiny{Path(name).suffix}"
         arguments = [sys.executable, "-c", MEMORY, str(tmp_path / name), str(tmp_path / tiny), str(cache), str(draws)]
-        done = subprocess.run(arguments, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+        done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT)
         assert done.returncode == 0, done.stderr
         print(name, done.stdout)
         assert 0 < float(done.stdout) < most, (name, done.stdout)

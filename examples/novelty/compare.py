@@ -1,9 +1,9 @@
 """The monitor beside max |z|, Mahalanobis distance and banks of the same memory: alarms, bytes, instructions.
 
-    python examples/novelty/compare.py [--seeds 24] [--tune] [--docs docs/novelty] [--quick]
+    python examples/novelty/compare.py [--seeds 24] [--tune] [--docs docs/data/novelty] [--quick]
 
 Writes detection.csv, cost.csv and areas.svg, with --tune also tuning.csv and variants.csv (which parameters, on other seeds), and puts the
-tables into the page beside the folder (docs/novelty.md), if there is one.  Some minutes; --quick: a few seeds, for tests.
+tables into docs/novelty.md; of another folder, into the page beside it, if there is one.  Some minutes; --quick: a few seeds, for tests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from study import NORMAL, chosen, detection, tune, variants  # noqa: E402
 
 from pykernel import Spec, load_spec  # noqa: E402
 
-DOCS = HERE.parents[1] / "docs" / "novelty"
+DOCS = HERE.parents[1] / "docs" / "data" / "novelty"
 EMULATED = 4000
 """Samples of the tour that each detector learns on the emulated CPU."""
 
@@ -74,7 +74,7 @@ def main(words: Sequence[str] | None = None) -> None:
         kind for kind in dict.fromkeys(row["fault"] for row in rows) if kind not in ("none", "all subtle", "all gross")
     ]
     area_figure(folder / "areas.svg", rows, kinds)
-    page = folder.with_suffix(".md")
+    page = (DOCS.parents[1] / DOCS.name if folder.resolve() == DOCS else folder).with_suffix(".md")
     if page.is_file():
         page.write_text(fill(page.read_text(encoding="utf-8"), folder), encoding="utf-8")
 

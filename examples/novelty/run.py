@@ -1,6 +1,6 @@
 """The whole way of a monitor: simulate it, generate its C, prove that the C does the same, run it, see the alarms.
 
-    python examples/novelty/run.py [-o FOLDER] [--docs docs/novelty]
+    python examples/novelty/run.py [-o FOLDER] [--docs docs/data/novelty]
 
 One stream of the machine: samples to settle in, normal operation, three faults that are repaired, a change that stays.
 FOLDER (default: novelty-out) gets the C project, samples.txt and alarms.csv; --docs also writes the tables and figures that

@@ -10,7 +10,7 @@ LOG2_E = Constant(1.44269504088896340736)
 # ln 2 in two parts; the first has so few bits that k LN2_HIGH is exact for |k| <= FLOOR_EXPONENT
 LN2_HIGH = Constant(float32=0.693145751953125, float64=0.69314718036912381649)
 LN2_LOW = Constant(float32=1.428606765330187045e-06, float64=1.9082149292705877e-10)
-# (e^r - 1 - r) / r^2, highest power first; printed by benchmarks/exp_tables.py
+# (e^r - 1 - r) / r^2, highest power first; printed by benchmarks/host/exp_tables.py
 EXP_POLYNOMIAL = Constant(
     float32=(0.001392617632541805287, 0.008363173239009372412, 0.041666554660816677952, 0.16666577024610285901, 0.5),
     float64=(
@@ -47,7 +47,7 @@ def exp_negative(x: Real) -> Real:
 
 
 EXP2_LOWEST = Constant(-60.0)  # -FLOOR_EXPONENT
-# (2^f - 1) / f, highest power first; printed by benchmarks/exp_tables.py
+# (2^f - 1) / f, highest power first; printed by benchmarks/host/exp_tables.py
 EXP2_POLYNOMIAL = Constant(
     float32=(
         0.0013167656725272536278,
@@ -103,7 +103,7 @@ def exp2_negative(t: Real) -> Real:
 
 
 TANH_EDGE = Constant(0.625)
-# (tanh x / x - 1) / x^2, highest power of x^2 first; printed by benchmarks/exp_tables.py
+# (tanh x / x - 1) / x^2, highest power of x^2 first; printed by benchmarks/host/exp_tables.py
 TANH_POLYNOMIAL = Constant(
     float32=(
         -0.0060967141659081975745,
@@ -163,7 +163,7 @@ WHOLE = Constant(float32=2.0**24, float64=2.0**53)
 """From here on every number is whole."""
 MANY = Constant(2.0**22)
 ONE_OF_MANY = Constant(2.0**-22)
-# sin(2 pi s) / s and (cos(2 pi t) - 1) / t^2, highest power of s^2 and t^2 first; printed by benchmarks/exp_tables.py
+# sin(2 pi s) / s and (cos(2 pi t) - 1) / t^2, highest power of s^2 and t^2 first; printed by benchmarks/host/exp_tables.py
 SINE_POLYNOMIAL = Constant(
     float32=(-75.401592954643286304, 81.592542485485014, -41.34166256873866333, 6.2831852878117679796),
     float64=(

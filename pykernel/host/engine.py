@@ -181,8 +181,8 @@ class Machine:
             real = ctypes.c_float if self.memory.precision.dtype.itemsize == 4 else ctypes.c_double
             result = real if kernel.returns is Real else ctypes.c_int32
             self._functions[kernel] = ctypes.CFUNCTYPE(result, *pointers)(self.code.addresses[kernel])
-        pointers = [array.ctypes.data for array in given] + [None] * (2 - len(given))
-        result = self._functions[kernel](self._table, *pointers)
+        padding = [None] * (2 - len(given))
+        result = self._functions[kernel](self._table, *(array.ctypes.data for array in given), *padding)
         return self.memory.precision.real(result) if kernel.returns is Real else result
 
     def rows(

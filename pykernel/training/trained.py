@@ -12,7 +12,8 @@ import numpy as np
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UserError
-from pykernel.spec.model import OUTPUTS_LIMIT, Spec, _plain, _shown, kernel_settings, make_spec
+from pykernel.spec import kernel_settings
+from pykernel.spec.model import OUTPUTS_LIMIT, Spec, _plain, _shown, make_spec
 
 Distance = Literal["auto", "differences", "products"]
 

@@ -1,4 +1,4 @@
-"""tests/fuzz/fuzz.c around a generated model: what it needs to know of it, and its compilation."""
+"""tests/support/fuzz/fuzz.c around a generated model: what it needs to know of it, and its compilation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pykernel.dialect.program import _taken
 from pykernel.gen.project import SNAPSHOT_STATUSES, Project
 from pykernel.spec.model import Spec
 
-FUZZ = Path(__file__).parents[1] / "fuzz" / "fuzz.c"
+FUZZ = Path(__file__).parent / "fuzz" / "fuzz.c"
 SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 PER_VECTOR = (N_MAX, L_MAX)
 

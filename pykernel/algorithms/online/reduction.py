@@ -62,7 +62,7 @@ from pykernel.algorithms.online.state import (
 from pykernel.dialect import DIM, Bool, Index, Real, absolute, entry, kernel, real
 
 SEARCHES = 2
-"""Lost neighbours that a choice searches for at most; few would need more (benchmarks/searches.py)."""
+"""Lost neighbours that a choice searches for at most; few would need more (benchmarks/host/searches.py)."""
 AGE_MOST = 1_000_000_000
 """Ages stop here, before they leave int32."""
 

@@ -90,7 +90,7 @@ FAILS = {
     ("afmklms", "fklms"): 1.87e24,
     ("afmklms", "bounded"): 1.59e-01,
 }
-"""(technique, projection) -> largest mean squared error that was measured; docs/pairs.csv, by benchmarks/pairs.py."""
+"""(technique, projection) -> largest mean squared error that was measured; docs/data/pairs.csv, by benchmarks/host/pairs.py."""
 
 
 @dataclass(frozen=True)
@@ -340,7 +340,7 @@ class KernelModels:
             refuse(
                 f"[reduction] {where}",
                 f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where zero has "
-                "0.81 at most (docs/pairs.csv); force = true takes it",
+                "0.81 at most (docs/data/pairs.csv); force = true takes it",
             )
         if reduction.tie == "oldest" and reduction.technique == "fklms":
             refuse(

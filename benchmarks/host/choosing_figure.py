@@ -1,0 +1,70 @@
+"""Put the output of pykernel sweep and pykernel plan on the demo's data, and the figure, into docs/choosing.md.
+
+python -m benchmarks.host.choosing_figure [--jobs N] [--results FOLDER]
+
+Some minutes on two cores.  With --results, finished runs are kept there, and an interrupted script goes on.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.tables import ROOT
+from pykernel.cli.work.demo import write_inputs
+from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+
+COMMANDS = {
+    "sweep": ["sweep", "spec.toml", "features.csv"],
+    "plan": [
+        "plan",
+        "--ram",
+        "4k",
+        "--flash",
+        "16k",
+        "--instructions",
+        "50000",
+        "--target",
+        "cortex-m0plus",
+        "features.csv",
+        "--rule",
+        "klms",
+        "--technique",
+        "nt,fklms,mklms",
+    ],
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--jobs", default="2")
+    parser.add_argument("--results", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.results or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        x, y, names = bikeshare()
+        write_inputs(folder, bikeshare_spec(), x, y, names)
+        for name, words in COMMANDS.items():
+            command = [sys.executable, "-m", "pykernel", *words, "--jobs", arguments.jobs]
+            run = subprocess.run(
+                command, cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            insert(name, run.stdout)
+        shutil.copy(folder / "pykernel-sweep" / "pareto.png", ROOT / "docs" / "choosing.png")
+
+
+def insert(name: str, output: str) -> None:
+    """Replace the text block that follows the line <!-- NAME -->."""
+    page = ROOT / "docs" / "choosing.md"
+    lines = "\n".join(line.rstrip() for line in output.splitlines()).strip()
+    pattern = rf"(?<=^<!-- {name} -->\n```text\n).*?(?=\n^```$)"
+    text = re.sub(pattern, lambda _: lines, page.read_text(encoding="utf-8"), count=1, flags=re.DOTALL | re.MULTILINE)
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Put the demo's output and its figure into the README.
+
+python -m benchmarks.host.readme_demo
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.tables import ROOT
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pykernel", "demo"]
+        run = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+        shutil.copy(Path(folder) / "pykernel-demo" / "errors.png", ROOT / "docs" / "demo.png")
+    output = "\n".join(line.rstrip() for line in run.stdout.splitlines()).strip()
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    text = re.sub(r"(?<=^```text\n).*?(?=\n^```$)", lambda _: output, text, count=1, flags=re.DOTALL | re.MULTILINE)
+    readme.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

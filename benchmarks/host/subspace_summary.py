@@ -1,0 +1,210 @@
+"""Fill docs/benchmarks.md, "Kernel feature extraction", from the CSV files: measures nothing.
+
+    python -m benchmarks.host.subspace_summary
+
+Tables of subspace_peers.py, subspace_cost.py and subspace_drift.py, and what they come to in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from benchmarks.device import subspace_cost
+from benchmarks.host import subspace_drift, subspace_peers
+from benchmarks.tables import DATA, PAGE, Rows, load, publish
+
+FILES: dict[str, Callable[[Rows], dict[str, str]]] = {
+    "subspace-peers": subspace_peers.tables,
+    "subspace-device": subspace_cost.tables,
+    "subspace-drift": subspace_drift.tables,
+}
+
+
+def bullets(sentences: Iterable[str]) -> str:
+    return "".join(f"- {sentence}\n" for sentence in sentences)
+
+
+def between(values: Iterable[float], form: str = ".2f") -> str:
+    """The least and the largest."""
+    found = sorted(values)
+    least, most = format(found[0], form), format(found[-1], form)
+    return least if least == most else f"{least} to {most}"
+
+
+# ------------------------------------------------------------------------------------------------------------ peers
+
+
+def cells(rows: Rows, memory: str) -> dict[tuple[str, str], dict[str, Mapping[str, str]]]:
+    """(data, r) -> method -> row."""
+    found: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
+    for row in rows:
+        if row["memory"] == memory:
+            found.setdefault((row["data"], row["features"]), {})[row["method"]] = row
+    return found
+
+
+def ratios(rows: Rows, memory: str, one: str, other: str, key: str = "held_out") -> list[float]:
+    """What a method has, divided by what another has, in each cell."""
+    return [float(there[one][key]) / float(there[other][key]) for there in cells(rows, memory).values()]
+
+
+PCA, NYSTROEM_PCA = subspace_peers.PCA, subspace_peers.NYSTROEM_PCA
+
+
+def peers_in_words(rows: Rows) -> str:
+    same, equal = "equal features", "equal bytes"
+    precision = {
+        name: max(
+            abs(float(there[name][key]) / float(there[f"{name}, float64"][key]) - 1)
+            for there in cells(rows, same).values()
+            for key in ("held_in", "held_out", "residual")
+        )
+        for name in ("OKFEB exact", "OKFEB drop")
+    }
+
+    def against(method: str) -> str:
+        """What a peer of equal bytes has, in parts of what OKFEB exact has."""
+        ours = cells(rows, same)
+        return between(
+            float(there[method]["held_out"]) / float(ours[cell]["OKFEB exact"]["held_out"])
+            for cell, there in cells(rows, equal).items()
+            if method in there
+        )
+
+    made = [int(there["Nystroem"]["made"]) / int(cell[1]) for cell, there in cells(rows, equal).items()]
+    return bullets(
+        [
+            f"At equal features, the exact budget's error held out is {between(ratios(rows, same, 'OKFEB exact', 'Nystroem'))} "
+            f"times that of Nystroem with r rows, and {between(ratios(rows, same, 'OKFEB exact', PCA))} times that of "
+            f"IncrementalPCA on {subspace_peers.MANY:,} random features, which keep "
+            f"{between(ratios(rows, same, PCA, 'OKFEB exact', 'bytes_learn'), '.0f')} times the bytes. Without shrinkage it is "
+            f"{between(projected(rows, same, 'Nystroem'))} times Nystroem's.",
+            f"It is {between(ratios(rows, same, 'OKFEB exact', 'BKFE, batch'))} times that of batch BKFE, which keeps all rows; "
+            f"the dropping budget's is {between(ratios(rows, same, 'OKFEB drop', 'OKFEB exact'))} times the exact one's.",
+            f"At equal bytes Nystroem has {between(made, '.1f')} times the features, and {against('Nystroem')} times the error: "
+            "where nothing changes and the number of features does not matter, take it.",
+            f"At equal bytes and r features, IncrementalPCA on Nystroem has {against(NYSTROEM_PCA)} times the error, on random "
+            f"features {against(PCA)} times, and OKFEB drop, with more vectors, {against('OKFEB drop')} times.",
+            f"Float32 and float64 differ in any of these errors by at most {precision['OKFEB exact']:.1%} with the exact budget, "
+            f"of which their gates differ, and {precision['OKFEB drop']:.1%} with the dropping one.",
+            f"A row costs OKFEB exact {between(times(rows, 'OKFEB exact', 'learn_us'), '.0f')} µs to learn and "
+            f"{between(times(rows, 'OKFEB exact', 'transform_us'), '.0f')} µs to transform, one at a time; IncrementalPCA on random "
+            f"features takes {between(ratios(rows, same, PCA, 'OKFEB exact', 'learn_us'), '.0f')} times as long to learn, "
+            f"{subspace_peers.BATCH} rows at a time.",
+        ]
+    )
+
+
+def projected(rows: Rows, memory: str, other: str) -> list[float]:
+    return [
+        float(there["OKFEB exact"]["projected"]) / float(there[other]["held_out"])
+        for there in cells(rows, memory).values()
+    ]
+
+
+def times(rows: Rows, method: str, key: str) -> list[float]:
+    return [float(there[method][key]) for there in cells(rows, "equal features").values()]
+
+
+# ------------------------------------------------------------------------------------------------------------- cost
+
+
+def cost_in_words(rows: Rows) -> str:
+    def exponents(variant: str, series: str, call: str) -> list[float]:
+        found = []
+        for target in dict.fromkeys(row["target"] for row in rows):
+            costs = {
+                int(row[series]): float(row[call])
+                for row in rows
+                if (row["target"], row["series"], row["variant"]) == (target, series, variant) and row[call]
+            }
+            if len(costs) > 1:
+                found.append(subspace_cost.exponent(dict(sorted(costs.items())[-2:])))
+        return found
+
+    sentences = []
+    for variant, call in (("drop", "update"), ("exact", "update"), ("exact", "novelty"), ("exact", "features")):
+        name = f"{variant}'s {call}" if call == "update" else call
+        sentences.append(
+            f"Over the last doubling, {name} grows as N^{between(exponents(variant, 'n', call))} and "
+            f"r^{between(exponents(variant, 'rank', call))}."
+        )
+    here = [row for row in rows if row["series"] == "table" and row["counted_bytes"]]
+    less = [1 - int(row["state_bytes"]) / int(row["counted_bytes"]) for row in here]
+    sentences.append(
+        f"The state takes {between(less, '.0%')} less than was counted before: no row more than the budget, and G packed. "
+        f"With working memory, all RAM takes {between(int(r['ram_bytes']) / int(r['counted_bytes']) for r in here)} times "
+        "that count."
+    )
+    return bullets(sentences)
+
+
+# ------------------------------------------------------------------------------------------------------------ drift
+
+
+def drift_in_words(rows: Rows) -> str:
+    main = [row for row in rows if row["update"] == "parametric" and row["refresh"] == "0"]
+    drop = [row for row in main if row["budget"] == "drop"]
+    exact = [row for row in main if row["budget"] == "exact" and row["defaults"] == "1"]
+    floor = [row for row in main if row["gate"] == "0.01" and row["budget"] == "exact"]
+    below = [row for row in main if row["gate"] == "0.001"]
+
+    def worst(some: Rows, key: str) -> str:
+        return subspace_drift.short(subspace_drift.worst(some, lambda row: subspace_drift.number(row, key)))
+
+    def off(some: Rows) -> str:
+        return subspace_drift.percent(subspace_drift.worst(some, subspace_drift.off))
+
+    broken = [row for row in below if not subspace_drift.off(row) < 0.5]
+    unfinished = [row for row in exact if int(row["n_float32"]) < subspace_drift.RANK]
+    sentences = [
+        f"Exact with float32's default gate, {float(exact[0]['gate']):g}: after {int(exact[0]['samples']):,} samples G is off by "
+        f"at most {worst(exact, 'drift_g_float32')}, PK − I by {worst(exact, 'drift_p_float32')}, a score by {off(exact)}, "
+        "without any refresh.",
+        f"With 0.01, the least that a spec may say, they are {worst(floor, 'drift_g_float32')}, "
+        f"{worst(floor, 'drift_p_float32')} and {off(floor)}; with 0.001, which it may not, "
+        f"{worst(below, 'drift_g_float32')} and {worst(below, 'drift_p_float32')}, and in {len(broken)} of {len(below)} runs "
+        "scores are off by more than half.",
+        "The hardest kernel is not the widest, where next to nothing passes the gate and P is small: it is the one where the "
+        "budget just fills.",
+        f"In float32, drop's G drifts by at most {worst(drop, 'drift_g_float32')}.",
+        f"Float64 with its default gate, 1e-6: with exact, PK − I is off by at most {worst(exact, 'drift_p_float64')}, G by "
+        f"{worst(exact, 'drift_g_float64')}.",
+    ]
+    if unfinished:
+        times = [float(row["error_float32"]) / float(row["error_float64"]) for row in unfinished]
+        wide = sorted({int(row["width"]) for row in unfinished})
+        sentences.append(
+            f"At {' and '.join(f'{width:,}' for width in wide)} times the width, fewer than r samples ever pass float32's gate, and "
+            f"the error is {between(times, '.0f')} times that of float64: take fewer features or a narrower kernel."
+        )
+    lost = [row for row in drop if subspace_drift.number(row, "drift_g_float64") > 1e-3]
+    if lost:
+        wide = sorted({int(row["width"]) for row in lost})
+        sentences.append(
+            f"Budget drop in float64 came apart in {len(lost)} of {len(drop)} streams, at {' and '.join(map(str, wide))} times the "
+            "width: its first vectors are so near to dependent that rows of A cancel, and one was left out."
+        )
+    return bullets(sentences)
+
+
+WORDS: dict[str, Callable[[Rows], str]] = {
+    "subspace-peers": peers_in_words,
+    "subspace-device": cost_in_words,
+    "subspace-drift": drift_in_words,
+}
+
+
+def tables(page: str) -> dict[str, str]:
+    """Of the places that the page has, and the files that are there."""
+    made: dict[str, str] = {}
+    for name, show in FILES.items():
+        path = DATA / f"{name}.csv"
+        if path.is_file():
+            rows = load(path)
+            made |= show(rows) | {f"{name}, in words": WORDS[name](rows)}
+    return {place: table for place, table in made.items() if f"<!-- {place} -->" in page}
+
+
+if __name__ == "__main__":
+    publish(tables(PAGE.read_text(encoding="utf-8")))

@@ -1,0 +1,390 @@
+"""The figures, and the tables and phrases of docs/paper-000.md, from the results of ``paper_000.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import benchmarks.papers.basis_pages as pages
+from benchmarks.papers.basis_pages import COLOURS, Results, chosen, curve, value
+from benchmarks.papers.paper_004_page import claim, markdown
+
+RHO = ("1", "5", "20", "59", "200", "all")
+V = ("20", "59", "200", "all")
+DEFINED, BORDERED, LITERAL, GAIN, EXHAUSTIVE = "FVS, as defined", "FVS, bordered", "EFVS, literal", "EFVS", "exhaustive"
+NAMES = {"boston": "Boston housing", "digits": "Digits", "diabetes": "Diabetes"}
+
+
+def first(results: Results, name: str) -> str:
+    """The set that a figure shows: Boston, if it is there."""
+    found = list(dict.fromkeys(row["data"] for row in results[name]))
+    return "boston" if "boston" in found else found[0]
+
+
+# ----------------------------------------------------------------------------------------------------------- figures
+
+
+def figure_1(results: Results, path: Path) -> None:
+    """As the paper's: (a), (b) rho varies; (c), (d) v varies, with rho = 59."""
+    data, timed = first(results, "residuals"), first(results, "times") if results.get("times") else ""
+    figure, axes = pages.canvas(10, 7.4, 2, 2)
+    for row, (key, counts, fixed) in enumerate((("rho", RHO, {"v": "all"}), ("v", V, {"rho": "59"}))):
+        left, right = axes[2 * row : 2 * row + 2]
+        for at, count in enumerate(counts):
+            wanted = {key: count, **fixed}
+            colour, text = COLOURS[at], f"{'ρ' if key == 'rho' else 'v'} = {count.replace('all', '∞')}"
+            if timed:
+                n, ms = curve(results["times"], key="ms", data=timed, case=LITERAL, **wanted)
+                left.plot(
+                    n, ms, "o-", color=colour, markersize=4, linewidth=1.4, label=f"EFVS, {text}" if len(n) else None
+                )
+            n, mean = curve(results["residuals"], data=data, case="EFVS", **wanted)
+            right.plot(n, mean, "o-", color=colour, markersize=4, linewidth=1.4, label=text if len(n) else None)
+        if timed:
+            for case, style in ((DEFINED, ":"), (BORDERED, "--")):
+                left.plot(*curve(results["times"], key="ms", data=timed, case=case), style, color="#222222", label=case)
+        right.plot(
+            *curve(results["residuals"], data=data, case="limit"), ":", color="#222222", label="eigenvalue limit"
+        )
+        left.set(xlabel="basis vectors n", ylabel="CPU time (ms)", yscale="log", title=f"({'ac'[row]}) run time")
+        right.set(xlabel="basis vectors n", ylabel="mean δ", yscale="log", title=f"({'bd'[row]}) mean relative error")
+        left.set_ylim(top=left.get_ylim()[1] * 8)
+        if left.lines:
+            left.legend(frameon=False, fontsize=7, loc="upper left", ncols=2)
+        right.legend(frameon=False, fontsize=7)
+    pages.keep(figure, path)
+
+
+def figure_2(results: Results, path: Path) -> None:
+    """Cost against l."""
+    figure, (left, right) = pages.canvas(10, 4.2, 2)
+    for at, case in enumerate(dict.fromkeys(row["case"] for row in results["cost"])):
+        for axis, key in ((left, "ms"), (right, "evaluations")):
+            l, found = curve(results["cost"], "l", key, case=case)
+            axis.plot(l, found, "o-", color=COLOURS[at], markersize=4, linewidth=1.4, label=case)
+    for axis, text in ((left, "CPU time (ms)"), (right, "kernel values")):
+        axis.set(xscale="log", yscale="log", xlabel="rows l", ylabel=text)
+    left.legend(frameon=False, fontsize=8)
+    pages.keep(figure, path)
+
+
+def figure_3(results: Results, path: Path) -> None:
+    """What time buys: error over time, of what was timed."""
+    data = first(results, "residuals")
+    figure, (axis,) = pages.canvas(7.5, 4.6)
+    styles = {DEFINED: ("#222222", "s"), BORDERED: ("#777777", "s"), LITERAL: ("#D55E00", "o"), GAIN: ("#0072B2", "o")}
+    styles |= {"EFVS, lazy": ("#56B4E9", "^"), EXHAUSTIVE: ("#009E73", "D")}
+    for case, (colour, marker) in styles.items():
+        points = []
+        for row in chosen(results.get("times", ()), case=case):
+            errors = {"FVS, as defined": "FVS", "FVS, bordered": "FVS", "exhaustive": "exhaustive"}
+            wanted = {"data": data, "case": errors.get(case, "EFVS"), "rho": row["rho"], "v": row["v"], "n": row["n"]}
+            found = chosen(results["residuals"], **wanted)
+            if found and row["n"] in ("60", "100", "5"):
+                points.append((float(row["ms"]), float(found[0]["mean"])))
+        if points:
+            axis.plot(*zip(*sorted(points), strict=True), marker, color=colour, markersize=5, label=case, alpha=0.8)
+    axis.set(
+        xscale="log", yscale="log", xlabel="CPU time (ms)", ylabel="mean δ", title="error and time, n = 60 and 100"
+    )
+    if axis.lines:
+        axis.legend(frameon=False, fontsize=8)
+    pages.keep(figure, path)
+
+
+FIGURES: dict[str, Callable[[Results, Path], None]] = {"figure-1": figure_1, "figure-2": figure_2, "figure-3": figure_3}
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def milliseconds(ms: float) -> str:
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
+
+
+def timed(results: Results, case: str, n: int, rho: str = "all", v: str = "all") -> float:
+    return value(results["times"], "ms", case=case, rho=rho, v=v, n=f"{n}")
+
+
+def error(results: Results, case: str, n: int, rho: str = "all", v: str = "all", data: str = "boston") -> float:
+    """Mean delta."""
+    return value(results["residuals"], data=data, case=case, rho=rho, v=v, n=f"{n}")
+
+
+def table_times(results: Results) -> str:
+    body = []
+    for case, rho, v in dict.fromkeys((row["case"], row["rho"], row["v"]) for row in results["times"]):
+        ms = [milliseconds(timed(results, case, n, rho, v)) for n in (20, 60, 100)]
+        told = "FVS" if case.startswith("FVS") else case if case == EXHAUSTIVE else "EFVS"
+        if case.startswith("EFVS") and "lazy" not in case and v not in ("all",):
+            told = ""  # residuals of small v are those of the lazy form
+        errors = [f"{error(results, told, n, rho, v):.4f}" if told else "" for n in (20, 60, 100)]
+        body.append([case, rho, v, *ms, *errors])
+    return markdown(
+        ["method", "ρ", "v", *(f"ms, n = {n}" for n in (20, 60, 100)), *(f"δ, n = {n}" for n in (20, 60, 100))], body
+    )
+
+
+def table_residuals(results: Results) -> str:
+    body = []
+    sets = list(dict.fromkeys(row["data"] for row in results["residuals"]))
+    for case, rho, v in dict.fromkeys((row["case"], row["rho"], row["v"]) for row in results["residuals"]):
+        cells = []
+        for data in sets:
+            for n in (20, 60, 100):
+                found = chosen(results["residuals"], data=data, case=case, rho=rho, v=v, n=f"{n}")
+                cells.append("–" if not found else f"{float(found[0]['mean']):.4f}")
+        body.append([case, rho, v, *cells])
+    heads = [f"{NAMES[data]}, {n}" for data in sets for n in (20, 60, 100)]
+    return markdown(["method", "ρ", "v", *heads], body)
+
+
+def table_cost(results: Results) -> str:
+    sizes = sorted({int(row["l"]) for row in results["cost"]})
+    body = []
+    for case in dict.fromkeys(row["case"] for row in results["cost"]):
+        cells = []
+        for l in sizes:
+            found = chosen(results["cost"], case=case, l=f"{l}")
+            cells.append(f"{milliseconds(float(found[0]['ms']))}; {int(found[0]['evaluations']):,}" if found else "–")
+        body.append([case, *cells])
+    return markdown(["ms; kernel values", *(f"l = {l:,}" for l in sizes)], body)
+
+
+def table_stops(results: Results) -> str:
+    body = []
+    for data in dict.fromkeys(row["data"] for row in results["stops"]):
+        for tau in dict.fromkeys(row["tau"] for row in results["stops"]):
+            row = [NAMES[data], tau]
+            for form in ("lazy", "eager"):
+                (found,) = chosen(results["stops"], data=data, tau=tau, form=form)
+                row += [
+                    found["n"],
+                    f"{float(found['mean']):.3f} ({float(found['least']):.3f} … {float(found['most']):.3f})",
+                ]
+            body.append(row)
+    return markdown(
+        ["", "τ", "lazy: n", "1 − J there (least … largest)", "eager: n", "1 − J there (least … largest)"], body
+    )
+
+
+def table_estimates(results: Results) -> str:
+    body = []
+    for row in results["estimates"]:
+        away = f"{float(row['mean']):+.4f} ± {float(row['error']):.4f}"
+        body.append([NAMES[row["data"]], row["n"], row["v"], row["true"], away, row["deviation"]])
+    return markdown(["", "n", "v", "1 − J", "estimate less truth", "standard deviation of one"], body)
+
+
+def table_eliminations(results: Results) -> str:
+    body = [
+        [row["epsilon"], row["dropped"], f"{float(row['gain']):.2f}", f"{float(row['mean']):.4f}"]
+        for row in results["eliminations"]
+    ]
+    return markdown(["ε", "candidates dropped, at most", "best dropped / best kept gain, at most", "δ, n = 100"], body)
+
+
+def table_ranks(results: Results) -> str:
+    body = [
+        [NAMES[row["data"]], row["n"], f"{float(row['mean']):.3f}", f"{100 * float(row['part']):.0f} %", row["spread"]]
+        for row in results["ranks"]
+    ]
+    return markdown(
+        ["", "n", "one of the best 5 % among 59", "gain of the best of 59 / best of all", "best / median gain"], body
+    )
+
+
+def table_errata(results: Results) -> str:
+    def of(entry: str, what: str) -> float:
+        return value(results["errata"], "value", entry=entry, what=what)
+
+    body = [
+        [
+            "1.2",
+            "projection K_Sᵢᵀ K_SS K_Sᵢ",
+            f"{of('schur', 'printed'):.3f}",
+            "K_Sᵢᵀ K_SS⁻¹ K_Sᵢ",
+            f"{of('schur', 'right'):.3f}",
+        ],
+    ]
+    return markdown(["where", "printed", "Schur complement then", "should be", "Schur complement then"], body)
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    name.removeprefix("table_"): made for name, made in list(globals().items()) if name.startswith("table_")
+}
+
+
+# ------------------------------------------------------------------------------------------------ numbers of the text
+
+
+def fact_same(results: Results) -> str:
+    rows = results["same"]
+    sets = list(dict.fromkeys(row["data"] for row in rows))
+    return claim(
+        all(row["equal"] == row["n"] for row in rows),
+        f"the same {rows[0]['n']} rows of {rows[0]['l']}, in the same order, on {len(sets)} sets",
+    )
+
+
+def fact_bordering(results: Results) -> str:
+    times = {n: timed(results, DEFINED, n) / timed(results, BORDERED, n) for n in (20, 60, 100)}
+    return claim(
+        min(times.values()) > 1.5,
+        f"FVS with a bordered inverse, compiled, takes {times[20]:.1f}, {times[60]:.1f} and {times[100]:.1f} times less time than as "
+        "defined at n = 20, 60 and 100",
+    )
+
+
+def fact_all_candidates(results: Results) -> str:
+    times = {n: timed(results, DEFINED, n) / timed(results, LITERAL, n) for n in (20, 60, 100)}
+    gain = {n: timed(results, DEFINED, n) / timed(results, GAIN, n) for n in (60, 100)}
+    return claim(
+        times[60] > 1.1 and gain[60] > 3,
+        f"{times[60]:.1f} times at n = 60, {times[100]:.1f} at 100, formula by formula; {gain[60]:.0f} and {gain[100]:.0f} "
+        "times with the gains of all candidates computed instead of J",
+    )
+
+
+def fact_rho(results: Results) -> str:
+    faster = timed(results, LITERAL, 60) / timed(results, LITERAL, 60, "59")
+    more = {rho: error(results, "EFVS", 60, rho) / error(results, "EFVS", 60) - 1 for rho in RHO}
+    return claim(
+        faster > 4 and more["59"] < 0.06 < more["5"] < more["1"],
+        f"with ρ = 59 it takes {faster:.1f} times less time at n = 60 and leaves {100 * more['59']:.0f} % more (ρ = 200: "
+        f"{100 * more['200']:.0f} %, 20: {100 * more['20']:.0f} %, 5: {100 * more['5']:.0f} %, 1: {100 * more['1']:.0f} %)",
+    )
+
+
+def fact_v(results: Results) -> str:
+    faster = timed(results, LITERAL, 60, "59") / timed(results, LITERAL, 60, "59", "59")
+    more = {v: error(results, "EFVS", 60, "59", v) / error(results, "EFVS", 60, "59") - 1 for v in ("200", "59", "20")}
+    return claim(
+        faster > 1.2 and 0.03 < more["59"] < more["20"] and more["200"] < more["59"],
+        f"with v = 59, too, {faster:.1f} times less again, and {100 * more['59']:.0f} % more is left (v = 200: "
+        f"{100 * more['200']:.0f} %, 20: {100 * more['20']:.0f} %)",
+    )
+
+
+def fact_random(results: Results) -> str:
+    one, drawn = error(results, "EFVS", 60, "1"), error(results, "uniform", 60)
+    return claim(abs(one / drawn - 1) < 0.05, f"{one:.3f} with one candidate, {drawn:.3f} with rows drawn uniformly")
+
+
+def fact_digits(results: Results) -> str:
+    more = [
+        error(results, "EFVS", 60, "59", v, data="digits") / error(results, "EFVS", 60, data="digits") - 1
+        for v in ("all", "59")
+    ]
+    return claim(
+        max(more) < 0.12,
+        f"On the digits ρ = 59 leaves {100 * more[0]:.0f} % more than all candidates do, and ρ = v = 59 {100 * more[1]:.0f} % more",
+    )
+
+
+def fact_alone(results: Results) -> str:
+    apart, together = (
+        {n: error(results, case, n, "59", "59") for n in (60, 100)} for case in ("EFVS", "EFVS, R and T drawn alone")
+    )
+    digits = [error(results, case, 100, "59", "59", "digits") for case in ("EFVS", "EFVS, R and T drawn alone")]
+    return claim(
+        apart[60] < together[60] and digits[0] < digits[1],
+        f"{apart[60]:.4f} against {together[60]:.4f} on Boston and n = 60 ({apart[100]:.4f} against {together[100]:.4f} at 100); "
+        f"{digits[0]:.4f} against {digits[1]:.4f} on the digits and n = 100",
+    )
+
+
+def fact_all_at_once(results: Results) -> str:
+    mine = timed(results, EXHAUSTIVE, 100)
+    others = [timed(results, GAIN, 100, "59", v) for v in ("all", "59")]
+    defined = timed(results, DEFINED, 60) / timed(results, EXHAUSTIVE, 60)
+    more = error(results, "EFVS", 100, "59", "59") / error(results, EXHAUSTIVE, 100) - 1
+    return claim(
+        mine < others[0] and defined > 50 and more > 0.05,
+        f"{milliseconds(mine)} ms for n = 100, where EFVS with ρ = 59 takes {milliseconds(others[0])} ms, and with v = 59, too, "
+        f"{milliseconds(others[1])} ms and leaves {100 * more:.0f} % more; FVS as defined takes {defined:.0f} times as long at n = 60",
+    )
+
+
+def fact_flat(results: Results) -> str:
+    def of(case: str, l: int, key: str) -> float:
+        return value(results["cost"], key, case=case, l=f"{l}")
+
+    most = max(int(row["l"]) for row in results["cost"])
+    lazy = [of("EFVS, lazy", l, "evaluations") for l in (500, most)]
+    eager = [of("EFVS, eager", l, "evaluations") for l in (500, most)]
+    ms = [[of(f"EFVS, {form}", l, "ms") for l in (500, most)] for form in ("lazy", "eager")]
+    return claim(
+        lazy[1] / lazy[0] < 1.01 and eager[1] / eager[0] > 2 and ms[0][1] / ms[0][0] < 1.6 < ms[1][1] / ms[1][0],
+        f"from {500} to {most:,} rows the lazy form goes from {lazy[0]:,.0f} to {lazy[1]:,.0f} kernel values and from "
+        f"{milliseconds(ms[0][0])} to {milliseconds(ms[0][1])} ms, the printed one from {eager[0]:,.0f} to {eager[1]:,.0f} and from "
+        f"{milliseconds(ms[1][0])} to {milliseconds(ms[1][1])} ms",
+    )
+
+
+def fact_ranks(results: Results) -> str:
+    hits = [float(row["mean"]) for row in results["ranks"]]
+    return claim(min(hits) > 0.949, f"{min(hits):.3f} to {max(hits):.3f} of the time")
+
+
+def fact_part(results: Results) -> str:
+    parts = [100 * float(row["part"]) for row in results["ranks"]]
+    return claim(min(parts) < 90, f"{min(parts):.0f} to {max(parts):.0f} % of the best gain")
+
+
+def fact_dropped(results: Results) -> str:
+    of = {row["what"]: float(row["value"]) for row in chosen(results["errata"], entry="dropped")}
+    return claim(
+        of["its gain"] > of["best other"] and of["delta"] < 1e-4,
+        f"its δ is {of['delta']:.0e}, and it gains {of['its gain']:.3f}, the best of the others {of['best other']:.3f}".replace(
+            "e-0", "e-"
+        ),
+    )
+
+
+def fact_epsilon(results: Results) -> str:
+    gain = {row["epsilon"]: float(row["gain"]) for row in results["eliminations"]}
+    gone = {row["epsilon"]: int(row["dropped"]) for row in results["eliminations"]}
+    return claim(
+        gain["0.1"] > 1 and gone["0.001"] == 0 and gone["0.01"] > 0,
+        f"with ε = 0.1 the best of the dropped gains up to {gain['0.1']:.2f} times as much as the best of the kept, with 0.01 "
+        f"{gain['0.01']:.2f} times; with 0.001 and less nothing is dropped up to n = 100",
+    )
+
+
+def fact_harmless(results: Results) -> str:
+    errors = {row["epsilon"]: float(row["mean"]) for row in results["eliminations"]}
+    spread = max(errors.values()) / min(errors.values()) - 1
+    return claim(spread < 0.03, f"the error at n = 100 is within {100 * spread:.1f} % for all four ε")
+
+
+def fact_unbiased(results: Results) -> str:
+    rows = results["estimates"]
+    away = [abs(float(row["mean"])) / float(row["error"]) for row in rows]
+    row = chosen(rows, data="boston", n="20", v="59")[0]
+    return claim(
+        max(away) < 3.5,
+        f"its mean is within {max(away):.1f} standard errors of the truth in all {len(rows)} settings; with v = 59 at "
+        f"1 − J = {float(row['true']):.2f} one estimate has a standard deviation of {float(row['deviation']):.3f}",
+    )
+
+
+def fact_stop(results: Results) -> str:
+    def at(tau: str) -> str:
+        return f"{float(chosen(results['stops'], data='boston', tau=tau, form='lazy')[0]['mean']):.3f} for τ = {tau}"
+
+    taus = ("0.5", "0.2", "0.1", "0.05")
+    late = [
+        float(chosen(results["stops"], data="boston", tau=tau, form="lazy")[0]["mean"]) / float(tau) for tau in taus
+    ]
+    return claim(min(late) > 1, ", ".join(at(tau) for tau in taus))
+
+
+def fact_disagree(results: Results) -> str:
+    part = value(results["errata"], "value", entry="relative", what="disagree")
+    return claim(part > 0.02, f"{100 * part:.0f} % of the rows")
+
+
+FACTS: dict[str, Callable[[Results], str]] = {
+    name.removeprefix("fact_"): made for name, made in list(globals().items()) if name.startswith("fact_")
+}

@@ -1,0 +1,443 @@
+"""Matern, normalised and user's own kernels: accuracy, bounds, Gram matrices, and the same bytes in C in every program."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel
+
+from pykernel import from_sklearn
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, own_kernel, self_value
+from pykernel.algorithms.kernels import matern32, matern52
+from pykernel.bases.gram import KERNELS, MercerKernel
+from pykernel.dialect import FLOAT32, FLOAT64, PRECISIONS, Kernel, Precision, bind, driver, substitute
+from pykernel.errors import UserError
+from pykernel.gen.check import check
+from pykernel.host.model import HostModel
+from pykernel.spec.kernel_settings import FUNCTIONS, bound, parameters, reach
+from pykernel.spec.model import Spec, load_spec, make_spec
+from tests.support import own_kernels
+from tests.support.machines import CLASSES, TWO, expansion
+
+BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
+MATERN = {"matern32": (matern32, 3), "matern52": (matern52, 5)}
+
+
+# ------------------------------------------------------------------------------------------------- Matern: accuracy
+
+
+@driver
+def each_matern32(squares, values):  # type: ignore[no-untyped-def]
+    for i in range(len(squares)):
+        values[i] = matern32(squares[i] / squares[i], squares[i])
+
+
+@driver
+def each_matern52(squares, values):  # type: ignore[no-untyped-def]
+    for i in range(len(squares)):
+        values[i] = matern52(squares[i] / squares[i], squares[i])
+
+
+EACH = {"matern32": each_matern32, "matern52": each_matern52}
+
+
+def matern_values(name: str, squares: np.ndarray) -> np.ndarray:
+    values = np.zeros_like(squares)
+    bind(EACH[name], PRECISIONS[str(squares.dtype)])(squares, values)
+    return values
+
+
+def exactly(name: str, r: float) -> Any:
+    x = mpmath.mpf(float(r))
+    return (1 + x if name == "matern32" else 1 + x + x * x / 3) * mpmath.exp(-x)
+
+
+@BOTH
+@pytest.mark.parametrize("name", MATERN)
+def test_matern_kernels_are_accurate(name: str, precision: Precision) -> None:
+    rng = np.random.default_rng(5)
+    r = np.concatenate([2.0 ** rng.uniform(-30, 5.3, 2000), rng.uniform(0, 41, 2000)])
+    squares = np.square(r).astype(precision.dtype)
+    rounded = np.sqrt(squares)
+    with mpmath.workdps(40):
+        exact = [exactly(name, x) for x in rounded]
+        ulps = [
+            float(abs(mpmath.mpf(float(found)) - true) / float(np.spacing(precision.real(float(true)))))
+            for found, true in zip(matern_values(name, squares), exact, strict=True)
+        ]
+    assert max(ulps) <= {"matern32": 3, "matern52": 4}[name]
+
+
+@BOTH
+@pytest.mark.parametrize("name", MATERN)
+def test_matern_kernels_are_at_most_1_and_fall(name: str, precision: Precision, exhaustive: bool) -> None:
+    """Never above 1, 1 at 0, and no value above that of a smaller distance by more than the rounding of both."""
+    if precision is FLOAT32 and exhaustive:
+        start, stop = np.array([2.0**-20, 45.0**2], np.float32).view(np.int32)
+        parts = [np.arange(a, min(a + 2**24, stop), dtype=np.int32).view(np.float32) for a in range(start, stop, 2**24)]
+    else:
+        near = np.square(np.float64(2.0) ** np.linspace(-26, 5.5, 200_000)).astype(precision.dtype)
+        parts = [near, np.nextafter(near, precision.real(9e9))]
+        parts = [np.sort(np.concatenate(parts))]
+    least = precision.real(1)
+    for squares in parts:
+        values = matern_values(name, squares)
+        assert values.max() <= 1 and values.min() >= 0
+        running = np.minimum.accumulate(np.minimum(values, least))
+        assert (values - running <= 6 * np.spacing(np.maximum(running, np.finfo(precision.dtype).tiny))).all()
+        least = min(least, running[-1])
+    far = np.array([42.0**2, 1e4, 1e18, np.finfo(precision.dtype).max / 8], precision.dtype)
+    assert (matern_values(name, far) == 0).all()
+
+
+# --------------------------------------------------------------------------------------- kernel_value of any config
+
+
+def section(name: str, **more: Any) -> dict[str, Any]:
+    """A [kernel] for each of KINDS."""
+    made: dict[str, Any] = {"function": name.removesuffix("-normalised")}
+    if made["function"] in ("polynomial", "sigmoid"):
+        made |= {"gamma": 0.25, "coef0": 0.5}
+    elif made["function"] == "own":
+        made |= {"source": "own_kernels.py", "kernel": "products", "most": 1e12, "coef0": 0.25}
+    elif made["function"] != "linear":
+        made["gamma"] = 0.5
+    return made | ({"normalise": True} if name.endswith("-normalised") else {}) | more
+
+
+KINDS = [*FUNCTIONS, "polynomial-normalised", "linear-normalised", "own-normalised"]
+
+
+def spec_of(content: dict[str, Any]) -> Spec:
+    own = content["kernel"].get("kernel")
+    return make_spec(content, own=None if own is None else getattr(own_kernels, own))
+
+
+@functools.cache
+def frozen(name: str, precision: str = "float32", dim: int = 3, limit: float = 50.0) -> Spec:
+    made = {"name": "flow", "precision": precision, "input": {"dim": dim, "limit": limit}, "kernel": section(name)}
+    made |= {"learning": {"rule": "frozen"}}
+    return spec_of(made | {"expansion": {"vectors": [[0.1] * dim], "weights": [[1.0]], "bias": [0.0]}})
+
+
+@driver
+def all_values(q, x, gram, diagonal):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        diagonal[i] = self_value(q, x[i])
+        for j in range(len(x)):
+            gram[i, j] = kernel_value(q, x[i], x[j])
+
+
+_KERNELS: dict[Kernel | None, Kernel] = {}
+
+
+def values_of(spec: Spec, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The dialect's Gram matrix and diagonal, in the spec's precision."""
+    x = np.ascontiguousarray(x, spec.real.dtype)
+    if spec.own not in _KERNELS:
+        names = {} if spec.own is None else {"kernel_value": None, "self_value": None}
+        stand_ins = {own_kernel: spec.own}
+        _KERNELS[spec.own] = all_values.renamed({n: substitute(globals()[n], stand_ins) for n in names})
+    gram, diagonal = np.zeros((len(x), len(x)), x.dtype), np.zeros(len(x), x.dtype)
+    bind(_KERNELS[spec.own], spec.real)(spec.config.views[KernelConfig], x, gram, diagonal)
+    return gram, diagonal
+
+
+def inputs(seed: int, rows: int, dim: int, limit: float) -> np.ndarray:
+    """Inputs of all sizes up to the limit, some equal, some zero."""
+    rng = np.random.default_rng(seed)
+    x = np.clip(rng.normal(size=(rows, dim)) * 10.0 ** rng.integers(-8, 2, (rows, 1)), -limit, limit)
+    x[rng.random(rows) < 0.2] = x[0]
+    x[rng.random(rows) < 0.1] = 0
+    x[rng.random(rows) < 0.1] = limit
+    return x
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32), st.sampled_from(KINDS), st.sampled_from(sorted(PRECISIONS)), st.integers(1, 12))
+def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str, rows: int) -> None:
+    spec = frozen(name, precision)
+    x = inputs(seed, rows, 3, 50.0).astype(spec.real.dtype)
+    gram, diagonal = values_of(spec, x)
+    kernel, eps = MercerKernel.of(spec), float(np.finfo(spec.real.dtype).eps)
+    assert np.isfinite(gram).all() and (gram == gram.T).all()
+    wide = x.astype(float)
+    exact, own = kernel.gram(wide, wide), kernel.diagonal(wide)
+    limit = bound(spec, pytest.fail, reach(spec))
+    assert np.abs(gram).max() <= limit * (1 + 100 * eps) and diagonal.max() <= limit * (1 + 100 * eps)
+    if kernel.unit:
+        assert (diagonal == 1).all() and (own == 1).all() and np.abs(gram).max() <= 1 and np.abs(exact).max() <= 1
+    else:
+        assert (diagonal == gram.diagonal()).all()
+    if name.endswith("normalised"):
+        zero = gram.diagonal() == 0
+        assert (gram.diagonal()[~zero] == 1).all() and (gram[zero] == 0).all()
+        plain = MercerKernel(
+            kernel.function, kernel.gamma, kernel.coef0, kernel.degree, own=kernel.own, most=kernel.most
+        )
+        # norms below 2^-60 are zero in float32
+        assert (plain.diagonal(wide)[zero] <= 2.0**-59).all()
+        exact[zero], exact[:, zero] = 0, 0
+        assert (np.abs(gram - exact) <= 200 * eps).all()
+        return
+    # of the sums' terms: they may cancel
+    size = np.abs(wide) @ np.abs(wide).T
+    if name in ("polynomial", "own"):
+        size = MercerKernel.of(spec).gram(np.abs(wide), np.abs(wide))
+    elif name == "sigmoid":
+        size = np.minimum(1.0, size) + 1
+    elif name != "linear":
+        size = np.maximum(exact * (1 + 100 * np.abs(np.log(np.maximum(exact, 1e-30)))), 2.0**-50 / eps)
+    assert (np.abs(gram - exact) <= 100 * eps * size + 1e-30).all()
+
+
+@settings(max_examples=80)
+@given(
+    st.integers(0, 2**32), st.sampled_from([k for k in KINDS if k != "sigmoid"]), st.integers(2, 20), st.integers(1, 6)
+)
+def test_gram_matrices_on_the_host(seed: int, name: str, rows: int, dim: int) -> None:
+    """Symmetric, positive semidefinite, the diagonal that diagonal() tells, and scikit-learn's where it has the kernel."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, dim))
+    x[-1] = x[0]
+    gamma = float(np.exp(rng.uniform(-5, 3)))
+    made = section(name) | ({} if name.startswith("linear") else {"gamma": gamma})
+    kept = {key: made[key] for key in ("gamma", "coef0", "normalise") if key in made}
+    own = {"own": own_kernels.products, "most": 1e30} if name.startswith("own") else {}
+    kernel = MercerKernel(made["function"], degree=3, **kept, **own)
+    k = kernel.gram(x, x)
+    size = np.abs(k).max()
+    np.testing.assert_allclose(k, k.T, rtol=1e-12, atol=1e-13 * size)
+    np.testing.assert_allclose(k.diagonal(), kernel.diagonal(x), rtol=1e-12)
+    assert np.linalg.eigvalsh((k + k.T) / 2).min() >= -1e-12 * rows * size
+    assert kernel.unit == bool((kernel.diagonal(x) == 1).all())
+    theirs = {
+        "gaussian": lambda: RBF(math.sqrt(0.5 / gamma))(x),
+        "laplacian": lambda: laplacian_kernel(x, x, gamma),
+        "matern32": lambda: Matern(math.sqrt(3) / gamma, nu=1.5)(x),
+        "matern52": lambda: Matern(math.sqrt(5) / gamma, nu=2.5)(x),
+        "linear-normalised": lambda: cosine_similarity(x),
+    }
+    if name in theirs:
+        np.testing.assert_allclose(k, theirs[name](), rtol=1e-9 * (1 + gamma), atol=1e-12)
+    spec = make_spec({"name": "m", "input": {"dim": dim, "limit": 10.0}, "learning": {"rule": "krr", "ridge": 1.0},
+                      "kernel": kernel.section()}) if not own else None  # fmt: skip
+    if spec is not None:
+        assert MercerKernel.of(spec) == MercerKernel(kernel.function, **({"degree": spec.kernel.degree} | kept))
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if n not in ("polynomial", "linear", "sigmoid")])
+def test_limits_of_stationary_kernels(name: str) -> None:
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    np.testing.assert_allclose(MercerKernel(name, gamma=1e-9).gram(x, x), 1, atol=1e-6)
+    np.testing.assert_array_equal(MercerKernel(name, gamma=1e9).gram(x, x), np.eye(6))
+    assert (MercerKernel(name).gram(x * 1e200, -x * 1e200) == 0).all()
+
+
+def test_a_norm_of_zero_is_at_a_right_angle_to_everything() -> None:
+    x = np.array([[0.0, 0.0], [1.0, 0.0], [1e-300, 0.0]])
+    for name, keys in (("linear", {}), ("polynomial", {"degree": 2, "coef0": 0.0})):
+        gram = MercerKernel(name, normalise=True, **keys).gram(x, x)
+        assert (gram[0] == 0).all() and (gram[2] == 0).all() and gram[1, 1] == 1
+
+
+# --------------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ({"gamma": 1.0, "normalise": True}, r"\[kernel\] normalise changes nothing: k\(x, x\) is 1 for every x with a gaussian"),
+        ({"function": "matern52", "gamma": 1.0, "normalise": True}, "changes nothing"),
+        ({"function": "sigmoid", "gamma": 1.0, "normalise": True}, "normalise is of polynomial, linear and own kernels; sigmoid"),
+        ({"function": "matern32"}, "gamma is missing; a matern32 kernel must have it"),
+        ({"function": "matern32", "sigma": 1.0}, "sigma is of gaussian kernels; matern32 does not have it"),
+        ({"function": "matern52", "gamma": 1.0, "degree": 2}, "degree is of polynomial and own kernels"),
+        ({"function": "linear", "source": "a.py"}, "source is of own kernels; linear does not have it"),
+        ({"function": "linear", "most": 2.0}, "most is of own kernels"),
+        ({"function": "matern32", "gamma": 1e18}, r"\[input\] limit is 1e\+18, with which a matern32 kernel can overflow"),
+        ({"function": "polynomial", "gamma": 1.0, "degree": 1, "normalise": True}, "polynomial kernel can overflow"),
+    ],
+)  # fmt: skip
+def test_refusals_in_a_spec(kernel: dict[str, Any], message: str) -> None:
+    limit = 1e18 if kernel.get("gamma") == 1e18 else 1e10 if "degree" in kernel and "normalise" in kernel else 1.0
+    content = {"name": "m", "input": {"dim": 2, "limit": limit}, "learning": {"rule": "krr", "ridge": 1.0}}
+    with pytest.raises(UserError, match=message):
+        make_spec(content | {"kernel": kernel})
+
+
+def test_what_is_divided_by_cannot_overflow_beside_tiny_vectors() -> None:
+    content = {
+        "name": "m",
+        "input": {"dim": 2, "limit": 1e15},
+        "kernel": {"function": "polynomial", "gamma": 1.0, "degree": 3, "normalise": True},
+        "learning": {"rule": "frozen"},
+        "expansion": {"vectors": [[1e-20, 1e-20]], "weights": [[1.0]], "bias": [0.0]},
+    }
+    with pytest.raises(UserError, match="polynomial kernel can overflow"):
+        make_spec(content)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"function": "cosine"}, "there is no kernel 'cosine'"),
+        ({"function": "gaussian", "normalise": True}, "normalise does not go with a gaussian kernel"),
+        ({"function": "own"}, 'own, a dialect kernel, must go with function "own"'),
+        ({"function": "linear", "own": own_kernels.products}, "own, a dialect kernel"),
+        ({"function": "own", "own": own_kernels.products}, "most is None; it must be a bound"),
+        ({"function": "matern32", "gamma": -1.0}, "gamma is -1.0"),
+    ],
+)
+def test_refusals_of_the_host(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        MercerKernel(**arguments)
+
+
+def test_an_own_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host() -> None:
+    x = np.eye(3) * 10
+    with pytest.raises(UserError, match=r"the kernel products reaches .*, and most is 1; most must be a bound"):
+        MercerKernel("own", own=own_kernels.products, most=1.0).gram(x, x)
+
+
+# ----------------------------------------------------------------------------------- every kernel in every program
+
+NEW = ["matern32", "matern52", "polynomial-normalised", "linear-normalised", "own", "own-normalised"]
+OUTPUTS = {"outputs": 2, "limit": 10.0}
+PROGRAMS: dict[str, dict[str, Any]] = {
+    "frozen": {"learning": {"rule": "frozen"}, "expansion": expansion(5, 1)},
+    "votes": {"learning": {"rule": "frozen"}, "label": CLASSES, "expansion": expansion(7, 2, True, decision="votes")},
+    "krr": {"learning": {"rule": "krr", "ridge": 1.0, "samples": 10}, "label": OUTPUTS},
+    "ls-svm": {"learning": {"rule": "ls-svm", "ridge": 1.0, "samples": 12}, "label": CLASSES},
+    "kfd": {"learning": {"rule": "kfd", "ridge": 5.0}, "label": TWO, "expansion": {"vectors": expansion(6, 1)["vectors"]}},
+    "klms": {"learning": {"rule": "klms"}, "reduction": {"technique": "mklms", "n_max": 6}},
+    "fklms": {"learning": {"rule": "klms", "eta": 0.2}, "reduction": {"technique": "fklms", "n_max": 6}},
+    "krls-t": {"learning": {"rule": "krls-t"}, "reduction": {"technique": "sup", "n_max": 6}},
+    "nystrom": {"learning": {"rule": "nystrom"}, "expansion": expansion(3, 1)},
+    "stream": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "gate": 1e-2}},
+    "efvs": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "gate": 1e-2},
+             "basis": {"method": "efvs", "candidates": 7, "points": 5}},
+}  # fmt: skip
+
+
+def in_program(kernel: str, program: str, precision: str) -> Spec:
+    # where a user's own reaches (5^2 + 1/2)^3 + 3 5^2 + 1/4
+    own = kernel.startswith("own")
+    made, limit = section(kernel, **({"most": 2e4} if own else {})), 5.0 if own else 50.0
+    content = PROGRAMS[program] | {"name": "flow", "precision": precision, "kernel": made}
+    return spec_of(content | {"input": {"dim": 3, "limit": limit}})
+
+
+def selected() -> list[Any]:
+    """All; without --exhaustive each program with two kernels, each kernel with all kinds of program, in both precisions."""
+    found = []
+    for i, program in enumerate(PROGRAMS):
+        for j, kernel in enumerate(NEW):
+            for k, precision in enumerate(PRECISIONS):
+                # a user's own is compiled for each program anew
+                often = (
+                    (i + j + k) % 4 == 0 if not kernel.startswith("own") else (program, precision, kernel) in OWN_OFTEN
+                )
+                marks = () if often else pytest.mark.exhaustive
+                found.append(
+                    pytest.param(kernel, program, precision, marks=marks, id=f"{kernel}-{program}-{precision}")
+                )
+    return found
+
+
+OWN_OFTEN = (("krr", "float64", "own"),)
+
+
+@pytest.mark.parametrize(("kernel", "program", "precision"), selected())
+def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, exhaustive: bool) -> None:
+    spec = in_program(kernel, program, precision)
+    quick: dict[str, Any] = {} if exhaustive else {"levels": ["-O2"], "compilers": ["gcc"]}
+    report = check(spec, samples=20_000 if exhaustive else 2_000, **quick)
+    assert report.ok, [row["first_difference"] for row in report.rows]
+
+
+@pytest.mark.parametrize("kernel", NEW)
+def test_a_frozen_model_on_an_emulated_target(kernel: str) -> None:
+    pytest.importorskip("unicorn")
+    pytest.importorskip("ziglang")
+    from pykernel.targets.check import check_targets
+
+    spec = in_program(kernel, "frozen", "float32")
+    report = check_targets(spec, ["cortex-m4f"], samples=300, chain="zig", emulator="unicorn", tries=0)
+    assert report.ok, [row["first_difference"] for row in report.rows]
+
+
+# ------------------------------------------------------------------------------------------------ estimators, import
+
+
+@pytest.mark.parametrize("kernel", ["matern32", "matern52"])
+def test_estimators_train_with_matern_kernels(kernel: str, tmp_path: Any) -> None:
+    from pykernel.estimators.batch import KernelFisherClassifier, KernelRidgeRegressor, LSSVMClassifier
+
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(40, 2))
+    y = np.sin(2 * x[:, 0]) + x[:, 1] ** 2
+    for machine, target in ((KernelRidgeRegressor, y), (LSSVMClassifier, y > 0.5), (KernelFisherClassifier, y > 0.5)):
+        model = machine(kernel=kernel, gamma=1.5, ridge=0.05).fit(x, target)
+        gram = MercerKernel(kernel, gamma=1.5).gram(x, model.basis_)
+        values = gram @ model.alpha_ + model.bias_
+        host = HostModel(model.to_spec("m"))
+        np.testing.assert_allclose(host.predict(x), values[:, 0], atol=1e-4)
+        if machine is KernelRidgeRegressor:
+            solved = np.linalg.solve(gram + 0.05 * np.eye(40), y)
+            np.testing.assert_allclose(model.predict(x), gram @ solved, rtol=1e-9, atol=1e-9)
+    chosen = KernelRidgeRegressor(kernel=kernel).fit(x, y)
+    assert len(chosen.selection_.widths) == 13 and chosen.score(x, y) > 0.9
+
+
+def test_gaussian_processes_with_matern_kernels_are_imported() -> None:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+
+    rng = np.random.default_rng(4)
+    x, new = rng.normal(size=(30, 3)), rng.normal(size=(50, 3))
+    y = np.sin(x).sum(axis=1) + 3
+    for nu, name in ((1.5, "matern32"), (2.5, "matern52")):
+        for length in (1.3, [0.8, 1.5, 2.5]):
+            own = ConstantKernel(2.0) * Matern(length, nu=nu) + ConstantKernel(0.3) + WhiteKernel(0.1)
+            model = GaussianProcessRegressor(own, optimizer=None, normalize_y=True).fit(x, y)
+            spec = from_sklearn(model, name="gp", precision="float64")
+            assert spec.kernel.function == name
+            np.testing.assert_allclose(HostModel(spec).predict(new), model.predict(new), rtol=1e-10)
+    for wrong, message in (
+        (Matern(nu=0.5), "holds a Matern with nu 0.5; those with C have 1.5 or 2.5"),
+        (Matern(nu=1.5) * RBF(), "a product of Matern kernels"),
+        (Matern(nu=1.5) + RBF(), "a sum of gaussian and matern32 kernels"),
+    ):
+        with pytest.raises(UserError, match=message):
+            from_sklearn(GaussianProcessRegressor(wrong, optimizer=None).fit(x, y), name="gp")
+
+
+def test_fit_with_a_matern_kernel(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from pykernel.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(1).normal(size=(30, 2))
+    rows = [f"{a!r},{b!r},{math.sin(a) + b!r}" for a, b in x.tolist()]
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
+    with pytest.raises(SystemExit) as end:
+        main(["fit", "d.csv", "--label", "y", "--model", "krr", "--kernel", "matern32", "-o", "m.toml", "--json"])
+    assert not end.value.code and json.loads(capsys.readouterr().out)
+    assert load_spec("m.toml").kernel.function == "matern32"
+
+
+def test_parameters_name_what_a_kernel_is() -> None:
+    for name in KINDS:
+        values = parameters(frozen(name))
+        unit = name.endswith("normalised") or name in ("gaussian", "laplacian", "matern32", "matern52")
+        assert (values["unit"], values["normalises"]) == (unit, name.endswith("normalised"))
+        assert values["function"] == FUNCTIONS[name.removesuffix("-normalised")]

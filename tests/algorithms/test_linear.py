@@ -1,0 +1,648 @@
+"""The linear rules against definitions in float64, against themselves as C, and against what devices are fed."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykernel.algorithms.linear import LinearStatus
+from pykernel.cli.app import main
+from pykernel.dialect import FEATURES, bind
+from pykernel.errors import UserError
+from pykernel.gen.check import check, mixed_stream
+from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.families.linear import RECURSIVE, RULES, WINDUP, random_count, random_features
+from pykernel.spec.model import Spec, make_spec
+from tests.support.naive import kernel_values
+
+BOTH = pytest.mark.parametrize("precision", ["float32", "float64"])
+EACH = pytest.mark.parametrize("rule", RULES)
+KINDS: dict[str, dict[str, Any]] = {"real": {}, "reals": {"outputs": 3}, "class": {"classes": ["a", "b", "c"]}}
+PERSISTENT = ["weights", "root", "started", "frozen", "mean", "variance", "scale", "seen"]
+
+
+def spec_of(rule: str, precision: str = "float64", dim: int = 3, learning: Any = None, **sections: Any) -> Spec:
+    content = {
+        "name": "line",
+        "precision": precision,
+        "learning": {"rule": rule} | ({"features": 12} if rule == "rff-rls" else {}) | (learning or {}),
+        **({"kernel": {"sigma": 1.5}} if rule == "rff-rls" else {}),
+    }
+    return make_spec(content | sections | {"input": {"dim": dim} | sections.get("input", {})})
+
+
+def model_of(rule: str, *args: Any, **sections: Any) -> HostModel:
+    return HostModel(spec_of(rule, *args, **sections))
+
+
+def state(model: HostModel) -> bytes:
+    return b"".join(model.memory.field(name).tobytes() for name in PERSISTENT)
+
+
+# ------------------------------------------------------------------------------------------- definitions, to compare
+
+
+def features(spec: Spec, x: np.ndarray) -> np.ndarray:
+    """What the rule makes of inputs, (rows, F), the constant last."""
+    columns = [x]
+    if spec.learning.rule == "quadratic-rls":
+        i, j = np.triu_indices(spec.dim)
+        columns.append(x[:, i] * x[:, j])
+    if spec.learning.rule == "rff-rls":
+        kernel = spec.kernel
+        z, phases = random_features(spec.learning.seed, random_count(spec), spec.dim, kernel.function)
+        omega = z / kernel.sigma if kernel.sigma is not None else z * kernel.gamma
+        columns = [np.sqrt(2 / len(z)) * np.cos(x @ omega.T + 2 * np.pi * phases)]
+    return np.column_stack([*columns, np.ones(len(x))])
+
+
+def least_squares(phi: np.ndarray, y: np.ndarray, penalty: float, forgetting: float) -> np.ndarray:
+    """Each sample weighs forgetting^age, the penalty as if it were the oldest."""
+    weight = np.sqrt(forgetting ** np.arange(len(phi) - 1, -1, -1))
+    prior = math.sqrt(penalty * forgetting ** len(phi)) * np.eye(phi.shape[1])
+    rows = np.concatenate([weight[:, None] * phi, prior])
+    targets = np.concatenate([weight[:, None] * y, np.zeros((phi.shape[1], y.shape[1]))])
+    return np.linalg.lstsq(rows, targets, rcond=None)[0]
+
+
+class Twin:
+    """One sample at a time, with inverses written out: (outputs, F) weights and the features' inverse correlation."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec, self.seen, self.brought_back = spec, 0, 0
+        count = spec.capacities["FEATURES"]
+        self.weights, self.p = np.zeros((spec.outputs, count)), spec.learning.covariance * np.eye(count)
+        self.mean, self.variance = np.zeros(spec.dim), np.zeros(spec.dim)
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        if self.spec.input.standardise:
+            clip = self.spec.input.clip
+            x = np.clip((x - self.mean) / np.sqrt(self.variance + 2.0**-80), -clip, clip) if self.seen else 0 * x
+        return features(self.spec, x[None])[0]
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return self.weights @ self.features(x)
+
+    def observe(self, x: np.ndarray) -> None:
+        self.seen = min(self.seen + 1, self.spec.input.horizon)
+        off = x - self.mean
+        self.mean = self.mean + off / self.seen
+        self.variance = (1 - 1 / self.seen) * (self.variance + off * off / self.seen)
+
+    def learn(self, x: np.ndarray, y: Any) -> None:
+        learning, outputs = self.spec.learning, self.spec.outputs
+        if self.spec.input.standardise and self.seen < self.spec.input.warmup:
+            self.observe(x)
+            return
+        phi = self.features(x)
+        found = self.weights @ phi
+        error = y - found
+        if self.spec.label.classes:
+            target = np.where(np.arange(outputs) == (y if outputs > 1 else y - 1), 1, -1)
+            error = np.where(target * found >= 1, 0, target - found)
+        if learning.rule == "nlms":
+            self.weights = self.weights + learning.eta * np.outer(error, phi) / (phi @ phi)
+        elif error.any() or not self.spec.label.classes:
+            part, direction = learning.forgetting, self.p @ phi
+            spread = phi @ direction
+            limit = WINDUP * len(phi) * learning.covariance
+            widest = int(self.p.diagonal().argmax())
+            winds_up = part < 1 and np.trace(self.p) > limit
+            part = 1.0 if winds_up else part
+            self.weights = self.weights + np.outer(error, direction / (part + spread))
+            self.p = (self.p - np.outer(direction, direction) / (part + spread)) / part
+            if winds_up and self.p[widest, widest] > learning.covariance:
+                self.brought_back += 1
+                variance, column = self.p[widest, widest], self.p[widest]
+                self.p = self.p - np.outer(column, column) * (variance - learning.covariance) / variance**2
+        if self.spec.input.standardise:
+            self.observe(x)
+
+
+@given(
+    rule=st.sampled_from(RECURSIVE),
+    dim=st.integers(1, 5),
+    outputs=st.sampled_from([1, 3]),
+    samples=st.integers(1, 200),
+    forgetting=st.sampled_from([1.0, 0.99, 0.98]),
+    covariance=st.sampled_from([0.01, 1.0, 50.0]),
+    seed=st.integers(0, 999),
+)
+def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgetting, covariance, seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(samples, dim)), rng.normal(size=(samples, outputs))
+    learning = {"forgetting": forgetting, "covariance": covariance}
+    model = model_of(rule, "float64", dim, learning, label={"outputs": outputs})
+    phi = features(model.spec, x)
+    predictions, statuses = model.run(x, y[:, 0] if outputs == 1 else y)
+    assert (statuses == LinearStatus.DONE).all()
+    weights = least_squares(phi, y, 1 / covariance, forgetting)
+    np.testing.assert_allclose(model.memory.field("weights"), weights.T, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(model.predict(x).reshape(y.shape), phi @ weights, rtol=1e-6, atol=1e-7)
+    earlier = least_squares(phi[:-1], y[:-1], 1 / covariance, forgetting)
+    np.testing.assert_allclose(predictions[-1].reshape(-1), phi[-1] @ earlier, rtol=1e-6, atol=1e-7)
+    inverse = np.linalg.inv(
+        phi.T @ (forgetting ** np.arange(samples - 1, -1, -1)[:, None] * phi)
+        + forgetting**samples / covariance * np.eye(phi.shape[1])
+    )
+    root = model.memory.field("root")
+    np.testing.assert_allclose(root.T @ root, inverse, rtol=1e-6, atol=1e-7)
+
+
+@EACH
+@pytest.mark.parametrize("standardise", [False, True])
+@pytest.mark.parametrize(
+    "label", [{}, {"outputs": 2}, {"classes": ["no", "yes"]}, {"classes": ["a", "b", "c"]}], ids=str
+)
+def test_each_step_is_the_definitions(rule, standardise, label):
+    """Predictions before each of 300 samples, through warmup, forgetting and margins."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 2)) * [1.0, 3.0] + [0.0, 1.0]
+    learning = {"eta": 0.3} if rule == "nlms" else {"forgetting": 0.995}
+    inputs = {"dim": 2, "standardise": standardise, "warmup": 5, "horizon": 50, "clip": 2.0} if standardise else {}
+    model = model_of(rule, "float64", 2, learning, input=inputs, label=label)
+    y: Any = np.sin(x[:, 0]) + 0.3 * x[:, 1]
+    if "outputs" in label:
+        y = np.column_stack([y, x[:, 0] * x[:, 1]])
+    if "classes" in label:
+        y = np.digitize(y, [0.2] if len(label["classes"]) == 2 else [-0.3, 0.6])
+    twin, expected = Twin(model.spec), []
+    for row, target in zip(x, y, strict=True):
+        expected.append(twin.predict(row))
+        twin.learn(row, target)
+    predictions, statuses = model.run(x, y)
+    np.testing.assert_allclose(predictions.reshape(300, -1), expected, rtol=1e-7, atol=1e-8)
+    assert (statuses[:5] == (LinearStatus.OBSERVED if standardise else LinearStatus.DONE)).all()
+    assert (statuses[5:] == LinearStatus.DONE).all()
+    if "classes" in label:
+        values = model.predict(x).reshape(300, -1)
+        highest = values.argmax(1) if values.shape[1] > 1 else (values[:, 0] > 0).astype(int)
+        np.testing.assert_array_equal(model.classify(x), highest)
+        assert (highest == y)[150:].mean() > 0.75
+
+
+def test_random_features_are_those_of_the_gaussian_kernel():
+    """Rahimi and Recht 2007, claim 1: phi(a)'phi(b) differs from k(a, b) by a few 1 / sqrt(number)."""
+    spec = spec_of("rff-rls", learning={"features": 2000, "seed": 7}, kernel={"sigma": 1.5})
+    a, b = np.random.default_rng(0).normal(size=(2, 200, 3))
+    phi = [features(spec, part)[:, :-1] for part in (a, b)]
+    kernel = np.exp(-((a - b) ** 2).sum(1) / (2 * 1.5**2))
+    assert np.abs((phi[0] * phi[1]).sum(1) - kernel).max() < 4 / math.sqrt(2000)
+    frequencies, phases = random_features(7, 2000, 3)
+    assert abs(frequencies.mean()) < 0.04 and abs(frequencies.std() - 1) < 0.04
+    assert abs(np.corrcoef(frequencies.T) - np.eye(3)).max() < 0.08
+    assert phases.min() >= 0 and phases.max() < 1 and abs(np.histogram(phases, 10)[0] - 200).max() < 60
+
+
+@pytest.mark.parametrize("function", ["laplacian", "matern32", "matern52"])
+def test_random_features_of_other_kernels(function):
+    """The same claim for heavy tails; and the model's own table, in turns, is what the kernel's frequencies are."""
+    spec = spec_of("rff-rls", learning={"features": 2000, "seed": 3}, kernel={"function": function, "gamma": 1.5})
+    a, b = np.random.default_rng(0).normal(size=(2, 300, 3))
+    a[:50] = b[:50] + np.linspace(0, 3, 50)[:, None] * [1, 0, 0]  # near ones, where the kernels differ most
+    phi = [features(spec, part)[:, :-1] for part in (a, b)]
+    exact = np.diagonal(kernel_values(spec, a, b))
+    assert exact.max() > 0.99 and exact.min() < 0.1
+    assert np.abs((phi[0] * phi[1]).sum(1) - exact).max() < 4 / math.sqrt(2000)
+    others = [{"function": name, "gamma": 1.5} for name in ("laplacian", "matern32", "matern52") if name != function]
+    for other in others:  # which that bound tells apart
+        wrong = np.diagonal(kernel_values(spec_of("rff-rls", kernel=other), a, b))
+        assert np.abs(wrong - exact).max() > 2 * np.abs((phi[0] * phi[1]).sum(1) - exact).max()
+    z, _ = random_features(3, 2000, 3, function)
+    np.testing.assert_allclose(spec.config_values["frequencies"], 1.5 * z / (2 * np.pi), rtol=1e-12)
+    more, _ = random_features(3, 2001, 3, function)
+    np.testing.assert_array_equal(more[:2000], z)
+
+
+def test_rff_rls_learns_what_its_kernel_would():
+    """A prediction is that of ridge regression with the features, so near that with the kernel: e^-|x - v|_1 has a kink."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (300, 1))
+    y = np.abs(x[:, 0])
+    errors = {}
+    for kernel in ({"function": "laplacian", "gamma": 1.0}, {"sigma": 1.0}):
+        model = HostModel(spec_of("rff-rls", dim=1, learning={"features": 300}, kernel=kernel))
+        model.learn(x, y)
+        errors[kernel.get("function")] = float(np.abs(model.predict([[0.0]])[0]))
+    assert errors["laplacian"] < 0.5 * errors[None], errors
+
+
+def test_a_seed_means_the_same_for_ever():
+    frequencies, phases = random_features(0, 2, 2)
+    np.testing.assert_array_equal(frequencies * 2**16, [[66375, 45858], [-42381, 1852]])
+    assert phases.tolist() == [0.420571580830845, 0.4049341374504143]
+    more, others = random_features(0, 5, 2)
+    np.testing.assert_array_equal(more[:2], frequencies)
+    np.testing.assert_array_equal(others[:2], phases)
+    assert not np.isin(random_features(1, 5, 2)[0], more).any()
+
+
+# ----------------------------------------------------------------------------------------------- the same bytes
+
+
+def hostile(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(samples, spec.dim)) * 10.0 ** rng.integers(-20, 5, (samples, 1))
+    x[::17, 1], x[5::17, 0], x[7::29] = np.nan, 1e7, -0.0
+    if spec.label.classes:
+        return x, rng.integers(-1, len(spec.label.classes) + 1, samples)
+    y = rng.normal(size=(samples, spec.outputs)) * 10.0 ** rng.integers(-20, 8, (samples, 1))
+    y[::13, 0], y[5::13, -1] = np.inf, np.nan
+    return x, y[:, 0] if spec.outputs == 1 else y
+
+
+@BOTH
+@EACH
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_python_and_numba_agree_and_refusals_change_nothing(rule, precision, kind):
+    learning = {} if rule == "nlms" else {"forgetting": 0.9}
+    spec = spec_of(rule, precision, 2, learning, label=KINDS[kind], input={"standardise": kind == "reals"})
+    jitted, plain = HostModel(spec), HostModel(spec, jit=False)
+    x, y = hostile(spec, 120)
+    met = set()
+    for i in range(len(x)):
+        before = state(jitted)
+        status = jitted.learn(x[i], y[i : i + 1])
+        assert plain.learn(x[i], y[i : i + 1]) == status
+        assert bytes(plain.memory.bytes) == bytes(jitted.memory.bytes)
+        assert (state(jitted) == before) or status >= 0
+        met.add(int(status[0]))
+        assert plain.predict(x[i]).tobytes() == jitted.predict(x[i]).tobytes()
+        if kind == "class":
+            assert plain.classify(x[i]) == jitted.classify(x[i])
+    assert {LinearStatus.DONE, LinearStatus.REFUSED_INPUT, LinearStatus.REFUSED_LABEL} <= met
+    assert all(np.isfinite(jitted.memory.field(name)).all() for name in PERSISTENT)
+
+
+@BOTH
+@EACH
+def test_weights_that_would_leave_their_range_are_refused(rule, precision):
+    """Labels within a tiny limit cannot lead to weights beyond 2^20 times it; inputs near zero would need them."""
+    learning = {} if rule == "nlms" else {"covariance": 1e12}
+    inputs = {"limit": 1e6 if rule == "nlms" else 10.0}
+    model = model_of(rule, precision, 1, learning, input=inputs, label={"limit": 1e-3})
+    rng, statuses = np.random.default_rng(0), []
+    limit = model.config.weight_limit
+    for _ in range(2000):
+        x = np.sign(rng.normal()) * 1e-9 if rule != "nlms" else 1e5 * rng.normal()
+        before = state(model)
+        status = int(model.learn([[x]], [1e-3 * np.sign(x)])[0])
+        statuses.append(status)
+        assert status >= 0 or state(model) == before
+    assert np.abs(model.memory.field("weights")).max() <= limit
+    if rule in ("rls", "quadratic-rls"):
+        assert LinearStatus.REFUSED_WEIGHT in statuses
+
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("nlms", {}),
+    ("nlms", {"label": {"outputs": 3}, "input": {"standardise": True}}),
+    ("rls", {}),
+    ("rls", {"learning": {"forgetting": 0.99}, "label": {"classes": ["no", "yes"]}}),
+    ("rls", {"learning": {"forgetting": 0.999}, "input": {"standardise": True}, "label": {"low": -0.5, "high": 0.5}}),
+    ("quadratic-rls", {"learning": {"forgetting": 0.999}}),
+    ("quadratic-rls", {"label": {"classes": ["a", "b", "c"]}, "input": {"standardise": True}}),
+    ("rff-rls", {"learning": {"features": 24, "forgetting": 0.999}}),
+    ("rff-rls", {"learning": {"features": 7}, "label": {"outputs": 3}, "input": {"standardise": True}}),
+    ("rff-rls", {"learning": {"features": 24}, "kernel": {"function": "laplacian", "gamma": 0.5}}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {json.dumps(case[1])}")
+@BOTH
+def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
+    """Two levels of optimisation; one compiler for each case in turn, all of them with --exhaustive."""
+    rule, sections = case
+    found = find_compilers()
+    chosen = found if exhaustive else [found[(CASES.index(case) + (precision == "float64")) % len(found)]]
+    report = check(
+        spec_of(rule, precision, 4, **sections),
+        samples=100_000 if exhaustive else 20_000,
+        compilers=[c.name for c in chosen],
+    )
+    assert report.ok, report.rows
+    assert report.statuses["done"] > 1000 and report.statuses["refused_input"] > 10
+    assert report.statuses["refused_label"] > 10
+
+
+@pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus"])
+@pytest.mark.parametrize("precision", ["float32"])
+@EACH
+def test_emulated_targets_compute_the_hosts_bytes(rule, precision, target):
+    pytest.importorskip("unicorn")
+    pytest.importorskip("ziglang")
+    from pykernel.targets.check import check_targets
+
+    kinds = list(KINDS)
+    label = KINDS[kinds[(list(RULES).index(rule) + (target == "cortex-m4f")) % 3]]
+    learning = {} if rule == "nlms" else {"forgetting": 0.99}
+    spec = spec_of(rule, precision, 3, learning, label=label, input={"standardise": rule == "rff-rls"})
+    report = check_targets(spec, [target], samples=1200, tries=0, chain="zig", emulator="unicorn")
+    assert report.ok, [(row["target"], row["first_difference"]) for row in report.rows]
+    assert report.statuses["done"] >= 1000
+
+
+@EACH
+def test_the_struct_holds_what_the_rule_needs(rule):
+    spec = spec_of(rule, "float32", 3)
+    count = spec.capacities[FEATURES.text]
+    assert count == {"nlms": 4, "rls": 4, "quadratic-rls": 10, "rff-rls": 13}[rule]
+    project = build(spec)
+    header, code = project.files["src/line.h"], project.files["src/line.c"]
+    assert ("root" in header) == (rule != "nlms") and ("started" in header) == (rule != "nlms")
+    assert "mean" not in header and "trace" not in header
+    assert ("static const" in code) == (rule == "rff-rls")
+    numbers = count + (0 if rule == "nlms" else count * count) + (1 if rule == "nlms" else 2)
+    assert project.figures["state_bytes"] == 4 * numbers
+    assert project.figures["const_bytes"] == (4 * 12 * 4 if rule == "rff-rls" else 0)
+    assert "line_classify" not in header and "line_novelty" not in header and "line_refresh" not in header
+
+
+def test_other_random_features_are_another_model():
+    specs = [spec_of("rff-rls", "float32", learning=learning) for learning in ({}, {"seed": 1}, {"forgetting": 0.9})]
+    figures = [build(spec).figures for spec in specs]
+    assert len({f["config_hash"] for f in figures}) == 3
+    assert len({f["const_bytes"] for f in figures}) == 1
+
+
+@pytest.mark.parametrize(
+    ("precision", "sections"),
+    [
+        ("float32", {}),
+        ("float64", {"label": {"outputs": 2}}),
+        ("float32", {"input": {"standardise": True, "warmup": 4}, "label": {"low": -1.0, "high": 1.0}}),
+        ("float64", {"input": {"standardise": True, "warmup": 4}, "label": {"classes": ["a", "b", "c"]}}),
+    ],
+)
+@EACH
+def test_random_calls_keep_every_promise(rule, precision, sections, tmp_path):
+    """Under sanitizers that also see conversions out of range; the harness of tests/gen/test_quality.py."""
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    from tests.gen.test_quality import SANITIZERS, build_fuzzer
+
+    learning = {} if rule == "nlms" else {"forgetting": 0.9 if sections else 1.0}
+    learning |= {"features": 4} if rule == "rff-rls" else {}
+    spec = spec_of(rule, precision, 2, learning, name="m", **sections)
+    program, made = build_fuzzer(build(spec), tmp_path, "gcc", (*SANITIZERS, "-DALONE"))
+    assert made.returncode == 0, made.stderr
+    run = subprocess.run([program, "calls", "400"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+# ------------------------------------------------------------------------------------------- long runs, and limits
+
+
+def streams(samples: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """sinc with noise; Lorenz-63, one step ahead; a function that slides away, with inputs that stop varying."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-10, 10, (samples, 1))
+    sinc = np.sinc(x[:, 0] / np.pi) + 0.1 * rng.normal(size=samples)
+    path = np.empty((samples + 1, 3))
+    path[0] = 1.0, 1.0, 20.0
+    for t in range(samples):
+        a, b, c = path[t]
+        path[t + 1] = a + 0.01 * 10 * (b - a), b + 0.01 * (a * (28 - c) - b), c + 0.01 * (a * b - 8 / 3 * c)
+    slide = rng.normal(size=(samples, 3))
+    slide[samples // 2 : samples // 2 + samples // 4, 1] = 0.25
+    phase = np.arange(samples) * (20 / samples)
+    slid = np.sin(slide[:, 0] + phase) + phase * slide[:, 1]
+    return {"sinc": (x, sinc), "lorenz": (path[:-1] / 10, path[1:, 0]), "sliding": (slide, slid)}
+
+
+@pytest.fixture(scope="module")
+def long_streams(pytestconfig):
+    return streams(1_000_000 if pytestconfig.getoption("--exhaustive") else 30_000)
+
+
+@EACH
+@pytest.mark.parametrize("name", ["sinc", "lorenz", "sliding"])
+def test_float32_stays_finite_and_learns(rule, name, long_streams):
+    x, y = long_streams[name]
+    learning = {"eta": 0.1} if rule == "nlms" else {"forgetting": 0.999}
+    model = model_of(rule, "float32", x.shape[1], learning, label={"limit": 100.0})
+    predictions, statuses = model.run(x, y)
+    assert (statuses == LinearStatus.DONE).all()
+    assert all(np.isfinite(model.memory.field(field)).all() for field in PERSISTENT)
+    program = model.spec.program
+    assert bind(program.valid, model.spec.real)(*program.arguments(program.valid, model.memory, model.config))
+    last = slice(-len(x) // 4, None)
+    error = np.sqrt(np.mean((predictions[last] - y[last]) ** 2))
+    narrow = np.sqrt(np.mean((model_of(rule, "float64", x.shape[1], learning).run(x, y)[0][last] - y[last]) ** 2))
+    assert error <= 1.02 * narrow + 1e-4
+    # the gradient of a constant beside inputs of up to 10 is small and noisy
+    assert error < (2 if rule == "nlms" else 1.02) * y[last].std()
+    if rule != "nlms" and name == "lorenz":
+        assert error < 0.1 * y[last].std()
+
+
+@pytest.mark.parametrize("rule", ["rls", "quadratic-rls"])
+def test_a_signal_that_stands_still_does_not_wind_up(rule):
+    model = model_of(rule, "float32", 2, {"forgetting": 0.98})
+    still = np.tile([1.0, 2.0], (50_000, 1))
+    model.learn(still, np.full(len(still), 5.0))
+    count = model.spec.capacities["FEATURES"]
+    trace = float((model.memory.field("root").astype(float) ** 2).sum())
+    assert trace <= 1.03 * WINDUP * count * 100.0
+    assert model.predict([[1, 2]]) == pytest.approx(5, rel=1e-5)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 2))
+    model.learn(x, x @ [1.0, -2.0] + 4)
+    weights = model.memory.field("weights")[0]
+    np.testing.assert_allclose([*weights[:2], weights[-1]], [1, -2, 4], atol=2e-3)
+
+
+def test_forgetting_goes_on_where_one_direction_has_wound_up():
+    """One input stands still for 3000 samples, and the function goes on changing in the others."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6000, 3))
+    x[1000:4000, 1] = 0.25
+    phase = np.arange(6000) / 300
+    y = np.sin(phase) * x[:, 0] + np.cos(phase) * x[:, 2] + x[:, 1]
+    learning = {"forgetting": 0.98}
+    model = model_of("rls", "float64", 3, learning)
+    twin, expected = Twin(model.spec), []
+    for row, target in zip(x, y, strict=True):
+        expected.append(twin.predict(row)[0])
+        twin.learn(row, target)
+    assert twin.brought_back >= 2
+    np.testing.assert_allclose(model.run(x, y)[0], expected, rtol=1e-4, atol=1e-4)
+    error = np.abs(model_of("rls", "float32", 3, learning).run(x, y)[0] - y)
+    assert error[2500:4000].mean() < 1.3 * error[500:1000].mean()
+    assert error[4005:].mean() < 1.3 * error[500:1000].mean()
+
+
+@EACH
+def test_bounds_of_predictions_do_not_touch_learning(rule):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 3))
+    y = 2 * x[:, 0]
+    plain, clamped = (model_of(rule, "float32", label=label) for label in ({}, {"low": -0.5, "high": 0.75}))
+    plain.learn(x, y)
+    clamped.learn(x, y)
+    assert state(plain) == state(clamped)
+    np.testing.assert_array_equal(clamped.predict(x), np.clip(plain.predict(x), -0.5, 0.75).astype(np.float32))
+    assert np.abs(plain.predict(x)).max() > 1
+
+
+def test_a_frozen_model_checks_samples_and_does_not_change():
+    model = model_of("rls", "float32", input={"standardise": True})
+    x = np.random.default_rng(0).normal(size=(100, 3))
+    model.learn(x, x[:, 0])
+    model.freeze()
+    before = state(model)
+    assert (model.learn(x, -x[:, 0]) == LinearStatus.FROZEN).all() and state(model) == before
+    assert model.learn([[np.nan, 0, 0]], [0]) == LinearStatus.REFUSED_INPUT
+    model.freeze(False)
+    assert model.learn(x[:1], x[:1, 0]) == LinearStatus.DONE
+
+
+@settings(max_examples=60)
+@given(
+    rule=st.sampled_from(list(RULES)),
+    precision=st.sampled_from(["float32", "float64"]),
+    kind=st.sampled_from(list(KINDS)),
+    dim=st.integers(1, 4),
+    standardise=st.booleans(),
+    forgetting=st.sampled_from([1.0, 0.999, 0.6]),
+    covariance=st.sampled_from([1e-6, 100.0, 1e6]),
+    limit=st.sampled_from([1.0, 1e6]),
+    seed=st.integers(0, 99),
+)
+def test_whatever_learning_leads_to_is_valid(
+    rule, precision, kind, dim, standardise, forgetting, covariance, limit, seed
+):
+    learning = {} if rule == "nlms" else {"forgetting": forgetting, "covariance": covariance}
+    label = KINDS[kind] | ({} if kind == "class" else {"limit": limit})
+    spec = spec_of(rule, precision, dim, learning, label=label, input={"limit": limit, "standardise": standardise})
+    model, (x, y) = HostModel(spec), mixed_stream(spec, 3000, seed)
+    for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
+        model.run(x[part], y[part])
+        assert is_valid(model)
+
+
+def is_valid(model: HostModel) -> bool:
+    program = model.spec.program
+    given = program.arguments(program.valid, model.memory, model.config)
+    found = {bool(bind(program.valid, model.spec.real, jit)(*given)) for jit in (True, False)}
+    assert len(found) == 1
+    return found.pop()
+
+
+@EACH
+def test_forged_states_are_refused(rule):
+    model = model_of(rule, "float32", input={"standardise": True}, label={"outputs": 2})
+    assert is_valid(model)
+    for name in ("weights", *(() if rule == "nlms" else ("root",)), "started", "frozen"):
+        if name != "started" or rule != "nlms":
+            model.memory.field(name)[...] = 1  # before the first sample
+            assert is_valid(model) == (name == "frozen")
+            model.memory.field(name)[...] = 0
+    rng = np.random.default_rng(0)
+    model.learn(rng.normal(size=(500, 3)), rng.normal(size=(500, 2)))
+    assert is_valid(model)
+    forged: list[tuple[str, float]] = [
+        ("weights", np.nan),
+        ("weights", 1e30),
+        ("frozen", 2),
+        ("seen", 3),
+        ("seen", 9999),
+    ]
+    forged += [("mean", np.inf), ("variance", -1.0), ("scale", 3.0)]
+    if rule != "nlms":
+        forged += [("root", np.inf), ("root", np.nan), ("root", 1e6), ("started", 2), ("started", 0)]
+    for name, value in forged:
+        kept = model.memory.field(name).copy()
+        model.memory.field(name).flat[-1] = value
+        assert not is_valid(model), (name, value)
+        model.memory.field(name)[...] = kept
+
+
+# -------------------------------------------------------------------------------------------------------- specs
+
+BASE = {"name": "line", "input": {"dim": 2}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "wrong", "words"),
+    [
+        ("rls", {"reduction": {"n_max": 3}}, r"\[reduction\] n_max is of kernel models; rls keeps no expansion vectors"),
+        ("nlms", {"reduction": {"technique": "nt"}}, "technique is of kernel models; nlms"),
+        ("rls", {"learning": {"eta": 0.1}}, r"\[learning\] eta is of nlms; rls does not have it"),
+        ("nlms", {"learning": {"forgetting": 0.9}}, "forgetting is of rls, quadratic-rls, rff-rls; nlms"),
+        ("rls", {"learning": {"noise": 0.9}}, "noise is of kernel models; rls does not have it"),
+        ("quadratic-rls", {"learning": {"features": 9}}, "features is of rff-rls; quadratic-rls"),
+        ("rls", {"learning": {"seed": 9}}, "seed is of rff-rls; rls"),
+        ("rls", {"kernel": {"sigma": 1.0}}, r"\[kernel\] sigma is of kernel models and rff-rls; rls has no kernel"),
+        ("rff-rls", {}, r"\[kernel\] is missing; rff-rls needs sigma"),
+        ("rff-rls", {"kernel": {"sigma": 0.0}}, r"\[kernel\] sigma is 0; it must be from 1e-18"),
+        ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "limit": 1e18}, "learning": {"covariance": 1e-9}},
+         "limit is 1e.18, too many times sigma, 1e-18"),
+        ("rff-rls", {"kernel": {"function": "polynomial", "gamma": 1.0}}, "polynomial, which has no random Fourier"),
+        ("rff-rls", {"kernel": {"function": "matern32"}}, r"\[kernel\] gamma is missing; a matern32 kernel"),
+        ("rff-rls", {"kernel": {"sigma": 1.0}, "learning": {"features": 4096}}, "features is 4096, which takes 67"),
+        ("rls", {"learning": {"covariance": 1e-30}}, "covariance is 1e-30; it must be from 1e-18"),
+        ("rls", {"learning": {"covariance": 1e10}, "input": {"dim": 2, "limit": 1e15}}, "for which rls with covariance 1e.10 overflows float32"),
+        ("quadratic-rls", {"input": {"dim": 2, "limit": 1e9}}, "limit is 1e.09, for which quadratic-rls with covariance 100 overflows"),
+        ("nlms", {"input": {"dim": 2, "limit": 1e18}}, "limit is 1e.18, for which nlms overflows float32"),
+        ("quadratic-rls", {"input": {"dim": 1000}}, r"\[input\] dim is 1000, which takes 1,00"),
+    ],
+)  # fmt: skip
+def test_impossible_settings_are_refused(rule, wrong, words):
+    learning = {"rule": rule} | wrong.get("learning", {})
+    with pytest.raises(UserError, match=words) as caught:
+        make_spec(BASE | wrong | {"learning": learning})
+    assert len(str(caught.value)) < 300 and str(caught.value).isprintable()
+
+
+@EACH
+@BOTH
+def test_the_largest_numbers_that_a_spec_allows_overflow_nothing(rule, precision):
+    """At the limit that complain() still takes, extreme samples leave a finite state and finite predictions."""
+    kernel = {"kernel": {"sigma": 1.0}} if rule == "rff-rls" else {}
+    limit = next(
+        limit
+        for limit in 10.0 ** np.arange(150 if precision == "float64" else 18, -3, -1)
+        if taken(lambda limit=limit: spec_of(rule, precision, 3, input={"limit": float(limit)}, **kernel))
+    )
+    spec = spec_of(rule, precision, 3, {}, input={"limit": float(limit)}, label={"limit": 1e24}, **kernel)
+    model, rng = HostModel(spec), np.random.default_rng(0)
+    x = rng.choice([-1, 1, 0.5, 1e-9], (3000, 3)) * limit
+    y = rng.choice([-1e24, 1e24, 1.0], 3000)
+    predictions, statuses = model.run(x, y)
+    assert np.isfinite(predictions).all() and (statuses == LinearStatus.DONE).sum() > 100
+    assert all(np.isfinite(model.memory.field(name)).all() for name in PERSISTENT) and is_valid(model)
+
+
+def taken(make: Any) -> bool:
+    try:
+        make()
+    except UserError:
+        return False
+    return True
+
+
+@EACH
+def test_generate_and_check_from_the_command_line(rule, tmp_path, capsys, one_compiler):
+    spec = spec_of(rule, "float32", 3, {} if rule == "nlms" else {"forgetting": 0.99})
+    path = tmp_path / "line.toml"
+    path.write_text(spec.to_toml())
+    for command in (["generate", str(path), "-o", str(tmp_path / "out")], ["check", str(path), "--samples", "2000"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(command)
+        assert stopped.value.code == 0, capsys.readouterr()
+    header = (tmp_path / "out" / "src" / "line.h").read_text()
+    assert "expansion" not in header and rule in header
+    manifest = json.loads((Path(tmp_path) / "out" / "manifest.json").read_text())
+    assert manifest["figures"]["features"] == spec.capacities["FEATURES"]

@@ -1,0 +1,608 @@
+"""exp, sqrt and the other elementary functions: accuracy, order, and the same bits plain and jitted."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numba
+import numpy as np
+import pytest
+
+from pykernel.algorithms import elementary as numerics
+from pykernel.algorithms.elementary import (
+    COSINE_POLYNOMIAL,
+    EXP2_LOWEST,
+    EXP2_POLYNOMIAL,
+    EXP_LOWEST,
+    EXP_POLYNOMIAL,
+    FLOOR_EXPONENT,
+    SINE_POLYNOMIAL,
+    TANH_POLYNOMIAL,
+    WHOLE,
+    exp2_negative,
+    exp_negative,
+)
+from pykernel.algorithms.elementary import cosine as cosine_kernel
+from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, entry, pow2, sqrt, truncate
+from tests.support import ROOT
+
+if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
+    pytest.skip("exact values are taken from a long double, which is a double here", allow_module_level=True)
+
+BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
+LN2 = np.log(np.longdouble(2))
+
+
+@numba.njit
+def _each(f, x, y):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        y[i] = f(x[i])
+
+
+def over(function: Callable, inputs: np.ndarray, result: Any = None) -> np.ndarray:
+    """A jitted function of one argument, for each element."""
+    outputs = np.empty(inputs.shape, result or inputs.dtype)
+    _each(function, inputs, outputs)
+    return outputs
+
+
+def plainly(k: Kernel, precision: Precision, inputs: np.ndarray, result: Any = None) -> np.ndarray:
+    function = bind(k, precision, jit=False)
+    take = int if inputs.dtype.kind == "i" else precision.real
+    return np.array([function(take(x)) for x in inputs], result or inputs.dtype)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def error_in_ulp(y: np.ndarray, x: np.ndarray, precision: Precision) -> np.ndarray:
+    exact = np.exp(x.astype(np.longdouble))
+    return np.abs((y - exact) / np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - precision.bits)).astype(float)
+
+
+def neighbours(centres: np.ndarray, each_side: int) -> np.ndarray:
+    """The numbers around each centre, in ascending bit patterns (for negative numbers: descending values)."""
+    integer = np.int32 if centres.dtype == np.float32 else np.int64
+    steps = np.arange(-each_side, each_side + 1, dtype=integer)
+    return np.add.outer(centres.view(integer), steps).view(centres.dtype)
+
+
+def switches(precision: Precision) -> np.ndarray:
+    """Where the exponent k of the result changes, and where the result becomes zero: near every (j + 1/2) ln 2."""
+    halves = np.arange(0, 2 * FLOOR_EXPONENT + 1) / np.longdouble(2)
+    return np.append(-(halves[1:] * LN2).astype(precision.dtype), precision.real(EXP_LOWEST.value(precision)))
+
+
+def special(precision: Precision) -> np.ndarray:
+    tiny = np.finfo(precision.dtype).smallest_subnormal
+    normal = np.finfo(precision.dtype).tiny
+    eps = np.finfo(precision.dtype).eps
+    largest = np.finfo(precision.dtype).max
+    values = [0.0, tiny, 2 * tiny, normal - tiny, normal, normal + tiny, eps / 4, eps / 2, eps, 2.0**-12, 0.5, 1, 2]
+    values += [41.5, 41.6, 42, 87, 88, 104, 709, 746, 2.0**31, 2.0**63, largest, np.inf]
+    return np.append(-np.array(values, precision.dtype), [precision.real(0), precision.real(np.nan)])
+
+
+# --------------------------------------------------------------------------------------------------------- exp
+
+
+@BOTH
+def test_exp_special_values(precision: Precision) -> None:
+    lowest = EXP_LOWEST.value(precision)
+    assert lowest == precision.real(-FLOOR_EXPONENT * LN2)
+    exp = bind(exp_negative, precision)
+    below = np.nextafter(lowest, precision.real(-np.inf))
+    for x in (below, precision.real(-1e4), precision.real(-np.inf), precision.real(np.nan)):
+        assert exp(x) == 0
+    # at the floor itself the result is 2^-60 but for the rounding of the floor
+    assert abs(float(exp(lowest)) * 2.0**60 - 1) < 64 * np.finfo(precision.dtype).eps
+    assert exp(precision.real(0)) == exp(precision.real(-0.0)) == 1
+    assert exp(-np.finfo(precision.dtype).smallest_subnormal) == 1
+
+
+@BOTH
+def test_exp_is_the_same_plain_and_jitted(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        special(precision),
+        neighbours(switches(precision), 2).ravel(),
+        -rng.uniform(0, 43, 4000).astype(precision.dtype),
+        -np.exp(rng.uniform(-90, 4, 4000)).astype(precision.dtype),
+    ])  # fmt: skip
+    assert same_bits(over(bind(exp_negative, precision), x), plainly(exp_negative, precision, x))
+
+
+@numba.njit
+def _scan(exp, first, last, stride):  # type: ignore[no-untyped-def]
+    """Over float32 bit patterns of one sign, hence descending values: (largest error in ulp, where, order broken,
+    results that are neither zero nor from 2^-60 to 1)."""
+    worst, where, disorder, astray = 0.0, first, 0, 0
+    previous = np.float32(2)
+    for bits in range(first, last + 1, stride):
+        x = np.uint32(bits).view(np.float32)
+        y = exp(x)
+        if not (y <= previous):
+            disorder += 1
+        previous = y
+        if x >= np.float32(-41.58883083359671856503):
+            exact = np.exp(np.float64(x))  # its own error is 2^-29 of a float32 ulp
+            error = abs(np.float64(y) - exact) / 2.0 ** (np.floor(np.log2(exact)) - 23)
+            if error > worst:
+                worst, where = error, bits
+            if not (0.8e-18 < y <= 1):
+                astray += 1
+        elif y != 0:
+            astray += 1
+    return worst, where, disorder, astray
+
+
+NEGATIVE_ZERO, NEGATIVE_INFINITY = 0x80000000, 0xFF800000
+
+
+def test_exp_float32_over_all_bit_patterns(exhaustive: bool) -> None:
+    """Every negative float32 (exhaustive: each one; else about a million spread over all)."""
+    exp = bind(exp_negative, FLOAT32)
+    stride = 1 if exhaustive else 2039
+    worst, where, disorder, astray = _scan(exp, NEGATIVE_ZERO, NEGATIVE_INFINITY, stride)
+    print(f"float32, every {stride}th bit pattern: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}")
+    assert worst <= 1 and not disorder and not astray
+    fractions = np.arange(1, 0x800000, 1 if exhaustive else 4099, dtype=np.uint32)
+    nans = np.concatenate([0x7F800000 + fractions, 0xFF800000 + fractions]).view(np.float32)
+    assert np.isnan(nans).all()
+    assert not over(exp, nans).any()
+
+
+def test_exp_float32_around_each_switch() -> None:
+    exp = bind(exp_negative, FLOAT32)
+    for row in neighbours(switches(FLOAT32), 5000):
+        first, last = (int(end) for end in row.view(np.uint32)[[0, -1]])
+        worst, _, disorder, astray = _scan(exp, first, last, 1)
+        assert worst <= 1 and not disorder and not astray
+    # the end of the domain at 0: subnormals, and where 1 - eps is first reached
+    for end in (NEGATIVE_ZERO + 10_000, int(np.float32(-1e-7).view(np.uint32)) + 10_000):
+        worst, _, disorder, astray = _scan(exp, end - 10_000, end, 1)
+        assert worst <= 1 and not disorder and not astray
+
+
+def test_exp_float64_is_within_an_ulp(exhaustive: bool) -> None:
+    exp = bind(exp_negative, FLOAT64)
+    rng = np.random.default_rng(0)
+    worst, block = 0.0, 500_000
+    for turn in range(200 if exhaustive else 2):
+        # evenly over the domain, then evenly over its magnitudes
+        x = -rng.uniform(0, 41.5888, block) if turn % 2 else -np.exp(rng.uniform(-40, 3.7277, block))
+        worst = max(worst, float(error_in_ulp(over(exp, x), x, FLOAT64).max()))
+    print(f"float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    assert worst <= 1
+
+
+def test_exp_float64_around_each_switch() -> None:
+    exp = bind(exp_negative, FLOAT64)
+    for row in neighbours(switches(FLOAT64), 5000):
+        y = over(exp, row)
+        assert (np.diff(y) <= 0).all()  # the row descends
+        inside = row >= EXP_LOWEST.value(FLOAT64)
+        assert error_in_ulp(y[inside], row[inside], FLOAT64).max() <= 1
+        assert not y[~inside].any()
+
+
+# --------------------------------------------------------------------------------------------------------- exp2
+
+
+@BOTH
+def test_exp2_special_values(precision: Precision) -> None:
+    exp2 = bind(exp2_negative, precision)
+    for k in range(FLOOR_EXPONENT + 1):  # whole powers are exact, so k(v, v) = 1
+        assert exp2(precision.real(-k)) == precision.real(2.0**-k)
+    lowest = precision.real(EXP2_LOWEST.value(precision))
+    assert lowest == -FLOOR_EXPONENT
+    for t in (np.nextafter(lowest, precision.real(-np.inf)), *precision.dtype.type([-1e4, -np.inf, np.nan])):
+        assert exp2(t) == 0
+    assert exp2(precision.real(-0.0)) == exp2(-np.finfo(precision.dtype).smallest_subnormal) == 1
+
+
+@BOTH
+def test_exp2_is_the_same_plain_and_jitted(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    t = np.concatenate([
+        special(precision),
+        neighbours(-np.arange(0.5, 61, 0.5).astype(precision.dtype), 2).ravel(),
+        -rng.uniform(-0.5, 62, 4000).astype(precision.dtype),
+        -np.exp(rng.uniform(-90, 5, 4000)).astype(precision.dtype),
+    ])  # fmt: skip
+    assert same_bits(over(bind(exp2_negative, precision), t), plainly(exp2_negative, precision, t))
+
+
+@numba.njit
+def _scan_exp2(exp2, first, last, stride):  # type: ignore[no-untyped-def]
+    """Over float32 bit patterns of one sign: (largest error in ulp, where, largest fall below an earlier result in ulp,
+    results that are neither zero nor from 2^-60 to sqrt 2).  Where t falls, results must."""
+    worst, where, disorder, astray = 0.0, first, 0.0, 0
+    previous = np.float64(exp2(np.uint32(first).view(np.float32)))
+    for bits in range(first, last + 1, stride):
+        t = np.uint32(bits).view(np.float32)
+        y = np.float64(exp2(t))
+        if t >= np.float32(-60):
+            exact = np.exp2(np.float64(t))  # its own error is 2^-29 of a float32 ulp
+            ulp = 2.0 ** (np.floor(np.log2(exact)) - 23)
+            error = abs(y - exact) / ulp
+            if error > worst:
+                worst, where = error, bits
+            wrong = (y - previous if t < 0 else previous - y) / ulp
+            if wrong > disorder:
+                disorder = wrong
+            if not (0.8e-18 < y <= 1.4142137):
+                astray += 1
+        elif y != 0:
+            astray += 1
+        previous = y
+    return worst, where, disorder, astray
+
+
+def test_exp2_float32_over_all_bit_patterns(exhaustive: bool) -> None:
+    """Every float32 up to 1/2 (exhaustive: each one; else about a million spread over all)."""
+    exp2 = bind(exp2_negative, FLOAT32)
+    stride = 1 if exhaustive else 2039
+    for first, last in ((NEGATIVE_ZERO, NEGATIVE_INFINITY), (0, int(np.float32(0.5).view(np.uint32)) - 1)):
+        worst, where, disorder, astray = _scan_exp2(exp2, first, last, stride)
+        print(
+            f"float32, every {stride}th: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}; {disorder}"
+        )
+        assert worst <= 2 and disorder <= 1 and not astray
+    # densely where k changes, and where results begin to differ from 1
+    for centre in [-k / 2 for k in range(1, 2 * FLOOR_EXPONENT + 1)] + [-(2.0**-25), -(2.0**-24), 2.0**-24]:
+        middle = int(np.float32(centre).view(np.uint32))
+        worst, _, disorder, astray = _scan_exp2(exp2, middle - 20_000, middle + 20_000, 1)
+        assert worst <= 2 and disorder <= 2 and not astray
+
+
+def test_exp2_float64_is_within_two_ulp(exhaustive: bool) -> None:
+    exp2 = bind(exp2_negative, FLOAT64)
+    rng = np.random.default_rng(0)
+    worst, block = 0.0, 500_000
+    for turn in range(200 if exhaustive else 3):
+        # evenly over the domain, over its magnitudes, around the places where k changes
+        t = -rng.uniform(-0.5, 60, block) if turn % 3 == 0 else -np.exp(rng.uniform(-40, np.log(60), block))
+        if turn % 3 == 2:
+            t = -rng.integers(1, 119, block) / 2 * (1 + np.exp(rng.uniform(-37, -3, block)))
+        t = t[t >= -FLOOR_EXPONENT]
+        exact = np.exp2(t.astype(np.longdouble))
+        size = np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - FLOAT64.bits)
+        worst = max(worst, float((np.abs(over(exp2, t) - exact) / size).max()))
+    print(f"float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    assert worst <= 2
+    with mpmath.workdps(40):  # and against a library that shares nothing with this one
+        for t in -rng.uniform(0, 60, 500):
+            exact, y = mpmath.power(2, mpmath.mpf(float(t))), exp2(t)
+            assert abs(mpmath.mpf(float(y)) - exact) <= 2 * np.spacing(y)
+
+
+# ---------------------------------------------------------------------------------- hyperbolic tangent, logistic
+
+
+@numba.njit
+def _exact_tanh(x):  # type: ignore[no-untyped-def]
+    return np.tanh(x)
+
+
+@numba.njit
+def _exact_logistic(x):  # type: ignore[no-untyped-def]
+    return 1 / (1 + np.exp(-x))
+
+
+@numba.njit
+def _scan_rising(function, exact, least, first, last, stride):  # type: ignore[no-untyped-def]
+    """Over float32 bit patterns of one sign: (largest error in ulp where the result is not below ``least`` in size, where,
+    largest step against the order in ulp, results that are not from -1 to 1)."""
+    worst, where, disorder, beyond = 0.0, first, 0.0, 0
+    previous = np.float64(function(np.uint32(first).view(np.float32)))
+    for bits in range(first, last + 1, stride):
+        x = np.uint32(bits).view(np.float32)
+        y, known = np.float64(function(x)), exact(np.float64(x))
+        if abs(known) >= least:
+            ulp = 2.0 ** max(np.floor(np.log2(abs(known))) - 23, -149)
+            error = abs(y - known) / ulp
+            if error > worst:
+                worst, where = error, bits
+            wrong = (y - previous if x < 0 else previous - y) / ulp
+            if wrong > disorder:
+                disorder = wrong
+        if not (abs(y) <= 1):
+            beyond += 1
+        previous = y
+    return worst, where, disorder, beyond
+
+
+RISING = pytest.mark.parametrize(
+    ("name", "least"), [("hyperbolic_tangent", 1e-45), ("logistic", 2.0**-59)], ids=["tanh", "logistic"]
+)
+
+
+@RISING
+def test_rising_functions_float32_over_all_bit_patterns(name: str, least: float, exhaustive: bool) -> None:
+    """Every float32 and both infinities (exhaustive: each one; else about a million of each sign)."""
+    function = bind(getattr(numerics, name), FLOAT32)
+    exact = {"hyperbolic_tangent": _exact_tanh, "logistic": _exact_logistic}[name]
+    stride = 1 if exhaustive else 2039
+    for sign in (0, NEGATIVE_ZERO):
+        worst, where, disorder, beyond = _scan_rising(function, exact, least, sign, sign + 0x7F800000, stride)
+        at = np.uint32(where).view(np.float32)
+        print(f"{name}, every {stride}th bit pattern: at most {worst:.4f} ulp, at {at!r}; {disorder}")
+        assert worst <= 2 and disorder <= 1 and not beyond
+        # densely where branches meet, and where 1 is first reached
+        for centre in (0.625, 2.0**-12, 0.693147, 1.0, 8.5, 9.01, 17.0, 20.8, 41.58):
+            middle = int(np.float32(centre).view(np.uint32)) + sign
+            worst, _, disorder, beyond = _scan_rising(function, exact, least, middle - 20_000, middle + 20_000, 1)
+            assert worst <= 2 and disorder <= 1 and not beyond
+
+
+def rising_inputs(rng: np.random.Generator, count: int, turn: int) -> np.ndarray:
+    """Evenly, over the magnitudes, around where branches meet."""
+    signs = rng.choice([-1.0, 1.0], count)
+    if turn % 3 == 0:
+        return rng.uniform(-41, 41, count)
+    if turn % 3 == 1:
+        return np.exp(rng.uniform(-60, 3.7, count)) * signs
+    return rng.choice([0.625, 0.5, 1.0, 20.8], count) * (1 + np.exp(rng.uniform(-37, -1, count))) * signs
+
+
+@RISING
+def test_rising_functions_float64_are_within_two_ulp(name: str, least: float, exhaustive: bool) -> None:
+    function, rng = bind(getattr(numerics, name), FLOAT64), np.random.default_rng(0)
+    worst, block = 0.0, 200_000
+    for turn in range(300 if exhaustive else 6):
+        x = rising_inputs(rng, block, turn)
+        wide = x.astype(np.longdouble)
+        exact = np.tanh(wide) if name == "hyperbolic_tangent" else 1 / (1 + np.exp(-wide))
+        y = over(function, x)
+        assert (np.abs(y) <= 1).all()
+        size = np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - FLOAT64.bits)
+        worst = max(worst, float((np.abs(y - exact) / size).max()))
+    print(f"{name}, float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    assert worst <= 2
+    with mpmath.workdps(50):  # and against a library that shares nothing with this one
+        for x in rising_inputs(rng, 300, 0):
+            wide = mpmath.mpf(float(x))
+            exact = mpmath.tanh(wide) if name == "hyperbolic_tangent" else 1 / (1 + mpmath.exp(-wide))
+            y = function(x)
+            assert abs(mpmath.mpf(float(y)) - exact) <= 2 * np.spacing(abs(y))
+
+
+@BOTH
+@RISING
+def test_rising_functions_at_special_values_plain_and_jitted(name: str, least: float, precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        special(precision),
+        -special(precision),
+        neighbours(precision.dtype.type([-0.625, 0.625, -20.8, 20.8, 1.0, -1.0]), 3).ravel(),
+        rng.uniform(-43, 43, 3000),
+        np.exp(rng.uniform(-90, 5, 3000)) * rng.choice([-1, 1], 3000),
+    ]).astype(precision.dtype)  # fmt: skip
+    jitted = over(bind(getattr(numerics, name), precision), x)
+    assert same_bits(jitted, plainly(getattr(numerics, name), precision, x))
+    assert not np.isnan(jitted).any() and (jitted[np.isnan(x)] == 1).all()
+    function = bind(getattr(numerics, name), precision)
+    if name == "hyperbolic_tangent":
+        numbers = x[~np.isnan(x)]
+        assert (over(function, -numbers) == -over(function, numbers)).all()
+        assert [function(precision.real(v)) for v in (0, np.inf, -np.inf)] == [0, 1, -1]
+    else:
+        assert [function(precision.real(v)) for v in (0, np.inf, -np.inf)] == [0.5, 1, 0]
+        assert jitted[~np.isnan(x)].min() >= 0
+
+
+# ------------------------------------------------------------------------------------------------------ cosine
+
+TWO_PI = 2 * np.longdouble("3.14159265358979323846264338327950288")
+
+
+@numba.njit
+def _exact_cosine(x):  # type: ignore[no-untyped-def]
+    """cos(2 pi x) of a float32 in float64, whose errors are 2^-29 of a float32 ulp."""
+    rest = abs(np.fmod(np.float64(x), 1.0))
+    rest = min(rest, 1.0 - rest)
+    near = min(rest, 0.5 - rest)
+    value = np.cos(2 * np.pi * near) if near <= 0.125 else np.sin(2 * np.pi * (0.25 - near))
+    return value if rest <= 0.25 else -value
+
+
+def exact_cosine(x: np.ndarray) -> np.ndarray:
+    """cos(2 pi x) in long double, of float64."""
+    rest = np.abs(np.fmod(x, 1.0))
+    rest = np.minimum(rest, 1 - rest)
+    near = np.minimum(rest, 0.5 - rest).astype(np.longdouble)
+    value = np.where(near <= 0.125, np.cos(TWO_PI * near), np.sin(TWO_PI * (np.longdouble(0.25) - near)))
+    return np.where(rest <= 0.25, value, -value)
+
+
+def test_the_exact_cosines_are_exact() -> None:
+    rng = np.random.default_rng(0)
+    with mpmath.workdps(70):
+        for x in [
+            *rng.uniform(-3, 3, 300),
+            *np.exp(rng.uniform(-60, 36, 300)),
+            0.25 + 1e-17,
+            12345678.25,
+            1e15 + 0.375,
+        ]:
+            known = mpmath.cos(2 * mpmath.pi * mpmath.mpf(float(x)))
+            found = exact_cosine(np.array([x]))[0]
+            assert abs(mpmath.mpf(str(found)) - known) <= mpmath.mpf(2) ** -62 * abs(known) + mpmath.mpf(10) ** -38
+            narrow = np.float32(x)
+            known = mpmath.cos(2 * mpmath.pi * mpmath.mpf(float(narrow)))
+            error = abs(mpmath.mpf(float(_exact_cosine(narrow))) - known)
+            assert error <= mpmath.mpf(2) ** -50 * abs(known) + mpmath.mpf(10) ** -38
+
+
+@numba.njit
+def _scan_cosine(cosine, first, last, stride):  # type: ignore[no-untyped-def]
+    """Over float32 bit patterns of finite numbers: (largest error in ulp of the result, where, results beyond 1)."""
+    worst, where, beyond = 0.0, first, 0
+    for bits in range(first, last, stride):
+        x = np.uint32(bits).view(np.float32)
+        y, exact = np.float64(cosine(x)), _exact_cosine(x)
+        if exact != 0:
+            error = abs(y - exact) / 2.0 ** (np.floor(np.log2(abs(exact))) - 23)
+        else:
+            error = 0.0 if y == 0 else np.inf
+        if error > worst:
+            worst, where = error, bits
+        if not (abs(y) <= 1):
+            beyond += 1
+    return worst, where, beyond
+
+
+def test_cosine_float32_over_all_bit_patterns(exhaustive: bool) -> None:
+    """Every finite float32 of both signs (exhaustive: each one; else about a million spread over all)."""
+    cosine = bind(cosine_kernel, FLOAT32)
+    stride = 1 if exhaustive else 4079
+    for sign in (0, 0x80000000):
+        worst, where, beyond = _scan_cosine(cosine, sign, sign + 0x7F800000, stride)
+        print(
+            f"float32, every {stride}th bit pattern: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}"
+        )
+        assert worst <= 2 and not beyond
+    # densely where the branches meet, and where numbers become whole
+    for centre in [k / 8 for k in range(1, 17)] + [2.0**22, 2.0**23, 2.0**24]:
+        middle = int(np.float32(centre).view(np.uint32))
+        worst, _, beyond = _scan_cosine(cosine, middle - 20_000, middle + 20_000, 1)
+        assert worst <= 2 and not beyond
+
+
+def test_cosine_float64_is_within_two_ulp(exhaustive: bool) -> None:
+    cosine = bind(cosine_kernel, FLOAT64)
+    rng = np.random.default_rng(0)
+    worst, block = 0.0, 250_000
+    for turn in range(200 if exhaustive else 6):
+        x = (
+            rng.uniform(-2, 2, block)
+            if turn % 2
+            else np.exp(rng.uniform(-40, 36.7, block)) * rng.choice([-1, 1], block)
+        )
+        if turn % 3 == 0:  # around the branches and the zeros
+            x = (np.round(8 * x) / 8) * (1 + np.exp(rng.uniform(-37, -3, block)))
+        y, exact = over(cosine, x), exact_cosine(x)
+        assert (np.abs(y) <= 1).all() and not y[exact == 0].any()
+        size = np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - FLOAT64.bits)
+        worst = max(worst, float((np.abs(y - exact) / size)[exact != 0].max()))
+    print(f"float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    assert worst <= 2
+
+
+@BOTH
+def test_cosine_special_values(precision: Precision) -> None:
+    cosine = bind(cosine_kernel, precision)
+    whole = precision.real(WHOLE.value(precision))
+    half = np.nextafter(whole / 2, precision.real(0))  # its last bit is a half
+    for x, y in ((0, 1), (0.25, 0), (0.5, -1), (0.75, 0), (1, 1), (3.25, 0), (2.5, -1), (whole, 1)):
+        for signed in (precision.real(x), precision.real(-x)):
+            assert cosine(signed) == precision.real(y), signed
+    assert cosine(half) == -1 and cosine(-half) == -1
+    for x in (whole - 1, whole, 2 * whole, np.finfo(precision.dtype).max, np.inf, -np.inf, np.nan):
+        assert cosine(precision.real(x)) == 1
+    assert cosine(np.finfo(precision.dtype).smallest_subnormal) == 1
+
+
+@BOTH
+def test_cosine_is_even_and_the_same_plain_and_jitted(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        -special(precision),
+        rng.uniform(0, 3, 3000),
+        np.exp(rng.uniform(-90, 40, 3000)),
+        neighbours(np.arange(1, 17).astype(precision.dtype) / precision.real(8), 2).ravel(),
+    ]).astype(precision.dtype)  # fmt: skip
+    jitted = over(bind(cosine_kernel, precision), x)
+    assert same_bits(jitted, plainly(cosine_kernel, precision, x))
+    assert same_bits(jitted, over(bind(cosine_kernel, precision), -x))
+
+
+def test_the_tables_are_those_that_the_script_prints() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks.host.exp_tables"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    parts = re.split(r"^(\w+ \w+) truncation error.*$", ran.stdout, flags=re.MULTILINE)[1:]
+    printed = {name: [float(v) for v in text.split()] for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    tables = {
+        "EXP_POLYNOMIAL": EXP_POLYNOMIAL,
+        "EXP2_POLYNOMIAL": EXP2_POLYNOMIAL,
+        "SINE_POLYNOMIAL": SINE_POLYNOMIAL,
+        "TANH_POLYNOMIAL": TANH_POLYNOMIAL,
+        "COSINE_POLYNOMIAL": COSINE_POLYNOMIAL,
+    }
+    assert printed == {
+        f"{name} {precision}": list(values)
+        for name, t in tables.items()
+        for precision, values in t.by_precision.items()
+    }
+
+
+# -------------------------------------------------------------------------------------------------- intrinsics
+
+
+@entry
+def square_root(x: Real) -> Real:  # type: ignore[valid-type]
+    return sqrt(x)
+
+
+@entry
+def magnitude(x: Real) -> Real:  # type: ignore[valid-type]
+    return absolute(x)
+
+
+def positive_patterns(precision: Precision, count: int) -> np.ndarray:
+    """Positive numbers spread evenly over bit patterns, subnormals and infinity included."""
+    top = int(np.array(np.inf, precision.dtype).view(precision.integer))
+    return (
+        np.append(np.linspace(0, top - 1, count).astype(precision.integer), [0, 1, 2, top])
+        .astype(precision.integer)
+        .view(precision.dtype)
+    )
+
+
+@BOTH
+def test_sqrt_is_correctly_rounded_everywhere_alike(precision: Precision) -> None:
+    x = positive_patterns(precision, 5000)
+    jitted = over(bind(square_root, precision), x)
+    assert same_bits(jitted, plainly(square_root, precision, x))
+    wide = np.longdouble if precision is FLOAT64 else np.float64
+    assert same_bits(jitted, np.sqrt(x.astype(wide)).astype(precision.dtype))
+    assert np.isnan(bind(square_root, precision)(precision.real(-1)))
+
+
+@BOTH
+def test_absolute(precision: Precision) -> None:
+    x = positive_patterns(precision, 5000)
+    for signed in (x, -x):
+        for run in (over(bind(magnitude, precision), signed), plainly(magnitude, precision, signed)):
+            assert same_bits(run, x)
+
+
+@BOTH
+def test_truncate_rounds_toward_zero(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    ends = np.nextafter(precision.real(2.0**31), precision.real(0))
+    x = np.append(rng.normal(0, 1e4, 2000), [0.0, -0.0, 0.5, -0.5, 0.999999, -0.999999, -1.0, ends, -ends]).astype(
+        precision.dtype
+    )
+    jitted = over(bind(truncate, precision), x, np.int64)
+    assert same_bits(jitted, plainly(truncate, precision, x, np.int64))
+    assert same_bits(jitted, np.trunc(x).astype(np.int64))
+
+
+@BOTH
+def test_pow2_over_all_normal_exponents(precision: Precision) -> None:
+    k = np.arange(1 - precision.bias, precision.bias + 1)
+    expected = np.ldexp(precision.real(1), k)
+    assert same_bits(over(bind(pow2, precision), k, precision.dtype), expected)
+    assert same_bits(plainly(pow2, precision, k, precision.dtype), expected)
+    for beyond in (-precision.bias, precision.bias + 1):
+        with pytest.raises(OverflowError):
+            bind(pow2, precision, jit=False)(beyond)

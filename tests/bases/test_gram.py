@@ -1,0 +1,218 @@
+"""Kernels: Gram matrices against their definition and scikit-learn, the dialect's against them, three ways the same bits."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
+from pykernel.bases.gram import KERNELS, gram_matrix
+from pykernel.dialect import DIM, FLOAT32, FLOAT64, Memory, Precision, Real, entry
+from pykernel.errors import UserError
+from pykernel.spec.kernel_settings import UNIT
+from tests.support import dialect_cases
+from tests.support.dialect_cases import CAPACITIES, Box, Compiled, c_source, run_host
+
+BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
+CHOICES = [(name, 1) for name in KERNELS if name != "polynomial"] + [("polynomial", d) for d in (1, 2, 3, 4, 9)]
+EVERY = pytest.mark.parametrize(("name", "degree"), CHOICES, ids=[f"{name}{degree}" for name, degree in CHOICES])
+
+
+def definition(name: str, a: np.ndarray, b: np.ndarray, gamma: float, coef0: float, degree: int) -> float:
+    """k(a, b), each sum rounded once."""
+    product = math.fsum(x * y for x, y in zip(a, b, strict=True))
+    if name == "gaussian":
+        return math.exp(-gamma * math.fsum((x - y) ** 2 for x, y in zip(a, b, strict=True)))
+    if name == "laplacian":
+        return math.exp(-gamma * math.fsum(abs(x - y) for x, y in zip(a, b, strict=True)))
+    if name in ("matern32", "matern52"):
+        r = gamma * math.dist(a, b)
+        return (1 + r if name == "matern32" else 1 + r + r * r / 3) * math.exp(-r)
+    if name == "polynomial":
+        return (gamma * product + coef0) ** degree
+    return math.tanh(gamma * product + coef0) if name == "sigmoid" else product
+
+
+@given(st.integers(0, 2**32), st.integers(1, 7), st.integers(0, 6), st.integers(1, 12), st.sampled_from(CHOICES))
+def test_gram_matrices_are_their_definition_and_scikit_learns(
+    seed: int, rows: int, others: int, dim: int, choice: tuple[str, int]
+) -> None:
+    (name, degree), rng = choice, np.random.default_rng(seed)
+    a, b = rng.normal(size=(rows, dim)), rng.normal(size=(others, dim))
+    gamma, coef0 = float(np.exp(rng.uniform(-6, 2))), float(rng.normal())
+    found = gram_matrix(name, a, b, gamma=gamma, coef0=coef0, degree=degree)
+    assert found.shape == (rows, others) and found.dtype == np.float64
+    known = np.array([[definition(name, x, y, gamma, coef0, degree) for y in b] for x in a]).reshape(rows, others)
+    # of a sum's terms, not of the sum: they may cancel
+    size = 1.0
+    if name in ("polynomial", "linear"):
+        size = (
+            (gamma * (np.abs(a) @ np.abs(b).T) + abs(coef0)) ** degree if name == "polynomial" else np.abs(a) @ abs(b).T
+        )
+    elif name != "sigmoid":
+        size = np.maximum(known, 1e-300)
+    assert (np.abs(found - known) <= 1e-14 * (20 + degree * dim) * np.maximum(1, 1 + gamma * dim * 30) * size).all()
+    if not others:
+        return
+    options: dict[str, Any] = {} if name == "linear" else {"gamma": gamma}
+    options |= {"coef0": coef0} if name in ("polynomial", "sigmoid") else {}
+    options |= {"degree": degree} if name == "polynomial" else {}
+    if name in ("matern32", "matern52"):
+        nu = {"matern32": 1.5, "matern52": 2.5}[name]
+        theirs = Matern(math.sqrt(2 * nu) / gamma, nu=nu)(a, b)
+    else:
+        theirs = pairwise_kernels(a, b, {"gaussian": "rbf"}.get(name, name), **options)
+    np.testing.assert_allclose(found, theirs, rtol=1e-9, atol=1e-12 * float(np.max(size)))
+
+
+def test_gaussian_values_of_near_rows_lose_no_digit() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(1000, 1, (20, 4))
+    step = np.ldexp(rng.integers(1, 64, (20, 4)), -30)
+    found = gram_matrix("gaussian", a, a + step, gamma=3.0).diagonal()
+    exact = -np.expm1(-3.0 * np.square((a + step) - a).sum(1))
+    np.testing.assert_allclose(1 - found, exact, rtol=0, atol=2.0**-52)
+    assert (gram_matrix("gaussian", a, a).diagonal() == 1).all()
+
+
+def test_what_overflows_is_zero_or_refused() -> None:
+    large = np.full((1, 3), 1e200)
+    assert gram_matrix("gaussian", large, -large) == 0 and gram_matrix("laplacian", large, -large) == 0
+    for name in ("linear", "polynomial"):
+        with pytest.raises(UserError, match=f"values of the {name} kernel overflow"):
+            gram_matrix(name, large, large)
+    for other in (1e200, -1e200):
+        with pytest.raises(UserError, match="sigmoid kernel overflow"):
+            gram_matrix("sigmoid", np.array([[1e200, 1e200]]), np.array([[1e200, other]]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("cosine", [[1.0]], [[1.0]]), {}, "no kernel 'cosine'; it must be one of gaussian, laplacian"),
+        (("linear", [1.0], [[1.0]]), {}, r"a has the shape \(1,\)"),
+        (("linear", [[1.0]], [[1.0, 2.0]]), {}, "rows of a have 1 numbers and those of b 2"),
+        (("linear", [[1.0]], [[np.nan]]), {}, "b holds numbers that are not finite"),
+        (("gaussian", [[1.0]], [[1.0]]), {"gamma": 0.0}, "gamma is 0.0"),
+        (("sigmoid", [[1.0]], [[1.0]]), {"coef0": math.inf}, "coef0 is inf"),
+        (("polynomial", [[1.0]], [[1.0]]), {"degree": 10}, "degree is 10; it must be a whole number from 1 to 9"),
+        (("polynomial", [[1.0]], [[1.0]]), {"degree": 2.5}, "degree is 2.5"),
+    ],
+)
+def test_refusals(arguments: tuple, options: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        gram_matrix(*arguments, **options)
+
+
+# ------------------------------------------------------------------------------------------------- in the dialect
+
+
+@entry
+def compare(s: Box, q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # type: ignore[valid-type]
+    s.total[0] = kernel_value(q, a, b)
+    return s.total[0]  # what is only written, C does without
+
+
+def settings(name: str, degree: int, precision: Precision, gamma: float, coef0: float) -> Any:
+    values = {
+        "function": KernelFunction[name.upper()],
+        "normalises": False,
+        "unit": name in UNIT,
+        "rescales": False,
+        "gamma": gamma,
+        "rate": gamma / math.log(2),
+        "coef0": coef0,
+        "degree": degree,
+        "value_limit": 0.0,
+        "center": np.zeros(3),
+        "factor": np.ones(3),
+        "input_limit": 1e6,
+    }
+    return KernelConfig.of(precision, values, CAPACITIES)
+
+
+def pairs_of_inputs(rng: np.random.Generator, precision: Precision, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs of all sizes, some equal, some nearly so."""
+    a = rng.normal(size=(count, 3)) * 10.0 ** rng.integers(-6, 2, (count, 1))
+    b = rng.normal(size=(count, 3)) * 10.0 ** rng.integers(-6, 2, (count, 1))
+    near = rng.random(count) < 0.4
+    b[near] = a[near] * (1 + 10.0 ** rng.uniform(-8, -1, near.sum())[:, None] * rng.normal(size=(near.sum(), 3)))
+    b[rng.random(count) < 0.1] = 0
+    return a.astype(precision.dtype), b.astype(precision.dtype)
+
+
+@pytest.fixture
+def unrolls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a generated file says before the loops that it asks to be written out."""
+
+    def source(*arguments: Any) -> tuple:
+        text, *rest = c_source(*arguments)
+        return ("#define M_UNROLL\n" + text, *rest)
+
+    monkeypatch.setattr(dialect_cases, "c_source", source)
+
+
+@BOTH
+@EVERY
+@pytest.mark.usefixtures("unrolls")
+def test_kernels_in_the_dialect(name: str, degree: int, precision: Precision, tmp_path: Path) -> None:
+    rng, gamma, coef0 = np.random.default_rng(degree), 0.375, -0.625
+    config = settings(name, degree, precision, gamma, coef0)
+    libraries = {level: Compiled(tmp_path, [compare], precision, config, level) for level in ("-O0", "-O3")}
+    drop = libraries["-O0"].drop
+    a, b = pairs_of_inputs(rng, precision, 400)
+    values = np.zeros(len(a), precision.dtype)
+    for t in range(len(a)):
+        found = {}
+        for how in ("plain", "numba", "-O0", "-O3"):
+            memory = Memory([Box], precision, CAPACITIES, drop)
+            if how in libraries:
+                libraries[how].call("compare", memory, a[t], b[t])
+            else:
+                run_host(compare, precision, how == "numba", memory, config, a[t], b[t])
+            found[how] = memory.field("total").tobytes()
+            values[t] = memory.field("total")[0]
+        assert len(set(found.values())) == 1, (a[t], b[t], found)
+    wide, other = a.astype(float), b.astype(float)
+    eps = float(np.finfo(precision.dtype).eps)
+    exact = np.array([gram_matrix(name, x[None], y[None], gamma=gamma, coef0=coef0, degree=degree)[0, 0]
+                      for x, y in zip(wide, other, strict=True)])  # fmt: skip
+    products = np.abs(wide * other).sum(1)
+    bound = {
+        "gaussian": (4 + 8 * gamma * np.square(wide - other).sum(1)) * exact + 2.0**-60,
+        "laplacian": (4 + 8 * gamma * np.abs(wide - other).sum(1)) * exact + 2.0**-60,
+        "matern32": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-52,
+        "matern52": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-48,
+        "polynomial": 5 * degree * (gamma * products + abs(coef0)) ** degree,
+        "linear": 3 * products,
+        "sigmoid": 2 * np.abs(exact) + 5 * (gamma * products + abs(coef0)) * (1 - exact**2) + 4 * eps,
+    }[name]
+    assert (
+        np.abs(values - exact)
+        <= eps * bound
+        + ({"gaussian": 2.0**-60, "laplacian": 2.0**-60, "matern32": 2.0**-54, "matern52": 2.0**-50}.get(name, 0))
+    ).all()
+    assert np.ptp(values) > 0.5
+
+
+@pytest.mark.parametrize("command", [["fit", "d.csv", "-o", "q.toml"], ["import", "m.skops", "-o", "q.toml"]])
+def test_without_scipy_a_sentence_says_what_to_install(command, tmp_path):
+    (tmp_path / "d.csv").write_text("a,y\n1,2\n3,4\n")
+    (tmp_path / "m.skops").write_text("")
+    code = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(['scipy', 'sklearn', 'skops', 'onnx', 'threadpoolctl']))\n"
+        f"from pykernel.cli.app import main\nmain({command!r})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 2 and run.stderr.count("\n") == 1 and "pip install 'pykernel-mcu[" in run.stderr

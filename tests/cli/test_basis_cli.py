@@ -1,0 +1,641 @@
+"""pykernel basis and convert: what is printed is what was computed, what is written is what was chosen, and bad input leaves
+nothing."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.cli.work import basis as cli_basis
+from pykernel.host.model import HostModel
+from pykernel.rows import as_rows
+from pykernel.spec.model import load_spec
+from pykernel.training.closed_form import Targets
+from pykernel.training.reduced import ReducedProblem, select_reduced
+from tests.support import DOCS, interrupts
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq  # noqa: E402
+
+ROWS = 400
+NAMES = ["a", "b", "y"]
+
+
+def samples(seed=0):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, ROWS))
+    y = np.sin(2 * a) + 0.5 * b * b + 0.1 * rng.normal(size=ROWS)
+    return np.column_stack([a, 2 * b]), y
+
+
+X, Y = samples()
+KINDS = np.digitize(Y, [0.0, 1.0])  # three
+WORDS = ["low", "middle", "high"]
+
+
+def write_csv(path, header, columns):
+    rows = "".join(",".join(str(cell) for cell in row) + "\n" for row in zip(*columns, strict=True))
+    path.write_text(f"{header}\n{rows}")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    table = np.column_stack([X, Y])
+    write_csv(folder / "flow.csv", "a,b,y", table.T.tolist())
+    write_csv(folder / "kinds.csv", "a,b,y", [*X.T.tolist(), [WORDS[k] for k in KINDS]])
+    np.save(folder / "flow.npy", table)
+    np.save(folder / "kinds.npy", np.column_stack([X, KINDS * 10]))
+    content = pa.table({name: table[:, j] for j, name in enumerate(NAMES)})
+    pq.write_table(content, folder / "flow.parquet", row_group_size=90)
+    with pa.ipc.new_file(folder / "flow.arrow", content.schema) as file:
+        file.write_table(content, max_chunksize=100)
+    (folder / "parts").mkdir()
+    for i in range(4):
+        part = content.slice(100 * i, 100).append_column("word", pa.array(["w"] * 100))
+        pq.write_table(part, folder / "parts" / f"{i}.parquet")
+    return folder
+
+
+@pytest.fixture
+def folder(files, tmp_path, monkeypatch):
+    for each in files.iterdir():
+        (tmp_path / each.name).symlink_to(each)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def basis(run):
+    """The report of a run that ends well."""
+
+    def basis(*arguments):
+        code, out, err = run("basis", *map(str, arguments), "--json")
+        assert code == 0, err
+        return json.loads(out) | {"stderr": err}
+
+    return basis
+
+
+def error(kernel, vectors, x):
+    """tr R / tr K from its definition."""
+    k = kernel.gram(x, vectors)
+    inverse = np.linalg.pinv(kernel.gram(vectors, vectors), rcond=1e-13, hermitian=True)
+    return 1 - np.einsum("ij,jk,ik->", k, inverse, k) / kernel.diagonal(x).sum()
+
+
+# -------------------------------------------------------------------------------------------------- what is chosen
+
+
+def test_the_basis_is_that_of_select_basis_and_what_is_told_is_what_it_leaves_out(folder, basis):
+    report = basis("flow.npy", "--inputs", "0,1", "--n", 12, "--sigma", 0.9, "--save", "b.npz", "--figure", "c.png")
+    kernel = MercerKernel("gaussian", gamma=0.5 / 0.81)
+    expected = select_basis(X, kernel, 12)
+    found = Basis.load("b.npz")
+    for name in ("vectors", "indices", "factor", "trace"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
+    assert report["kernel"] == kernel.section() and report["method"] == "exhaustive" and "fits into" in report["reason"]
+    assert report["left_out"] == found.trace.tolist() and report["exact"] and report["vectors"] == 12
+    values = np.linalg.eigvalsh(kernel.gram(X, X))[::-1]
+    for n in (1, 6, 12):
+        assert report["left_out"][n] == pytest.approx(error(kernel, X[found.indices[:n]], X), rel=1e-6)
+        assert report["limit"][n] == pytest.approx(values[n:].sum() / ROWS, rel=1e-9)
+        assert report["limit"][n] < report["left_out"][n]
+    assert report["kernel_values"] == expected.evaluations == ROWS**2
+    assert Path("c.png").read_bytes()[:4] == b"\x89PNG" and report["spec"] is None
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (["--method", "efvs", "--candidates", "7", "--points", "20", "--seed", "3"], {"method": "efvs", "candidates": 7, "points": 20, "seed": 3}),
+        (["--method", "sgma", "--candidates", "0"], {"method": "sgma", "candidates": None}),
+        (["--method", "efvs", "--points", "0"], {"method": "efvs", "points": None}),
+        (["--method", "rpcholesky", "--seed", "5"], {"method": "rpcholesky", "seed": 5}),
+        (["--method", "k-means"], {"method": "k-means"}),
+        (["--tau", "0.3"], {"tau": 0.3}),
+    ],
+)  # fmt: skip
+def test_options_reach_the_selection(folder, basis, arguments, expected):
+    report = basis("flow.npy", "--inputs", "0,1", "-n", 15, "--sigma", "0.9", "--save", "b.npz", *arguments)
+    direct = select_basis(X, MercerKernel("gaussian", gamma=0.5 / 0.81), 15, **expected)
+    found = Basis.load("b.npz")
+    assert np.array_equal(found.vectors, direct.vectors) and np.array_equal(found.trace, direct.trace)
+    assert report["stopped"] == direct.stopped and report["kernel_values"] == direct.evaluations
+    if "tau" in expected:
+        assert report["stopped"] == "tau" and report["left_out"][-1] <= 0.3 < report["left_out"][-2]
+
+
+@pytest.mark.parametrize(
+    "arguments, kernel",
+    [
+        (["--kernel", "laplacian", "--gamma", "0.4"], MercerKernel("laplacian", 0.4)),
+        (["--kernel", "matern32", "--gamma", "0.4"], MercerKernel("matern32", 0.4)),
+        (["--kernel", "matern52", "--gamma", "0.4"], MercerKernel("matern52", 0.4)),
+        (["--kernel", "polynomial", "--gamma", "0.4", "--coef0", "0.5", "--degree", "2"], MercerKernel("polynomial", 0.4, 0.5, 2)),
+        (["--kernel", "polynomial", "--gamma", "0.4", "--normalise"], MercerKernel("polynomial", 0.4, 1.0, 3, True)),
+        (["--kernel", "linear"], MercerKernel("linear")),
+    ],
+    ids=["laplacian", "matern32", "matern52", "polynomial", "normalised", "linear"],
+)  # fmt: skip
+def test_every_kernel_is_chosen_for_and_written(folder, basis, arguments, kernel):
+    report = basis(
+        "flow.npy", "--inputs", "0,1", "-n", 5, *arguments, "--out", "b.toml", "--save", "b.npz", "--no-standardise"
+    )
+    found = Basis.load("b.npz")
+    assert found.kernel == kernel and report["kernel"] == kernel.section()
+    assert report["left_out"][-1] == pytest.approx(error(kernel, found.vectors, X), abs=1e-9)
+    z = HostModel(load_spec("b.toml")).predict(X[:50])
+    assert np.allclose(z, found.features(X[:50]), atol=2e-4 * np.abs(found.features(X[:50])).max())
+
+
+def test_widths_are_those_of_the_data(folder, basis):
+    for kernel, width in [
+        ("gaussian", "sigma"),
+        ("laplacian", "gamma"),
+        ("matern32", "gamma"),
+        ("matern52", "gamma"),
+        ("polynomial", "gamma"),
+    ]:
+        report = basis("flow.npy", "--inputs", "0,1", "-n", 15, "--kernel", kernel, "--save", "b.npz", "--force")
+        assert any(each.startswith(f"{width} {report['best'][width]:g}") for each in report["assumed"])
+        assert report["left_out"][-1] / (1 if kernel != "polynomial" else 0.001) > 0.01 or kernel == "polynomial"
+        # neither so wide that all rows are alike, nor so narrow that none are
+        gram = Basis.load("b.npz").kernel.gram(X, X)
+        assert 0.05 < np.median(np.abs(gram[np.triu_indices(ROWS, 1)])) / np.median(gram.diagonal()) < 0.9
+
+
+def test_every_source_gives_the_same_basis_and_the_same_spec(folder, basis):
+    arguments = ["--label", "y", "--n", "10", "--sigma", "0.8,1.2", "--ridge", "0.01,0.1", "--name", "flow", "--force"]
+    specs = {}
+    for source in ("flow.csv", "flow.parquet", "flow.arrow", "parts", "flow.npy"):
+        label = ["--label", "2"] if source == "flow.npy" else []
+        report = basis(source, *arguments, *label, "--out", "s.toml", "--save", "b.npz")
+        specs[source] = Path("s.toml").read_text()
+        assert np.array_equal(Basis.load("b.npz").vectors, X[Basis.load("b.npz").indices])
+        assert report["inputs"] == (None if source == "flow.npy" else ["a", "b"])
+        assert (source == "parts") == any("without word" in each for each in report["assumed"])
+    assert len({specs[source] for source in ("flow.csv", "flow.parquet", "flow.arrow", "parts")}) == 1
+    assert (
+        specs["flow.npy"].replace("dim = 2", 'columns = ["a", "b"]').split("[expansion]")[1]
+        == specs["flow.csv"].split("[expansion]")[1]
+    )
+    basis("flow.csv", *arguments, "--inputs", "b,a", "--out", "s.toml")
+    assert load_spec("s.toml").input.columns == ("b", "a")
+
+
+# -------------------------------------------------------------------------------------------- what is written with it
+
+
+@pytest.mark.parametrize("model", ["krr", "ls-svm"])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_numbers(folder, basis, model, precision):
+    report = basis("flow.csv", "--label", "y", "-n", 25, "--model", model, "--sigma", "0.7,1,1.4", "--ridge", "1e-3,1e-2,0.1",
+                   "--out", "flow.toml", "--save", "b.npz", "--precision", precision, "--no-standardise")  # fmt: skip
+    epsilon = 1.01 * (1e-3 if precision == "float32" else 1e-9)
+    kernel, targets = MercerKernel("gaussian"), Targets.of_values(Y)
+    direct = select_reduced(model, X, targets, kernel, [0.7, 1, 1.4], [1e-3, 1e-2, 0.1], basis=25, epsilon=epsilon)
+    assert report["best"] == {"sigma": direct.width, "ridge": direct.ridge}
+    assert report["errors"]["leave_one_out"] == pytest.approx(np.sqrt(direct.value), rel=1e-6)
+    found = Basis.load("b.npz")
+    machine = ReducedProblem(model, found, X, targets).solve(direct.ridge)
+    spec = load_spec("flow.toml")
+    assert spec.learning.rule == "nystrom" and spec.label.column == "y" and spec.precision == precision
+    assert np.allclose(np.array(spec.expansion.weights), machine.w, rtol=1e-9) and len(spec.expansion.vectors) == len(
+        found
+    )
+    predicted = HostModel(spec).predict(X).ravel()
+    assert np.abs(predicted - machine.predict(X).ravel()).max() == pytest.approx(
+        report["rounding"]["difference"], rel=0.2, abs=1e-12
+    )
+    assert report["rounding"]["difference"] < (1e-3 if precision == "float32" else 1e-10)
+    trained = np.sqrt(np.mean((predicted - Y) ** 2))
+    assert trained < report["errors"]["leave_one_out"] < 0.4 * report["errors"]["trivial"]
+    assert report["warnings"] == []
+
+
+def test_rounding_that_counts_is_told(folder, basis, monkeypatch):
+    monkeypatch.setattr(cli_basis, "COARSE", 0.02)  # which bases in float32 keep well below what is worth a warning
+    write_csv(Path("exact.csv"), "a,b,y", [*X.T.tolist(), (X[:, 0] + X[:, 1]).tolist()])
+    arguments = ["exact.csv", "--label", "y", "-n", "40", "--sigma", "5", "--ridge", "1e-9", "--out", "exact.toml"]
+    report = basis(*arguments)
+    assert report["rounding"]["difference"] > 0.02 * report["errors"]["leave_one_out"]
+    assert "warning: in float32, predictions differ by up to" in report["stderr"] and len(report["warnings"]) == 1
+
+
+@pytest.mark.parametrize("source", ["kinds.csv", "kinds.npy"])
+def test_classes(folder, basis, source):
+    named = (
+        ["--label", "y", "--classes", "low,middle,high"]
+        if source == "kinds.csv"
+        else ["--label", "2", "--classes", "0,10,20"]
+    )
+    report = basis(source, *named, "-n", 30, "--sigma", "1", "--ridge", "0.1", "--out", "kinds.toml")
+    spec = load_spec("kinds.toml")
+    assert spec.label.classes == (tuple(WORDS) if source == "kinds.csv" else ("0", "10", "20"))
+    wrong = (HostModel(spec).classify(X) != KINDS).mean()
+    assert wrong <= report["errors"]["leave_one_out"] < 0.5 * report["errors"]["trivial"]
+    assert report["errors"]["trivial"] == pytest.approx(1 - np.bincount(KINDS).max() / ROWS)
+
+
+def test_learning_on_the_device_starts_from_the_basis_and_learns(folder, basis):
+    report = basis("flow.csv", "--label", "y", "-n", 25, "--learn", "--out", "flow.toml", "--save", "b.npz")
+    spec = load_spec("flow.toml")
+    assert report["rule"] == spec.learning.rule == "nystrom-rls" and spec.basis.method == "given"
+    assert (
+        spec.learning.ridge == report["best"]["ridge"]
+        and 2 * np.abs(Y).max() <= spec.label.limit <= 5 * np.abs(Y).max()
+    )
+    model = HostModel(spec)
+    model.update(X, Y) if hasattr(model, "update") else model.run(X, Y)
+    learned = np.asarray(model.predict(X)).ravel()
+    machine = ReducedProblem("krr", Basis.load("b.npz"), X, Targets.of_values(Y)).solve(spec.learning.ridge)
+    # as solved at once
+    assert np.abs(learned - machine.predict(X).ravel()).max() < 0.02
+
+
+def test_a_basis_for_the_discriminant_that_trains_on_the_device(folder, basis):
+    report = basis("kinds.csv", "--label", "y", "--kfd", "-n", 30, "--sigma", "1", "--out", "kinds.toml")
+    spec = load_spec("kinds.toml")
+    assert report["rule"] == spec.learning.rule == "kfd" and spec.label.classes == ("high", "low", "middle")
+    direct = select_reduced("kfd", X, Targets.of_classes(np.array([1, 2, 0])[KINDS], 3, "counts"), MercerKernel("gaussian"), [1.0],
+                            basis=30, epsilon=1.01e-3)  # fmt: skip
+    assert spec.learning.ridge == report["best"]["ridge"] == direct.ridge
+    numbers = basis("kinds.npy", "--label", "2", "--kfd", "-n", 30, "--sigma", "1", "--out", "numbers.toml")
+    assert numbers["classes"] == ["0", "10", "20"]
+
+
+def test_without_a_label_the_coordinates_are_what_is_predicted(folder, basis):
+    basis("flow.npy", "--inputs", "0,1", "-n", 8, "--out", "z.toml", "--save", "b.npz", "--standardise")
+    spec, found = load_spec("z.toml"), Basis.load("b.npz")
+    assert spec.name == "z" and spec.outputs == len(found) == 8
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert spec.input.center == pytest.approx(X.mean(axis=0)) and np.allclose(found.vectors, scaled[found.indices])
+    assert np.allclose(HostModel(spec).predict(X), found.features(scaled), atol=1e-4)
+
+
+def test_uneven_inputs_are_standardised_unless_that_is_not_wanted(folder, basis):
+    write_csv(Path("uneven.csv"), "a,b,y", [X[:, 0], 1000 * X[:, 1] + 5000, Y])
+    report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--out", "u.toml")
+    assert any(each.startswith("inputs standardised") for each in report["assumed"])
+    assert load_spec("u.toml").input.factor == pytest.approx([1 / X[:, 0].std(), 1e-3 / X[:, 1].std()])
+    report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--out", "v.toml", "--no-standardise")
+    assert load_spec("v.toml").input.center is None
+
+
+def test_the_spec_is_taken_by_check(folder, basis, run, one_compiler):
+    basis("flow.csv", "--label", "y", "-n", 10, "--sigma", "1", "--ridge", "0.1", "--out", "flow.toml")
+    code, out, err = run("check", "flow.toml", "--samples", "200", "--json")
+    assert code == 0 and json.loads(out)["ok"], err
+
+
+def test_many_rows_are_tuned_on_some_of_them_and_all_count_for_the_weights(folder, basis, monkeypatch):
+    monkeypatch.setattr(cli_basis, "TUNED_ROWS", 150)
+    monkeypatch.setattr(cli_basis, "LIMIT_ROWS", 100)
+    report = basis(
+        "flow.npy", "--label", "2", "-n", 12, "--sigma", "0.7,1,1.4", "--out", "flow.toml", "--save", "b.npz"
+    )
+    assert "the width chosen on 150 of 400 rows" in report["assumed"] and report["limit"] is None
+    machine = ReducedProblem("ls-svm", Basis.load("b.npz"), X, Targets.of_values(Y)).solve(report["best"]["ridge"])
+    assert np.allclose(np.array(load_spec("flow.toml").expansion.weights), machine.w, rtol=1e-9)
+
+
+def test_shards(folder, basis):
+    arguments = ["flow.npy", "--inputs", "0,1", "-n", "12", "--sigma", "0.9", "--shards", "3", "--method", "sgma"]
+    one = basis(*arguments, "--workers", "1", "--save", "one.npz")
+    two = basis(*arguments, "--workers", "2", "--save", "two.npz", "--checkpoint", "shards.jsonl")
+    # name and times of archive members differ by none
+    assert Path("one.npz").read_bytes() == Path("two.npz").read_bytes() and not Path("shards.jsonl").exists()
+    assert one["method"] == "sharded-sgma" and sum(shard["taken"] for shard in two["shards"]) == 12
+    assert (
+        one["left_out"][-1] < 1.05 * select_basis(X, MercerKernel("gaussian", gamma=0.5 / 0.81), 12, "sgma").trace[-1]
+    )
+
+
+# ------------------------------------------------------------------------------------------------ printed, interrupted
+
+
+def test_what_is_printed_is_what_is_reported(folder, run, basis):
+    arguments = [
+        "flow.csv",
+        "--label",
+        "y",
+        "-n",
+        "16",
+        "--sigma",
+        "1",
+        "--ridge",
+        "0.1",
+        "--out",
+        "flow.toml",
+        "--force",
+    ]
+    report = basis(*arguments)
+    code, out, err = run("basis", *arguments)
+    assert code == 0 and err == ""
+    for n in (2, 4, 8, 16):
+        assert (
+            f"  {n} " in out
+            and f"{100 * report['left_out'][n]:.3g} %" in out
+            and f"{100 * report['limit'][n]:.3g} %" in out
+        )
+    assert (
+        f"{report['kernel_values']:,} kernel values" in out and f"{report['flash_bytes']:,} bytes, rule nystrom" in out
+    )
+    assert "pykernel generate flow.toml" in out and "assumed: 2 inputs: a, b" in out
+    code, out, _ = run(
+        "basis", "flow.npy", "-n", "5", "--sigma", "1", "--method", "efvs", "--candidates", "5", "--save", "b.npz"
+    )
+    assert code == 0 and "next:" not in out
+
+
+SCRIPT = """
+import sys
+import pykernel.bases.basis
+from pykernel.cli.app import main
+from tests.support.interrupts import pause
+
+pykernel.bases.basis._Keeper.due = lambda self: True  # each vector is kept at once
+make, folder = pykernel.bases.basis.make_selector, sys.argv[1]
+
+def made(*arguments, **options):
+    selector = make(*arguments, **options)
+    step, calls = selector.step, []
+
+    def paused():
+        calls.append(None)
+        if len(calls) == 6 and folder:
+            pause(folder)
+        return step()
+
+    selector.step = paused
+    return selector
+
+pykernel.bases.basis.make_selector = made
+main(sys.argv[2:])
+"""
+ARGUMENTS = ["basis", "flow.npy", "-n", "60", "--sigma", "0.5", "--method", "sgma", "--checkpoint", "kept.npz"]
+
+
+def begun(pauses="", **options):
+    return interrupts.start(
+        "-c",
+        SCRIPT,
+        pauses,
+        *ARGUMENTS,
+        "--save",
+        "b.npz",
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        **options,
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(
+    "how, ignoring",
+    [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGKILL, False)],
+    ids=["interrupted", "terminated", "terminated in the background", "killed"],
+)
+def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how, ignoring):
+    """It is stopped amid its sixth step, which an interrupt lets end."""
+    process = begun(".", ignoring=ignoring)
+    interrupts.signalled(process, how, ".")
+    _, err = process.communicate(timeout=interrupts.PATIENCE)
+    assert process.returncode == (-9 if how == signal.SIGKILL else 130), err
+    assert not Path("b.npz").exists()
+    if how != signal.SIGKILL:
+        assert b"error: interrupted; kept.npz holds what was done" in err and err.count(b"\n") == 1
+    with np.load("kept.npz") as kept:
+        assert len(kept["basis_vectors"]) == (5 if how == signal.SIGKILL else 6)
+    again = begun()
+    _, err = again.communicate(timeout=interrupts.PATIENCE)
+    assert again.returncode == 0, err
+    assert not Path("kept.npz").exists()
+    table = as_rows(np.column_stack([X, Y]))
+    expected = select_basis(table, MercerKernel("gaussian", gamma=0.5 / 0.25), 60, "sgma")
+    found = Basis.load("b.npz")
+    for name in ("vectors", "indices", "factor", "trace"):
+        assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
+    assert found.evaluations == expected.evaluations
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_in_the_background_interrupts_are_ignored(folder):
+    """As the shell asked for that started it."""
+    process = begun(".", ignoring=True)
+    interrupts.signalled(process, signal.SIGINT, ".")
+    _, err = process.communicate(timeout=interrupts.PATIENCE)
+    assert process.returncode == 0 and err == b"" and Path("b.npz").exists()
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    "arguments, what",
+    [
+        ("flow.npy", "give --out SPEC, --save NPZ"),
+        ("flow.npy --save flow.npy", "is the data itself"),
+        ("flow.npy --save b.npz --figure b.npz", "two files at once"),
+        ("flow.npy --save there.npz", "is there already"),
+        ("flow.npy --save no/b.npz", "there is no folder"),
+        ("flow.npy --out a.toml --learn --kfd --label 2", "give one of them"),
+        ("flow.npy --save b.npz --learn", "--learn is of the spec"),
+        ("flow.npy --out a.toml --kfd", "give --label"),
+        ("flow.npy --save b.npz --classes 1,2", "--classes are of the label"),
+        ("flow.npy --save b.npz --model best", "--model best is not known"),
+        ("kinds.npy --out a.toml --label 2 --kfd --model krr", "does not go with --kfd"),
+        ("flow.npy --out a.toml --label 2 --learn --model ls-svm", "has a bias"),
+        ("flow.npy --save b.npz --tau 0.1 --shards 2", "--tau does not go with --shards"),
+        ("flow.npy --save b.npz --tau 2", "tau is 2"),
+        ("flow.npy --save b.npz --workers 2", "give --shards"),
+        ("flow.npy --save b.npz --workers some --shards 2", "--workers is 'some'"),
+        ("flow.npy --save b.npz --shards 0", "--shards is 0"),
+        ("flow.npy --save b.npz --shards 500", "shards is 500"),
+        ("flow.npy --save b.npz --candidates -1", "--candidates is -1"),
+        ("flow.npy --save b.npz --points -1", "--points is -1"),
+        ("flow.npy --save b.npz -n 0", "n_max is 0"),
+        ("flow.npy --save b.npz --seed -1", "seed is -1"),
+        ("flow.npy --save b.npz --method best", "there is no method 'best'"),
+        ("flow.npy --save b.npz --kernel sigmoid", "--kernel sigmoid is not known here"),
+        ("flow.npy --save b.npz --gamma 1", "it has --sigma"),
+        ("flow.npy --save b.npz --kernel linear --gamma 1", "it has no width"),
+        ("flow.npy --save b.npz --sigma 0", "must be above zero"),
+        ("flow.npy --save b.npz --sigma 1,2", "nothing to choose by"),
+        ("flow.npy --save b.npz --ridge 1,2", "nothing to choose by"),
+        ("flow.npy --save b.npz --normalise", "normalise does not go with a gaussian kernel"),
+        ("flow.npy --save b.npz --kernel polynomial --degree 12", "degree is 12"),
+        ("flow.npy --out a.toml --precision float16", "precision"),
+        ("flow.npy --out a.toml --name 7up", "name"),
+        ("flow.npy --save b.npz --inputs a", "give positions from 0 to 2"),
+        ("flow.npy --save b.npz --inputs 5", "has 3 columns"),
+        ("flow.npy --save b.npz --label 1 --inputs 0,1", "is the label"),
+        ("flow.npy --out a.toml --label 2 --kfd", "different numbers; there may be 64 classes"),
+        ("kinds.npy --out a.toml --label 2 --classes 0,10", "holds 20, which --classes does not name"),
+        ("kinds.npy --out a.toml --label 2 --classes 0,10,20,30", "never is 30"),
+        ("kinds.npy --out a.toml --label 2 --classes a,b", "holds numbers"),
+        ("one.npy --out a.toml --label 1 --kfd", "is always 3"),
+        ("narrow.npy --out a.toml --label 0", "one column, the label"),
+        ("single.npy --save b.npz", "at least 2 are needed"),
+        ("nan.npy --save b.npz", r"row 7 (from 0): column 1 is nan"),
+        ("null.parquet --save b.npz", "row 2 (from 0): column 'a' is null"),
+        ("words.parquet --save b.npz", "no column with numbers"),
+        ("flow.parquet --save b.npz --inputs a,c", "has no column 'c'"),
+        ("flow.csv --save b.npz --inputs a,c", "column 'c' is not there"),
+        ("kinds.csv --save b.npz --inputs a,y", "column 'y' does not hold numbers"),
+        ("words.csv --save b.npz", "no column with numbers"),
+        ("short.csv --save b.npz", "has 1 rows with all inputs"),
+        ("nothing.csv --save b.npz", "no such file"),
+        ("nothing.npy --save b.npz", "no such file"),
+        ("flow.txt --save b.npz", "no kind of file"),
+        ("flow.npy --save b.npz --checkpoint b.npz", "two files at once"),
+        ("flow.npy --save b.npz --checkpoint there.npz", "is not what"),
+        ("zeros.npy --save b.npz --kernel linear", "no row can be chosen"),
+        ("flow.npy --out a.toml --label 2 --ridge 0", "must be above zero"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, what):
+    Path("there.npz").write_text("mine")
+    Path("flow.txt").write_text("1 2")
+    np.save("one.npy", np.column_stack([X[:, 0], np.full(ROWS, 3.0)]))
+    np.save("narrow.npy", X[:, :1])
+    np.save("single.npy", X[:1])
+    np.save("zeros.npy", np.zeros((9, 2)))
+    holed = X.copy()
+    holed[7, 1] = np.nan
+    np.save("nan.npy", holed)
+    pq.write_table(pa.table({"a": [1.0, 2.0, None]}), "null.parquet")
+    pq.write_table(pa.table({"a": ["x", "y"]}), "words.parquet")
+    Path("words.csv").write_text("a,b\nx,y\nz,w\n")
+    Path("short.csv").write_text("a,b\n1,2\n,3\n")
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    code, out, err = run("basis", *arguments.split())
+    assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and "Traceback" not in err
+    assert what in err, err
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_standard_input_is_a_csv_file(folder, basis, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("flow.csv").read_bytes())))
+    assert basis("-", "-n", 5, "--sigma", "1", "--inputs", "a,b", "--save", "b.npz")["rows"] == ROWS
+    assert np.array_equal(Basis.load("b.npz").vectors, select_basis(X, MercerKernel("gaussian", gamma=0.5), 5).vectors)
+
+
+@pytest.mark.parametrize("command", ["basis", "convert"])
+def test_help_shows_examples_columns_and_exit_codes(run, command):
+    code, out, err = run(command, "--help")
+    assert code == 0 and err == ""
+    for text in (f"pykernel {command} ", "Columns:", "Exit codes: 0 "):
+        assert text in out
+
+
+# ------------------------------------------------------------------------------------------------------------ convert
+
+
+@pytest.mark.parametrize("source", ["flow.csv", "flow.parquet", "flow.arrow", "parts", "flow.npy"])
+def test_a_table_becomes_an_array(folder, run, source, monkeypatch):
+    monkeypatch.setattr("pykernel.host.simulate.BATCH", 64)
+    for precision, columns in [("float64", None), ("float32", "y,a" if source != "flow.npy" else "2,0")]:
+        given = ["--columns", columns] if columns else []
+        code, out, err = run("convert", source, "--out", "x.npy", "--precision", precision, "--force", "--json", *given)
+        assert code == 0, err
+        expected = np.column_stack([X, Y])[:, [2, 0] if columns else [0, 1, 2]].astype(precision)
+        found = np.load("x.npy")
+        assert found.dtype == precision and np.array_equal(found, expected)
+        report = json.loads(out)
+        names = (columns or ("a,b,y" if source != "flow.npy" else "0,1,2")).split(",")
+        assert report == {"file": "x.npy", "rows": ROWS, "without": 0, "columns": names, "precision": precision}
+    assert run("convert", source, "--out", "z.npy")[1].startswith("columns   0: ")
+
+
+def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
+    Path("holes.csv").write_text("a,word,b\n1,x,2\n3,y,\n ,z,4\n5,w,6\n")
+    code, out, _ = run("convert", "holes.csv", "--out", "x.npy")
+    assert code == 0 and np.array_equal(np.load("x.npy"), [[1, 2], [5, 6]])
+    assert "left out  2 rows" in out and "columns   0: a, 1: b" in out
+    code, out, _ = run("convert", "holes.csv", "--columns", "a", "--out", "y.npy")
+    assert code == 0 and np.array_equal(np.load("y.npy"), [[1], [3], [5]])
+
+
+@pytest.mark.parametrize(
+    "arguments, what",
+    [
+        ("flow.csv --out flow.csv", "is the data itself"),
+        ("flow.csv --out there.npy", "is there already"),
+        ("flow.csv --out a.npy --precision float16", "--precision is float16"),
+        ("flow.csv --out a.npy --columns a,c", "names no column 'c'"),
+        ("flow.parquet --out a.npy --columns a,c", "has no column 'c'"),
+        ("bad.csv --out a.npy", "line 5001: column 'a' is 'x', not a number"),
+        ("nan.csv --out a.npy", "line of, row 3"),
+        ("big.csv --out a.npy", "as float32"),
+        ("words.csv --out a.npy", "no column with numbers"),
+        ("empty.csv --out a.npy", "no row with all cells"),
+        ("null.parquet --out a.npy", "is null"),
+        ("nothing.csv --out a.npy", "no such file"),
+    ],
+)
+def test_what_cannot_be_converted_leaves_nothing(folder, run, arguments, what):
+    Path("there.npy").write_text("mine")
+    Path("bad.csv").write_text("a,b\n" + "1,2\n" * 4999 + "x,2\n")
+    Path("nan.csv").write_text("a,b\n1,2\nnan,2\n")
+    Path("big.csv").write_text("a,b\n1,2\n1e300,2\n")
+    Path("words.csv").write_text("a,b\nx,y\n")
+    Path("empty.csv").write_text("a,b\n1,\n,2\n")
+    pq.write_table(pa.table({"a": [1.0, 2.0, None]}), "null.parquet")
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    code, out, err = run("convert", *arguments.split())
+    assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1
+    assert what in err, err
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+# --------------------------------------------------------------------------------------------------- docs/bases.md
+
+
+def test_the_guides_command_prints_what_it_says(run, tmp_path, monkeypatch):
+    load_digits = pytest.importorskip("sklearn.datasets").load_digits
+    monkeypatch.chdir(tmp_path)
+    np.save("digits.npy", np.column_stack([load_digits().data / 16, load_digits().target]).astype(np.float32))
+    section = (DOCS / "bases.md").read_text(encoding="utf-8").split("### From the command line")[1]
+    command, said = re.findall(r"^```\w+\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[:2]
+    code, out, err = run(*command.split()[1:])
+    assert code == 0, err
+    # numbers within a tenth, since versions of libraries differ
+    told, found = ([line.split() for line in text.splitlines() if line.strip()] for text in (said, out))
+    assert len(told) == len(found), out
+    for wanted, got in zip(told, found, strict=True):
+        if wanted[0] in ("cost", "rounding", "error"):
+            wanted, got = wanted[:1], got[:1]
+        for a, b in zip(wanted, got, strict=True):
+            if all(re.fullmatch(r"[\d.,]*\d", word) for word in (a, b)):
+                x, y = (float(word.replace(",", "")) for word in (a, b))
+                assert abs(x - y) <= 0.1 * abs(x), out
+            else:
+                assert a.strip("─") == b.strip("─"), out
+
+
+def test_the_guides_tables_are_those_of_the_benchmarks(monkeypatch):
+    from benchmarks import tables
+    from benchmarks.host import million_rows, sharding
+
+    page = (DOCS / "bases.md").read_text(encoding="utf-8")
+    measured = tables.load(tables.DATA / "million-rows.csv")
+    assert million_rows.tables(measured) in page and sharding.table(tables.load(tables.DATA / "sharding.csv")) in page
+    lazy = [float(row["values_per_vector"]) for row in measured if row["method"] == "efvs"]
+    assert {int(row["rows"]) for row in measured if row["method"] == "efvs"} == set(million_rows.SIZES)
+    assert max(lazy) / min(lazy) <= 1.05 and f"{max(lazy):,.0f} kernel values for a vector" in page
+    assert 10**7 in {int(row["rows"]) for row in measured if row["method"] in ("sgma", "rpcholesky")}
+    # one million rows in float64 would be 128 MB, ten 1,280
+    for row in measured:
+        if row["method"] == "efvs" and row["source"] == ".npy":
+            assert int(row["peak_mb"]) - int(row["before_mb"]) < 20

@@ -1,0 +1,386 @@
+"""The command as people and machines meet it: what it prints where, its exit codes, what bad input leaves behind."""
+
+import ast
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+import pykernel.cli.app
+from pykernel.cli.help import names_of, sentence_of
+from tests.support import ROOT
+
+pytestmark = pytest.mark.usefixtures("compiled")
+SPEC = """
+name = "flow"
+[input]
+columns = ["a", "b"]
+[label]
+column = "y"
+[kernel]
+sigma = 1.0
+[reduction]
+n_max = 8
+"""
+PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+
+
+def commands(group, path=""):
+    """By name: every command, those of a group by both words."""
+    found = {}
+    for name, command in group.commands.items():
+        deeper = commands(command, f"{path}{name} ") if hasattr(command, "commands") else {}
+        found |= deeper or {path + name: command}
+    return found
+
+
+COMMANDS = commands(typer.main.get_command(pykernel.cli.app.app))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 300))
+    rows = "".join(f"{p},{q},{np.sin(p) + q}\n" for p, q in zip(a, b, strict=True))
+    (tmp_path / "spec.toml").write_text(SPEC)
+    (tmp_path / "data.csv").write_text("a,b,y\n" + rows)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fails(result, *says):
+    """Exit code 2, one sentence on standard error, nothing on standard output."""
+    code, out, err = result
+    assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and "Traceback" not in err
+    for text in says:
+        assert text in err
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------------ help
+
+
+@pytest.mark.parametrize("command", ["demo", "simulate", "generate", "check"])
+def test_help_shows_an_example_the_columns_and_the_exit_codes(run, command):
+    code, out, err = run(command, "--help")
+    assert code == 0 and err == ""
+    for text in (f"pykernel {command} ", "Columns:", "Exit codes: 0 "):
+        assert text in out
+
+
+def test_without_a_command_the_help_is_shown(run):
+    code, out, _ = run()
+    assert code == 0 and all(command in out for command in ("demo", "simulate", "generate", "check"))
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], *([*name.split(), "--help"] for name in COMMANDS)])
+def test_help_and_version_load_nothing_heavy(arguments):
+    heavy = ["numpy", "numba", "matplotlib", "sklearn", "pykernel.gen", "pykernel.spec.model"]
+    heavy += ["pydantic"] if arguments == ["--help"] else []  # typer parses by it, from the first option on
+    code = f"""
+import sys, pykernel.cli.app
+try:
+    pykernel.cli.app.main({arguments!r})
+finally:
+    print(set({heavy!r}) & set(sys.modules))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.returncode == 0 and ran.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_every_help_fits_a_screen(run, monkeypatch, name):
+    for columns in (80, 200):  # lines of a wide terminal are no longer, so that they can be read
+        monkeypatch.setenv("COLUMNS", str(columns))
+        code, out, err = run(*name.split(), "--help")
+        assert (code, err) == (0, "")
+        assert len(out.splitlines()) <= 40 and max(map(len, out.splitlines())) <= 80, out
+
+
+def test_every_option_can_be_found(run):
+    """In --help with a sentence; if it is only named there, the page says the same sentence."""
+    for name, command in COMMANDS.items():
+        shown = run(*name.split(), "--help")[1]
+        listed, _, named = shown.partition("\nMore options, which docs/commands.md describes:")
+        section = re.search(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+        assert section is not None, f"docs/commands.md has no section {name}"
+        for parameter in command.params:
+            if parameter.param_type_name == "argument":
+                assert re.search(rf"^  {parameter.metavar} ", listed, re.MULTILINE), parameter.metavar
+                continue
+            names = [*parameter.opts, *parameter.secondary_opts]
+            row = re.search(rf"^  {re.escape(names_of(parameter))}(?: {{2,}}|\n)\S*", listed, re.MULTILINE)
+            if row is not None:
+                continue
+            assert set(names) <= set(re.findall(r"--[\w-]+", named)), f"{name} {names}"
+            rows = [line for line in section[1].splitlines() if f"`{names[0]}" in line.partition("|")[2][:40]]
+            told = sentence_of(parameter).replace("|", "\\|")
+            assert [row.split(" | ")[1] for row in rows] == [f"{told} |"], f"{name} {names[0]}"
+
+
+# ----------------------------------------------------------------------------------------------------------- modules
+
+CLI = Path(pykernel.cli.app.__file__).parent
+ORDER = ["help", "options", "output", "inputs", "work", "commands", "app"]
+"""The parts of the command line, lowest first."""
+
+
+def imports(file):
+    """(module, name) of what a module of pykernel imports, in functions too."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.module, alias.name
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, ""
+
+
+def part_of(module, name):
+    """Where something of pykernel.cli lives: one of ORDER; None if it is of another room."""
+    words = f"{module}.{name}".split(".")
+    return words[2] if words[:2] == ["pykernel", "cli"] and len(words) > 2 else None
+
+
+@pytest.mark.parametrize("file", sorted(CLI.rglob("*.py")), ids=lambda file: str(file.relative_to(CLI)))
+def test_imports_of_the_command_line_go_downwards(file):
+    words = file.relative_to(CLI).with_suffix("").parts
+    for module, name in imports(file):
+        part = part_of(module, name)
+        assert not name.startswith("_") and "._" not in module, f"{module}.{name} is private"
+        if part is None:
+            continue
+        assert ORDER.index(part) <= ORDER.index(words[0]), f"{module}.{name} is above"
+        assert words[0] != "commands" or part != "commands", "a command imports another"
+
+
+def test_no_other_room_imports_the_command_line():
+    for file in CLI.parent.rglob("*.py"):
+        if CLI not in file.parents and file.name != "__main__.py":
+            assert not any(part_of(module, name) for module, name in imports(file) if module), file
+
+
+def test_every_function_of_the_command_line_is_read_without_scrolling():
+    for file in CLI.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno < 60, f"{file.name}: {node.name}"
+
+
+def test_the_package_runs_as_a_module():
+    ran = subprocess.run([sys.executable, "-m", "pykernel", "--version"], capture_output=True, text=True)
+    assert re.fullmatch(r"pykernel \d+\.\d+\.\d+\n", ran.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["fly"], "No such command 'fly'"),
+        (["simulate"], "Missing argument 'SPEC'"),
+        (["simulate", "s", "d", "--fast"], "No such option: --fast"),
+        (["simulate", "s", "d", "--delay", "two"], "'--delay'"),
+        (["generate", "s"], "Missing option"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_a_sentence(run, arguments, says):
+    assert fails(run(*arguments), says, "--help")
+
+
+# -------------------------------------------------------------------------------------------------------- simulate
+
+
+def test_simulate_for_people(run, folder):
+    code, out, err = run("simulate", "spec.toml", "data.csv", "-o", "p.csv", "--plot", "e.png")
+    assert (code, err) == (0, "")
+    for text in ("model", "last label", "running mean", "300 rows", "added", "p.csv", "e.png"):
+        assert text in out
+    assert (folder / "e.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_simulate_for_machines_from_a_file_and_from_a_pipe(run, folder, monkeypatch):
+    code, out, err = run("simulate", "spec.toml", "data.csv", "--delay", "3", "--json", "-o", "p.csv")
+    report = json.loads(out)
+    assert (code, err) == (0, "") and report["rows"] == 300 and report["waiting"] == 3
+    lines = (folder / "p.csv").read_text().splitlines()
+    assert lines[0] == "row,prediction,label,status" and lines[1].endswith(",") and len(lines) == 301
+    errors = [abs(float(p) - float(y)) for _, p, y, _ in (line.split(",") for line in lines[1:])]
+    assert report["all"]["mae"]["model"] == pytest.approx(np.mean(errors), rel=1e-6)
+    assert report["second_half"]["mae"]["model"] == pytest.approx(np.mean(errors[150:]), rel=1e-6)
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "data.csv").read_bytes())))
+    code, out, _ = run("simulate", "spec.toml", "-", "--delay", "3", "--json")
+    assert code == 0 and json.loads(out) == report | {"output": None}
+
+
+def test_numbers_that_do_not_exist_are_null(run, folder):
+    (folder / "none.csv").write_text("a,b,y\n1,2,\n")
+    code, out, _ = run("simulate", "spec.toml", "none.csv", "--json")
+    assert code == 0 and json.loads(out)["all"]["mae"]["model"] is None
+    assert run("simulate", "spec.toml", "none.csv")[0] == 0
+
+
+def test_a_model_that_keeps_refusing_is_a_warning(run, folder):
+    (folder / "far.csv").write_text("a,b,y\n" + "1e9,2,3\n" * 150)
+    code, out, err = run("simulate", "spec.toml", "far.csv")
+    assert code == 0 and "refused input" in out and err.startswith("warning: the model refused the last 150 labelled")
+    assert "a is 1e+09 and [input] limit is 1e+06" in err
+
+
+@pytest.mark.parametrize(
+    "data, says",
+    [
+        ("a,b,y\n1,2,x\n", ["bad.csv, line 2", "'y'", "'x'"]),
+        ("a,b\n1,2\n", ["bad.csv, line 1", "no column 'y'"]),
+        ("", ["bad.csv", "is empty"]),
+        ("a,b,y\n1,2,3,4\n", ["bad.csv, line 2", "4 cells"]),
+    ],
+)
+def test_bad_data_leaves_nothing_behind(run, folder, data, says):
+    (folder / "bad.csv").write_text(data)
+    before = sorted(path.name for path in folder.iterdir())
+    assert fails(run("simulate", "spec.toml", "bad.csv", "-o", "p.csv", "--plot", "e.png"), *says)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["absent.toml", "data.csv"], ["absent.toml: there is no such file"]),
+        (["spec.toml", "absent.csv"], ["absent.csv: there is no such file", "standard input"]),
+        (["spec.toml", "."], [".: cannot be read: Is a directory"]),
+        (["spec.toml", "data.csv", "--delay", "-1"], ["delay is -1"]),
+        (["spec.toml", "data.csv", "-o", "data.csv"], ["data.csv: is the data itself"]),
+        (["spec.toml", "data.csv", "--plot", "./data.csv"], ["data.csv: is the data itself"]),
+        (["spec.toml", "data.csv", "-o", "absent/p.csv"], ["absent/p.csv: cannot be written"]),
+        (["spec.toml", "data.csv", "-o", "link.csv"], ["link.csv: is a link"]),
+        (["dim.toml", "data.csv"], ["dim.toml: [input] names no columns; add columns ="]),
+        (["unlabelled.toml", "data.csv"], ["unlabelled.toml: [label] names no column; add column ="]),
+        (["bad.toml", "data.csv"], ["bad.toml", "is not a key"]),
+        (["spec.toml", "a\x1b[31m\nb.csv"], [r"a\x1b[31m\nb.csv: there is no such file"]),
+        (["spec.toml", "a\0b"], [r"a\x00b: cannot be read"]),
+    ],
+)
+def test_bad_arguments_are_one_sentence(run, folder, arguments, says):
+    (folder / "dim.toml").write_text(SPEC.replace('columns = ["a", "b"]', "dim = 2"))
+    (folder / "unlabelled.toml").write_text(SPEC.replace('column = "y"', ""))
+    (folder / "bad.toml").write_text(SPEC + "speed = 3\n")
+    (folder / "link.csv").symlink_to("elsewhere.csv")
+    data = (folder / "data.csv").read_bytes()
+    assert fails(run("simulate", *arguments), *says)
+    assert (folder / "data.csv").read_bytes() == data and not (folder / "elsewhere.csv").exists()
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(run, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert fails(run("simulate", "spec.toml", "data.csv", "--plot", "e.png"), "pip install 'pykernel-mcu[plot]'")
+
+
+def test_a_reader_that_goes_away_sees_no_traceback(folder):
+    command = f"{sys.executable} -m pykernel simulate spec.toml data.csv | true"
+    ran = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (141, "")  # as if ended by SIGPIPE: neither success nor a failed check
+
+
+# -------------------------------------------------------------------------------------------- generate and check
+
+
+def test_generate_writes_a_project_and_says_where(run, folder):
+    code, out, err = run("generate", "spec.toml", "-o", "out")
+    assert (code, err) == (0, "") and "state (RAM)" in out and "out/src/flow.c" in out
+    code, out, _ = run("generate", "spec.toml", "-o", "out", "--json")
+    made = json.loads(out)
+    assert code == 0 and made["project"] == "out" and all(Path(file).is_file() for file in made["files"])
+    assert made["sizes"]["state_bytes"] >= 8 * 3 * 4
+    (folder / "out" / "src" / "flow.c").write_text("mine")
+    assert fails(run("generate", "spec.toml", "-o", "out"), "flow.c", "--force")
+    assert (folder / "out" / "src" / "flow.c").read_text() == "mine"
+    assert run("generate", "spec.toml", "-o", "out", "--force")[0] == 0
+
+
+def test_a_bad_spec_generates_nothing(run, folder):
+    (folder / "bad.toml").write_text(SPEC.replace('"flow"', '"../flow"'))
+    assert fails(run("generate", "bad.toml", "-o", "out"), "bad.toml", "name")
+    assert not (folder / "out").exists()
+
+
+def test_check_passes(run, folder, monkeypatch):
+    from pykernel.gen.compilers import find_compilers
+
+    find_compilers.cache_clear()
+    monkeypatch.setenv("CC", "cc")
+    try:
+        code, out, err = run("check", "spec.toml", "--samples", "2000")
+        assert (code, err) == (0, "") and "yes" in out and "NO" not in out
+        code, out, _ = run("check", "spec.toml", "--samples", "2000", "--json", "--seed", "1")
+        report = json.loads(out)
+        assert code == 0 and report["ok"] and all(row["equal"] and row["samples"] == 2000 for row in report["check"])
+    finally:
+        find_compilers.cache_clear()
+
+
+def test_check_fails_where_the_code_differs(run, folder, monkeypatch):
+    import pykernel.gen
+    from pykernel.gen.check import Report
+
+    row = {"compiler": "cc", "flags": "-O3", "samples": 5, "equal": False, "first_difference": "update 3: alpha[2]"}
+    figures = {"name": "flow", "state_bytes": 1, "work_bytes": 2, "const_bytes": 0}
+    monkeypatch.setattr(pykernel.gen, "check", lambda spec, **how: Report(False, [row], figures))
+    code, out, err = run("check", "spec.toml")
+    assert code == 1 and "NO" in out and err.startswith("error: cc -O3") and "update 3: alpha[2]" in err
+    code, out, err = run("check", "spec.toml", "--json")
+    assert code == 1 and json.loads(out)["ok"] is False and err.count("\n") == 1
+
+
+def test_without_a_compiler_check_says_how_to_get_one(run, folder, monkeypatch):
+    from pykernel.gen.compilers import find_compilers
+
+    find_compilers.cache_clear()
+    monkeypatch.setenv("CC", "/absent/cc")
+    try:
+        assert fails(run("check", "spec.toml"), "/absent/cc")
+    finally:
+        find_compilers.cache_clear()
+
+
+@pytest.mark.parametrize("arguments", [["--samples", "0"], ["--seed", "-1"]])
+def test_impossible_numbers_for_check(run, folder, arguments):
+    assert fails(run("check", "spec.toml", *arguments), arguments[0][2:], arguments[1])
+
+
+def test_no_stray_text_in_json_even_on_a_terminal(folder):
+    """With standard error a terminal, a progress bar would be drawn there; --json keeps it off."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pykernel", "simulate", "spec.toml", "data.csv", "--json"]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    try:
+        drawn = os.read(ours, 1000)
+    except OSError:
+        drawn = b""
+    os.close(ours)
+    assert json.loads(ran.stdout)["rows"] == 300 and drawn == b""
+
+
+def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
+    """Which typer makes of it."""
+
+    def read(*_):
+        raise error
+
+    monkeypatch.setattr("pykernel.cli.inputs.read_spec", read)
+    error = EOFError("Ran out of input")
+    code, out, err = run("generate", "spec.toml", "-o", "out")
+    assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"
+    error = KeyboardInterrupt()
+    assert run("generate", "spec.toml", "-o", "out")[0] == 130

@@ -1,0 +1,129 @@
+"""The demo's claims, and that its output is what it says."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel.cli.app import main
+from pykernel.cli.work import demo
+from pykernel.errors import UserError
+from pykernel.gen.project import build
+from pykernel.host import bikeshare as stream
+from pykernel.host.model import HostModel
+from tests.support import ROOT
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory, compiled):
+    told = []
+    made = demo.run_demo(tmp_path_factory.mktemp("demo") / "out", progress=lambda part, what: told.append((part, what)))
+    assert [part for part, _ in told] == sorted(part for part, _ in told) and told[-1][0] == 1
+    return made
+
+
+def test_the_features_are_what_the_readme_of_the_data_says():
+    x, y, names = stream.bikeshare()
+    assert x.shape == (8645, 8) and y.shape == (8645,) and len(names) == 8
+    with resources.files("pykernel.data").joinpath("bikeshare.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for i in (0, 17, 5000, 8644):
+        row, got = {k: float(v) for k, v in rows[i].items()}, dict(zip(names, x[i], strict=True))
+        assert np.arctan2(got["hour_sin"], got["hour_cos"]) % (2 * np.pi) == pytest.approx(row["hour"] * np.pi / 12)
+        assert got["halfday_sin"] == pytest.approx(2 * got["hour_sin"] * got["hour_cos"], abs=1e-12)
+        assert got["halfday_cos"] == pytest.approx(got["hour_cos"] ** 2 - got["hour_sin"] ** 2, abs=1e-12)
+        assert (got["workingday"] + 1) / 2 == row["workingday"] and y[i] == row["rentals"]
+        assert (got["temperature"] + 2) / 4 == pytest.approx(row["temperature"])
+        assert (got["humidity"] + 1) / 2 == pytest.approx(row["humidity"]) and got["weather"] + 0.5 == row["weather"]
+
+
+def test_a_budgeted_model_beats_every_baseline(result):
+    error = {row["predictor"]: row["mae"] for row in result["accuracy"]}
+    # the model as benchmarks/host/demo_table.py prints it; the baselines as measured once with other code
+    expected = {
+        "mklms N_max 32": 37.1,
+        "last hour": 55.5,
+        "same hour yesterday": 57.8,
+        "running mean": 111.3,
+        "linear RLS": 69.3,
+        "quadratic RLS": 49.7,
+    }
+    assert error.keys() == expected.keys()
+    for name, value in expected.items():
+        assert error[name] == pytest.approx(value, rel=0.015), name
+    size = {row["predictor"]: row["state_bytes"] for row in result["accuracy"]}
+    assert size["mklms N_max 32"] < size["quadratic RLS"]
+
+
+def test_the_c_does_the_same(result):
+    assert result["ok"] and all(row["equal"] and row["samples"] == 8645 for row in result["check"])
+    assert all(Path(file).is_file() for file in result["files"])
+
+
+def test_the_next_commands_work_and_repeat_the_run(result, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["simulate", result["spec"], result["data"], "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert stopped.value.code == 0
+    assert report["second_half"]["mae"]["model"] == pytest.approx(result["accuracy"][0]["mae"], rel=1e-9)
+    assert report["second_half"]["mae"]["last label"] == pytest.approx(result["accuracy"][1]["mae"], rel=1e-9)
+    assert report["statuses"] == result["statuses"]
+
+
+def test_the_plot_is_an_image_of_some_size(result):
+    from matplotlib.image import imread
+
+    image = imread(result["plot"])
+    assert image.shape[0] > 600 and image.shape[1] > 800 and image[..., :3].std() > 0.05
+
+
+def test_without_matplotlib_the_demo_says_what_to_install_and_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    with pytest.raises(SystemExit) as stopped:
+        main(["demo", "-o", str(tmp_path / "out"), "--n-max", "4"])
+    out = capsys.readouterr().out
+    assert stopped.value.code == 0 and "pip install 'pykernel-mcu[plot]'" in out
+    assert "pykernel simulate" in out and str(tmp_path / "out" / "bikeshare") in out.replace("\n", "")
+    assert not (tmp_path / "out" / "errors.png").exists()
+
+
+def test_impossible_requests(tmp_path):
+    with pytest.raises(UserError, match="n_max"):
+        demo.run_demo(tmp_path / "out", n_max=0)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot be made a folder"):
+        demo.run_demo(tmp_path / "file")
+
+
+def test_trivial_baselines_use_only_the_past():
+    y = np.array([3.0, 5.0, 10.0])
+    np.testing.assert_array_equal(stream.lagged(y, 1), [0, 3, 5])
+    np.testing.assert_array_equal(stream.running_mean(y), [0, 3, 4])
+
+
+def test_the_table_of_the_documentation():
+    """One row of benchmarks/host/demo_table.py against a run of its own."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks.host.demo_table", "--n-max", "16"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = {line.split("|")[1].strip(): [c.strip() for c in line.split("|")[2:-1]] for line in ran.stdout.splitlines()}
+    chosen, error, state = rows["mklms, 16 vectors"]
+    eta, sigma = re.fullmatch(r"η (\S+), σ (\S+)", chosen).groups()
+    spec = stream.bikeshare_spec(n_max=16, eta=float(eta), sigma=float(sigma))
+    x, y, _ = stream.bikeshare()
+    assert float(error) == pytest.approx(stream.mean_error(HostModel(spec).run(x, y)[0], y), abs=0.06)
+    assert int(state.replace(",", "")) == build(spec).figures["state_bytes"]

@@ -1,0 +1,677 @@
+"""The scikit-learn face: its conventions, and that it computes what the host model computes."""
+
+import copy
+import doctest
+import inspect
+import pickle
+import re
+import runpy
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel, load_spec
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.estimators import base
+from pykernel.estimators import online as estimators
+from pykernel.spec.family import AT_ONCE
+from pykernel.spec.model import Learning, Reduction, make_spec
+from tests.support import ROOT, own_kernels
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+EXAMPLES = ROOT / "examples"
+BOTH = (BudgetedKernelRegressor, BudgetedKernelClassifier)
+MODELS = {
+    "mklms": BudgetedKernelRegressor(),
+    "fklms": BudgetedKernelRegressor("fklms", precision="float64"),
+    "nt": BudgetedKernelRegressor("nt", n_max=7, rho=0.01),
+    "small": BudgetedKernelRegressor(n_max=5, precision="float64", rho=0.1),
+    "lsridge": BudgetedKernelRegressor("lsridge", n_max=9, when="before"),
+    "lambda": BudgetedKernelRegressor("klms", n_max=9, lambda_max=0.1, removals=2, tie="oldest"),
+    "truncation": BudgetedKernelRegressor("at", n_max=9, truncate_below=0.01, truncate_age=100),
+    "qklms": BudgetedKernelRegressor("at", rule="qklms", quantisation=0.2),
+    "krls-t": BudgetedKernelRegressor(rule="krls-t", n_max=8, forgetting=0.999, noise=0.1),
+    "fb-krls": BudgetedKernelRegressor("at", rule="fb-krls", projection="klms", n_max=8),
+    "ald-krls": BudgetedKernelRegressor(rule="ald-krls", n_max=8, precision="float64"),
+    "nlms": BudgetedKernelRegressor(rule="nlms", eta=0.1),
+    "rls": BudgetedKernelRegressor(rule="rls", forgetting=0.99),
+    "quadratic-rls": BudgetedKernelRegressor(rule="quadratic-rls", precision="float64"),
+    "rff-rls": BudgetedKernelRegressor(rule="rff-rls", features=16, seed=3),
+    "two outputs": BudgetedKernelRegressor(n_max=8),
+    "two outputs, krls-t": BudgetedKernelRegressor(rule="krls-t", n_max=8),
+    "two outputs, rls": BudgetedKernelRegressor(rule="rls"),
+    "two classes": BudgetedKernelClassifier(n_max=8),
+    "three classes": BudgetedKernelClassifier("nt", n_max=8, precision="float64"),
+    "three classes, krls-t": BudgetedKernelClassifier(rule="krls-t", n_max=8),
+    "three classes, quadratic-rls": BudgetedKernelClassifier(rule="quadratic-rls"),
+}
+
+
+def labels(case, y):
+    """The stream's labels as a model of this name learns them."""
+    if "two outputs" in case:
+        return np.column_stack([y, np.roll(y, 1)])
+    if "two classes" in case:
+        return np.where(y > 0, "wet", "dry")
+    if "three classes" in case:
+        return np.digitize(y, [-0.5, 0.5])
+    return y
+
+
+@pytest.fixture
+def stream():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(300, 3))
+    return x, np.sin(x[:, 0]) + x[:, 1] + 0.1 * rng.normal(size=300)
+
+
+def state(model):
+    return bytes(model.model_.memory.bytes)
+
+
+@parametrize_with_checks(
+    [
+        BudgetedKernelRegressor(),
+        BudgetedKernelRegressor(precision="float64"),
+        BudgetedKernelRegressor(rule="qklms"),
+        BudgetedKernelRegressor(rule="krls-t"),
+        BudgetedKernelRegressor("fklms", rule="fb-krls", projection="klms"),
+        BudgetedKernelRegressor(rule="ald-krls"),
+        BudgetedKernelRegressor(rule="nlms"),
+        BudgetedKernelRegressor(rule="rls"),
+        BudgetedKernelRegressor(rule="quadratic-rls"),
+        BudgetedKernelRegressor(rule="rff-rls"),
+        BudgetedKernelClassifier(),
+        BudgetedKernelClassifier("nt", precision="float64"),
+        BudgetedKernelClassifier("lsridge", rule="qklms"),
+        BudgetedKernelClassifier(rule="krls-t"),
+        BudgetedKernelClassifier(rule="rls"),
+    ]
+)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        *({"technique": technique} for technique in ("nt", "klms", "sup", "ls", "lsreg", "lsridge", "fklms", "afklms")),
+        {"technique": "at", "n_max": 96},  # with 32 it forgets too much of what scikit-learn asks for
+        {"technique": "fmklms", "n_max": 16},  # more are nearer than it can take
+        {"technique": "afmklms", "force": True},
+        *({"rule": rule} for rule in ("qklms", "krls-t", "fb-krls", "ald-krls", *estimators.LINEAR_RULES)),
+        {"when": "before"},
+        {"candidates": "newest"},
+        {"technique": "klms", "lambda_max": 0.1, "removals": 3},
+        {"truncate_age": 200, "truncate_below": 1e-3, "rho": 0.01},
+    ],
+    ids=lambda parameters: (
+        ", ".join(f"{key}={value}" for key, value in parameters.items()) if isinstance(parameters, dict) else None
+    ),
+)
+def test_scikit_learn_conventions_of_everything(kind, parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(kind(**parameters), on_skip=None)
+
+
+def test_the_docstrings_tell_the_truth():
+    result = doctest.testmod(estimators)
+    assert result.attempted >= 20 and not result.failed
+    documented = {}
+    for kind in BOTH:
+        section = kind.__doc__.split("Parameters\n    ----------\n")[1].split("\n\n    Attributes\n")[0]
+        documented[kind] = dict(re.findall(r"^    (\w+) : (.*\n(?:(?:        .*)?\n)*)", section + "\n", re.MULTILINE))
+        assert list(documented[kind]) == list(inspect.signature(kind).parameters)
+    of_regressor, of_classifier = documented.values()
+    assert {key: of_regressor[key] for key in of_classifier} == of_classifier
+    assert set(of_regressor) - set(of_classifier) == {"label_limit"}
+
+
+def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the_specs_default():
+    at_once = set(AT_ONCE["learning"])
+    keys = {k: v for k, v in Learning.model_fields.items() if k not in at_once} | Reduction.model_fields
+    for kind in BOTH:
+        parameters = inspect.signature(kind).parameters
+        for key, field in keys.items():
+            assert parameters[key].default in (None, field.default), key
+            (default,) = re.findall(rf"^    {key} : .*?,\s*default=(.*)$", kind.__doc__, re.MULTILINE)
+            shown = f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
+            assert (float(default) == field.default) if type(field.default) is float else default == shown, key
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_pieces_of_a_stream_are_the_stream(stream, case):
+    x, y = stream
+    y = labels(case, y)
+    linear = MODELS[case].rule in estimators.NO_KERNEL
+    model = clone(MODELS[case]).set_params(input_limit=1e4, n_epochs=1, **{} if linear else {"sigma": 1.5})
+    first = {"classes": np.unique(y)} if "classes" in case else {}
+    whole = clone(model).fit(x, y)
+    for cuts in (
+        [150],
+        [1, 2, 3, 299],
+        sorted(np.random.default_rng(0).choice(299, 40, replace=False) + 1),
+    ):
+        pieces = clone(model)
+        if not first:
+            pieces.set_params(label_limit=whole.spec_.label.limit)
+        for t, part in enumerate(np.split(np.arange(300), cuts)):
+            pieces.partial_fit(x[part], y[part], **{} if t else first)
+        assert state(pieces) == state(whole)
+        assert pieces.status_counts_ == whole.status_counts_
+    assert sum(whole.status_counts_.values()) == 300
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_it_is_the_host_model(stream, case):
+    x, y = stream
+    y = labels(case, y)
+    model = clone(MODELS[case]).set_params(n_epochs=2).fit(x, y)
+    host = HostModel(model.spec_)
+    taken = np.unique(y, return_inverse=True)[1] if "classes" in case else y
+    host.learn(x, taken)
+    host.learn(x, taken)
+    assert state(model) == bytes(host.memory.bytes)
+    values = model.decision_function(x) if "classes" in case else model.predict(x)
+    assert values.dtype == np.float64 and (values == host.predict(x)).all()
+    if "classes" in case:
+        assert (model.predict(x) == model.classes_[host.classify(x)]).all()
+    if host.has("novelty"):
+        assert (model.novelty(x) == host.novelty(x)).all()
+    if host.has("variance") and "classes" not in case:
+        means, deviations = model.predict(x, return_std=True)
+        assert (means == values).all() and deviations.shape == y.shape
+        assert (np.sqrt(host.variance(x).astype(float)) == deviations.reshape(300, -1).T).all()
+    host.refresh()
+    assert state(model.refresh()) == bytes(host.memory.bytes)
+
+
+def test_fit_forgets_and_partial_fit_does_not(stream):
+    x, y = stream
+    model = BudgetedKernelRegressor().fit(x, y)
+    once = state(model)
+    assert state(model.fit(x, y)) == once
+    assert state(model.partial_fit(x, -y)) != once
+    assert model.status_counts_["ADDED"] == 32 and sum(model.status_counts_.values()) == 6 * 300
+    model.set_params(rule="krls-t").fit(x, y)  # least squares: what is repeated would count as evidence
+    assert sum(model.status_counts_.values()) == 300
+
+
+def test_parameters_count_from_the_next_fit(stream):
+    x, y = stream
+    model = BudgetedKernelRegressor(n_max=4).fit(x, y).set_params(n_max=6)
+    assert model.partial_fit(x, y).spec_.reduction.n_max == 4
+    assert model.fit(x, y).status_counts_["ADDED"] == 6
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_copies_go_on_as_the_original(stream, case):
+    x, y = stream
+    y = labels(case, y)
+    model = clone(MODELS[case]).fit(x, y)
+    pickled, copied = pickle.loads(pickle.dumps(model)), copy.deepcopy(model)
+    assert pickled.predict(x).tobytes() == model.predict(x).tobytes()
+    model.partial_fit(x[:50], y[50:100])
+    assert state(pickled) != state(model)
+    for other in (pickled, copied, clone(model).fit(x, y)):
+        assert state(other.partial_fit(x[:50], y[50:100])) == state(model)
+        assert other.status_counts_ == model.status_counts_
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("factor", [2.0**-20, 8.0, 2.0**30])
+def test_scale_follows_the_unit_of_the_inputs(stream, factor, precision):
+    x, y = stream
+    model = BudgetedKernelRegressor(precision=precision).fit(x, y)
+    scaled = BudgetedKernelRegressor(precision=precision).fit(factor * x, y)
+    assert scaled.spec_.kernel.sigma == factor * model.spec_.kernel.sigma
+    assert scaled.spec_.input.limit == factor * model.spec_.input.limit
+    assert scaled.predict(factor * x).tobytes() == model.predict(x).tobytes()
+
+
+def test_scale_is_that_of_svr(stream):
+    x, y = stream
+    x -= x.mean(axis=0)
+    sigma = BudgetedKernelRegressor(sigma="scale").fit(x, y).spec_.kernel.sigma
+    assert 1 / (2 * sigma**2) == pytest.approx(1 / (x.shape[1] * x.var()))
+    assert BudgetedKernelRegressor().fit(x, y).spec_.kernel.sigma == sigma
+
+
+@pytest.mark.parametrize("x", [np.ones((1, 2)), np.ones((50, 2))])
+def test_scale_needs_samples_that_differ(x):
+    with pytest.raises(
+        ValueError,
+        match=r"these are (1 sample|50 equal samples); start with more, or give sigma",
+    ):
+        BudgetedKernelRegressor().partial_fit(x, np.ones(len(x)))
+    BudgetedKernelRegressor(sigma=1.0).partial_fit(x, np.ones(len(x)))
+    BudgetedKernelRegressor(rule="rls").partial_fit(x, np.ones(len(x)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [make_friedman1(800, noise=1.0, random_state=0), load_diabetes(return_X_y=True)],
+    ids=["friedman", "diabetes"],
+)
+def test_defaults_learn(data):
+    x, y = data
+    model, ours, means = BudgetedKernelRegressor().partial_fit(x[:30], y[:30]), [], []
+    for t in range(30, len(x)):
+        ours.append(float(model.predict(x[t : t + 1])[0]))
+        means.append(y[:t].mean())
+        model.partial_fit(x[t : t + 1], y[t : t + 1])
+    online = np.mean((ours - y[30:]) ** 2) / np.mean((means - y[30:]) ** 2)
+    assert online < 0.9
+    assert cross_val_score(BudgetedKernelRegressor(), x, y).mean() > 0.25
+
+
+@pytest.mark.parametrize("load, worst", [(load_iris, 0.9), (load_breast_cancer, 0.9)])
+def test_defaults_classify(load, worst):
+    x, y = load(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(x))
+    model = make_pipeline(StandardScaler(), BudgetedKernelClassifier())
+    assert cross_val_score(model, x[order], y[order]).mean() > worst
+
+
+def test_a_grid_over_a_pipeline(stream):
+    x, y = stream
+    kernels = {
+        "budgetedkernelregressor__n_max": np.array([4, 16]),
+        "budgetedkernelregressor__eta": np.float32([0.2, 0.5]),
+    }
+    linear = {"budgetedkernelregressor__rule": np.array(["rls", "nlms"])}
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), BudgetedKernelRegressor()),
+        [kernels, linear],
+        error_score="raise",
+    )
+    assert search.fit(100 * x, y).best_params_["budgetedkernelregressor__n_max"] == 16
+    assert search.score(100 * x, y) > 0.7
+    # and what is linear is found to be
+    assert "budgetedkernelregressor__rule" in search.fit(x, x @ [1.0, -2.0, 3.0]).best_params_
+    search = GridSearchCV(BudgetedKernelClassifier(), {"technique": ["mklms", "nt"]}, error_score="raise")
+    assert search.fit(x, labels("two classes", y)).score(x, labels("two classes", y)) > 0.8
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"technique": "at", "n_max": 6}, {"technique": "klms", "n_max": 6}, {"rule": "rls"}]
+)
+def test_labels_that_share_vectors_are_learned_as_if_alone(stream, parameters):
+    """Where the choice of vectors asks nothing of multipliers, several labels are several models, to the byte."""
+    x, y = stream
+    several = np.column_stack([y, 3 * y[::-1], np.cos(x[:, 2])])
+    model = BudgetedKernelRegressor(**parameters, label_limit=100.0).fit(x, several)
+    together = model.predict(x)
+    assert together.shape == (300, 3) and model.spec_.outputs == 3
+    for o in range(3):
+        alone = BudgetedKernelRegressor(**parameters, label_limit=100.0).fit(x, several[:, o])
+        assert alone.predict(x).tobytes() == together[:, o].tobytes()
+    with pytest.raises(ValueError, match="y has 2 outputs, but the BudgetedKernelRegressor learns 3"):
+        model.partial_fit(x, several[:, :2])
+    with pytest.raises(ValueError, match="y has 1 outputs"):
+        model.partial_fit(x, y)
+
+
+def test_a_column_of_labels_is_predicted_as_a_column(stream):
+    x, y = stream
+    flat, column = BudgetedKernelRegressor().fit(x, y), BudgetedKernelRegressor().fit(x, y[:, None])
+    assert flat.predict(x).shape == (300,) and column.predict(x).shape == (300, 1)
+    assert state(flat) == state(column)
+    assert state(flat.partial_fit(x, y[:, None])) == state(column.partial_fit(x, y))
+    assert flat.predict(x).shape == (300,) and column.predict(x).shape == (300, 1)
+
+
+def test_novelty_is_what_the_vectors_leave_over(stream):
+    x, y = stream
+    for model in (BudgetedKernelRegressor(ridge=1e-3), BudgetedKernelClassifier("fklms")):
+        model.fit(x, y > 0 if isinstance(model, BudgetedKernelClassifier) else y)
+        n, vectors = model.model_.memory.field("n")[0], model.model_.memory.field("v")
+        assert model.novelty(vectors[:n]).max() < 3e-3
+        assert model.novelty([[50.0, 50.0, 50.0]]) == pytest.approx(1, abs=1e-3 + 1e-6)
+        assert ((model.novelty(x) >= 0) & (model.novelty(x) <= 1.001 + 1e-6)).all()
+    sigma, ridge = model.spec_.kernel.sigma, 1e-3
+    model = BudgetedKernelRegressor(ridge=ridge, precision="float64").fit(x, y)
+    n, vectors = model.model_.memory.field("n")[0], model.model_.memory.field("v")[:32]
+    assert n == 32
+
+    def kernel(a, b):
+        return np.exp(-((a[:, None] - b) ** 2).sum(axis=2) / (2 * sigma**2))
+
+    k = kernel(x, vectors)
+    kappa = 1 + ridge - (k * np.linalg.solve(kernel(vectors, vectors) + ridge * np.eye(n), k.T).T).sum(axis=1)
+    np.testing.assert_allclose(model.novelty(x), kappa, atol=1e-6)
+    with pytest.raises(UserError, match=r"^BudgetedKernelRegressor: rule 'rls' is linear and knows no novelty"):
+        BudgetedKernelRegressor(rule="rls").fit(x, y).novelty(x)
+
+
+def test_deviations_are_those_of_the_labels():
+    """Where there are many samples the noise's, far away the function's; labels in another unit, other deviations."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3, 3, (1500, 1))
+    y = 2 * np.sin(2 * x[:, 0]) + 0.2 * rng.normal(size=len(x))
+    model = BudgetedKernelRegressor(rule="krls-t", sigma=0.7, noise=0.01, precision="float64").fit(x, y)
+    means, near = model.predict(x, return_std=True)
+    assert 0.1 < near.mean() < 0.4 and np.mean(np.abs(means - y) < 2 * near) > 0.9
+    _, far = model.predict([[50.0]], return_std=True)
+    assert 1 < far[0] < 4
+    scaled = clone(model).fit(x, 1000 * y)
+    np.testing.assert_allclose(scaled.predict(x, return_std=True)[1], 1000 * near, rtol=1e-3)
+    with pytest.raises(UserError, match=r"rule 'klms' does not know how sure it is; for return_std give rule='krls-t'"):
+        BudgetedKernelRegressor().fit(x, y).predict(x, return_std=True)
+
+
+@pytest.mark.parametrize(
+    "classes, names",
+    [
+        ([-1, 1], ("-1", "1")),
+        ([3, 7, 2**40], ("3", "7", str(2**40))),
+        ([1.0, 2.0], ("1.0", "2.0")),
+        ([False, True], ("False", "True")),
+        (["no", "yes", "perhaps"], ("no", "perhaps", "yes")),
+        (np.array(["b", "a"], object), ("a", "b")),
+        (["", "a\nb", " c", "class 1", "d" * 200], ("class 0", "class 1", "class 2", "class 1'", "class 4")),
+    ],
+)
+def test_classes_of_any_kind(stream, classes, names):
+    x, y = stream
+    classes = np.asarray(classes)
+    y = classes[np.digitize(y, np.linspace(-0.5, 0.5, len(classes) - 1))]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")
+        model = BudgetedKernelClassifier().fit(x, y)
+        learned = state(model)
+        assert model.score(x, y) > 0.7
+    assert (model.classes_ == np.unique(y)).all() and model.classes_.dtype == classes.dtype
+    assert model.spec_.label.classes == names
+    predictions, values = model.predict(x), model.decision_function(x)
+    assert predictions.dtype == classes.dtype
+    assert values.shape == ((300,) if len(classes) == 2 else (300, len(classes)))
+    positions = (values > 0).astype(int) if len(classes) == 2 else values.argmax(axis=1)
+    assert (predictions == model.classes_[positions]).all()
+    # it is positions that are learned
+    assert learned == state(BudgetedKernelClassifier().fit(x, np.searchsorted(model.classes_, y)))
+
+
+def test_classes_that_cannot_be(stream):
+    x, y = stream
+    y = labels("three classes", y)
+    with pytest.raises(UserError, match=r"^BudgetedKernelClassifier: y holds one class, 7; a classifier needs"):
+        BudgetedKernelClassifier().fit(x, np.full(300, 7))
+    with pytest.raises(UserError, match=r"^BudgetedKernelClassifier: \[label\] classes holds 100 names; .* 2 to 64"):
+        BudgetedKernelClassifier().fit(x, np.arange(300) % 100)
+    with pytest.raises(ValueError, match="the first call of partial_fit needs classes"):
+        BudgetedKernelClassifier().partial_fit(x, y)
+    model = BudgetedKernelClassifier().partial_fit(x[:100], y[:100], classes=[2, 1, 0])
+    before = state(model)
+    with pytest.raises(ValueError, match=r"classes are \[0 1\], but the first call of partial_fit had \[0 1 2\]"):
+        model.partial_fit(x, y, classes=[0, 1])
+    for strange in (np.where(y == 2, 3, y), np.where(y == 2, 0.5, y), y.astype(str)):
+        with pytest.raises(ValueError, match=r"y holds .*, which is not one of the classes, \[0, 1, 2\]|continuous"):
+            model.partial_fit(x, strange)
+    assert state(model) == before
+    assert state(model.partial_fit(x[100:], y[100:])) == state(
+        BudgetedKernelClassifier().partial_fit(x[:100], y[:100], [0, 1, 2]).partial_fit(x[100:], y[100:], [0, 1, 2])
+    )
+
+
+def test_a_class_that_never_comes_is_never_predicted(stream):
+    x, y = stream
+    y = labels("three classes", y)
+    model = BudgetedKernelClassifier().partial_fit(x, y, classes=[0, 1, 2, 3])
+    assert model.decision_function(x).shape == (300, 4) and set(model.predict(x)) == {0, 1, 2}
+
+
+def test_what_is_beyond_the_limit_has_no_class(stream):
+    x, y = stream
+    model = BudgetedKernelClassifier(input_limit=10.0).fit(x, y > 0)
+    bad = np.vstack([x[:2], [[11.0, 0, 0]]])
+    with pytest.raises(UserError, match="1 of 3 samples have an input beyond the limit of 10 and cannot be classified"):
+        model.predict(bad)
+    with pytest.warns(UserWarning, match="1 of 3 samples have an input beyond the limit of 10: they give NaN"):
+        assert np.isnan(model.decision_function(bad)).tolist() == [False, False, True]
+    with pytest.warns(UserWarning, match="they give NaN"):
+        assert np.isnan(model.novelty(bad)).tolist() == [False, False, True]
+    before = state(model)
+    assert state(model.partial_fit(bad[2:], [True])) == before and model.status_counts_["REFUSED_INPUT"] == 1
+
+
+def test_derived_limits_leave_room(stream):
+    x, y = stream
+    assert BudgetedKernelRegressor(sigma=0.5).fit(x, y / abs(y).max()).spec_.label.limit == 1e6
+    model = BudgetedKernelRegressor(sigma=0.5).fit(x, 1e9 * y)
+    assert model.spec_.label.limit == 1e6 * abs(1e9 * y).max() and model.spec_.input.limit == 0.5e6
+    assert model.status_counts_["REFUSED_LABEL"] == 0
+    for rule in estimators.NO_KERNEL:
+        model = BudgetedKernelRegressor(rule=rule).fit(x, np.column_stack([y, 5 * y]))
+        assert model.spec_.input.limit == 1e3 * abs(x).max() and model.spec_.label.limit == 5e6 * abs(y).max()
+        assert BudgetedKernelRegressor(rule=rule).fit(0 * x, y).spec_.input.limit == 1e3
+
+
+def test_what_is_out_of_range_is_refused_counted_and_named(stream):
+    x, y = stream
+    model = BudgetedKernelRegressor(input_limit=10.0, label_limit=20.0).fit(x, y)
+    before = state(model)
+    bad = np.full((4, 3), 10.5)
+    bad[2:] = 1e300  # infinite in float32
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(bad, np.zeros(4)).partial_fit(x[:3], [21.0, -1e300, 1e39])
+    assert state(model) == before
+    assert model.status_counts_["REFUSED_INPUT"] == 4 and model.status_counts_["REFUSED_LABEL"] == 3
+    with pytest.warns(UserWarning, match="4 of 5 samples have an input beyond the limit of 10"):
+        predictions = model.predict(np.vstack([bad, x[:1]]))
+    assert np.isnan(predictions).tolist() == [True] * 4 + [False]
+    with pytest.raises(ValueError, match="NaN"), pytest.warns(UserWarning):
+        model.score(bad, np.zeros(4))
+
+
+def test_a_model_that_keeps_refusing_says_so(stream):
+    x, y = stream
+    model = BudgetedKernelRegressor(input_limit=10.0).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(base.PATIENCE - 1):
+            model.partial_fit(11 + x[:1], y[:1])
+    with pytest.warns(
+        UserWarning,
+        match="^the last 32 updates were all refused: raise input_limit from 10; .* call fit",
+    ):
+        model.partial_fit(11 + x[:1], y[:1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(x[:1], y[:1])
+    for parameters in ({"sigma": 1.0}, {"rule": "rls"}):
+        with pytest.warns(UserWarning, match="updates were all refused: raise label_limit from 0.001;"):
+            BudgetedKernelRegressor(label_limit=1e-3, **parameters).fit(x[:2], [1.0, 2.0])
+
+
+def test_a_model_that_diverges_says_so_and_can_be_reset():
+    x = np.random.default_rng(0).normal(size=(2000, 2))
+    y = np.ones(len(x))
+    model = BudgetedKernelRegressor("fklms", sigma=3.0, projection="fklms", force=True)  # far from orthogonal
+    with pytest.warns(
+        UserWarning,
+        match="^learning diverges: lower sigma or eta; to start afresh call fit",
+    ):
+        model.partial_fit(x, y)
+    assert model.status_counts_["REFUSED_MULTIPLIER"] > 0
+    assert np.isfinite(model.predict(x)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(technique="mklms", projection=None).fit(x, y)
+    assert model.status_counts_["REFUSED_MULTIPLIER"] == 0
+    assert np.abs(model.predict(x) - 1).max() < 0.1
+    with pytest.warns(UserWarning, match="^learning diverges: scale the inputs to magnitudes near 1, or lower cov"):
+        model = BudgetedKernelRegressor(rule="rls", covariance=1e18, label_limit=10.0).fit(1e-9 * x, x[:, 0])
+    assert model.status_counts_["REFUSED_WEIGHT"] > 0
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"technique": "lms"}, "[reduction] technique is 'lms'; "),
+        ({"rule": "lms"}, "[learning] rule is 'lms'; "),
+        ({"projection": "mklms"}, "[reduction] projection is 'mklms'; "),
+        ({"n_max": 0}, "[reduction] n_max is 0; "),
+        ({"n_max": 2.5}, "[reduction] n_max is 2.5; "),
+        ({"sigma": 0.0}, 'sigma is 0.0; it must be a number above 0 or "scale"'),
+        (
+            {"sigma": "auto"},
+            "sigma is 'auto'; it must be a number above 0 or \"scale\"",
+        ),
+        ({"sigma": float("nan")}, "sigma is nan; "),
+        ({"eta": 2.0}, "[learning] eta is 2.0; "),
+        ({"rho": -1.0}, "[learning] rho is -1.0; "),
+        ({"gate": 1e-4}, "[reduction] gate is 0.0001; "),
+        ({"force": "yes"}, "[reduction] force is 'yes'; "),
+        ({"precision": "float16"}, "precision is 'float16'; "),
+        ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number from 1"),
+        ({"input_limit": 0}, "[input] limit is 0; "),
+        ({"label_limit": float("inf")}, "[label] limit is inf; "),
+        # what means nothing here
+        ({"noise": 0.1}, "[learning] noise "),
+        ({"quantisation": 0.1}, "[learning] quantisation "),
+        ({"penalty": 0.1}, "[reduction] penalty "),
+        ({"rule": "krls-t", "eta": 0.1}, "[learning] eta "),
+        ({"rule": "krls-t", "technique": "nt"}, "[reduction] "),
+        ({"rule": "rls", "n_max": 8}, "[reduction] n_max "),
+        ({"rule": "rls", "technique": "nt"}, "[reduction] technique "),
+        ({"rule": "rls", "sigma": 1.0}, "[kernel] "),
+        ({"rule": "nlms", "covariance": 1.0}, "[learning] covariance "),
+        ({"rule": "rls", "seed": 1}, "[learning] seed "),
+    ],
+)
+def test_parameters_that_cannot_be(stream, parameters, sentence):
+    with pytest.raises(UserError) as caught:
+        BudgetedKernelRegressor(**parameters).fit(*stream)
+    assert str(caught.value).startswith("BudgetedKernelRegressor: " + sentence)
+    assert "\n" not in str(caught.value)
+
+
+OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, most=1.0)
+
+
+def test_a_mercer_kernel_is_taken_as_it_is(stream):
+    """What its parameters by name make, to the byte; a kernel of one's own is the spec's."""
+    x, y = stream
+    for kernel, parameters in {
+        "gaussian": {"gamma": 0.4},
+        "matern32": {"gamma": 0.4},
+        "linear": {"normalise": True},
+        "polynomial": {"gamma": 0.3, "coef0": 0.5, "degree": 2, "normalise": True},
+    }.items():
+        named = BudgetedKernelRegressor(kernel=kernel, n_max=8, **parameters).fit(x, y)
+        model = BudgetedKernelRegressor(kernel=MercerKernel(kernel, **parameters), n_max=8).fit(x, y)
+        assert state(model) == state(named) and model.spec_ == named.spec_
+    rff = {"rule": "rff-rls", "features": 8}
+    named = BudgetedKernelRegressor(kernel="laplacian", gamma=0.4, **rff).fit(x, y)
+    assert state(BudgetedKernelRegressor(kernel=MercerKernel("laplacian", gamma=0.4), **rff).fit(x, y)) == state(named)
+
+    model = BudgetedKernelRegressor(kernel=OWN, n_max=8, input_limit=10.0, n_epochs=1).fit(x, y)
+    spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
+    assert spec.kernel.model_dump(exclude_unset=True) == OWN.section()
+    host = HostModel(spec)
+    host.learn(x, y)
+    assert host.memory.bytes.tobytes() == state(model) and model.score(x, y) > 0.5
+    assert model.to_spec("other").own is OWN.own and model.to_spec("other").name == "other"
+    for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert state(other) == state(model)
+        assert state(other.partial_fit(x, y)) != state(model)
+    classes = BudgetedKernelClassifier(kernel=OWN, n_max=8, input_limit=10.0).fit(x, y > 0)
+    assert classes.spec_.own is OWN.own and classes.score(x, y > 0) > 0.8
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"sigma": 1.0}, "sigma is 1.0, and kernel, a MercerKernel, has its own; leave sigma out"),
+        ({"gamma": "scale"}, "gamma is 'scale', and kernel, a MercerKernel, has its own; leave gamma out"),
+        ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
+        ({"normalise": True}, "normalise is True, and kernel, a MercerKernel, has its own; leave normalise out"),
+        ({}, "input_limit must be given with a kernel of your own: most is its bound for inputs within that"),
+        ({"input_limit": 10.0, "rule": "rff-rls"}, "[kernel] function is own"),
+        ({"input_limit": 10.0, "rule": "rls"}, "[kernel]"),
+        ({"kernel": MercerKernel("sigmoid")}, "[kernel] function is sigmoid, which is not positive definite"),
+    ],
+)
+def test_a_mercer_kernel_says_all_itself(stream, parameters, sentence):
+    with pytest.raises(UserError) as caught:
+        BudgetedKernelRegressor(**{"kernel": OWN, **parameters}).fit(*stream)
+    assert str(caught.value).startswith(f"BudgetedKernelRegressor: {sentence}") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_its_spec_makes_the_same_model_from_a_file(stream, tmp_path, case):
+    x, y = stream
+    y = labels(case, y)
+    model = clone(MODELS[case]).set_params(n_epochs=1).fit(x, y)
+    path = tmp_path / "flow.toml"
+    path.write_text(model.to_spec("flow").to_toml())
+    spec = load_spec(path)
+    assert spec == model.to_spec("flow") and spec.name == "flow"
+    host = HostModel(spec)
+    host.learn(x, np.unique(y, return_inverse=True)[1] if "classes" in case else y)
+    assert state(model) == bytes(host.memory.bytes)
+    with pytest.raises(UserError, match=rf"^{type(model).__name__}: name is 'int'"):
+        model.to_spec("int")
+    with pytest.raises(NotFittedError):
+        clone(model).to_spec("flow")
+
+
+def test_column_names_reach_the_spec(stream):
+    pandas = pytest.importorskip("pandas")
+    x, y = stream
+    frame = pandas.DataFrame(x, columns=["hour", "humidity [%]", "Größe"])
+    model = BudgetedKernelRegressor().fit(frame, y)
+    assert model.spec_.input.columns == ("hour", "humidity [%]", "Größe")
+    assert model.feature_names_in_.tolist() == list(frame)
+    assert state(model) == state(BudgetedKernelRegressor().fit(x, y))
+    assert model.spec_.label_columns == ()
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(frame.rename(columns={"hour": "day"}), y)
+    for name, expected in (("flow", ("flow",)), ("hour", ()), (3, ()), ("", ())):
+        assert model.fit(frame, pandas.Series(y, name=name)).spec_.label_columns == expected
+    classifier = BudgetedKernelClassifier().fit(frame, pandas.Series(y > 0, name="wet"))
+    assert classifier.spec_.label.column == "wet" and classifier.spec_.label.classes == ("False", "True")
+    both = pandas.DataFrame({"flow": y, "level": -y})
+    assert model.fit(frame, both).spec_.label.columns == ("flow", "level") and model.spec_.outputs == 2
+    assert model.predict(frame).shape == (300, 2)
+    assert model.fit(x, both).spec_.label_columns == ()
+
+
+def run_example(name, capsys, *arguments):
+    """What an example prints."""
+    sys.argv = [name, *arguments]
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return capsys.readouterr().out
+
+
+def test_the_example_of_classification(tmp_path, monkeypatch, capsys, one_compiler):
+    monkeypatch.setattr(sys, "argv", [])
+    printed = run_example("classification.py", capsys, str(tmp_path))
+    assert int(re.search(r"learned: (\d+)%", printed)[1]) >= 95
+    known, strange = map(float, re.search(r"known conditions (\S+), of a loose bearing (\S+)", printed).groups())
+    assert known < 0.1 and strange > 0.5
+    assert (tmp_path / "condition" / "src" / "condition.h").is_file()
+
+
+def test_the_example_of_several_outputs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [])
+    rows = re.findall(r"rms error (\S+) +([\d,]+) B", run_example("several_outputs.py", capsys))
+    (shared, size), (alone, three), (smaller, less), (still, _) = [(float(e), int(b.replace(",", ""))) for e, b in rows]
+    assert shared < 1.2 * alone < still / 20 and size < three / 2.5
+    assert shared < 0.6 * smaller and less < size < 1.5 * less

@@ -1,0 +1,952 @@
+"""Kernel machines with a closed form: what they compute, against definitions; conventions; and the way to the device."""
+
+import contextlib
+import copy
+import dataclasses
+import doctest
+import inspect
+import io
+import math
+import pickle
+import re
+import runpy
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pykernel import (
+    HostModel,
+    KernelFisherClassifier,
+    KernelRidgeClassifier,
+    KernelRidgeRegressor,
+    LSSVMClassifier,
+    LSSVMRegressor,
+    check,
+    generate,
+    load_spec,
+)
+from pykernel.bases.basis import select_basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.estimators import batch as kernel_machines
+from pykernel.importers.importing import from_sklearn
+from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
+from pykernel.training.closed_form import Targets
+from pykernel.training.selection import select
+from tests.support import ROOT, own_kernels
+from tests.support.retraining import Task, left_out, trained
+
+ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
+CLASSIFIERS, REGRESSORS = ALL[:3], ALL[3:]
+MODEL = dict(zip(ALL, ("kfd", "ls-svm", "krr", "ls-svm", "krr"), strict=True))
+KERNELS = {
+    "gaussian": {"sigma": 1.5},
+    "laplacian": {"gamma": 0.3},
+    "polynomial": {"gamma": 0.2, "coef0": 0.7, "degree": 2},
+    "linear": {},
+}
+DOCS = ROOT / "docs" / "kernel-machines.md"
+
+
+def kernel_value(kernel, a, b, sigma=None, gamma=None, coef0=None, degree=None):
+    """The Gram matrix, written out."""
+    difference, product = a[:, None] - b, a @ b.T
+    return {
+        "gaussian": lambda: np.exp(-(difference**2).sum(axis=2) / (2 * sigma**2)),
+        "laplacian": lambda: np.exp(-gamma * np.abs(difference).sum(axis=2)),
+        "polynomial": lambda: (gamma * product + coef0) ** degree,
+        "linear": lambda: product,
+        "sigmoid": lambda: np.tanh(gamma * product + coef0),
+    }[kernel]()
+
+
+def samples(labels="two classes", count=60, seed=3):
+    """Inputs, three of them repeated, and labels that the inputs half explain."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 3))
+    x[-3:] = x[:3]
+    y = np.sin(x[:, 0]) + x[:, 1] + 0.3 * rng.normal(size=count)
+    if labels == "two classes":
+        return x, np.where(y > 0.4, "wet", "dry")
+    if labels == "three classes":
+        return x, np.digitize(y, [-0.8, 0.8]) + 5
+    return x, y if labels == "number" else np.column_stack([y, 3 - x[:, 2] ** 2])
+
+
+def labels_of(kind):
+    return ("two classes", "three classes") if kind in CLASSIFIERS else ("number", "two numbers")
+
+
+EACH = [(kind, labels) for kind in ALL for labels in labels_of(kind)]
+
+
+def single(kind, kernel="gaussian", ridge=0.3, **more):
+    """No choice is left."""
+    return kind(kernel, **KERNELS[kernel], ridge=ridge, **more)
+
+
+def values(model, x):
+    """Of the functions, (n, o)."""
+    f = model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)
+    return f.reshape(len(x), -1)
+
+
+# ------------------------------------------------------------------------------------------------------ conventions
+
+
+@parametrize_with_checks([kind() for kind in ALL])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def test_the_docstrings_tell_the_truth():
+    result = doctest.testmod(kernel_machines)
+    assert result.attempted >= 25 and not result.failed
+    for kind in ALL:
+        documented = re.findall(
+            r"^    (\w+) : (.*), default=(.*)$", kind.__doc__.split("    Attributes\n")[0], re.MULTILINE
+        )
+        parameters = inspect.signature(kind).parameters
+        assert [(name, default) for name, _, default in documented] == [
+            (name, f'"{p.default}"' if isinstance(p.default, str) else str(p.default)) for name, p in parameters.items()
+        ]
+        section = kind.__doc__.split("    Attributes\n    ----------\n")[1].split("\n\n")[0]
+        attributes = re.findall(r"^    (\w+) : ", section, re.MULTILINE)
+        x, y = samples(labels_of(kind)[0])
+        pandas = pytest.importorskip("pandas")
+        model = single(kind).fit(pandas.DataFrame(x, columns=list("abc")), y)
+        assert {name for name in vars(model) if name.endswith("_")} == set(attributes)
+        assert "{" not in re.sub(r'\{"[^}]*\}', "", kind.__doc__)
+        assert max(map(len, kind.__doc__.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_copies_predict_the_same_bytes(kind, labels):
+    x, y = samples(labels)
+    model = kind(ridge=[0.1, 1.0], sigma=[1.0, 2.0]).fit(x, y)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), clone(model).fit(x, y)):
+        assert values(other, x).tobytes() == values(model, x).tobytes()
+        assert other.loo_predictions_.tobytes() == model.loo_predictions_.tobytes()
+        assert other.selection_.best == model.selection_.best
+    with pytest.raises(NotFittedError):
+        clone(model).to_spec("m")
+
+
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_the_order_of_samples_does_not_matter(kind, labels):
+    x, y = samples(labels)
+    order = np.random.default_rng(0).permutation(len(x))
+    more = {"basis": np.arange(0, 60, 3)} if kind is KernelFisherClassifier else {}
+    moved = {"basis": np.argsort(order)[more["basis"]]} if more else {}
+    model = kind(ridge=[0.1, 1.0, 10.0], sigma=[1.0, 2.0], **more).fit(x, y)
+    other = kind(ridge=[0.1, 1.0, 10.0], sigma=[1.0, 2.0], **moved).fit(x[order], y[order])
+    assert other.selection_.best == model.selection_.best
+    np.testing.assert_allclose(values(other, x), values(model, x), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(other.loo_predictions_, model.loo_predictions_[order], rtol=1e-8, atol=1e-8)
+
+
+def test_column_names_reach_the_spec():
+    pandas = pytest.importorskip("pandas")
+    x, y = samples()
+    frame = pandas.DataFrame(x, columns=["hour", "humidity [%]", "Größe"])
+    model = single(LSSVMClassifier).fit(frame, pandas.Series(y, name="sky"))
+    spec = model.to_spec("sky")
+    assert spec.input.columns == ("hour", "humidity [%]", "Größe") and spec.label.column == "sky"
+    assert spec.label.classes == ("dry", "wet")
+    assert model.device_spec("sky").input.columns == spec.input.columns
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"hour": "day"}))
+    assert single(LSSVMClassifier).fit(frame, pandas.Series(y, name="hour")).to_spec("m").label.column is None
+    both = pandas.DataFrame({"flow": x[:, 0], "level": -x[:, 1]})
+    assert single(LSSVMRegressor).fit(frame, both).to_spec("m").label.columns == ("flow", "level")
+    assert single(LSSVMRegressor).fit(x, both).to_spec("m").label.outputs == 2
+    assert single(KernelRidgeRegressor).fit(frame, both["flow"]).to_spec("m").label.column == "flow"
+
+
+@pytest.mark.parametrize(
+    "classes, names",
+    [
+        ([-1, 1], ("-1", "1")),
+        ([3, 7, 2**40], ("3", "7", str(2**40))),
+        ([False, True], ("False", "True")),
+        (np.array(["b", "a"], object), ("a", "b")),
+        (["", "a\nb", " c"], ("class 0", "class 1", "class 2")),
+    ],
+)
+def test_classes_of_any_kind(classes, names):
+    x, y = samples("number")
+    classes = np.asarray(classes)
+    y = classes[np.digitize(y, np.linspace(-0.5, 0.5, len(classes) - 1))]
+    for kind in CLASSIFIERS:
+        model = single(kind, ridge=0.1).fit(x, y)
+        assert (model.classes_ == np.unique(y)).all() and model.classes_.dtype == classes.dtype
+        assert model.to_spec("m").label.classes == names
+        assert model.predict(x).dtype == classes.dtype and model.score(x, y) > 0.8
+        f = model.decision_function(x)
+        assert f.shape == ((60,) if len(classes) == 2 else (60, len(classes)))
+        positions = (f > 0).astype(int) if len(classes) == 2 else f.argmax(axis=1)
+        assert (model.predict(x) == model.classes_[positions]).all()
+
+
+# ----------------------------------------------------------------------------------------------- what they compute
+
+
+def twin(model, x, y):
+    """The training problem, to be solved and cross-validated by definition."""
+    kernel, basis = model.kernel, getattr(model, "basis", None)
+    columns = (
+        np.arange(len(x)) if basis is None else np.asarray(basis) if np.ndim(basis) == 1 else np.full(len(basis), -1)
+    )
+    vectors = x if basis is None else x[columns] if np.ndim(basis) == 1 else np.asarray(basis)
+    gram = kernel_value(kernel, x, vectors, **{key: getattr(model, key) for key in KERNELS[kernel]})
+    if isinstance(model, REGRESSORS):
+        labels = {"values": y.reshape(len(y), -1)}
+    else:
+        classes, positions = np.unique(y, return_inverse=True)
+        labels = {"positions": positions, "count": len(classes), "coding": model.coding}
+    return Task(MODEL[type(model)], gram, columns, model.ridge, **labels), vectors
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_they_are_what_they_say(kind, labels, kernel):
+    """Training and leaving out, against systems written out and trained anew."""
+    x, y = samples(labels)
+    models = [single(kind, kernel)]
+    if kind in CLASSIFIERS:
+        models.append(single(kind, kernel, coding="signs" if kind is KernelFisherClassifier else "counts"))
+    if kind is KernelFisherClassifier:
+        models.append(single(kind, kernel, basis=range(1, 60, 4)))
+        models.append(single(kind, kernel, basis=np.random.default_rng(0).normal(size=(7, 3))))
+    new = np.random.default_rng(1).normal(size=(9, 3))
+    for model in models:
+        model.fit(x, y)
+        task, vectors = twin(model, x, y)
+        alpha, bias = trained(task.model, task.gram, task.targets, task.ridge)
+        assert model.basis_.tobytes() == np.ascontiguousarray(vectors).tobytes() and model.selection_ is None
+        keys = {key: getattr(model, key) for key in KERNELS[kernel]}
+        expected = kernel_value(kernel, new, vectors, **keys) @ alpha + bias
+        np.testing.assert_allclose(values(model, new), expected, rtol=1e-7, atol=1e-7)
+        left = left_out(task, np.arange(60))
+        np.testing.assert_allclose(model.loo_predictions_.reshape(60, -1), left, rtol=1e-6, atol=1e-6)
+        if kind in REGRESSORS:
+            assert model.loo_error_ == pytest.approx(np.mean((left - task.targets) ** 2))
+            assert model.loo_predictions_.shape == y.shape == model.predict(x).shape
+        else:
+            right = (left[:, 0] > 0) if left.shape[1] == 1 else left.argmax(axis=1)
+            assert model.loo_error_ == np.mean(right != task.positions)
+            assert model.loo_press_ == pytest.approx(np.mean((left - task.targets) ** 2))
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS[:2])
+def test_codings_differ_by_scale_and_threshold(kind):
+    """And counts find more of the small class."""
+    x, y = samples("number", 200)
+    y = (y > 1.2).astype(int)
+    n, small = len(y), y.sum()
+    counts, signs = single(kind, coding="counts").fit(x, y), single(kind, coding="signs").fit(x, y)
+    f = signs.decision_function(x)
+    moved = n**2 / (2 * small * (n - small)) * (f - f.mean())
+    np.testing.assert_allclose(counts.decision_function(x), moved, atol=1e-9)
+    assert small < 60 and (counts.predict(x) == 1).sum() > (signs.predict(x) == 1).sum()
+
+
+def test_kernel_ridge_is_scikit_learns():
+    x, y = samples("two numbers")
+    ours = KernelRidgeRegressor(sigma=1.5, ridge=0.1).fit(x, y)
+    theirs = KernelRidge(alpha=0.1, kernel="rbf", gamma=1 / (2 * 1.5**2)).fit(x, y)
+    np.testing.assert_allclose(ours.predict(x), theirs.predict(x), rtol=1e-9)
+    assert ours.gamma_ == 1 / (2 * 1.5**2) and ours.sigma_ == 1.5
+
+
+def test_the_sigmoid_kernel_asks_for_a_ridge():
+    x, y = samples()
+    model = KernelFisherClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=1.0).fit(x, y)
+    gram = kernel_value("sigmoid", x, x, gamma=0.1, coef0=-0.5)
+    task = Task("kfd", gram, np.arange(60), 1.0, positions=(y == "wet").astype(int), count=2)
+    alpha, bias = trained("kfd", gram, task.targets, 1.0)
+    np.testing.assert_allclose(values(model, x), gram @ alpha + bias, rtol=1e-7, atol=1e-7)
+    derived = LSSVMClassifier("sigmoid").fit(x, y)  # from those that are large enough
+    assert np.isinf(derived.selection_.press).any() and np.isfinite(derived.loo_press_)
+    with pytest.raises(
+        UserError, match=r"^KernelRidgeClassifier: ridge is 1e-09; for this Gram matrix it must be above"
+    ):
+        KernelRidgeClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=1e-9).fit(x, y)
+    assert KernelRidgeClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=30.0).fit(x, y).ridge_ == 30
+
+
+@pytest.mark.parametrize("kind, labels", EACH)
+@pytest.mark.parametrize("how", [{"cv": "kept"}, {"cv": 4, "random_state": 7}, {}])
+def test_the_choice_is_that_of_select(kind, labels, how):
+    x, y = samples(labels)
+    grid = {"sigma": (0.5, 1.0, 3.0), "ridge": np.array([10.0, 0.01, 0.1])}
+    model = kind(**grid, **how, **({"by": "press"} if kind is LSSVMClassifier else {})).fit(x, y)
+    found = model.selection_
+    assert found.widths.tolist() == [0.5, 1.0, 3.0] and found.ridges.tolist() == [0.01, 0.1, 10.0]
+    assert found.cv == how.get("cv", "deleted")
+    assert found.by == ("press" if kind is LSSVMClassifier or kind in REGRESSORS else "error")
+    assert (model.sigma_, model.ridge_, model.optimism_) == (found.width, found.ridge, found.optimism)
+    # then trained as if there had been no choice
+    again = clone(model).set_params(sigma=found.width, ridge=found.ridge).fit(x, y)
+    assert again.selection_ is None and again.optimism_ == 0
+    assert values(again, x).tobytes() == values(model, x).tobytes()
+    assert again.loo_predictions_.tobytes() == model.loo_predictions_.tobytes()
+    if not how:  # what was chosen for is what is reported
+        reported = model.loo_error_ if found.by == "error" or kind in REGRESSORS else model.loo_press_
+        assert reported == pytest.approx(found.value)
+    if "random_state" in how:
+        assert clone(model).fit(x, y).selection_.press.tobytes() == found.press.tobytes()
+        other = clone(model).set_params(random_state=8).fit(x, y).selection_
+        assert other.press.tobytes() != found.press.tobytes()
+
+
+def test_what_is_left_open_is_derived():
+    x, y = samples()
+    model = KernelFisherClassifier(basis=range(20)).fit(x, y)
+    found = model.selection_
+    assert len(found.widths) == 13 and len(found.ridges) == 25
+    assert KernelFisherClassifier(basis=range(20), sigma=1.0).fit(x, y).selection_.press.shape == (1, 25)
+    one = LSSVMClassifier("linear").fit(x, y).selection_
+    assert one.press.shape == (1, 17)
+    polynomial = LSSVMClassifier("polynomial", coef0=0.5, degree=2, ridge=1.0).fit(x, y)
+    assert len(polynomial.selection_.widths) == 9 and polynomial.kernel_["gamma"] == polynomial.gamma_
+    assert polynomial.kernel_ == {
+        "function": "polynomial",
+        "gamma": polynomial.selection_.width,
+        "coef0": 0.5,
+        "degree": 2,
+    }
+    with pytest.raises(AttributeError, match="the polynomial kernel has no sigma"):
+        polynomial.sigma_  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "kind, data, worst",
+    [
+        *((kind, load_iris, 0.94) for kind in CLASSIFIERS),
+        (KernelFisherClassifier, load_breast_cancer, 0.95),
+        (LSSVMClassifier, load_breast_cancer, 0.95),
+        (LSSVMRegressor, load_diabetes, 0.42),
+    ],
+)
+def test_defaults_learn(kind, data, worst):
+    """And what leaving one out promises is met, within what was chosen for being low and what few test samples tell."""
+    x, y = data(return_X_y=True)
+    x, x_test, y, y_test = train_test_split(x, y, train_size=200 if len(x) > 200 else 100, random_state=0)
+    scaler = StandardScaler().fit(x)
+    model = kind().fit(scaler.transform(x), y)
+    assert model.score(scaler.transform(x_test), y_test) > worst
+    if kind in CLASSIFIERS:
+        rate, n = 1 - model.score(scaler.transform(x_test), y_test), len(x_test)
+        assert abs(rate - model.loo_error_ - model.optimism_) < 3 * math.sqrt(0.05 * 0.95 / n) + 0.02
+
+
+def test_a_grid_over_a_pipeline():
+    x, y = samples()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), KernelFisherClassifier(sigma=1.0, ridge=1.0)),
+        {"kernelfisherclassifier__sigma": np.array([0.1, 2.0]), "kernelfisherclassifier__ridge": [np.float32(1)]},
+        error_score="raise",
+    )
+    assert search.fit(100 * x, y).best_params_["kernelfisherclassifier__sigma"] == 2.0
+    assert cross_val_score(single(KernelRidgeRegressor, ridge=0.1), *samples("number", 200)).mean() > 0.5
+
+
+def test_a_column_of_labels_is_predicted_as_a_column():
+    x, y = samples("number")
+    flat, column = single(LSSVMRegressor).fit(x, y), single(LSSVMRegressor).fit(x, y[:, None])
+    assert flat.predict(x).shape == (60,) and column.predict(x).shape == (60, 1)
+    assert flat.predict(x).tobytes() == column.predict(x).tobytes()
+    assert column.loo_predictions_.shape == (60, 1) and column.to_spec("m").outputs == 1
+
+
+def test_many_samples_are_predicted_in_blocks(monkeypatch):
+    x, y = samples("three classes")
+    model = single(KernelFisherClassifier).fit(x, y)
+    whole = values(model, x)
+    monkeypatch.setattr(kernel_machines, "BLOCK", 7 * 60)
+    np.testing.assert_allclose(values(model, x), whole, rtol=1e-12, atol=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------- probabilities
+
+
+@pytest.mark.parametrize("labels", ["two classes", "three classes"])
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_probabilities_come_from_what_was_left_out(kind, labels):
+    x, y = samples(labels, 120)
+    model = single(kind).fit(x, y)
+    f = model.loo_predictions_.reshape(120, -1)
+    positions, count = np.searchsorted(model.classes_, y), len(model.classes_)
+    assert model.calibration_.tobytes() == fit_calibration(f, positions, count).tobytes()
+    p = model.predict_proba(x)
+    assert p.tobytes() == probabilities(values(model, x), model.calibration_).tobytes() and p.shape == (120, count)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-14)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(x)), p, rtol=1e-12)
+    new, truth = samples(labels, 400, seed=11)
+    rates = np.bincount(positions) / len(positions)
+    assert log_loss(truth, model.predict_proba(new)) < 0.8 * log_loss(truth, np.tile(rates, (400, 1)))
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_training_values_would_be_trusted_too_much(kind):
+    """Classes that overlap, a kernel so narrow that training values separate them: these know nothing of the overlap."""
+    x, y = make_blobs(400, centers=[[0, 0], [3, 0]], random_state=0)
+    new, truth = x[120:], y[120:]
+    x, y = x[:120], y[:120]
+    model = kind(sigma=0.5, ridge=1e-8 if kind is KernelFisherClassifier else 1e-3).fit(x, y)
+    assert model.score(x, y) == 1 and 0.1 < model.loo_error_ < 0.3
+    fooled = probabilities(values(model, new), [fit_sigmoid(model.decision_function(x), y == 1)])
+    honest = log_loss(truth, model.predict_proba(new))
+    assert honest < 0.7 and log_loss(truth, fooled) > 1.2 * honest
+
+
+def test_a_class_of_one_sample():
+    """Left out, it is a class that nobody was taught: values say nothing of it, nor does its probability."""
+    x, y = samples("three classes")
+    y = np.where(np.arange(60) == 5, 9, y)
+    for kind in CLASSIFIERS:
+        model = single(kind).fit(x, y)
+        if kind is not KernelRidgeClassifier:  # which has no bias that would be -1
+            assert model.loo_predictions_[5, 3] == pytest.approx(-1)
+        p = model.predict_proba(x)
+        assert np.isfinite(p).all() and model.calibration_[3, 0] == 0 and 0 < p[:, 3].max() < 0.2
+
+
+def test_samples_that_know_nothing_of_each_other():
+    """Left out, each is told the others' mean, which leans to the other class; that must not be taken for knowledge."""
+    x, y = 1e3 * np.arange(40.0)[:, None], np.arange(40) % 2
+    for kind in CLASSIFIERS:
+        model = kind(sigma=1.0, ridge=1.0).fit(x, y)
+        f = model.loo_predictions_
+        if kind is LSSVMClassifier:
+            np.testing.assert_allclose(f, np.where(y, -1, 1) / 39)
+            assert model.loo_error_ == 1
+        else:
+            np.testing.assert_allclose(f, 0, atol=1e-12)
+        assert model.calibration_[0, 0] == 0
+        np.testing.assert_allclose(model.predict_proba(x), 0.5)
+
+
+# ------------------------------------------------------------------------------------------------ kernels as they are
+
+GIVEN = {
+    "cosine": MercerKernel("linear", normalise=True),
+    "polynomial cosine": MercerKernel("polynomial", gamma=0.5, coef0=0.7, degree=2, normalise=True),
+    "own": MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, most=1.0),
+    "own cosine": MercerKernel("own", gamma=0.2, coef0=0.3, own=own_kernels.products, most=1e12, normalise=True),
+}
+
+
+def given_value(kernel, a, b):
+    """The Gram matrix of one of them, written out."""
+
+    def plain(a, b):
+        product = a @ b.T
+        return {
+            "cosine": lambda: product,
+            "polynomial cosine": lambda: (0.5 * product + 0.7) ** 2,
+            "own": lambda: 1 / (1 + 0.5 * ((a[:, None] - b) ** 2).sum(axis=2)),
+            "own cosine": lambda: (a[:, None] * b + 0.5).prod(axis=2) + 0.2 * product + 0.3,
+        }[kernel]()
+
+    norms = [np.sqrt(plain(v, v).diagonal()) for v in (a, b)]
+    return plain(a, b) / (1 if kernel == "own" else np.outer(*norms))
+
+
+@pytest.mark.parametrize("kernel", GIVEN)
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_a_mercer_kernel_is_taken_as_it_is(kind, labels, kernel):
+    """Training, leaving out and the choice of the ridge, against dense systems of the kernel written out."""
+    x, y = samples(labels)
+    model = kind(GIVEN[kernel], ridge=0.3).fit(x, y)
+    assert model.selection_ is None and model.kernel_ == GIVEN[kernel].section() and model.reduced_ is None
+    if kind in REGRESSORS:
+        more = {"values": y.reshape(60, -1)}
+    else:
+        classes, positions = np.unique(y, return_inverse=True)
+        more = {"positions": positions, "count": len(classes), "coding": model.coding}
+    task = Task(MODEL[kind], given_value(kernel, x, x), np.arange(60), 0.3, **more)
+    alpha, bias = trained(task.model, task.gram, task.targets, task.ridge)
+    new = np.random.default_rng(1).normal(size=(9, 3))
+    np.testing.assert_allclose(values(model, new), given_value(kernel, new, x) @ alpha + bias, rtol=1e-7, atol=1e-7)
+    left = left_out(task, np.arange(60))
+    np.testing.assert_allclose(model.loo_predictions_.reshape(60, -1), left, rtol=1e-6, atol=1e-6)
+    chosen = clone(model).set_params(ridge=[0.1, 0.3, 3.0]).fit(x, y)
+    found = chosen.selection_
+    assert found.widths.tolist() == [GIVEN[kernel].gamma] and found.press.shape == (1, 3)
+    assert found.press[0, 1] == pytest.approx(np.mean((left - task.targets) ** 2), rel=1e-6)
+    again = kind(GIVEN[kernel], ridge=chosen.ridge_).fit(x, y)
+    assert values(again, x).tobytes() == values(chosen, x).tobytes()
+    assert chosen.gamma_ == GIVEN[kernel].gamma and len(kind(GIVEN[kernel]).fit(x, y).selection_.ridges) in (17, 25)
+
+
+@pytest.mark.parametrize(
+    "kind, labels, kernel",
+    # compiling kernels of one's own takes seconds
+    [(*each, kernel) for each in EACH for kernel in GIVEN if not kernel.startswith("own")]
+    + [(LSSVMClassifier, "three classes", "own")],
+)
+def test_a_mercer_kernel_goes_to_the_device(kind, labels, kernel):
+    """Frozen in both precisions, and trained there; inputs scaled by a pipeline or a scaler."""
+    x, y = samples(labels)
+    raw = x * [1.0, 2.0, 0.5] + [3.0, -5.0, 0.0]
+    pipeline = make_pipeline(StandardScaler(), kind(GIVEN[kernel], ridge=0.3)).fit(raw, y)
+    scaler, model = clone(pipeline).fit(raw, y)
+    inputs, limit = scaler.transform(raw), {"limit": 20.0} if kernel == "own" else {}
+    f = values(model, inputs)
+    for precision in ("float32", "float64"):
+        spec = from_sklearn(pipeline, "m", precision=precision, **limit)
+        assert spec.kernel.function == GIVEN[kernel].function and spec.own is GIVEN[kernel].own
+        found = HostModel(spec).predict(raw).reshape(60, -1)
+        allowed = 64 * np.finfo(precision).eps * (np.abs(model.alpha_).sum(axis=0) + np.abs(model.bias_)).max()
+        assert np.abs(found - f).max() <= allowed < 0.02 * f.std()
+    if kind is KernelFisherClassifier:  # a basis in flash, which stays
+        model = kind(GIVEN[kernel], ridge=0.3, basis=inputs[::6]).fit(inputs, y)
+    device = HostModel(model.device_spec("m", precision="float64", scaler=scaler, **limit))
+    device.learn(raw, np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y)
+    assert device.train() == 0
+    np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "polynomial cosine", "own"])
+def test_a_mercer_kernel_with_a_basis(kernel):
+    """Chosen vectors, positions, and a Basis of the same kernel, against the normal equations of the kernel written out."""
+    x, y = samples("number")
+    mercer, limit = GIVEN[kernel], {"limit": 8.0} if kernel == "own" else {}
+    basis = select_basis(x, mercer, 3 if kernel == "cosine" else 8, "rpcholesky", epsilon=2e-3)
+    model = KernelRidgeRegressor(basis=basis, ridge=0.1).fit(x, y)
+    columns, small = given_value(kernel, x, basis.vectors), given_value(kernel, basis.vectors, basis.vectors)
+    expected = columns @ np.linalg.solve(columns.T @ columns + 0.1 * small, columns.T @ y)
+    for other in (
+        model,
+        KernelRidgeRegressor(mercer, basis=basis, ridge=0.1).fit(x, y),
+        KernelRidgeRegressor(mercer, basis=basis.indices, ridge=0.1).fit(x, y),
+    ):
+        np.testing.assert_allclose(other.predict(x), expected, rtol=1e-7, atol=1e-7)
+        for rule in ("frozen", "nystrom"):
+            spec = other.to_spec("m", rule=rule, precision="float64", **limit)
+            np.testing.assert_allclose(HostModel(spec).predict(x), expected, rtol=1e-7, atol=1e-7)
+    chosen = KernelRidgeRegressor(mercer, basis=3, basis_params={"epsilon": 2e-3}, ridge=[0.1, 1.0]).fit(x, y)
+    assert chosen.selection_.widths.tolist() == [pytest.approx(mercer.gamma)] and chosen.reduced_.basis.kernel == mercer
+    device = HostModel(chosen.device_spec("m", precision="float64", **limit))
+    device.learn(x, y)
+    np.testing.assert_allclose(device.predict(x), chosen.predict(x), rtol=1e-7, atol=1e-7)
+
+
+def test_a_kernel_of_ones_own_is_checked_byte_for_byte(one_compiler):
+    x, y = samples("number")
+    model = KernelRidgeRegressor(GIVEN["own cosine"], ridge=0.3).fit(x, y)
+    spec = model.to_spec("m", limit=8.0)
+    assert check(spec, samples=500, levels=["-O1"]).ok
+    allowed = 64 * np.finfo(np.float32).eps * np.abs(model.alpha_).sum()
+    assert np.abs(HostModel(spec).predict(x) - model.predict(x)).max() <= allowed < 1e-3
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_name_and_its_mercer_kernel_are_the_same_model(kind):
+    x, y = samples(labels_of(kind)[1])
+    for kernel, parameters in KERNELS.items():
+        shape = {"gamma": 0.5 / 1.5 / 1.5} if kernel == "gaussian" else parameters
+        named, model = single(kind, kernel).fit(x, y), kind(MercerKernel(kernel, **shape), ridge=0.3).fit(x, y)
+        assert values(model, x).tobytes() == values(named, x).tobytes() and model.gamma_ == named.gamma_
+        assert model.loo_predictions_.tobytes() == named.loo_predictions_.tobytes()
+        assert model.to_spec("m") == named.to_spec("m")
+        if kernel == "gaussian":
+            assert model.kernel_ == {"function": "gaussian", **shape} and model.sigma_ == pytest.approx(1.5, rel=1e-15)
+        else:
+            assert model.kernel_ == named.kernel_
+
+
+def test_selection_puts_widths_in_the_place_of_a_mercer_kernels_own():
+    x, y = samples("number")
+    for kernel in ("polynomial cosine", "own cosine"):
+        found = select("krr", x, Targets.of_values(y), GIVEN[kernel], [0.2, 0.5], [0.1, 0.3])
+        for i, gamma in enumerate((0.2, 0.5)):
+            model = KernelRidgeRegressor(dataclasses.replace(GIVEN[kernel], gamma=gamma), ridge=0.3).fit(x, y)
+            assert found.press[i, 1] == pytest.approx(model.loo_error_, rel=1e-12)
+    assert select("krr", x, Targets.of_values(y), GIVEN["own"]).widths.tolist() == [0.5]
+    assert len(select("krr", x, Targets.of_values(y), GIVEN["polynomial cosine"]).widths) == 9
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_mercer_kernel_is_a_parameter_like_others(kind):
+    x, y = samples(labels_of(kind)[0])
+    model = kind(GIVEN["own"], ridge=[0.1, 1.0]).fit(x, y)
+    for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert values(other, x).tobytes() == values(model, x).tobytes() and other.kernel == GIVEN["own"]
+        assert other.to_spec("m", limit=8.0) == model.to_spec("m", limit=8.0)
+    assert model.get_params()["kernel"] is GIVEN["own"]
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), kind(ridge=1.0)), {f"{kind.__name__.lower()}__kernel": list(GIVEN.values())}
+    )
+    assert search.fit(x, y).best_params_[f"{kind.__name__.lower()}__kernel"] in GIVEN.values()
+    # what was learned stays
+    before = values(model, x)
+    assert values(model.set_params(kernel="laplacian"), x).tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"sigma": 1.0}, "sigma is 1.0, and kernel, a MercerKernel, has its own; leave sigma out"),
+        ({"gamma": [0.1, 1.0]}, "gamma is [0.1, 1.0], and kernel, a MercerKernel, has its own; leave gamma out"),
+        ({"coef0": 0.7}, "coef0 is 0.7, and kernel, a MercerKernel, has its own; leave coef0 out"),
+        ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
+        ({"kernel": MercerKernel}, "kernel is <class 'pykernel.bases.gram.MercerKernel'>; it must be one of gaussian, laplacian"),
+        ({"kernel": MercerKernel("sigmoid"), "basis": 4}, "the sigmoid kernel is not positive definite; a basis must have"),
+        ({"kernel": MercerKernel("own", own=own_kernels.products, most=1.0)}, "the kernel products reaches "),
+        ({"cv": 1}, "cv is 1; it must be"),
+    ],
+)  # fmt: skip
+def test_a_mercer_kernel_says_all_itself(parameters, sentence):
+    x, y = samples()
+    for kind in CLASSIFIERS:
+        with pytest.raises(UserError) as caught:
+            kind(**{"kernel": GIVEN["polynomial cosine"], "ridge": 1.0, **parameters}).fit(x, y)
+        assert str(caught.value).startswith(f"{kind.__name__}: {sentence}") and "\n" not in str(caught.value)
+
+
+def test_a_mercer_kernel_beside_a_basis_and_a_limit():
+    x, y = samples("number")
+    basis = select_basis(x, GIVEN["polynomial cosine"], 4, "uniform")
+    with pytest.raises(
+        UserError, match=r"^LSSVMRegressor: kernel is another than the one that basis was chosen with; le"
+    ):
+        LSSVMRegressor(GIVEN["own"], basis=basis).fit(x, y)
+    model = KernelRidgeRegressor(GIVEN["own"], ridge=1.0).fit(x, y)
+    for make in (model.to_spec, model.device_spec):
+        with pytest.raises(
+            UserError, match=r"^KernelRidgeRegressor: limit must be given with a kernel of your own: most is"
+        ):
+            make("m")
+    with pytest.raises(UserError, match=r"^KernelRidgeRegressor: limit is -1; it must be above 0"):
+        model.to_spec("m", limit=-1)
+
+
+# ---------------------------------------------------------------------------------------------------- what cannot be
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"kernel": "rbf"}, "kernel is 'rbf'; it must be one of gaussian, laplacian, matern32, matern52, polynomial, linear, sigmoid"),
+        ({"kernel": None}, "kernel is None; it must be one of"),
+        ({"sigma": 0.0}, "sigma is 0.0; it must be a number above 0, several to choose from, or None to derive them"),
+        ({"sigma": [1.0, -1.0]}, "sigma is [1.0, -1.0]; it must be"),
+        ({"sigma": [1.0, [2.0]]}, "sigma is [1.0, [2.0]]; it must be"),
+        ({"sigma": "scale"}, "sigma is 'scale'; it must be"),
+        ({"sigma": []}, "sigma is []; it must be"),
+        ({"sigma": True}, "sigma is True; it must be"),
+        ({"sigma": 1e-200}, "sigma is 1e-200; its square must not overflow: scale the data"),
+        ({"ridge": math.nan}, "ridge is nan; it must be"),
+        ({"ridge": [[1.0, 2.0]]}, "ridge is [[1.0, 2.0]]; it must be"),
+        ({"gamma": 1.0}, "gamma is 1.0, which the gaussian kernel does not have; it has sigma"),
+        ({"gamma": np.ones(3)}, "gamma is array([1., 1., 1.]), which the gaussian kernel does not have; it has sigma"),
+        ({"coef0": 0.5}, "coef0 is 0.5, which the gaussian kernel does not have; it has sigma"),
+        ({"kernel": "linear", "sigma": 1.0}, "sigma is 1.0, which the linear kernel does not have; it has no parameters"),
+        (
+            {"kernel": "polynomial", "sigma": 1.0},
+            "sigma is 1.0, which the polynomial kernel does not have; it has gamma and coef0 and degree",
+        ),
+        ({"kernel": "polynomial", "degree": 2.5}, "degree is 2.5; it must be a whole number from 1 to 9"),
+        ({"kernel": "polynomial", "degree": 10}, "degree is 10; it must be a whole number from 1 to 9"),
+        ({"kernel": "polynomial", "coef0": "1"}, "coef0 is '1'; it must be a finite number"),
+        ({"cv": "loo"}, "cv is 'loo'; it must be \"deleted\", \"kept\", or a number of folds from 2"),
+        ({"cv": 1}, "cv is 1; it must be"),
+        ({"cv": 61}, "cv is 61 folds; there must be from 2 to 60"),
+        ({"workers": 0}, "workers is 0; it must be a number of processes from 1, or a Dask scheduler's address"),
+        ({"precision": "float16"}, "precision is 'float16'; it must be \"float32\" or \"float64\""),
+    ],
+)  # fmt: skip
+def test_parameters_that_cannot_be(parameters, sentence):
+    for kind in ALL:
+        with pytest.raises(UserError) as caught:
+            kind(**parameters).fit(*samples(labels_of(kind)[0]))
+        assert str(caught.value).startswith(f"{kind.__name__}: {sentence}") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"coding": "sign"}, "coding is 'sign'; it must be 'counts' or 'signs'"),
+        ({"by": "auc"}, 'by is \'auc\'; it must be "error" or "press"'),
+        ({"basis": [0, 60]}, "basis holds 60; positions of the 60 samples are 0 to 59"),
+        ({"basis": [-1, 2]}, "basis holds -1; positions of the 60 samples are 0 to 59"),
+        ({"basis": [1, 1]}, "basis holds a position twice"),
+        ({"basis": np.ones((4, 2))}, "basis holds vectors of 2 inputs; the samples have 3"),
+        ({"basis": []}, "basis is []; it must be positions of training samples, finite vectors of 3 inputs, or None"),
+        ({"basis": [0.5, 1.0]}, "basis is [0.5, 1.0]; it must be positions"),
+        ({"basis": [[1.0, 2.0, math.inf]]}, "basis is [[1.0, 2.0, inf]]; it must be positions"),
+        ({"basis": [[1.0], [2.0, 3.0]]}, "basis is [[1.0], [2.0, 3.0]]; it must be positions"),
+        ({"basis": "random"}, "basis is 'random'; it must be positions"),
+    ],
+)
+def test_parameters_of_the_discriminant_that_cannot_be(parameters, sentence):
+    with pytest.raises(UserError) as caught:
+        KernelFisherClassifier(**parameters).fit(*samples())
+    assert str(caught.value).startswith(f"KernelFisherClassifier: {sentence}")
+
+
+def test_data_that_cannot_be():
+    x, _ = samples()
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: y holds one class, 'a'; a classifier needs samples of two"):
+        LSSVMClassifier().fit(x, ["a"] * 60)
+    for kind in ALL:
+        with pytest.raises(ValueError, match="1 sample"):
+            kind(sigma=1.0, ridge=1.0).fit(x[:1], [1.0])
+        for unit in (1e160, 1e-160):
+            with pytest.raises(
+                UserError, match=rf"^{kind.__name__}: the largest of the inputs is \S+e.1\d\d; scale them"
+            ):
+                kind().fit(unit * x, np.arange(60) % 2)
+    with pytest.raises(UserError, match=r"^LSSVMRegressor: the largest of the labels is 5.9e\+101; scale them"):
+        LSSVMRegressor().fit(x, 1e100 * np.arange(60))
+    model = single(LSSVMRegressor, "polynomial").fit(*samples("number"))
+    with pytest.raises(
+        UserError, match=r"^LSSVMRegressor: values of the polynomial kernel overflow; inputs must be sm"
+    ):
+        model.predict([[1e200, 0.0, 0.0]])
+
+
+# ---------------------------------------------------------------------------------------------------- on the device
+
+
+def rounding(model, x, precision):
+    """How far rounding may take the functions: unit roundoffs of what the terms' magnitudes add up to."""
+    spec = model.to_spec("m", precision="float64", distance="auto" if model.kernel == "linear" else "differences")
+    vectors, weights = np.array(spec.expansion.vectors), np.array(spec.expansion.weights)
+    keys = {key: getattr(model, f"{key}_", getattr(model, key)) for key in KERNELS[model.kernel]}
+    sizes = (
+        kernel_value(model.kernel, np.abs(x), np.abs(vectors), **keys)
+        if model.kernel in ("linear", "polynomial")
+        else 1
+    )
+    total = (sizes * np.ones((len(x), len(vectors)))) @ np.abs(weights) + np.abs(model.bias_)
+    return 16 * np.finfo(precision).eps * total.max()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_the_frozen_model_computes_the_same(kind, labels, kernel, precision, tmp_path):
+    x, y = samples(labels)
+    model = single(kind, kernel, precision=precision).fit(x, y)
+    path = tmp_path / "flow.toml"
+    path.write_text(model.to_spec("flow").to_toml())
+    spec = load_spec(path)
+    assert spec == model.to_spec("flow") and spec.precision == precision and spec.learning.rule == "frozen"
+    new = np.random.default_rng(2).normal(size=(500, 3)).astype(np.float32)
+    host, f, allowed = HostModel(spec), values(model, new), rounding(model, new, precision)
+    found = host.predict(new).reshape(500, -1)
+    assert np.abs(found - f).max() <= allowed < 1e-3 * f.std()
+    if kernel == "linear":
+        assert np.array(spec.expansion.vectors).shape == (f.shape[1], 3)
+    elif labels != "three classes":  # repeated samples are one vector
+        assert len(spec.expansion.vectors) == 57
+    if kind in CLASSIFIERS:
+        ordered = np.sort(f, axis=1)
+        clear = np.abs(f[:, 0]) > allowed if f.shape[1] == 1 else ordered[:, -1] - ordered[:, -2] > 2 * allowed
+        told = model.classes_[host.classify(new)]
+        assert (told == model.predict(new))[clear].all() and clear.mean() > 0.98 and len(set(told)) > 1
+        slope = np.abs(model.calibration_[:, 0]).max()
+        np.testing.assert_allclose(host.probability(new), model.predict_proba(new), atol=allowed * slope + 1e-6, rtol=0)
+
+
+def test_a_frozen_model_of_a_basis_holds_the_basis():
+    x, y = samples("three classes")
+    model = single(KernelFisherClassifier, basis=[3, 30, 7, 12]).fit(x, y)
+    spec = model.to_spec("m", distance="differences")
+    assert np.array(spec.expansion.vectors).tolist() == x[[3, 30, 7, 12]].tolist()
+    assert np.array(spec.expansion.weights).tolist() == model.alpha_.tolist()
+    assert np.array(spec.expansion.calibration).tolist() == model.calibration_.tolist()
+
+
+def test_a_pipelines_scaler_becomes_part_of_the_model():
+    x, y = samples("three classes")
+    x = x * [1.0, 100.0, 0.01] + [5.0, -300.0, 0.0]
+    pipeline = make_pipeline(StandardScaler(), LSSVMClassifier(sigma=1.5, ridge=0.3)).fit(x, y)
+    spec = from_sklearn(pipeline, "m", precision="float64")
+    host = HostModel(spec)
+    np.testing.assert_allclose(host.predict(x), pipeline.decision_function(x), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(host.probability(x), pipeline.predict_proba(x), rtol=1e-9, atol=1e-9)
+    assert (pipeline[-1].classes_[host.classify(x)] == pipeline.predict(x)).all()
+
+
+def test_weights_that_float32_cannot_resolve_are_told():
+    x = np.linspace(-3, 3, 80)[:, None]
+    y = np.sin(x[:, 0])
+    model = KernelRidgeRegressor(sigma=3.0, ridge=1e-12).fit(x, y)
+    with pytest.warns(
+        UserWarning, match=r"^KernelRidgeRegressor: weights nearly cancel, so that float32 resolves the f"
+    ):
+        spec = model.to_spec("wave")
+    error = np.abs(HostModel(spec).predict(x) - model.predict(x)).max()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = HostModel(model.to_spec("wave", precision="float64")).predict(x)
+        fine = model.set_params(ridge=1e-3).fit(x, y).to_spec("wave")
+    assert error > 100 * np.abs(HostModel(fine).predict(x) - model.predict(x)).max()
+    np.testing.assert_allclose(exact, y, atol=1e-4)
+
+
+def test_limits_and_names_of_a_spec():
+    x, y = samples()
+    model = single(LSSVMClassifier).fit(x, y)
+    assert model.to_spec("m").input.limit >= 1e3 * np.abs(x).max()
+    assert model.to_spec("m", limit=np.float64(12.5)).input.limit == 12.5
+    assert model.spec_ == model.to_spec("model")
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: name is 'int'"):
+        model.to_spec("int")
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: precision is 'float16'"):
+        model.to_spec("m", precision="float16")
+
+
+def test_it_is_generated_and_checked(tmp_path, one_compiler):
+    x, y = samples("three classes")
+    model = single(KernelFisherClassifier, basis=range(0, 60, 5)).fit(x, y)
+    project = generate(model, tmp_path / "sky", name="sky")
+    assert (project.folder / "src" / "sky.h").is_file()
+    assert check(model, samples=500, levels=["-O1"]).ok
+    with pytest.raises(UserError, match="the LSSVMClassifier has learned nothing yet; call its fit first"):
+        generate(LSSVMClassifier(), tmp_path / "never")
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("kind, labels", EACH)
+def test_the_device_trains_to_the_same_model(kind, labels, scaled):
+    x, y = samples(labels)
+    raw = x * [1.0, 100.0, 0.01] + [5.0, -300.0, 0.0] if scaled else x
+    scaler = StandardScaler().fit(raw) if scaled else None
+    inputs = scaler.transform(raw) if scaled else x
+    # vectors, not positions: the device's basis stays when a sample is left out
+    more = {"basis": inputs[::6]} if kind is KernelFisherClassifier else {}
+    model = single(kind, **more).fit(inputs, y)
+    spec = model.device_spec("m", precision="float64", scaler=scaler)
+    assert spec.learning.rule == MODEL[kind] and spec.learning.ridge == 0.3
+    device = HostModel(spec)
+    taken = np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y
+    device.learn(raw, taken)
+    assert device.train() == 0
+    np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-8, atol=1e-8)
+    if kind is KernelFisherClassifier:
+        device.sweep("assess", raw, taken)
+    else:
+        assert model.device_spec("m", samples=17).learning.samples == 17
+    figures, _ = device.read("leave_one_out")
+    press, rate = (model.loo_press_, model.loo_error_) if kind in CLASSIFIERS else (model.loo_error_, 0)
+    np.testing.assert_allclose(figures, [press, rate], rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind, labels", EACH)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_ridge_that_the_device_would_refuse_is_told(kind, labels, precision):
+    """On either side of the bound, warning and status agree."""
+    x, y = samples(labels)
+    least = {"float32": 1e-4, "float64": 1e-12}[precision]
+    gram = kernel_value("gaussian", x, x, sigma=1.5)
+    if kind is KernelFisherClassifier:
+        least, gram = least / 100, gram[:, :10] - gram[:, :10].mean(axis=0)
+    bound = least * (np.sum(gram**2) if kind is KernelFisherClassifier else gram.sum(axis=1).max())
+    for factor, status in ((0.9, -5), (1.1, 0)):
+        more = {"basis": x[:10]} if kind is KernelFisherClassifier else {}
+        model = single(kind, ridge=factor * bound, **more).fit(x, y)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            device = HostModel(model.device_spec("m", precision=precision))
+        expected = (
+            f"{kind.__name__}: ridge_ is {model.ridge_:.3g}; to train in {precision} on as many samples like these"
+        )
+        assert [str(w.message).startswith(expected) for w in told] == ([True] if status else [])
+        device.learn(x, np.unique(y, return_inverse=True)[1] if kind in CLASSIFIERS else y)
+        assert device.train() == status
+    if not more and precision == "float32":  # a part of the samples needs a part of the ridge
+        half = single(kind, ridge=0.9 * bound).fit(x, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            half.device_spec("m", samples=30)
+
+
+def test_what_the_device_does_not_learn():
+    x, y = samples()
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: coding is 'counts'; the device learns .signs."):
+        single(LSSVMClassifier, coding="counts").fit(x, y).device_spec("m")
+    with pytest.raises(UserError, match=r"^KernelFisherClassifier: coding is 'signs'; the device learns .counts."):
+        single(KernelFisherClassifier, coding="signs").fit(x, y).device_spec("m")
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler is a LSSVMClassifier; it must be a fitted Standard"):
+        single(LSSVMClassifier).fit(x, y).device_spec("m", scaler=LSSVMClassifier())
+    with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler has 2 inputs, and the model has 3"):
+        single(LSSVMClassifier).fit(x, y).device_spec("m", scaler=StandardScaler().fit(x[:, :2]))
+
+
+# ------------------------------------------------------------------------------------------------ page and example
+
+
+def test_the_page_is_true(tmp_path, monkeypatch, one_compiler):
+    """Its blocks run one after the other and print what it says."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```(python|text)\n(.*?)^```", DOCS.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert [kind for kind, _ in blocks] == ["python", "text"] * 6
+    names: dict = {}
+    for (_, code), (_, expected) in zip(blocks[::2], blocks[1::2], strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "kernel-machines.md", "exec"), names)
+        assert printed.getvalue() == expected
+    assert (tmp_path / "gate" / "src" / "gate.h").is_file() and (tmp_path / "surface.png").is_file()
+
+
+def test_the_page_knows_every_parameter_and_attribute():
+    page = DOCS.read_text(encoding="utf-8")
+    for kind in ALL:
+        for name, parameter in inspect.signature(kind).parameters.items():
+            row = re.search(rf"^\| (?:`\w+`, )*`{name}`(?:, `\w+`)* \| ([^|]*) \|", page, re.MULTILINE)
+            assert row, name
+            names = re.findall(r"`(\w+)`", row[0].split("|")[1])
+            default = re.findall(r"`([^`]*)`", row[1])
+            if name != "coding":
+                shown = f'"{parameter.default}"' if isinstance(parameter.default, str) else str(parameter.default)
+                assert default[names.index(name)] == shown, name
+    attributes = set(re.findall(r"`(\w+_)`", page))
+    assert attributes >= set(kernel_machines.ATTRIBUTES) - {"n_features_in_", "feature_names_in_"}
+
+
+def test_the_example(tmp_path, monkeypatch, capsys, one_compiler):
+    monkeypatch.setattr(sys, "argv", ["digits.py", str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples" / "kernel_machines" / "digits.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    left, more = map(float, re.search(r"leaving one out +(\S+)%, for having been chosen (\S+)% more", printed).groups())
+    test = float(re.search(r"test samples +(\S+)%", printed)[1])
+    assert left < 3.5 and test < 4.5 and abs(left + more - test) < 1.5
+    sure, right = map(float, re.search(r"90%: (\S+)% of them, and (\S+)% of these right", printed).groups())
+    assert sure > 70 and right > 97
+    assert float(re.search(r"same digit of (\S+)%", printed)[1]) > 99.7
+    assert (tmp_path / "digits" / "src" / "digits.h").is_file()
+
+
+def test_without_scikit_learn_a_sentence_says_what_to_install():
+    code = (
+        "import sys\n"
+        "sys.modules['sklearn'] = None\n"
+        "import pykernel\n"
+        "from pykernel.errors import MissingExtra\n"
+        "try:\n"
+        "    pykernel.LSSVMClassifier\n"
+        "except MissingExtra as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
+    sentence = "pykernel.estimators needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
+    assert done.stdout == sentence, done.stderr

@@ -1,0 +1,715 @@
+"""Kernel subspaces as scikit-learn estimators: conventions, definitions, and that the device computes the same."""
+
+import copy
+import ctypes
+import doctest
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_outlier_detector
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import pykernel
+from pykernel import (
+    HostModel,
+    KernelSubspace,
+    OnlineKernelSubspace,
+    OnlineSubspaceClassifier,
+    OnlineSubspaceRegressor,
+    load_spec,
+)
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.estimators import base
+from pykernel.estimators import subspace as subspace_estimators
+from pykernel.gen import compilers
+from pykernel.gen.project import build
+from pykernel.host import snapshot
+from pykernel.spec.model import SECTIONS, make_spec
+from pykernel.training.rounding import device_bound
+from tests.support import own_kernels
+
+OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, most=1.0)
+SMALL = {"n_components": 4, "n_max": 12}
+MODELS = {
+    "default": OnlineKernelSubspace(),
+    "parametric": OnlineKernelSubspace(**SMALL, precision="float64"),
+    "nonparametric": OnlineKernelSubspace(**SMALL, update="nonparametric", step="normalised"),
+    "hybrid": OnlineKernelSubspace(**SMALL, update="hybrid", step="averaged", window=50),
+    "rls": OnlineKernelSubspace(**SMALL, update="rls", forgetting=0.98, fading=0.95),
+    "drop": OnlineKernelSubspace(**SMALL, budget="drop", step="decreasing", eta=4.0, window=0),
+    "censoring": OnlineKernelSubspace(**SMALL, censoring=0.6, gate=0.05),
+    "insensitivity": OnlineKernelSubspace(**SMALL, insensitivity=0.2, fading=0.99, shrinkage=0.05),
+    "rate": OnlineKernelSubspace(**SMALL, rate=0.05, warmup=60, hold=3, smoothing=0.5),
+    "threshold": OnlineKernelSubspace(**SMALL, threshold=0.5, warmup=20),
+    "matern32": OnlineKernelSubspace(**SMALL, kernel="matern32"),
+    "polynomial": OnlineKernelSubspace(**SMALL, kernel="polynomial", degree=2, coef0=1.0),
+    "regression": OnlineSubspaceRegressor(**SMALL),
+    "regression, two outputs": OnlineSubspaceRegressor(
+        **SMALL, precision="float64", head_forgetting=0.99, ridge=0.01, rate=0.02, warmup=50
+    ),
+    "two classes": OnlineSubspaceClassifier(**SMALL),
+    "three classes": OnlineSubspaceClassifier(**SMALL, head_forgetting=0.995),
+    "two classes, logistic": OnlineSubspaceClassifier(**SMALL, head="logistic"),
+    "three classes, logistic": OnlineSubspaceClassifier(**SMALL, head="logistic", head_eta=0.8, precision="float64"),
+}
+EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
+
+
+@pytest.fixture
+def stream():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(300, 3)) + 3 * (np.arange(300)[:, None] > 200)
+    return x, np.sin(x[:, 0]) + x[:, 1] + 0.1 * rng.normal(size=300)
+
+
+def labels(case, y):
+    """What a model of this name learns beside inputs."""
+    if "regression" in case:
+        return np.column_stack([y, np.roll(y, 1)]) if "two" in case else y
+    if "two classes" in case:
+        return np.where(y > 0, "wet", "dry")
+    return np.digitize(y, [-0.5, 0.5]) + 7 if "three classes" in case else None
+
+
+def taken(model, y):
+    """The same as a HostModel takes it."""
+    return np.searchsorted(model.classes_, y) if hasattr(model, "classes_") else y
+
+
+def state(model):
+    return bytes(model.model_.memory.bytes)
+
+
+def fitted(case, x, y, **parameters):
+    return clone(MODELS[case]).set_params(**parameters).fit(x, labels(case, y))
+
+
+# ------------------------------------------------------------------------------------------------------- conventions
+
+
+@parametrize_with_checks(
+    [
+        KernelSubspace(),
+        KernelSubspace(kernel="polynomial", coef0=1.0, method="alternating"),
+        KernelSubspace(n_max=20),
+        OnlineKernelSubspace(),
+        OnlineKernelSubspace(precision="float64", budget="drop", update="hybrid"),
+        OnlineKernelSubspace(update="rls", n_components=3, n_max=8, n_epochs=2),
+        OnlineKernelSubspace(rate=0.05, warmup=100),
+        OnlineSubspaceRegressor(),
+        OnlineSubspaceRegressor(update="rls", precision="float64"),
+        OnlineSubspaceClassifier(),
+        OnlineSubspaceClassifier(head="logistic", precision="float64"),
+    ]
+)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def test_the_docstrings_tell_the_truth():
+    result = doctest.testmod(subspace_estimators)
+    assert result.attempted >= 25 and not result.failed
+    sections = {"subspace", "novelty", "learning", "reduction"}
+    for kind in (OnlineKernelSubspace, OnlineSubspaceRegressor, OnlineSubspaceClassifier):
+        documented = re.findall(
+            r"^    (\w+(?:, \\?\s*\w+)*) : |^    ((?:\w+, \\?\s*)+\w+)$", kind.__doc__, re.MULTILINE
+        )
+        named = {name for group in documented for names in group for name in re.split(r"[\s,\\]+", names)}
+        assert set(kind().get_params()) <= named, set(kind().get_params()) - named
+        for key, default in re.findall(r"^    (\w+) : .*?,\s*default=(.*)$", kind.__doc__, re.MULTILINE):
+            where = subspace_estimators.PARAMETERS.get(key)
+            if where is None or where.section not in sections or default == "None" or key in ("n_components", "n_max"):
+                continue
+            field = SECTIONS[where.section].model_fields[where.key or key]
+            shown = f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
+            assert default == shown or float(default) == field.default, key
+
+
+# ------------------------------------------------------------------------------------------------------------- batch
+
+KERNELS = {
+    "gaussian": ({"gamma": 0.2}, lambda a, b: np.exp(-0.2 * ((a[:, None] - b) ** 2).sum(2))),
+    "gaussian, sigma": ({"sigma": 2.0}, lambda a, b: np.exp(-((a[:, None] - b) ** 2).sum(2) / 8)),
+    "laplacian": ({"gamma": 0.3}, lambda a, b: np.exp(-0.3 * np.abs(a[:, None] - b).sum(2))),
+    "polynomial": ({"gamma": 0.5, "coef0": 2.0, "degree": 2}, lambda a, b: (0.5 * a @ b.T + 2) ** 2),
+    "linear": ({}, lambda a, b: a @ b.T),
+}
+
+
+@pytest.mark.parametrize("case", KERNELS)
+def test_batch_features_are_the_shrunken_singular_vectors(stream, case):
+    """Khat = V (S - lambda)_+^2 V', of which no other L of that rank has a lower objective."""
+    x = stream[0][:80]
+    parameters, gram = KERNELS[case]
+    model = KernelSubspace(6, kernel=case.split(",")[0], shrinkage=0.5, **parameters).fit(x)
+    k = gram(x, x)
+    values, vectors = np.linalg.eigh(k)
+    sigma, v = np.sqrt(np.maximum(values[::-1][:6], 0)), vectors[:, ::-1][:, :6]
+    kept = sigma > 0.5
+    sigma, v = sigma[kept], v[:, kept]
+    z = model.transform(x)
+    assert z.shape == (80, kept.sum()) and model.n_components_ == kept.sum() == (3 if case == "linear" else 6)
+    assert np.abs(z @ z.T - (v * (sigma - 0.5) ** 2) @ v.T).max() < 1e-9 * np.abs(k).max()
+    assert np.allclose(model.singular_values_, sigma)
+    # features are nested, in the order of what they say
+    few = KernelSubspace(2, kernel=case.split(",")[0], shrinkage=0.5, **parameters).fit(x)
+    assert np.abs(few.transform(x) - z[:, :2]).max() < 1e-8 * np.abs(z).max()
+    assert (np.diff(np.linalg.norm(z, axis=0)) < 0).all()
+    # the objective, and what is left over, by the definition
+    a, q = model.subspace_.a, model.subspace_.coordinates(x)
+    fit = np.diag(k) - 2 * np.sum(q * (k @ a), axis=1) + np.sum(q * (q @ (a.T @ k @ a)), axis=1)
+    value = 0.5 * fit.sum() + 0.25 * (np.trace(a.T @ k @ a) + np.sum(q**2))
+    assert np.isclose(model.objective_[-1], value)
+    assert np.allclose(model.score_samples(x), -fit / np.diag(k), atol=1e-10)
+    report = model.approximation(x)
+    assert np.isclose(report.frobenius, np.linalg.norm(k - z @ z.T) / 80)
+    assert report.frobenius <= report.trace_bound * (1 + 1e-9) and report.frobenius <= report.residual_bound
+
+
+def test_alternating_comes_to_the_closed_form(stream):
+    x = stream[0][:100]
+    closed = KernelSubspace(4, shrinkage=0.3).fit(x)
+    turns = KernelSubspace(4, shrinkage=0.3, method="alternating", max_iter=5000, tol=0.0).fit(x)
+    assert closed.n_iter_ == 1 < turns.n_iter_
+    assert (np.diff(turns.objective_) <= 1e-12 * turns.objective_[0]).all()
+    assert np.isclose(turns.objective_[-1], closed.objective_[0], rtol=1e-9)
+    assert np.abs(turns.transform(x) - closed.transform(x)).max() < 1e-4
+    starts = [KernelSubspace(4, method="alternating", max_iter=2, random_state=seed).fit(x) for seed in (0, 0, 1)]
+    assert (starts[0].vectors_ == starts[1].vectors_).all() and (starts[0].objective_ == starts[1].objective_).all()
+    assert (starts[0].objective_ != starts[2].objective_).any()
+
+
+def test_few_expansion_vectors_say_nearly_the_same(stream):
+    x = stream[0]
+    whole = KernelSubspace(6).fit(x)
+    errors = []
+    for n_max in (10, 30, 90, 300):
+        model = KernelSubspace(6, n_max=n_max).fit(x)
+        assert len(model.vectors_) <= n_max and set(map(tuple, model.vectors_)) <= set(map(tuple, x))
+        a, q = model.subspace_.a, model.subspace_.coordinates(x)
+        k, kernel = model.subspace_.kernel.gram(x, model.vectors_), model.subspace_.kernel
+        g = a.T @ kernel.gram(model.vectors_, model.vectors_) @ a
+        fit = 1 - 2 * np.sum(q * (k @ a), axis=1) + np.sum(q * (q @ g), axis=1)
+        value = 0.5 * fit.sum() + 0.05 * (np.trace(g) + np.sum(q**2))
+        assert np.isclose(model.objective_[0], value)
+        errors.append(value)
+    assert (np.diff(errors) < 1e-9).all() and np.isclose(errors[-1], whole.objective_[0])
+
+
+def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
+    held = KernelSubspace(4).fit(stream[0])
+    monkeypatch.setattr(subspace_estimators, "WHOLE", 50)
+    model = KernelSubspace(4).fit(stream[0])
+    assert np.allclose(model.transform(stream[0]), held.transform(stream[0]), atol=1e-8)
+    assert np.allclose(model.objective_, held.objective_)
+
+
+# as the bound says of the polynomial kernel's least feature
+@pytest.mark.filterwarnings("ignore:KernelSubspace. float32 may move its values:UserWarning")
+@pytest.mark.parametrize("kernel", ["gaussian", "matern52", "polynomial", "own"])
+@pytest.mark.parametrize("kind", ["features", "numbers", "two numbers", "two classes", "three classes", "clusters"])
+def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, kernel):
+    x, y = 5 + 10 * stream[0], stream[1]
+    y = {
+        "two numbers": np.column_stack([y, -y]),
+        "two classes": y > 0,
+        "three classes": np.digitize(y, [-0.5, 0.5]),
+    }.get(kind, y)
+    learner = {
+        "features": None,
+        "clusters": KMeans(3, n_init=1, random_state=0),
+        "numbers": Ridge(0.1),
+        "two numbers": LinearRegression(),
+    }.get(kind, LogisticRegression())
+    given = OWN if kernel == "own" else kernel
+    batch = KernelSubspace(5, kernel=given, n_max=20)
+    online = OnlineKernelSubspace(5, kernel=given, n_max=20, precision="float64", input_limit=10.0)
+    for transformer, scaler in ((batch, StandardScaler()), (online, MinMaxScaler((-1, 2)))):
+        steps = [scaler, clone(transformer)] + [learner] * (learner is not None)
+        pipeline = make_pipeline(*steps).fit(x, y)
+        values = pipeline.transform(x) if learner is None else None
+        if values is None and kind != "clusters":
+            values = pipeline.decision_function(x) if "classes" in kind else pipeline.predict(x)
+        export = pipeline[1].to_spec if transformer is batch else pipeline[1].frozen_spec
+        for precision in ("float64", "float32"):
+            options = {"precision": precision, "scaler": pipeline[0], "limit": 100.0}
+            spec = export("m", learner, **options)
+            device = HostModel(spec)
+            assert spec.learning.rule == "frozen" and len(spec.expansion.vectors) <= 20
+            if kind == "clusters":
+                same = device.classify(x) == pipeline.predict(x)
+                assert same.mean() >= (1 if precision == "float64" else 0.99)
+                continue
+            error = np.abs(device.predict(x).reshape(values.shape) - values)
+            bound = device_bound(spec, x).reshape(values.shape)
+            # in float64 what it is compared with is rounded, too
+            bound *= 2 if precision == "float64" else 1
+            assert (error <= bound).all() and error.max() < 1e-3 * np.abs(values).max()
+            if "classes" in kind:
+                sure = np.abs(values).reshape(len(x), -1).min(axis=1) > 1e-3
+                assert (learner.classes_[device.classify(x)] == pipeline.predict(x))[sure].all() and sure.mean() > 0.5
+            if kind == "two classes":
+                assert np.abs(device.probability(x) - pipeline.predict_proba(x)).max() < 1e-4
+
+
+def test_a_frozen_map_that_float32_is_too_coarse_for_is_told(stream):
+    x = stream[0]
+    model = KernelSubspace(30, gamma=0.01, shrinkage=1e-6).fit(x)
+    with pytest.warns(UserWarning, match="KernelSubspace: float32 may move its values by up to"):
+        coarse = model.to_spec("m")
+    least = model.transform(x).std(axis=0).min()
+    assert np.abs(HostModel(coarse).predict(x) - model.transform(x)).max() > 3e-3 * least
+    exact = HostModel(model.to_spec("m", precision="float64"))
+    assert np.abs(exact.predict(x) - model.transform(x)).max() < 1e-5 * least
+
+
+def test_parameters_of_the_batch_that_cannot_be(stream):
+    x, y = stream
+    model = KernelSubspace(5).fit(x)
+    cases = {
+        "n_components is 0; it must be a whole number from 1": lambda: KernelSubspace(0).fit(x),
+        "n_components is 2.5": lambda: KernelSubspace(2.5).fit(x),
+        "n_max is 0": lambda: KernelSubspace(n_max=0).fit(x),
+        "max_iter is -1": lambda: KernelSubspace(max_iter=-1).fit(x),
+        "tol is nan": lambda: KernelSubspace(tol=float("nan")).fit(x),
+        "shrinkage is 0; it must be a number above 0": lambda: KernelSubspace(shrinkage=0).fit(x),
+        "shrinkage is 100, and no singular value of the 300": lambda: KernelSubspace(shrinkage=100).fit(x),
+        'method is \'kpca\'; it must be "closed" or "alternating"': lambda: KernelSubspace(method="kpca").fit(x),
+        "a subspace on a basis is found in closed form": lambda: KernelSubspace(method="alternating", n_max=9).fit(x),
+        "there is no kernel 'rbf'": lambda: KernelSubspace(kernel="rbf").fit(x),
+        "the sigmoid kernel is not positive definite": lambda: KernelSubspace(kernel=MercerKernel("sigmoid")).fit(x),
+        "sigma is 0": lambda: KernelSubspace(sigma=0).fit(x),
+        "gamma is -1.0; it must be a number above 0": lambda: KernelSubspace(gamma=-1.0).fit(x),
+        "sigma is given; it is of the gaussian": lambda: KernelSubspace(kernel="laplacian", sigma=1.0).fit(x),
+        "sigma is given; .* in place of gamma": lambda: KernelSubspace(sigma=1.0, gamma=1.0).fit(x),
+        "degree is 3, and kernel, a MercerKernel, has": lambda: KernelSubspace(kernel=OWN, degree=3).fit(x),
+        "degree is of polynomial kernels": lambda: KernelSubspace(degree=3).fit(x),
+        "coef0 is -1.0; it must be a number from 0": lambda: KernelSubspace(kernel="polynomial", coef0=-1.0).fit(x),
+        "model: LogisticRegression does not take 5": lambda: model.to_spec("m", LogisticRegression().fit(x, y > 0)),
+        "model: KernelSubspace has neither": lambda: model.to_spec("m", model),
+        "name is 'int'": lambda: model.to_spec("int"),
+        "scaler is a str; it must be a fitted StandardScaler, MinMaxScaler": lambda: model.to_spec(
+            "m", scaler="standard"
+        ),
+        "scaler has 2 inputs, and the model has 3": lambda: model.to_spec("m", scaler=StandardScaler().fit(x[:, :2])),
+        "precision is 'half'": lambda: model.to_spec("m", precision="half"),
+    }
+    for message, call in cases.items():
+        with pytest.raises(UserError, match=message) as caught:
+            call()
+        assert str(caught.value).startswith("KernelSubspace: ") and "\n" not in str(caught.value), message
+    with pytest.raises(NotFittedError):
+        KernelSubspace().to_spec("m")
+
+
+# ------------------------------------------------------------------------------------------------------------ online
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_pieces_of_a_stream_are_the_stream(stream, case):
+    x, y = stream
+    y = labels(case, y)
+    model = clone(MODELS[case]).set_params(input_limit=1e3)
+    if "polynomial" not in case and "matern" not in case:
+        model.set_params(sigma=1.5)
+    else:
+        model.set_params(gamma=0.4)
+    first = {"classes": np.unique(y)} if "classes" in case else {}
+    whole = clone(model).fit(x, y)
+    for cuts in ([150], [1, 2, 3, 299], sorted(np.random.default_rng(0).choice(299, 40, replace=False) + 1)):
+        pieces = clone(model)
+        if "regression" in case:
+            pieces.set_params(label_limit=whole.spec_.label.limit)
+        for t, part in enumerate(np.split(np.arange(300), cuts)):
+            pieces.partial_fit(x[part], None if y is None else y[part], **{} if t else first)
+        assert state(pieces) == state(whole)
+        assert pieces.status_counts_ == whole.status_counts_
+    assert sum(whole.status_counts_.values()) == 300
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
+    x, y = stream
+    model = fitted(case, x, y, n_epochs=2)
+    path = tmp_path / "flow.toml"
+    path.write_text(model.to_spec("flow").to_toml())
+    spec = load_spec(path)
+    assert spec == model.to_spec("flow") and spec.learning.rule == "okfeb"
+    host = HostModel(spec)
+    target = taken(model, labels(case, y))
+    for _ in range(2):
+        host.learn(x, target)
+    assert state(model) == bytes(host.memory.bytes)
+    assert (model.transform(x) == host.ask("features", x)[0]).all()
+    assert (model.novelty(x) == host.novelty(x)).all() and (model.score_samples(x) == -host.novelty(x)).all()
+    if "classes" in case:
+        assert (model.predict(x) == model.classes_[host.classify(x)]).all()
+        assert (model.decision_function(x) == host.predict(x)).all()
+        assert hasattr(model, "predict_proba") == ("logistic" in case)
+        if "logistic" in case:
+            assert (model.predict_proba(x) == host.probability(x)).all()
+    elif "regression" in case:
+        assert (model.predict(x) == host.predict(x)).all()
+    host.refresh()
+    assert state(model.refresh()) == bytes(host.memory.bytes)
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_features_approximate_the_kernel_within_the_reported_bounds(stream, case):
+    x, y = stream
+    model = fitted(case, x, y)
+    narrow = model.precision == "float32"
+    kernel = MercerKernel.of(model.spec_)
+    k, z = kernel.gram(x, x), model.transform(x)
+    report = model.approximation(x)
+    error = np.linalg.norm(k - z @ z.T) / len(x)
+    slack = (2e-3 if narrow else 1e-9) * k.max()
+    assert error <= min(report.trace_bound, report.residual_bound) + slack
+    assert abs(error - report.frobenius) <= slack and error < np.linalg.norm(k) / len(x)
+    # Khat <= K
+    assert np.linalg.eigvalsh(k - z @ z.T)[0] >= -len(x) * slack
+    # what is left over, by the definition, from the state alone
+    m = model.model_.memory
+    v, a = m.field("v")[: m.field("n")[0]].astype(float), m.field("a")[: m.field("n")[0]].astype(float)
+    g, shrinkage = a.T @ kernel.gram(v, v) @ a, model.spec_.subspace.shrinkage
+    inner = kernel.gram(x, v) @ a
+    q = np.linalg.solve(g + shrinkage * np.eye(len(g)), inner.T).T
+    left = kernel.diagonal(x) - 2 * np.sum(q * inner, axis=1) + np.sum(q * (q @ g), axis=1)
+    assert np.abs(model.novelty(x) - left / kernel.diagonal(x)).max() <= (2e-3 if narrow else 1e-9)
+    assert np.abs(np.sum(z**2, axis=1) - np.sum(q * (q @ g), axis=1)).max() <= slack
+    assert model.get_feature_names_out().tolist() == [f"{type(model).__name__.lower()}{i}" for i in range(z.shape[1])]
+
+
+def test_one_pass_comes_near_to_the_batch():
+    x, _ = load_digits(return_X_y=True)
+    x = x[np.random.default_rng(0).permutation(len(x))] / 16
+    batch = KernelSubspace(10, gamma=0.04).fit(x).approximation(x[::3]).residual
+    online = OnlineKernelSubspace(10, n_max=50, gamma=0.04, precision="float64").fit(x).approximation(x[::3]).residual
+    drawn = KernelSubspace(10, gamma=0.04).fit(x[:10]).approximation(x[::3]).residual
+    assert batch < online < batch + 0.4 * (drawn - batch)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_the_regressors_head_is_ridge_regression_of_features_as_they_were(stream, outputs):
+    x, y = stream
+    y = y if outputs == 1 else np.column_stack([y, 3 - y**2])
+    model = OnlineSubspaceRegressor(**SMALL, ridge=0.3, precision="float64", sigma=1.5).fit(x, y)
+    host = HostModel(model.spec_)
+    z, _ = host.run(x, y, question="features")
+    assert bytes(host.memory.bytes) == state(model)
+    rows = np.column_stack([z, np.ones(len(z))])
+    theta = np.linalg.solve(rows.T @ rows + 0.3 * np.eye(5), rows.T @ y)
+    expected = np.column_stack([model.transform(x), np.ones(len(x))]) @ theta
+    assert np.abs(model.predict(x) - expected).max() < 1e-9
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_copies_go_on_as_the_original(stream, case):
+    x, y = stream
+    y = labels(case, y)
+    model = fitted(case, *stream)
+    pickled, copied = pickle.loads(pickle.dumps(model)), copy.deepcopy(model)
+    more = (x[:50], None if y is None else y[50:100])
+    model.partial_fit(*more)
+    assert state(pickled) != state(model)
+    for other in (pickled, copied, clone(model).fit(x, y)):
+        assert state(other.partial_fit(*more)) == state(model)
+        assert other.status_counts_ == model.status_counts_
+    # fit forgets
+    assert state(model.fit(x, y)) == state(fitted(case, *stream)) and sum(model.status_counts_.values()) == 300
+
+
+@pytest.mark.parametrize("case", ["rate", "regression, two outputs", "three classes, logistic", "censoring"])
+def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_path):
+    """Behind a scaler, from C's tables and from a snapshot: the same bytes as the estimator's."""
+    x, y = stream
+    scaler = StandardScaler().fit(5 + 10 * x[:200])
+    target = labels(case, y)
+    model = clone(MODELS[case]).set_params(input_limit=100.0)
+    model.fit(scaler.transform(5 + 10 * x[:200]), None if target is None else target[:200])
+    spec = model.to_spec("flow", scaler)
+    # what the device takes is what the model takes
+    corners = (np.array([[-1], [1]]) * spec.input.limit - scaler.mean_) / scaler.scale_
+    assert np.abs(corners).max() == pytest.approx(100.0)
+    generated = pykernel.generate(spec, tmp_path / "flow", memory=model.model_.memory)
+    assert generated.figures["learned"]
+    library = tmp_path / "flow.so"
+    compilers.compile_c(compilers.find_compilers()[0], sorted((generated.folder / "src").glob("*.c")), library, ["-O2"])
+    device, kind = ctypes.CDLL(str(library)), spec.real.dtype
+    memory, host = spec.memory(build(spec).drop), HostModel(spec)
+    host.memory.copy_from(model.model_.memory)
+    restored = HostModel(spec)
+    snapshot.load(restored, snapshot.save(host, sequence=7))
+    real = ctypes.c_float if spec.precision == "float32" else ctypes.c_double
+    kinds = {"none": [], "real": [real], "reals": [ctypes.c_void_p], "class": [ctypes.c_int32]}[spec.label_kind]
+    device.flow_update.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *kinds]
+    device.flow_init(pointer(memory.buffer))
+    later = (5 + 10 * x[200:]).astype(kind)
+    given = None if target is None else taken(model, target[200:])
+    given = given.astype(kind) if spec.label_kind in ("real", "reals") else given
+    statuses = host.learn(later, given)
+    assert (restored.learn(later, given) == statuses).all()
+    for t, row in enumerate(later):
+        label = [] if given is None else [pointer(given[t]) if spec.label_kind == "reals" else given[t].item()]
+        assert device.flow_update(pointer(memory.buffer), pointer(row), *label) == statuses[t]
+    z = np.zeros((len(later), 4), kind)
+    for row, out in zip(later, z, strict=True):
+        assert device.flow_features(pointer(memory.buffer), pointer(row), pointer(out)) == 0
+    assert (z == host.ask("features", later)[0]).all()
+    for struct in spec.program.persistent:
+        for name in struct.fields:
+            values = host.memory.field(name).tobytes()
+            assert restored.memory.field(name).tobytes() == values, name
+            if name not in build(spec).drop:
+                assert memory.field(name).tobytes() == values, name
+    # scaled on the host in float64, on the device in its precision
+    model.partial_fit(scaler.transform(5 + 10 * x[200:]), None if target is None else target[200:])
+    if spec.precision == "float64":
+        assert np.abs(model.transform(scaler.transform(later)) - z).max() < 1e-6
+
+
+def pointer(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+@pytest.mark.parametrize("case", ["rls", "regression"])
+def test_fitted_estimators_and_frozen_maps_are_checked_in_c(stream, case):
+    """The project's check: C has the host's bytes, learning from the learned state, and frozen."""
+    model = fitted(case, *stream)
+    quick = {"samples": 2000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
+    report = pykernel.check(model, **quick)
+    assert report.ok and report.figures["learned"]
+    x = stream[0]
+    frozen = model.frozen_spec("map")
+    report = pykernel.check(frozen, **quick)
+    assert report.ok and not report.figures["learned"]
+    assert frozen.precision == model.precision and frozen.outputs == 4
+    # features of the device's float32 are as far from exact ones
+    bound = device_bound(frozen, x)
+    assert (np.abs(HostModel(frozen).predict(x) - model.transform(x)) <= bound).all()
+
+
+# ---------------------------------------------------------------------------------------------- novelty and alarms
+
+
+def test_outlier_detection_is_by_the_devices_threshold(stream):
+    x, _ = stream
+    model = OnlineKernelSubspace(**SMALL, rate=0.05, warmup=100, hold=2).fit(x[:200])
+    level, threshold = model.model_.read("alarm")[0]
+    assert model.offset_ == -threshold < 0 < level
+    assert (model.decision_function(x) == model.score_samples(x) - model.offset_).all()
+    assert (model.predict(x) == np.where(model.novelty(x) > threshold, -1, 1)).all()
+    assert (model.predict(x[:200]) == 1).mean() > 0.85 and (model.predict([[30.0, 0, 0]]) == -1).all()
+    assert (clone(model).fit_predict(x[:200]) == model.predict(x[:200])).all()
+    # a sample for itself is what the device says of the next one
+    before, told = model.predict(x[200:]), np.zeros(100, int)
+    for t in range(100):
+        probe = copy.deepcopy(model)
+        told[t] = -1 if probe.monitor(x[200 + t : 201 + t])[1][0] else 1
+    assert (before == told).all() and set(told) == {-1, 1}
+    assert model.score_samples(x).shape == (300,) and model.predict(x).dtype.kind == "i"
+
+
+def test_monitor_tells_before_it_learns(stream):
+    x, y = stream
+    for case in ("rate", "regression, two outputs"):
+        model, twin = fitted(case, x[:100], y[:100]), fitted(case, x[:100], y[:100])
+        rest = labels(case, y)[100:] if labels(case, y) is not None else None
+        novelty, alarms = model.monitor(x[100:], rest) if rest is not None else model.monitor(x[100:])
+        for t in range(100, 300):
+            assert novelty[t - 100] == twin.novelty(x[t : t + 1])[0]
+            before = dict(twin.status_counts_)
+            twin.partial_fit(x[t : t + 1], None if rest is None else rest[t - 100 : t - 99])
+            rang = [twin.status_counts_[name] - before[name] for name in ("NOVEL", "HELD")]
+            assert alarms[t - 100] == any(rang)
+        assert state(model) == state(twin) and model.status_counts_ == twin.status_counts_
+        # the change is told at once
+        assert alarms[101:111].mean() > 3 * alarms[:100].mean()
+
+
+def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold(stream):
+    x, _ = stream
+    model = OnlineKernelSubspace(**SMALL, rate=0.01).fit(x)
+    assert model.offset_ == -1 and (model.predict([[1e3, 0, 0]]) == 1).all() and not model.monitor(x)[1][:200].any()
+    assert model.offset_ == -float(model.model_.read("alarm")[0][1]) > -1  # 600 samples
+    fixed = OnlineKernelSubspace(**SMALL, threshold=0.25, warmup=0 + 10).fit(x)
+    assert fixed.offset_ == -0.25 and (fixed.predict(x) == np.where(fixed.novelty(x) > 0.25, -1, 1)).all()
+    assert is_outlier_detector(model) and not is_outlier_detector(OnlineKernelSubspace())
+    none = OnlineKernelSubspace(**SMALL).fit(x)
+    for name in ("predict", "decision_function", "fit_predict", "offset_"):
+        assert hasattr(model, name) and not hasattr(none, name)
+    with pytest.raises(AttributeError) as caught:
+        none.predict(x)
+    assert "if it is given rate or threshold; score_samples needs neither" in f"{caught.value} {caught.value.__cause__}"
+    assert none.score_samples(x).min() < 0 and not none.monitor(x)[1].any()
+
+
+# --------------------------------------------------------------------------------------------- with other estimators
+
+
+def test_pipelines_and_grids():
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(x))
+    x, y = x[order] / 16, y[order]
+    for transformer in (KernelSubspace(20, n_max=100), OnlineKernelSubspace(20, n_max=100)):
+        features = transformer.set_params(sigma=3.0)
+        model = make_pipeline(features, LogisticRegression(C=100, max_iter=2000)).fit(x[:1200], y[:1200])
+        assert model.score(x[1200:], y[1200:]) > 0.92
+        found = make_pipeline(clone(features), KMeans(10, n_init=3, random_state=0)).fit_predict(x)
+        purity = sum(np.bincount(y[found == c]).max() for c in set(found)) / len(y)
+        assert purity > 0.65
+    search = GridSearchCV(
+        OnlineSubspaceClassifier(n_components=20, n_max=60),
+        {"sigma": [0.3, 3.0], "update": ["parametric", "rls"], "n_components": np.array([2, 20])},
+        cv=2,
+        error_score="raise",
+    ).fit(x[:600], y[:600])
+    assert search.best_params_["sigma"] == 3.0 and search.best_params_["n_components"] == 20
+    assert search.score(x[600:], y[600:]) > 0.85
+
+
+@pytest.mark.parametrize("head", ["ridge", "logistic"])
+def test_heads_learn_what_linear_models_of_the_features_learn(head):
+    x, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(x))
+    x, y = x[order], y[order]
+    for classes in (y, y == 1):
+        model = OnlineSubspaceClassifier(8, head=head, n_epochs=10).fit(x[:100], classes[:100])
+        other = LogisticRegression(C=100, max_iter=1000).fit(model.transform(x[:100]), classes[:100])
+        assert model.score(x[100:], classes[100:]) > other.score(model.transform(x[100:]), classes[100:]) - 0.07
+    if head == "logistic":
+        p = model.predict_proba(x)
+        assert np.allclose(p.sum(axis=1), 1) and (model.classes_[p.argmax(axis=1)] == model.predict(x)).all()
+
+
+# ------------------------------------------------------------------------------------------------- what cannot be
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"n_components": 0}, "[learning] features is 0"),
+        ({"n_components": 20, "n_max": 10}, "[learning] features is 20"),
+        ({"n_max": 2.5}, "[reduction] n_max is 2.5"),
+        ({"update": "sgd"}, "[subspace] update is 'sgd'"),
+        ({"shrinkage": 0.0}, "[subspace] shrinkage is 0"),
+        ({"update": "rls", "step": "constant", "eta": 0.5}, "[subspace] "),
+        ({"forgetting": 0.9}, "[subspace] forgetting "),
+        ({"update": "rls", "budget": "drop"}, '[subspace] budget is "drop" with update = "rls", which hardly learns'),
+        ({"budget": "drop", "gate": 0.1}, "[reduction] gate "),
+        ({"insensitivity": 0.1, "censoring": 0.1}, "[subspace] "),
+        ({"rate": 0.1, "threshold": 0.1}, "[novelty] "),
+        ({"rate": 2.0}, "[novelty] rate is 2.0"),
+        ({"kernel": "sigmoid", "gamma": 1.0}, "[kernel] function is"),
+        ({"sigma": 0.0}, 'sigma is 0.0; it must be a number above 0 or "scale"'),
+        ({"kernel": OWN}, "input_limit must be given with a kernel of your own"),
+        ({"precision": "float16"}, "precision is 'float16'"),
+        ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number from 1"),
+        ({"input_limit": -1.0}, "[input] limit is -1.0"),
+    ],
+)
+def test_parameters_that_cannot_be(stream, parameters, sentence):
+    with pytest.raises(UserError) as caught:
+        OnlineKernelSubspace(**parameters).fit(stream[0])
+    assert str(caught.value).startswith(f"OnlineKernelSubspace: {sentence}") and "\n" not in str(caught.value)
+
+
+def test_heads_refuse_what_is_not_theirs(stream):
+    x, y = stream
+    for model, sentence in (
+        (OnlineSubspaceClassifier(head="logistic", head_forgetting=0.9), "[learning] forgetting "),
+        (OnlineSubspaceClassifier(head_eta=0.9), "[learning] eta "),
+        (OnlineSubspaceClassifier(head="svm"), "[subspace] head is 'svm'"),
+    ):
+        with pytest.raises(UserError) as caught:
+            model.fit(x, y > 0)
+        assert str(caught.value).startswith(f"OnlineSubspaceClassifier: {sentence}")
+    with pytest.raises(AttributeError):
+        OnlineSubspaceClassifier().fit(x, y > 0).predict_proba(x)
+    with pytest.raises(UserError, match=r"^OnlineSubspaceRegressor: \[label\] limit is -1"):
+        OnlineSubspaceRegressor(label_limit=-1.0).fit(x, y)
+
+
+def test_what_is_out_of_range_is_refused_counted_and_named(stream):
+    x, _ = stream
+    model = OnlineKernelSubspace(**SMALL, input_limit=20.0, threshold=0.3, warmup=10).fit(x)
+    before, bad = state(model), np.full((4, 3), 20.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(bad)
+        assert (model.predict(bad) == -1).all()
+    assert state(model) == before and model.status_counts_["REFUSED_INPUT"] == 4
+    for ask in (model.transform, model.novelty, model.score_samples, model.decision_function):
+        with pytest.warns(UserWarning, match="4 of 7 samples have an input beyond the limit of 20: they give NaN"):
+            answers = ask(np.vstack([bad, x[:3]])).reshape(7, -1)
+        assert np.isnan(answers).all(axis=1).tolist() == [True] * 4 + [False] * 3
+    novelty, alarms = model.monitor(bad)
+    assert np.isnan(novelty).all() and not alarms.any()
+    with pytest.warns(UserWarning, match="^the last 32 updates were all refused: raise input_limit from 20"):
+        model.partial_fit(np.repeat(bad, base.PATIENCE // 4, axis=0))
+    with pytest.warns(UserWarning):
+        empty = OnlineKernelSubspace(sigma=1.0, input_limit=1e-3).fit(x)
+    assert (empty.novelty(0 * x) == 1).all() and (empty.transform(0 * x) == 0).all()
+    for call in (lambda: empty.subspace_, lambda: empty.frozen_spec("m"), lambda: empty.approximation(x)):
+        with pytest.raises(UserError, match=r"^OnlineKernelSubspace: has no expansion vectors, as every sample"):
+            call()
+    scaler = StandardScaler().fit(1e6 + x)
+    with pytest.raises(UserError, match="input_limit is 20, which the scaler's center alone exceeds"):
+        model.to_spec("m", scaler)
+    with pytest.raises(NotFittedError):
+        OnlineKernelSubspace().monitor(x)
+
+
+def test_fewer_samples_than_features_and_a_stream_of_equals():
+    x = np.random.default_rng(0).normal(size=(3, 2))
+    model = OnlineKernelSubspace(8, n_max=8, sigma=1.0, precision="float64").partial_fit(x)
+    z = model.transform(x)
+    assert z.shape == (3, 8) and not z[:, 3:].any() and model.subspace_.a.shape == (3, 8)
+    frozen = HostModel(model.frozen_spec("m"))
+    assert np.abs(frozen.predict(x) - z).max() < 1e-12
+    before = model.novelty(x[:1])[0]
+    model.partial_fit(np.repeat(x[:1], 50, axis=0))
+    # repeats of what there is are learned, not stored
+    assert model.status_counts_["DONE"] == 50 and model.subspace_.a.shape == (3, 8)
+    assert not model.transform(x)[:, 3:].any() and model.novelty(x[:1])[0] < 0.5 * before
+
+
+def test_a_kernel_of_ones_own_goes_all_the_way(stream):
+    x, _ = stream
+    model = OnlineKernelSubspace(**SMALL, kernel=OWN, input_limit=10.0, precision="float64").fit(x)
+    spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
+    host = HostModel(spec)
+    host.learn(x)
+    assert bytes(host.memory.bytes) == state(model) and model.to_spec("other").own is OWN.own
+    for other in (clone(model).fit(x), pickle.loads(pickle.dumps(model))):
+        assert state(other) == state(model)
+    assert np.abs(model.subspace_.features(x, triangular=True) - model.transform(x)).max() < 1e-9
+
+
+def test_column_names_reach_the_spec(stream):
+    pandas = pytest.importorskip("pandas")
+    x, y = stream
+    frame = pandas.DataFrame(x, columns=["hour", "humidity [%]", "Größe"])
+    model = OnlineKernelSubspace(**SMALL).fit(frame)
+    assert model.spec_.input.columns == ("hour", "humidity [%]", "Größe") == model.frozen_spec("m").input.columns
+    assert state(model) == state(OnlineKernelSubspace(**SMALL).fit(x))
+    batch = KernelSubspace(3, n_max=9).fit(frame)
+    assert batch.to_spec("m").input.columns == tuple(frame)
+    scaler = StandardScaler().fit(frame)
+    inner = OnlineKernelSubspace(**SMALL).fit(scaler.transform(frame))
+    assert inner.to_spec("m", scaler).input.columns == tuple(frame)
+    regressor = OnlineSubspaceRegressor(**SMALL).fit(frame, pandas.Series(y, name="flow"))
+    assert regressor.spec_.label_columns == ("flow",)
+    out = OnlineKernelSubspace(**SMALL).set_output(transform="pandas").fit_transform(frame)
+    assert list(out) == [f"onlinekernelsubspace{i}" for i in range(4)]

@@ -1,0 +1,359 @@
+"""Bit equality: the host's state and the C's are the same bytes, after long streams, on every compiler at hand."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, assume, example, given, settings
+from hypothesis import strategies as st
+
+from pykernel.errors import UserError
+from pykernel.gen.binding import CModel
+from pykernel.gen.check import Reference, check, differing_field, mixed_stream
+from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
+from pykernel.gen.project import build, state_hash
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
+from tests.support.toys import LABELS, toy_spec
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+PRESETS = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
+TECHNIQUES = ("nt", "fklms", "mklms")  # where one with each kind of memory is enough
+PRECISIONS = ("float32", "float64")
+# rules and strategies: keys of [learning], keys of [reduction], what must become of samples besides being added
+CHOICES = {
+    "qklms": ({"rule": "qklms", "quantisation": 0.5}, {"technique": "mklms"}, "replaced absorbed"),
+    "krls-t": ({"rule": "krls-t", "forgetting": 0.998}, {"technique": "mklms"}, "replaced absorbed merged"),
+    "krls-t, sup": ({"rule": "krls-t"}, {"technique": "sup"}, "replaced discarded"),
+    "fb-krls": ({"rule": "fb-krls"}, {"technique": "at", "projection": "klms"}, "replaced"),
+    "ald-krls": ({"rule": "ald-krls"}, {"gate": 0.05}, "absorbed"),
+    "before": ({}, {"technique": "mklms", "when": "before"}, "added"),
+    "newest only": ({}, {"technique": "mklms", "candidates": "newest"}, "discarded"),
+    "threshold": ({"rho": 0.01}, {"technique": "mklms", "lambda_max": 1e-4, "removals": 3}, "replaced discarded"),
+    "truncation": ({"rho": 0.02}, {"technique": "fklms", "truncate_below": 0.01, "truncate_age": 300}, "replaced"),
+    "oldest": ({}, {"technique": "klms", "tie": "oldest"}, "replaced"),
+    "newest": ({}, {"technique": "afklms", "tie": "newest"}, "replaced"),
+    "another projection": ({}, {"technique": "nt", "projection": "lsridge"}, "replaced"),
+}
+
+
+def spec_of(technique="mklms", precision="float32", dim=3, n_max=16, **sections):
+    return make_spec(
+        {
+            "name": "flow",
+            "precision": precision,
+            "input": {"dim": dim},
+            "kernel": {"sigma": 1.0},
+            "reduction": {"technique": technique, "n_max": n_max},
+        }
+        | sections
+    )
+
+
+def assert_equal(report):
+    assert report.ok, [(row["compiler"], row["flags"], row["first_difference"]) for row in report.rows]
+
+
+def in_turn(names):
+    """Every name with one of the two precisions by default, and with the other if everything is asked for."""
+    return [
+        pytest.param(
+            name, precision, marks=() if (i + j) % 2 == 0 else pytest.mark.exhaustive, id=f"{name}-{precision}"
+        )
+        for i, name in enumerate(names)
+        for j, precision in enumerate(PRECISIONS)
+    ]
+
+
+@pytest.mark.parametrize(("technique", "precision"), [*in_turn(PRESETS), ("mklms", "float32")])
+def test_state_is_equal_after_100000_updates(technique, precision):
+    """All paths are taken: what is stored, replaced, absorbed, merged, discarded and refused."""
+    reduction = {"technique": technique, "n_max": 16, "force": True}
+    spec = spec_of(precision=precision, learning={"eta": 0.4, "rho": 0.002}, reduction=reduction)
+    report = check(spec, samples=100_000, compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert {row["flags"] for row in report.rows} == {level for level in LEVELS if takes(find_compilers()[0], level)}
+    # lsridge has neither a Schur complement nor a near neighbour to absorb by
+    absorbed = set() if technique == "lsridge" else {"absorbed"}
+    assert {"added", "replaced", "merged", "refused_input", "refused_label"} | absorbed <= set(report.statuses)
+    assert report.statuses["replaced"] > 500
+
+
+@pytest.mark.parametrize(("choice", "precision"), in_turn(CHOICES))
+def test_every_rule_and_strategy_is_equal(choice, precision):
+    learning, reduction, wanted = CHOICES[choice]
+    spec = spec_of(precision=precision, learning=learning, reduction={"n_max": 16} | reduction)
+    report = check(spec, samples=30_000, compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert {"added", "refused_input", "refused_label", *wanted.split()} <= set(report.statuses)
+
+
+LABEL_SECTIONS = {
+    "several": {"outputs": 3, "limit": 10.0},
+    "two classes": {"classes": ["a", "b"]},
+    "three classes": {"classes": ["a", "b", "c"]},
+}
+LABELLED = {
+    f"{rule}, {technique}, {kind}": (rule, technique, kind)
+    for rule, technique in (("klms", "nt"), ("klms", "lsridge"), ("krls-t", "mklms"), ("ald-krls", None), ("rls", None))
+    for kind in LABEL_SECTIONS
+}
+
+
+@pytest.mark.parametrize(("case", "precision"), in_turn(LABELLED))
+def test_every_kind_of_label_with_the_real_models(case, precision):
+    rule, technique, kind = LABELLED[case]
+    sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {"n_max": 8}}
+    sections["reduction"] |= {"technique": technique} if technique else {}
+    if rule == "rls":
+        sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {}, "kernel": None}
+    spec = spec_of(precision=precision, **sections)
+    report = check(spec, samples=10_000, levels=("-O2",), compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    questions = Reference(build(spec), None, *mixed_stream(spec, 10)).questions
+    assert ("classify" in questions) == ("classes" in kind)
+    assert ("variance" in questions) == (rule == "krls-t") and ("novelty" in questions) == (rule != "rls")
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label(kind, precision):
+    """Numbers, several numbers, two classes and three, by programs that gen has never seen; questions are asked too."""
+    spec = toy_spec(kind, precision)
+    report = check(spec, samples=20_000, compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert {"refused_input", "refused_label", "learned"} <= set(report.statuses)
+    reference = Reference(build(spec), None, *mixed_stream(spec, 400))
+    assert reference.questions == (["novelty"] if spec.label.classes is None else ["novelty", "classify"])
+    # on rows that are refused, too
+    statuses = np.concatenate([part["novelty's status"] for part in reference.results])
+    assert len(statuses) == reference.PARTS * reference.ASKED and (statuses == 0).sum() > 40
+
+
+def test_labels_of_a_stream_are_of_their_kind():
+    x, y = mixed_stream(toy_spec("reals"), 5000)
+    assert x.shape == (5000, 3) and y.shape == (5000, 3) and y.dtype == np.float32
+    missing = np.isnan(y)
+    assert missing.any() and not (missing.all(axis=1) & missing.any(axis=1)).any()
+    smooth = y[:2000][np.isfinite(y[:2000]).all(axis=1) & (np.abs(y[:2000]) < 10).all(axis=1)]
+    correlation = np.corrcoef(smooth.T)[np.triu_indices(3, 1)]
+    assert (np.abs(correlation) > 0.02).all() and (np.abs(correlation) < 0.999).all()
+    _, y = mixed_stream(toy_spec("class"), 5000)
+    assert y.shape == (5000,) and y.dtype == np.int32
+    assert set(y) == {0, 1, 2, -1, 3, -(2**31), 2**31 - 1} and ((y >= 0) & (y < 3)).mean() > 0.98
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "/ (1.0f + s->power)",
+            "/ (1.0f + s->power + 1e-6f)",
+            r"novelty of row \d+ after update \d+: \[.*\] on the host",
+        ),
+        ("s->value[o] > s->value[best]", "s->value[o] >= s->value[best]", "classify of row 0 after update"),
+        ("*label = best;", "*label = best; s->power = 0.0f;", r"questions after update \d+: power is"),
+    ],
+)
+def test_a_changed_question_is_caught(old, new, says):
+    """One that writes something else, and one that does not leave the model alone."""
+    spec = toy_spec("class")
+    x, y = mixed_stream(spec, 200)
+    x[:] = x[:1]  # far from the origin or, at first, nowhere: all classes are equally likely
+    y[:] = -1
+    if "novelty" in says or "questions" in says:
+        x, y = mixed_stream(spec, 200)
+    reference = Reference(build(spec), None, x, y)
+    assert old in reference.project.files["src/toy.c"]
+    row = reference.compare(find_compilers()[0], "-O1", patch=lambda text: text.replace(old, new))
+    assert not row["equal"] and row["selftest"] == "passed" and re.search(says, row["first_difference"])
+
+
+@pytest.mark.parametrize("c", find_compilers()[1:], ids=str)
+@pytest.mark.parametrize(("technique", "precision"), [("fklms", "float64"), ("mklms", "float32")])
+def test_every_compiler_agrees(technique, precision, c):
+    assert_equal(check(spec_of(technique, precision), samples=20_000, compilers=[c.name]))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_the_full_product(technique, precision, c):
+    for dim, n_max in ((1, 1), (1, 24), (3, 2), (8, 33), (32, 8)):
+        for learning in ({"eta": 0.5}, {"eta": 1.9, "rho": 0.05}):
+            spec = spec_of(technique, precision, dim, n_max, learning=learning)
+            assert_equal(check(spec, levels=("-O0", "-O1", "-O2", "-O3", "-Os"), compilers=[c.name]))
+
+
+def a_spec(**content):
+    """A spec of what goes together, or an example that does not count."""
+    try:
+        return make_spec({"name": "m"} | content)
+    except UserError:
+        assume(False)
+
+
+# a failing configuration is small as it is, and each attempt to shrink it compiles
+@settings(max_examples=12, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.filter_too_much])
+@example("mklms", None, "klms", "one", "float64", 6, 1, 1.0, 0.5, 0.0, 0.03, 1.0, True, 0.1, 0.5, {}, 0)
+@given(
+    technique=st.sampled_from(PRESETS),
+    projection=st.sampled_from([None, None, "klms", "ls", "lsridge"]),
+    rule=st.sampled_from(["klms", "klms", "qklms", "krls-t", "fb-krls"]),
+    label=st.sampled_from(["one", *LABEL_SECTIONS]),
+    precision=st.sampled_from(PRECISIONS),
+    dim=st.integers(1, 6),
+    n_max=st.integers(1, 12),
+    sigma=st.floats(1e-3, 1e3),
+    eta=st.floats(0.01, 1.99),
+    rho=st.sampled_from([0.0, 1e-3, 0.3]),
+    ridge=st.floats(1e-4, 0.1),
+    limit=st.sampled_from([1.0, 1e6, 1e18]),
+    standardise=st.booleans(),
+    step_limit=st.sampled_from([None, 0.1]),
+    high=st.sampled_from([None, 0.5]),
+    strategy=st.sampled_from(
+        [{}, {"when": "before"}, {"candidates": "newest"}, {"lambda_max": 0.01}, {"truncate_age": 30, "removals": 4}]
+    ),
+    seed=st.integers(0, 99),
+)
+def test_any_configuration_is_equal(
+    technique, projection, rule, label, precision, dim, n_max, sigma, eta, rho, ridge, limit, standardise, step_limit,
+    high, strategy, seed,
+):  # fmt: skip
+    learning = {"rule": rule} | (
+        {"eta": eta, "rho": rho, "step_limit": step_limit} if rule in ("klms", "qklms") else {}
+    )
+    kind = LABEL_SECTIONS.get(label, {})
+    spec = a_spec(
+        precision=precision,
+        input={"dim": dim, "limit": limit, "standardise": standardise},
+        label=kind if "classes" in kind else kind | {"limit": min(limit, 1e12), "high": high},
+        kernel={"sigma": sigma},
+        learning=learning,
+        reduction={"technique": technique, "projection": projection, "n_max": n_max, "ridge": ridge, "force": True}
+        | strategy,
+    )
+    assert_equal(check(spec, samples=3000, seed=seed, levels=("-O2",), compilers=[find_compilers()[0].name]))
+
+
+def test_a_fitted_model_and_a_stream_of_ones_own_are_checked():
+    spec = spec_of("mklms")
+    model = HostModel(spec)
+    x, y = mixed_stream(spec, 1000, seed=3)
+    model.run(x[:600], y[:600])
+    before = bytes(model.memory.bytes)
+    report = check(spec, model.memory, stream=(x[600:], y[600:]), levels=("-O1",), compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert report.figures["learned"] and report.rows[0]["samples"] == 400
+    assert bytes(model.memory.bytes) == before
+
+
+def test_a_changed_rule_is_caught_and_the_place_is_named():
+    """One digit of a coefficient, one comparison: the stream finds it, and the report says where it began."""
+    project = build(spec_of("mklms"))
+    reference = Reference(project, None, *mixed_stream(project.spec, 4000))
+    c = find_compilers()[0]
+    for old, new in (("0.16666578f", "0.16666582f"), ("kappa -= l * l", "kappa -= 2.0f * l * l")):
+        assert old in project.files["src/flow.c"]
+        row = reference.compare(c, "-O1", patch=lambda text, old=old, new=new: text.replace(old, new))
+        assert not row["equal"], old
+        assert re.search(r"(update|prediction) \d+.*on the host, .* in C", row["first_difference"])
+    assert row["selftest"] == "broken build"
+
+
+def test_every_flipped_bit_is_seen_and_named():
+    project = build(spec_of("mklms"))
+    reference = Reference(project, None, *mixed_stream(project.spec, 300))
+    c = find_compilers()[0]
+    host, device = reference.fresh_host(), CModel(project, c, ("-O1",))
+    for model in (host, device):
+        model.run(reference.x[:300], reference.y[:300])
+    assert differing_field(host, device) is None
+    rng = np.random.default_rng(0)
+    for at in rng.integers(0, len(device.memory.bytes), 20):
+        device.memory.bytes[at] ^= 1 << int(rng.integers(0, 8))
+        assert differing_field(host, device) is not None
+        device.memory.bytes[at] = host.memory.bytes[at]
+    assert differing_field(host, device) is None
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_no_undefined_behaviour_and_no_byte_out_of_place(technique, precision, tmp_path):
+    """A stream through a program under the address and undefined-behaviour sanitizers; it ends with the host's hash."""
+    project = build(spec_of(technique, precision, learning={"rho": 0.01}))
+    x, y = mixed_stream(project.spec, 5000)
+    for name, text in project.files.items():
+        if name.startswith("src/"):
+            (tmp_path / name[4:]).write_text(text)
+    (tmp_path / "replay.c").write_text(project.replay)
+    x.tofile(tmp_path / "x")
+    y.tofile(tmp_path / "y")
+    real = "float" if precision == "float32" else "double"
+    (tmp_path / "main.c").write_text(f"""
+        #include "flow.h"
+        #include <stdio.h>
+        void flow_replay(flow_t *, int64_t, const {real} *, const {real} *, {real} *, int32_t *);
+        static {real} x[5000 * FLOW_DIM], y[5000], p[5000]; static int32_t s[5000]; static flow_t m;
+        int main(void) {{
+            FILE *a = fopen("x", "rb"), *b = fopen("y", "rb");
+            if (!a || !b || fread(x, sizeof x, 1, a) != 1 || fread(y, sizeof y, 1, b) != 1) return 1;
+            if (flow_selftest(&m) != FLOW_DONE) return 2;
+            flow_init(&m); flow_replay(&m, 5000, x, y, p, s);
+            printf("%08lx", (unsigned long)flow_hash(&m));
+            return 0;
+        }}""")
+    flags = ["-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+    words = ["gcc", "-std=c99", *flags, *(str(tmp_path / n) for n in ("main.c", "replay.c", "flow.c"))]
+    subprocess.run([*words, "-o", tmp_path / "run"], check=True)
+    run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr[-2000:]
+    host = HostModel(project.spec, project.drop)
+    host.run(x, y)
+    assert run.stdout == f"{state_hash(project.spec, host.memory):08x}"
+
+
+def test_the_compiler_is_cc_then_gcc_or_clang_then_zig(monkeypatch):
+    find_compilers.cache_clear()
+    first = find_compilers()[0]
+    monkeypatch.setenv("CC", " ".join([*first.command, "-DTWO=2"]))
+    find_compilers.cache_clear()
+    assert find_compilers()[0].command[-1] == "-DTWO=2" and len(find_compilers()) == 1
+    monkeypatch.setenv("CC", "no-such-compiler")
+    find_compilers.cache_clear()
+    with pytest.raises(UserError, match=r"\$CC is 'no-such-compiler', which does not run"):
+        find_compilers()
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    find_compilers.cache_clear()
+    try:
+        assert [c.name for c in find_compilers()] == ["zig"]
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        find_compilers.cache_clear()
+        with pytest.raises(UserError, match="install gcc or clang, or: pip install"):
+            find_compilers()
+    finally:
+        monkeypatch.undo()
+        find_compilers.cache_clear()
+    with pytest.raises(UserError, match="compiler 'cc65' was not found"):
+        compiler("cc65")
+
+
+def test_zig_alone_serves(tmp_path):
+    """The wheel compiles, links and loads where no other compiler is."""
+    pytest.importorskip("ziglang")
+    zig = compiler("zig")
+    (tmp_path / "a.c").write_text("int twice(int a);\nint twice(int a) { return 2 * a; }\n")
+    compile_c(zig, [tmp_path / "a.c"], tmp_path / "a.so")
+    assert (tmp_path / "a.so").stat().st_size > 0
+
+
+def test_bad_numbers_are_refused():
+    with pytest.raises(UserError, match="samples is 0"):
+        check(spec_of(), samples=0)

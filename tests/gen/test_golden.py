@@ -1,0 +1,60 @@
+"""The checked-in examples of generated code: a change in the generator shows as a diff.
+
+After a deliberate change: pytest tests/gen/test_golden.py --update-golden, then read `git diff runtime_c/golden`.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pykernel.gen.check import mixed_stream
+from pykernel.gen.compilers import compile_c, find_compilers
+from pykernel.gen.print_c import tokens
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.model import load_spec, make_spec
+from tests.support import ROOT
+
+GOLDEN = ROOT / "runtime_c" / "golden"
+
+
+def project_of(name):
+    """flow starts from nothing; pressure from what it learned of a made-up stream."""
+    spec = load_spec(GOLDEN / f"{name}.toml")
+    if name != "pressure":
+        return build(spec)
+    model = HostModel(spec)
+    model.run(*mixed_stream(spec, 300))
+    return build(spec, model.memory)
+
+
+@pytest.mark.parametrize("name", ["flow", "level", "monitor", "pressure"])
+def test_generated_code_is_the_golden_one(name, pytestconfig):
+    files = project_of(name).files
+    folder = GOLDEN / name
+    if pytestconfig.getoption("--update-golden"):
+        for path, text in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+    found = {str(p.relative_to(folder)): p.read_text(encoding="utf-8") for p in folder.rglob("*") if p.is_file()}
+    assert sorted(found) == sorted(files)
+    for path, text in files.items():
+        assert found[path] == text, f"{name}/{path} differs; see this file's first lines"
+
+
+@pytest.mark.parametrize("golden", ["flow", "level", "monitor", "pressure"])
+def test_a_name_of_any_length_makes_the_same_code(golden, tmp_path):
+    """Long names make long lines, which are broken: what is code stays code, and compiles."""
+    content = load_spec(GOLDEN / f"{golden}.toml").model_dump(exclude_unset=True)
+    names = ["temperature_control_valve_01xyz"[:length].replace("_", "n") for length in range(1, 31)]
+    codes, sources = {}, []
+    for name in (*names, "temperature_control_valve_01xyz"):
+        for path, text in build(make_spec(content | {"name": name})).files.items():
+            if path.startswith("src/"):
+                (tmp_path / Path(path).name).write_text(text)
+                sources += [tmp_path / Path(path).name] if path.endswith(".c") else []
+                plain = re.sub(rf"\b{name}(?=_|\.h\b)", "x", re.sub(rf"\b{name.upper()}_", "X_", text))
+                codes.setdefault(path.replace(name, "x"), set()).add(" ".join(tokens(plain)))
+    assert {path: len(found) for path, found in codes.items()} == dict.fromkeys(codes, 1)
+    compile_c(find_compilers()[0], sources, tmp_path / "none", ("-fsyntax-only",), ())

@@ -1,0 +1,82 @@
+"""Models that are trained at once, or on a basis, on the device or elsewhere: the same bytes from Numba, every compiler and every target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pykernel.algorithms.kernel_choice import KernelFunction
+from pykernel.errors import UserError
+from pykernel.gen.check import check, mixed_stream
+from pykernel.host.model import HostModel
+from pykernel.spec.kernel_settings import FUNCTIONS
+from tests.support.machines import KERNELS, MACHINES, machine
+
+SEVEN = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m7f", "cortex-m33f", "rv32imac", "rv32imafc")
+PRECISIONS = ("float32", "float64")
+
+
+def test_there_is_one_of_each():
+    assert {*KERNELS, "own"} == set(FUNCTIONS) and len(FUNCTIONS) == len(KernelFunction)
+    used = {MACHINES[name]["kernel"].get("function", "gaussian") for name in MACHINES}
+    assert used == set(KERNELS)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", MACHINES)
+def test_c_computes_the_hosts_bytes(name, precision, exhaustive):
+    quick = {} if exhaustive else {"levels": ["-O2"], "compilers": ["gcc"]}
+    report = check(machine(name, precision), samples=100_000 if exhaustive else 4_000, **quick)
+    assert report.ok, [row["first_difference"] for row in report.rows]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_stream_reaches_what_it_should(name):
+    """Training succeeds, kernel values are not all zero, several classes win."""
+    spec = machine(name)
+    model, (x, y) = HostModel(spec), mixed_stream(spec, 1000)
+    if spec.program.learns:
+        model.learn(x[:400], y[:400])
+        assert model.call("train") == 0 and model.call("select") == 0
+    found, _ = model.ask(spec.program.asks, x[400:])
+    assert len(np.unique(found[~np.isnan(found)])) > 100
+    if spec.label.classes:
+        assert len(np.unique(model.classify(x[400:]))) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        pytest.param(name, target, marks=() if (i + j) % 7 == 0 else pytest.mark.exhaustive, id=f"{name}-{target}")
+        for i, name in enumerate(MACHINES)
+        for j, target in enumerate(SEVEN)
+    ],
+)
+def test_every_target_computes_the_hosts_bytes(name, target):
+    pytest.importorskip("unicorn")
+    pytest.importorskip("ziglang")
+    from pykernel.targets.check import check_targets
+
+    report = check_targets(machine(name), [target], samples=1000, chain="zig", emulator="unicorn", tries=0)
+    assert report.ok, [row["first_difference"] for row in report.rows]
+
+
+@pytest.mark.parametrize(("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("avr", "gcc", "simavr")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        if n in ("products", "ls-svm-classes", "kfd", "stream", "efvs", "subspace", "subspace-rls")
+        else pytest.param(n, marks=pytest.mark.exhaustive)
+        for n in MACHINES
+    ],
+)
+def test_a_second_opinion(name, target, chain, emulator):
+    from pykernel.targets.check import check_targets, choose
+
+    try:
+        choose([target], chain, emulator)
+    except UserError as missing:
+        pytest.skip(str(missing))
+    report = check_targets(machine(name), [target], samples=300, chain=chain, emulator=emulator, tries=0)
+    assert report.ok, [row["first_difference"] for row in report.rows]

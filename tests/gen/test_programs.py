@@ -1,0 +1,832 @@
+"""Programs that only predict, and programs with actions, sweeps and readings: generated, compiled, run and compared."""
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel.cli.app import main
+from pykernel.dialect import DIM, OUTPUTS, Index, Real, entry
+from pykernel.dialect.program import Entry, Program
+from pykernel.errors import UserError
+from pykernel.gen.binding import CModel
+from pykernel.gen.check import Reference, check, mixed_stream
+from pykernel.gen.compilers import compile_c, compiler, find_compilers
+from pykernel.gen.ir import DialectError
+from pykernel.gen.project import build, generate, state_hash
+from pykernel.host.model import HostModel
+from pykernel.host.replay import Replay, callable_entries, device_memory, read_log
+from pykernel.host.simulate import Batch, Simulation
+from pykernel.host.snapshot import load, save, snapshot_bytes
+from pykernel.spec.model import load_spec, make_spec
+from pykernel.tuning.sweep import rules
+from tests.support.program_toys import (
+    LABELS,
+    MadeStatus,
+    Oven,
+    OvenConfig,
+    OvenWork,
+    glass_spec,
+    oven_predict,
+    oven_rehearse,
+    oven_spec,
+    oven_update,
+    oven_valid,
+)
+from tests.support.toys import toy_spec
+
+PRECISIONS = ("float32", "float64")
+OVENS = ("real", "two classes")
+WRITTEN = re.compile(r"reset|snapshot|SNAPSHOT|STORAGE|wipe|restore|learned")
+
+
+def all_specs(precision="float32"):
+    return [*(glass_spec(kind, precision) for kind in LABELS), *(oven_spec(kind, precision) for kind in OVENS)]
+
+
+def assert_equal(report):
+    assert report.ok, [(row["compiler"], row["flags"], row["first_difference"]) for row in report.rows]
+
+
+# ---------------------------------------------------------------------------------------------- what a program is
+
+
+def test_what_entries_are_is_read_off_their_parameters():
+    program = oven_spec("two classes").program
+    assert program.learns and program.actions == ("train", "refresh", "restart") and program.sweeps == ("assess",)
+    assert list(program.readings) == ["leave_one_out", "drift"] and list(program.questions) == ["predict", "classify"]
+    assert (
+        set(program.sweep_streams) == {"update", "assess"} and program.learn_stream is program.sweep_streams["update"]
+    )
+    program = glass_spec("class").program
+    assert not (program.learns or program.actions or program.sweeps or program.readings or program.sweep_streams)
+    assert list(program.questions) == ["predict", "classify", "probability"] and not program.run_streams
+    assert [glass_spec(kind).program.label_kind for kind in LABELS] == ["real", "reals", "class", "class"]
+    assert glass_spec("reals").program.label_array({"OUTPUTS": 3}).shape == (3,)
+
+
+def a_program(**changed):
+    whole = {
+        "name": "oven", "structs": (Oven, OvenWork), "persistent": (Oven,), "configs": (OvenConfig,),
+        "status": MadeStatus, "entries": (Entry("predict", oven_predict), Entry("update", oven_update)),
+        "rehearse": oven_rehearse, "valid": oven_valid,
+    }  # fmt: skip
+    return Program(**(whole | changed))
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"labels": "real"}, "without update, and only then, labels does"),
+        ({"entries": (Entry("predict", oven_predict),)}, "without update, and only then, labels does"),
+        ({"entries": (Entry("update", oven_update),)}, "oven has no predict"),
+        ({"valid": None}, "valid is for what is persistent; give both, or neither"),
+        ({"persistent": ()}, "valid is for what is persistent; give both, or neither"),
+        ({"persistent": (OvenWork,)}, "what is persistent comes first among its structs"),
+    ],
+)
+def test_programs_that_say_two_things_are_refused(changed, says):
+    a_program()
+    with pytest.raises(TypeError, match=says):
+        a_program(**changed)
+
+
+@entry
+def blind_predict(w: OvenWork, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Write an input to y."""
+    y[0] = x[0] * c.ridge
+    return MadeStatus.DONE
+
+
+@entry
+def blind_rehearse(w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
+    """Predict, and keep it where nothing reads it."""
+    for j in range(len(x)):
+        x[j] = c.ridge
+    w.candidate[0] = x[0]
+
+
+def test_memory_with_nothing_to_compare_is_refused():
+    """C has no empty struct, and a self-test of nothing would pass everywhere."""
+    kinds = {"structs": (OvenWork,), "persistent": (), "valid": None, "labels": "real"}
+    blind = a_program(entries=(Entry("predict", blind_predict),), rehearse=blind_rehearse, **kinds)
+
+    class Blind(type(oven_spec())):
+        @property
+        def program(self):
+            return blind
+
+    with pytest.raises(DialectError, match="leaves nothing in the memory that the self-test could compare"):
+        build(Blind.model_validate(oven_spec().model_dump(exclude_unset=True)))
+
+
+@entry
+def mute_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Take several labels, which looks like a question."""
+    s.wrong[0] += y[0] * c.ridge
+    return MadeStatus.DONE
+
+
+def test_a_question_that_answers_nothing_is_refused():
+    entries = (*oven_spec().program.entries, Entry("judge", mute_assess))
+    mute = a_program(entries=entries)
+    assert "judge" in mute.questions and "judge" not in mute.sweeps
+
+    class Mute(type(oven_spec())):
+        @property
+        def program(self):
+            return mute
+
+    with pytest.raises(
+        DialectError, match="mute_assess ends with an input and an array, as questions do, but never writes"
+    ):
+        build(Mute.model_validate(oven_spec().model_dump(exclude_unset=True)))
+
+
+# ------------------------------------------------------------------------------------------------- the same bytes
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kind", LABELS)
+def test_what_only_predicts_is_equal(kind, precision):
+    """Every prediction, answer and status on 20,000 rows, and the memory that they leave."""
+    spec = glass_spec(kind, precision)
+    report = check(spec, samples=20_000, compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert set(report.statuses) == {"done", "refused_input"} and sum(report.statuses.values()) == 20_000
+    reference = Reference(build(spec), None, *mixed_stream(spec, 400))
+    asked = ["classify", "probability"] if spec.label.classes else []
+    assert reference.questions == asked
+    for name in asked:  # on every row
+        assert sum(len(part[name]) for part in reference.results) == 400
+    assert report.figures["state_bytes"] == 0 and report.figures["work_bytes"] == report.figures["ram_bytes"] > 0
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("kind", "samples"), [("real", 12), ("two classes", 40), ("real", 3), ("two classes", 1)])
+def test_what_is_trained_is_equal(kind, samples, precision):
+    """Samples gathered and replaced, trained between the parts and after a restart, swept over and read."""
+    spec = oven_spec(kind, precision, samples=samples)
+    report = check(spec, samples=20_000, compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert {"done", "replaced", "refused_input", "refused_label"} <= set(report.statuses)
+    trained = {"done": 4, "too_few": 1} if samples > 1 else {"too_few": 5}
+    assert report.calls["train"] == trained and report.calls["restart"] == {"done": 1}
+    assert report.calls["refresh"] == {"done": 5} and sum(report.calls["drift"].values()) == 4
+    assert sum(report.calls["assess"].values()) == 4 * 64 and "refused_input" in report.calls["assess"]
+    assert ("not_trained" if samples == 1 else "done") in report.calls["assess"]
+
+
+@pytest.mark.parametrize("c", find_compilers()[1:], ids=str)
+def test_every_compiler_agrees(c):
+    for spec in (glass_spec("class"), oven_spec("two classes", "float64")):
+        assert_equal(check(spec, samples=3000, compilers=[c.name]))
+
+
+def test_a_trained_model_starts_from_what_it_learned():
+    spec = oven_spec()
+    model = HostModel(spec)
+    x, y = mixed_stream(spec, 600, seed=1)
+    model.learn(x[:300], y[:300])
+    assert model.train() == MadeStatus.DONE
+    report = check(spec, model.memory, stream=(x[300:], y[300:]), levels=("-O2",), compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert report.figures["learned"]
+    # nothing is learned by the other kind, so that there is nothing to start from
+    spec = glass_spec()
+    assert not build(spec, HostModel(spec).memory).figures["learned"]
+    assert "src/glass_model.c" not in build(spec, HostModel(spec).memory).files
+
+
+def test_the_host_has_every_call():
+    model, spec = HostModel(oven_spec("two classes")), oven_spec("two classes")
+    x, y = np.eye(3), np.array([0, 1, 1])
+    assert model.read("leave_one_out")[1] == MadeStatus.TOO_FEW and np.isnan(model.read("leave_one_out")[0]).all()
+    assert model.train() == MadeStatus.TOO_FEW and not model.predict(x).any()
+    assert list(model.sweep("assess", x, y)) == [MadeStatus.NOT_TRAINED] * 3
+    assert list(model.learn(x, y)) == [MadeStatus.DONE] * 3 and model.train() == MadeStatus.DONE
+    assert list(model.sweep("assess", x, np.array([0, 5, 1]))) == [0, MadeStatus.REFUSED_LABEL, 0]
+    values, status = model.read("leave_one_out")
+    expected = np.mean((model.predict(x)[[0, 2]] - [-1, 1]) ** 2)
+    assert status == 0 and values[0] == pytest.approx(expected, rel=1e-5) and model.drift() == 0
+    glass = HostModel(glass_spec("class"))
+    p = glass.probability(x)
+    assert p.shape == (3, 3) and p.sum(1) == pytest.approx(1) and (p.argmax(1) == glass.classify(x)).all()
+    predictions, statuses = glass.run(np.array([[0, 0, 0], [np.nan, 0, 0]]), np.zeros(2, int), question="classify")
+    assert list(statuses) == [0, MadeStatus.REFUSED_INPUT] and predictions[1] == -1
+    for call, says in (
+        (lambda: glass.learn(x, y), "glass does not learn: its weights are fixed"),
+        (glass.train, "glass is not trained"),
+        (lambda: glass.sweep("assess", x, y), "glass has no assess"),
+        (lambda: glass.read("leave_one_out"), "glass has no leave_one_out"),
+        (lambda: HostModel(glass_spec()).probability(x), "glass gives no probabilities"),
+    ):
+        with pytest.raises(UserError, match=says):
+            call()
+    assert spec.program.state_bytes(model.memory.layout) == spec.program.hashed_bytes(model.memory.layout)
+    layout = glass.memory.layout
+    assert glass.spec.program.state_bytes(layout) == 0 and glass.spec.program.hashed_bytes(layout) == layout.nbytes
+
+
+# -------------------------------------------------------------------------------------------- the generated project
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_every_kind_compiles_strictly_and_its_example_runs(precision, tmp_path):
+    """Each compiler, the files one by one and in one unit; nothing undefined, nothing that can change."""
+    for i, spec in enumerate(all_specs(precision)):
+        folder = tmp_path / str(i)
+        generate(spec, folder)
+        sources = sorted((folder / "src").glob("*.c"))
+        assert len(sources) == (2 if spec.program.learns else 1)
+        (folder / "unit.c").write_text("".join(f'#include "{path.name}"\n' for path in sources))
+        include = f"-I{folder / 'src'}"
+        for c in find_compilers():
+            for files in (sources, [folder / "unit.c"]):
+                compile_c(c, [*files, folder / "examples" / "main.c"], folder / "run", ("-O2", include), ())
+            compile_c(c, sources, folder / "all.o", ("-O2", "-r", "-nostdlib"), ())
+            words = ["nm", folder / "all.o"]
+            symbols = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+            undefined = {line.split()[-1] for line in symbols if " U " in line}
+            assert undefined <= {"memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"}
+            assert not [line for line in symbols if re.search(r" [dDbBC] ", line)]
+            out = subprocess.run([folder / "run"], capture_output=True, text=True, check=True).stdout
+        hashed = re.search(r"bytes of RAM, (model|memory) hash ([0-9a-f]{8})", out)
+        assert hashed[1] == ("model" if spec.program.learns else "memory") and hashed[2] == example_hash(spec, 200)
+        assert out.count("forecast") == 11 and ("label" in out) == spec.program.learns
+
+
+def example_hash(spec, steps):
+    """What NAME_hash returns after the examples' samples, by the simulation."""
+    model = HostModel(spec, build(spec).drop)
+    turn = np.arange(steps) % 20
+    phase = turn.astype(spec.real.dtype) / spec.real.real(20)
+    x = np.repeat(phase[:, None], spec.dim, 1)
+    question = "classify" if spec.label.classes else "predict"
+    if not spec.program.learns:
+        model.ask(question, x)
+        return f"{state_hash(spec, model.memory):08x}"
+    y = turn * len(spec.label.classes) // 20 if spec.label.classes else np.where(phase < 0.5, 1, -1)
+    for start in range(0, steps, 20):
+        part = slice(start, start + 20)
+        model.learn(x[part], y[part])
+        if len(x[part]) == 20:
+            assert model.train() == 0
+    return f"{state_hash(spec, model.memory):08x}"
+
+
+def test_a_model_that_learns_nothing_speaks_of_no_state(tmp_path):
+    """Neither functions nor files nor words of it; the self-test's answer is the CRC of all memory."""
+    spec = glass_spec("class")
+    files = build(spec).files
+    for path in ("src/glass.h", "src/glass.c", "VALIDITY.md", "CMakeLists.txt", "zephyr/Kconfig", "library.json"):
+        found = set(WRITTEN.findall(files[path]))
+        assert found <= {"learned"}, (path, found)  # "that was learned elsewhere"
+    header = files["src/glass.h"]
+    assert "#define GLASS_STATE_BYTES 0u /* nothing is learned on the device */" in header
+    assert "a linear classifier of 3 classes that was learned elsewhere" in header and "update" not in header
+    assert "Predicts 24 made-up samples" in header and "GLASS_SNAPSHOT" not in header
+    assert not [path for path in files if "snapshot" in path or "_model" in path]
+    assert "learns" not in files["VALIDITY.md"] and "memory after the self-test" in files["VALIDITY.md"]
+    device = CModel(build(spec), find_compilers()[0])
+    model = HostModel(spec, build(spec).drop)
+    x, _ = mixed_stream(spec, 50)
+    for question in ("predict", "probability"):
+        device.ask(question, x), model.ask(question, x)
+        assert int(device.call("hash")) == state_hash(spec, model.memory)
+    assert device.call("selftest") == 0 and not any(device.memory.bytes)
+    header = build(oven_spec()).files["src/oven.h"]
+    assert "a linear regression that is trained on the device (nlms)" in header and "oven_store(" in header
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_every_prediction_of_the_self_test_counts():
+    """A wrong weight, center or constant: whatever a prediction reads shows in the self-test."""
+    spec = glass_spec("reals")
+    project = build(spec)
+    code = project.files["src/glass.c"]
+    tables = re.findall(r"glass_(?:weight|center)\[[^=]*= \{\n(.*?)\n\};", code, re.DOTALL)
+    numbers = sorted({n for table in tables for n in re.findall(r"-?[\d.]+(?:e-?\d+)?f", table)} - {"0.0f"})
+    assert len(numbers) >= 10
+    for number in [*numbers, "1.0f + glass_absolute(d)"]:
+        changed = number.replace("f", "001f", 1) if number in numbers else "1.01f + glass_absolute(d)"
+        if "e" in number:
+            continue
+        device = CModel(project, compiler("gcc"), ("-O0",), patch=lambda t, a=number, b=changed: t.replace(a, b))
+        assert device.call("selftest") == (-100), number
+
+
+def test_gcc_is_not_misled_by_few_places(tmp_path):
+    """The warnings are switched off where an array has at most 4 places, and only there."""
+    pragma = "In arrays this short, GCC warns of counts above"
+    for samples, few in ((1, True), (4, True), (5, False)):
+        code = build(oven_spec(samples=samples)).files["src/oven.c"]
+        assert (pragma in code) == few and (f"{pragma} OVEN_L_MAX." in code) == few
+    assert pragma not in build(glass_spec()).files["src/glass.c"]
+
+
+# ------------------------------------------------------------------------------------------------- the checks bite
+
+
+def first_difference(spec, old, new, stream, passes=True):
+    reference = Reference(build(spec), None, *stream)
+    assert old in "".join(reference.project.files[f"src/{spec.name}{part}"] for part in (".c",))
+    row = reference.compare(find_compilers()[0], "-O1", patch=lambda text: text.replace(old, new))
+    assert not row["equal"] and (row["selftest"] == "passed") == passes
+    return row["first_difference"]
+
+
+def test_a_changed_table_value_is_caught():
+    spec = glass_spec(rho=0.7)
+    said = first_difference(spec, "0.7f", "0.70001f", mixed_stream(spec, 200), passes=False)
+    assert re.fullmatch(r"prediction \d+: (value|scaled)\[0\] is .* on the host, .* in C", said) or re.fullmatch(
+        r"prediction \d+: \S+ on the host, \S+ in C", said
+    )
+
+
+def test_a_changed_answer_and_a_changed_refusal_are_caught():
+    """What no prediction shows: a probability, a class among equals, a status, memory that a refusal leaves."""
+    spec = glass_spec("class")
+    x, y = mixed_stream(spec, 200)
+    x[-1] = np.nan
+    said = first_difference(spec, "GLASS_SHARPNESS 3.0f", "GLASS_SHARPNESS 3.00001f", (x, y))
+    assert re.fullmatch(r"probability of row \d+: \[.*\] on the host, \[.*\] in C", said)
+    same = np.repeat(np.array([[0, 0.125, 0.25]], np.float32), 200, 0)  # the center: all functions are zero
+    said = first_difference(spec, "> s->value[best]", ">= s->value[best]", (same, y))
+    assert said == "classify of row 0: [0] on the host, [2] in C"
+    code = build(spec).files["src/glass.c"]
+    predict = re.search(r"int32_t glass_predict\(.*?\n\}\n", code, re.DOTALL)[0]
+    other = predict.replace("return GLASS_REFUSED_INPUT", "return GLASS_REFUSED_LABEL")
+    said = first_difference(spec, predict, other, (x, y))
+    assert re.fullmatch(r"prediction \d+: status -1 on the host, -2 in C", said)
+    writes = predict.replace(
+        "        return GLASS_REFUSED_INPUT", "        s->value[0] = 0.5f;\n        return GLASS_REFUSED_INPUT"
+    )
+    said = first_difference(spec, predict, writes, (x, y))
+    assert re.fullmatch(r"prediction \d+: value\[0\] is .* on the host, .*0\.5.* in C", said)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        # a training that fails and does not leave the model as it was
+        ("        return OVEN_TOO_FEW;\n    }\n    for (int32_t j", "        s->slope[0] = 1.0f;\n        return OVEN_TOO_FEW;\n    }\n    for (int32_t j",
+         r"train after refresh after restart after update 99: slope\[0\] is"),
+        ("s->count < 2", "s->count < 0", r"train after refresh after restart after update 99: status"),
+        ("float square = OVEN_RIDGE", "float square = 2.0f * OVEN_RIDGE", r"train after update 49: slope\[0\] is"),
+        ("s->wrong += error * error", "s->wrong += error", r"assess of row \d+ after update 49: wrong is"),
+        ("if (s->fresh == 0)", "if (s->fresh == 1)", r"assess of row \d+ after update 49: status"),
+        ("s->wrong / (float)s->assessed", "s->wrong / (float)(s->assessed + 1)", r"leave_one_out after update 49: \["),
+        ("    s->next = 0;\n", "    s->next = s->next;\n", r"restart after update 99: next is"),
+    ],
+)  # fmt: skip
+def test_a_changed_action_sweep_or_reading_is_caught(old, new, says):
+    """Whatever is not an update: each by what it does wrong, at the first time that it shows."""
+    spec = oven_spec()
+    x, y = mixed_stream(spec, 200)
+    reference = Reference(build(spec), None, x, y)
+    code = reference.project.files["src/oven.c"]
+    assert old in code, code
+    row = reference.compare(find_compilers()[0], "-O1", patch=lambda text: text.replace(old, new, 1))
+    assert not row["equal"] and re.match(says, row["first_difference"]), row["first_difference"]
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_no_undefined_behaviour(precision, tmp_path):
+    """Every call under the address and undefined-behaviour sanitizers."""
+    for spec in (glass_spec("class", precision), oven_spec("two classes", precision, samples=5)):
+        project = build(spec)
+        x, y = mixed_stream(spec, 3000)
+        folder = tmp_path / spec.name
+        folder.mkdir()
+        for path, text in project.files.items():
+            if path.startswith("src/"):
+                (folder / Path(path).name).write_text(text)
+        (folder / "replay.c").write_text(project.replay)
+        x.tofile(folder / "x")
+        y.tofile(folder / "y")
+        real = "float" if precision == "float32" else "double"
+        name, macro = spec.name, spec.name.upper()
+        more = "glass_replay_probability(&m, 3000, x, (void *)p, s); glass_replay_classify(&m, 3000, x, s, s);"
+        if spec.program.learns:
+            more = f"""oven_train(&m); oven_refresh(&m); {real} out[2]; oven_leave_one_out(&m, out);
+                for (int i = 0; i < 3000; i++) oven_assess(&m, &x[i * OVEN_DIM], y[i]);
+                oven_leave_one_out(&m, out); oven_drift(&m, out); oven_restart(&m); oven_train(&m);"""
+        (folder / "main.c").write_text(f"""
+            #include "{name}.h"
+            #include <stdio.h>
+            void {name}_replay({name}_t *, int64_t, const {real} *, const int32_t *, {real} *, int32_t *);
+            void {name}_replay_probability({name}_t *, int64_t, const {real} *, {real} *, int32_t *);
+            void {name}_replay_classify({name}_t *, int64_t, const {real} *, int32_t *, int32_t *);
+            static {real} x[3000 * {macro}_DIM], p[3000 * 3]; static int32_t y[3000], s[3000]; static {name}_t m;
+            int main(void) {{
+                FILE *a = fopen("x", "rb"), *b = fopen("y", "rb");
+                if (!a || !b || fread(x, sizeof x, 1, a) != 1 || fread(y, sizeof y, 1, b) != 1) return 1;
+                if ({name}_selftest(&m) != {macro}_DONE) return 2;
+                {name}_init(&m); {name}_replay(&m, 3000, x, y, p, s); {more}
+                return 0;
+            }}""")
+        flags = ["-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+        words = ["gcc", "-std=c99", *flags, *(folder / n for n in ("main.c", "replay.c", f"{name}.c"))]
+        subprocess.run([*words, "-o", folder / "run"], check=True)
+        run = subprocess.run([folder / "run"], capture_output=True, text=True, cwd=folder)
+        assert run.returncode == 0, run.stderr[-2000:]
+
+
+# --------------------------------------------------------------------------------------------- emulated targets
+
+
+def on_target(*specs, **how):
+    pytest.importorskip("unicorn")
+    pytest.importorskip("ziglang")
+    from pykernel.targets.check import check_targets
+
+    for spec in specs:
+        report = check_targets(spec, **how)
+        assert report.ok, [(row["target"], row["first_difference"]) for row in report.rows]
+        yield report
+
+
+@pytest.mark.parametrize(("target", "precision"), [("cortex-m4f", "float32"), ("cortex-m0plus", "float64")])
+def test_targets_compute_the_hosts_bytes_and_are_measured(target, precision):
+    how = {"names": [target], "samples": 300, "chain": "zig", "tries": 60}
+    specs = (glass_spec("class", precision), oven_spec("real", precision), oven_spec("two classes", precision))
+    for report in on_target(*specs, **how):
+        (row,) = report.rows
+        learns = report.figures["state_bytes"] > 0
+        asked = {"classify"} if "classes" in report.figures else set()
+        expected = {"update", "train", "refresh", "restart", "assess"} if learns else {"probability"}
+        assert set(row["calls"]) == {"predict"} | asked | expected and row["selftest"] == "passed"
+        for call in row["calls"]:
+            figures = row[call]
+            assert 0 < figures["min"] <= figures["median"] <= figures["max"]
+            assert (figures["worst"] is not None) == (call in ("predict", "update"))
+        assert row["predict"]["worst"] >= row["predict"]["max"]
+        if learns:
+            assert row["train"]["max"] > row["predict"]["max"] and row["other_calls"]["drift"] > 0
+
+
+@pytest.mark.parametrize(
+    ("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("rv32imac", "gcc", "qemu"), ("avr", None, None)]
+)
+def test_other_emulators_agree(target, chain, emulator):
+    from pykernel.targets.check import choose
+
+    try:
+        choose([target], chain, emulator)
+    except UserError as missing:
+        pytest.skip(str(missing))
+    specs = (glass_spec("class"), glass_spec("reals"), oven_spec("two classes"), oven_spec())
+    how = {"names": [target], "samples": 80, "chain": chain, "emulator": emulator, "tries": 0}
+    assert len(list(on_target(*specs, **how))) == 4
+
+
+@pytest.mark.parametrize("emulator", ["unicorn", "qemu"])
+def test_a_change_is_caught_on_a_target_too(emulator):
+    pytest.importorskip("unicorn")
+    from pykernel.targets.build import model_image
+    from pykernel.targets.check import choose
+    from pykernel.targets.process_runner import ProcessModel
+    from pykernel.targets.unicorn_runner import UnicornModel
+
+    try:
+        ((target, chain, _),) = choose(["cortex-m4f"], None, emulator)
+    except UserError as missing:
+        pytest.skip(str(missing))
+    for spec, old, new, says in (
+        (glass_spec("class"), "GLASS_SHARPNESS 3.0f", "GLASS_SHARPNESS 3.01f", "probability of row 0"),
+        (oven_spec(), "s->wrong += error * error", "s->wrong += error", "assess of row"),
+        (oven_spec(), "*out = s->power - total", "*out = total + 1.0f", "drift after update"),
+    ):
+        reference = Reference(build(spec), None, *mixed_stream(spec, 40))
+        how = {"patch": lambda text, old=old, new=new: text.replace(old, new)}
+        if emulator == "unicorn":
+            model = UnicornModel(reference.project, model_image(reference.project, target, chain, **how))
+        else:
+            model = ProcessModel(reference.project, target, chain, **how)
+        row = reference.verdict(model)
+        assert not row["equal"] and row["first_difference"].startswith(says), row["first_difference"]
+
+
+# ------------------------------------------------------------------------------- simulation, replay, snapshots
+
+
+def test_a_simulation_of_what_only_predicts_scores():
+    spec = glass_spec("class")
+    x, y = mixed_stream(spec, 500)
+    run = Simulation(spec)
+    steps = list(run.run(x, y))
+    model = HostModel(spec)
+    labels, statuses = model.run(x, y, question="classify")
+    valid = (y >= 0) & (y < 3) & (labels >= 0)
+    report = run.report()
+    assert report["all"]["scored"] == valid.sum()
+    assert report["all"]["error_rate"]["model"] == pytest.approx(np.mean(labels[valid] != y[valid]))
+    assert report["statuses"] == {"done": (statuses == 0).sum(), "refused_input": (statuses < 0).sum()}
+    assert report["warning"] is None and report["waiting"] == 0 and "trainings" not in report
+    assert steps[0].learnt.all() and (steps[0].statuses == statuses).all()
+    run.finish()
+    for how, says in (
+        ({"delay": 3}, "rule nlms learns from no label, so that none can be late; leave delay out"),
+        ({"train_every": 3}, "rule nlms is not trained at once on the device"),
+        ({"refresh_every": 3}, "has nothing to refresh"),
+    ):
+        with pytest.raises(UserError, match=says):
+            Simulation(spec, **how)
+
+
+@pytest.mark.parametrize("delay", [0, 7])
+@pytest.mark.parametrize("batch", [13, 1000])
+def test_a_simulation_trains_after_every_so_many_labels(delay, batch):
+    """However the rows come in batches: after the 40th, 80th, ... label that was learned, and after the last."""
+    spec = oven_spec()
+    x, y = mixed_stream(spec, 300, seed=2)
+    y = y.astype(np.float64)
+    y[::11] = np.nan  # no label yet
+    run = Simulation(spec, delay, train_every=40)
+    batches = [Batch(x[i : i + batch], y[i : i + batch], 0) for i in range(0, len(x), batch)]
+    predictions = [steps.predictions for b in batches for steps in run.run(b.x, b.y)]
+    run.finish(batches)
+    model, expected, labels = HostModel(spec), [], 0
+    trained = []
+    for t in range(len(x)):
+        expected.append(model.predict(x[t : t + 1]))
+        i = t - delay
+        if i >= 0 and not np.isnan(y[i]):
+            model.learn(x[i : i + 1], y[i : i + 1])
+            labels += 1
+            if labels % 40 == 0:
+                trained.append(model.train())
+    trained.append(model.train())
+    assert np.concatenate(predictions).tobytes() == np.concatenate(expected).tobytes()
+    known = ~np.isnan(y[: len(x) - delay])
+    swept = model.sweep("assess", x[: len(x) - delay][known], y[: len(x) - delay][known])
+    assert bytes(run.model.memory.bytes) == bytes(model.memory.bytes)
+    report, (values, _) = run.report(), model.read("leave_one_out")
+    assert report["trainings"] == {"done": len(trained)} and len(trained) == labels // 40 + 1
+    assert report["leave_one_out"] == {"status": "done", "mse": float(values[0]), "samples": int((swept >= 0).sum())}
+    assert report["warning"] is None
+
+
+def test_a_model_that_is_never_trained_is_told():
+    spec = oven_spec("two classes")
+    x, y = mixed_stream(spec, 100)
+    run = Simulation(spec)
+    list(run.run(x, y))
+    run.finish()
+    assert "nothing trained the model" in run.warning and "oven_train()" in run.warning
+    assert "leave_one_out" not in run.report() and not run.model.predict(x[:5]).any()
+    run = Simulation(oven_spec("two classes", samples=1), train_every=10)
+    list(run.run(x, y))
+    run.finish()
+    assert run.warning.startswith("no training was done (too few)")
+    with pytest.raises(UserError, match="train-every is -1"):
+        Simulation(spec, train_every=-1)
+
+
+def replayed(spec, lines, name="log"):
+    run = Replay(spec)
+    for rows in read_log(io.BytesIO("\n".join(lines).encode()), name, spec):
+        run.run(rows)
+    return run
+
+
+def test_a_log_of_a_trained_model_replays():
+    """Trainings, sweeps and restarts are calls; a status in their rows is what they returned."""
+    spec = oven_spec("two classes")
+    assert callable_entries(spec) == {"reset": 0, "train": 0, "assess": 0, "refresh": 0, "restart": 0}
+    device = CModel(build(spec), find_compilers()[0])
+    x, y = mixed_stream(spec, 60)
+    lines = ["x0,x1,x2,label,prediction,status,state_hash,call"]
+
+    def row(sample, label, prediction, status, call=""):
+        cells = [*(f"{v:.9g}" for v in sample), label, prediction, status, f"{int(device.call('hash')):08x}", call]
+        lines.append(",".join(map(str, cells)))
+
+    def call(name):
+        status = device.call(name)
+        lines.append(f",,,,,{status},{int(device.call('hash')):08x},{name}")
+
+    call("train")
+    for t in range(40):
+        p, s = device.run(x[t : t + 1], y[t : t + 1])
+        row(x[t], y[t], f"{p[0]:.9g}", s[0])
+    call("train")
+    for t in range(40, 60):
+        row(x[t], y[t], "", device.sweep("assess", x[t : t + 1], y[t : t + 1])[0], "assess")
+    call("restart")
+    call("train")
+    run = replayed(spec, lines)
+    assert run.difference is None, run.difference
+    assert run.compared["status"] == 64 and run.compared["prediction"] == 40 and run.updates == 40
+    assert bytes(run.model.memory.bytes) == bytes(device.memory.bytes)
+    for old, new, says in (
+        (
+            lines[1],
+            lines[1].replace("-3", "0"),
+            r"row 0 \(line 2\): status is 0 \(done\) on the device, -3 \(too_few\)",
+        ),
+        (lines[50], lines[50].replace("assess", ""), r"row 49 .*: status is"),
+    ):
+        assert old != new
+        run = replayed(spec, [new if line == old else line for line in lines])
+        assert run.difference and re.match(says, str(run.difference)), str(run.difference)
+    for bad, says in (
+        (",,,,,,,assess", "has a call that takes a sample; give the inputs and the label"),
+        (",,,,,0,,reset", "has a status but no label"),
+        (",,,,,,,predict", "call is 'predict'; it can be reset, train, assess, refresh, restart, or empty"),
+    ):
+        with pytest.raises(UserError, match=f"log, line 2: {re.escape(says)}"):
+            replayed(spec, [lines[0], bad])
+
+
+def test_a_log_of_predictions_replays():
+    spec = glass_spec("class", input={"columns": ["a", "b", "c"], "limit": 100.0})
+    device = CModel(build(spec), find_compilers()[0])
+    x, _ = mixed_stream(spec, 50)
+    values, statuses = device.ask("predict", x)
+    labels, _ = device.ask("classify", x)
+    p, _ = device.ask("probability", x)
+    lines = ["a,b,c,predicted_class,prediction1,probability2,status"]
+    for t in range(50):
+        lines.append(",".join(f"{v:.9g}" for v in [*x[t], labels[t, 0], values[t, 1], p[t, 2], statuses[t]]))
+    run = replayed(spec, lines)
+    assert run.difference is None and run.compared["predicted_class"] == run.compared["status"] == 50
+    assert run.report()["updates"] == 0 and run.report()["state_hash"] is None
+    lines[7] = re.sub(r"^([^,]*),", r"0.75,", lines[7])
+    assert str(replayed(spec, lines).difference).startswith("row 6 (line 8): prediction1 is")
+    with pytest.raises(UserError, match="has the column state_hash, but glass learns nothing"):
+        replayed(spec, ["a,b,c,state_hash", "1,2,3,00000000"])
+    with pytest.raises(UserError, match="glass learns nothing on the device, so that there is no state to compare"):
+        device_memory(spec, b"1234", "end.bin")
+
+
+def test_there_are_no_snapshots_of_nothing():
+    model = HostModel(glass_spec())
+    for call in (lambda: save(model), lambda: load(model, b"PKSN"), lambda: snapshot_bytes(model.spec)):
+        with pytest.raises(UserError, match="glass learns nothing on the device, so that there are no snapshots of it"):
+            call()
+    trained = HostModel(oven_spec())
+    x, y = mixed_stream(trained.spec, 100)
+    trained.learn(x, y)
+    assert trained.train() == 0
+    again = HostModel(oven_spec())
+    load(again, save(trained))
+    assert again.predict(x).tobytes() == trained.predict(x).tobytes() and again.train() == 0
+    device = CModel(build(trained.spec), find_compilers()[0])
+    buffer = np.zeros(snapshot_bytes(trained.spec), np.uint8)
+    buffer[:] = np.frombuffer(save(trained), np.uint8)
+    assert device.call("load", device.pointer(buffer, "uint8_t *")) == 0
+    assert device.ask("predict", x)[0][:, 0].tobytes() == trained.predict(x).tobytes()
+
+
+def test_programs_that_nobody_changed_are_as_they_were():
+    """A model that learns sample by sample has neither trainings nor sweeps in its report."""
+    spec = toy_spec("class")
+    report = check(spec, samples=200, levels=("-O1",), compilers=[find_compilers()[0].name])
+    assert_equal(report)
+    assert report.calls == {} and set(report.rows[0]) >= {"selftest", "state_hash", "text_bytes"}
+    run = Simulation(spec)
+    list(run.run(*mixed_stream(spec, 50)))
+    run.finish()
+    assert not {"trainings", "leave_one_out"} & set(run.report())
+
+
+# --------------------------------------------------------------------------------------------------- the command
+
+DATA = {"input": {"columns": ["a", "b"], "limit": 100.0}, "kernel": {"sigma": 1.0}}
+CLASSES = {"column": "c", "classes": ["low", "high"]}
+VECTORS = [[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.5, -1.0]]
+MODELS = {
+    "krr": {"label": {"column": "y", "limit": 10.0}, "learning": {"rule": "krr", "samples": 24}},
+    "ls-svm": {"label": CLASSES, "learning": {"rule": "ls-svm", "samples": 24}},
+    "kfd": {"label": CLASSES, "learning": {"rule": "kfd"}, "expansion": {"vectors": VECTORS}},
+    "frozen": {
+        "label": CLASSES,
+        "learning": {"rule": "frozen"},
+        "expansion": {"vectors": VECTORS, "weights": [[0.3], [1.0], [0.5], [-0.7]], "bias": [-0.2]},
+    },
+}
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A spec of each rule, data, and a log of it: 120 rows."""
+    monkeypatch.chdir(tmp_path)
+    for rule, content in MODELS.items():
+        spec = make_spec({"name": rule.replace("-", "")} | DATA | content)
+        Path(f"{rule}.toml").write_text(spec.to_toml())
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 2))
+    y = np.sin(x.sum(1))
+    rows = [f"{a:.9g},{b:.9g},{v:.9g},{'high' if v > 0 else 'low'}" for (a, b), v in zip(x, y, strict=True)]
+    Path("data.csv").write_text("\n".join(["a,b,y,c", *rows]) + "\n")
+    return x, y
+
+
+def command(capsys, *words):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for word in words])
+    done = capsys.readouterr()
+    return stopped.value.code, done.out, done.err
+
+
+def test_simulate_trains_or_only_scores(files, capsys):
+    x, y = files
+    code, out, err = command(capsys, "simulate", "krr.toml", "data.csv", "--train-every", "24", "--json")
+    report = json.loads(out)
+    model = HostModel(load_spec("krr.toml"))
+    model.learn(x, y)
+    assert code == 0 and model.train() == 0 and report["trainings"] == {"done": 5}
+    assert report["leave_one_out"]["mse"] == model.read("leave_one_out")[0][0]
+    assert report["second_half"]["mae"]["model"] < 0.5 * report["second_half"]["mae"]["running mean"]
+    code, out, err = command(capsys, "simulate", "krr.toml", "data.csv")
+    assert code == 0 and err.startswith("warning: nothing trained the model") and "leave-one-out" not in out
+    # the discriminant's own estimate takes the data once more: of a file, not of standard input
+    code, out, _ = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50", "--delay", "10", "--json")
+    report = json.loads(out)
+    model = HostModel(load_spec("kfd.toml"))
+    model.learn(x[:110], (y > 0).astype(int)[:110])
+    assert model.train() == 0 and (model.sweep("assess", x[:110], (y > 0).astype(int)[:110]) == 0).all()
+    values, _ = model.read("leave_one_out")
+    told = {"status": "done", "mse": float(values[0]), "error_rate": float(values[1]), "samples": 110}
+    assert code == 0 and report["leave_one_out"] == told and report["trainings"] == {"done": 3}
+    code, out, err = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50")
+    assert code == 0 and "trainings       done 3" in out and not err
+    assert re.search(r"leave-one-out   mean squared error [\d.]+, [\d.]+ % of the samples taken", out)
+    if Path("/dev/fd").exists():  # as a shell's <(...): it is read once
+        reads, writes = os.pipe()
+        os.write(writes, Path("data.csv").read_bytes())
+        os.close(writes)
+        code, out, err = command(capsys, "simulate", "kfd.toml", f"/dev/fd/{reads}", "--train-every", "50")
+        os.close(reads)
+        assert code == 0 and "trainings       done 3" in out and not err
+        assert "each sample is needed once more after the last training; give the data as a file" in out
+    code, out, err = command(capsys, "simulate", "frozen.toml", "data.csv", "-o", "out.csv")
+    assert code == 0 and not err and "trainings" not in out
+    lines = Path("out.csv").read_text().splitlines()
+    assert lines[0] == "row,prediction,label,status" and len(lines) == 121
+    assert all(line.endswith(",done") for line in lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("simulate", "frozen.toml", "data.csv", "--delay", "1"),
+            "rule frozen learns from no label, so that none can be",
+        ),
+        (
+            ("simulate", "frozen.toml", "data.csv", "--train-every", "9"),
+            "rule frozen is not trained at once on the device",
+        ),
+        (("simulate", "krr.toml", "data.csv", "--refresh-every", "9"), "rule krr has nothing to refresh"),
+        (
+            ("snapshot", "show", "frozen.toml", "data.csv"),
+            "frozen learns nothing on the device, so that there are no snap",
+        ),
+        (
+            ("replay", "frozen.toml", "data.csv"),
+            "data.csv: holds nothing to compare with; record status or prediction\n",
+        ),
+        (("replay", "frozen.toml", "data.csv", "--state", "data.csv"), "frozen learns nothing on the device, so that"),
+        (
+            ("sweep", "frozen.toml", "data.csv"),
+            "frozen.toml: [learning] rule is frozen, which is not among those",
+        ),
+        (("sweep", "kfd.toml", "data.csv"), "kfd.toml: [learning] rule is kfd, which is not among those"),
+    ],
+)
+def test_what_makes_no_sense_gets_one_sentence(words, sentence, files, capsys):
+    code, out, err = command(capsys, *words)
+    assert code == 2 and not out and err.startswith(f"error: {sentence}") and err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("one_compiler")
+@pytest.mark.parametrize("rule", MODELS)
+def test_generate_and_check(rule, files, capsys):
+    name = rule.replace("-", "")
+    code, out, _ = command(capsys, "generate", f"{rule}.toml", "-o", "out", "--json")
+    made = json.loads(out)
+    assert code == 0 and (f"out/src/{name}_snapshot.c" in made["files"]) == (rule != "frozen")
+    code, out, _ = command(capsys, "check", f"{rule}.toml", "--samples", "1500", "--record", "out", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["ok"] and report["sizes"]["config_hash"] == made["sizes"]["config_hash"]
+    text = Path("out/VALIDITY.md").read_text()
+    assert text.count("| 1,500 | yes |") == len(report["check"]) >= 2 and f"`{report['sizes']['state_hash']}`" in text
+    pytest.importorskip("unicorn")
+    code, out, _ = command(capsys, "check", f"{rule}.toml", "--samples", "60", "--target", "cortex-m4f")
+    calls = re.findall(r"cortex-m4f +(\w+) +\d", out)
+    trained = ["train"] + ["assess"] * (rule == "kfd") + ["restart"]
+    assert code == 0 and set(calls) >= {"predict", *(["update", *trained] if rule != "frozen" else [])}
+
+
+def test_search_is_among_rules_that_learn_sample_by_sample():
+    assert not {"krr", "ls-svm", "kfd", "frozen"} & set(rules()) and {"klms", "krls-t", "rls"} <= set(rules())

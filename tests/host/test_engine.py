@@ -1,0 +1,701 @@
+"""The host's engine computes what plain Python computes: every construct, every kind of entry, every program."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real, is_choice
+from pykernel.gen.binding import CModel
+from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
+from pykernel.host import engine
+from pykernel.host.engine import Machine, compiled, machine_of, print_module
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, load_spec, make_spec
+from tests.dialect.test_semantics import CASES, DEEP, DIRECTED, INDICES, KNOWN, LONG, Maker, special_values
+from tests.spec.test_own_kernel import written
+from tests.support.dialect_cases import CAPACITIES, Box, Settings, load, plain_bytes, run_host
+from tests.support.machines import MACHINES, machine
+from tests.support.program_toys import gauge_spec, glass_spec, oven_spec
+from tests.support.random_calls import first_difference, random_calls, trace
+from tests.support.random_specs import random_spec
+from tests.support.table_toy import frozen_spec
+from tests.support.toys import toy_spec
+
+BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
+
+
+@pytest.fixture
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that are made up leave nothing in the user's cache."""
+    monkeypatch.setattr(engine, "cache_folder", lambda kind, digest: None)
+
+
+def code_of(kernels: list[Kernel], precision: Precision, config: Any = None) -> engine.Code:
+    fields = {
+        name: kind for k in kernels for p in k.params.values() if p is Settings for name, kind in p.fields.items()
+    }
+    choices = [(name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind)]
+    return compiled(tuple(kernels), tuple(choices), precision)
+
+
+class EngineModel(HostModel):
+    """A model whose every call is the engine's."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec, jit=False)
+        self.machine = machine_of(spec.program, spec.real, self.memory, self.config)
+
+    def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        x, program = self._inputs(x), self.spec.program
+        answers, statuses = program.answers(question, len(x), self.memory), np.zeros(len(x), np.int32)
+        self.machine.rows(x, statuses, ask=program.entry(question), answers=answers)
+        return answers, statuses
+
+    def sweep(self, name: str, x: Any, y: Any = None) -> np.ndarray:
+        x = self._inputs(x)
+        y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
+        self.machine.rows(x, statuses, learn=self.spec.program.entry(name), y=y)
+        return statuses
+
+    def _run(self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool) -> Any:
+        x, program = self._inputs(x), self.spec.program
+        y, later = self._labels(y, len(x)), len(x) - first
+        answers, statuses = program.answers(question, later, self.memory), np.zeros(later, np.int32)
+        states = np.full((later, 2), np.nan, self.spec.real.dtype)
+        look = program.entry("alarm") if watched else None
+        given = {"ask": program.entry(question), "answers": answers, "learn": program.entry("update"), "y": y}
+        self.machine.rows(x, statuses, **given, look=look, states=states, first=first, delay=delay)
+        return self._shaped(answers), states, statuses
+
+    def _call(self, kernel: Any, *args: Any) -> Any:
+        return self.machine.call(kernel, *args[len(self._lead(kernel)) :])
+
+
+def both(spec: Spec) -> tuple[EngineModel, HostModel]:
+    return EngineModel(spec), HostModel(spec, jit=False)
+
+
+def compare_calls(spec: Spec, seed: int, count: int) -> None:
+    calls = random_calls(spec, np.random.default_rng(seed), count)
+    # saving needs the whole C project; a state is restored in a test of its own
+    calls = [call for call in calls if call.kind not in ("save", "load")]
+    mine, plain = both(spec)
+    found = trace(mine, calls), trace(plain, calls)
+    assert first_difference(calls, *found) is None, first_difference(calls, *found)
+    assert plain_bytes(mine.memory.buffer) == plain_bytes(plain.memory.buffer)
+    assert spec.program.valid is None or judged(mine) == judged(plain)
+
+
+def judged(model: HostModel) -> bool:
+    """What `valid` says of the model's memory."""
+    valid = model.spec.program.valid
+    return bool(model._call(valid, *model._lead(valid)))
+
+
+# ------------------------------------------------------------------------------------------------ the language
+
+
+def compare_random(folder: Path, seed: int, precision: Precision, kernels: int = 8, rounds: int = 10) -> None:
+    module = load(folder, Maker(seed).module(kernels))
+    rng = np.random.default_rng(seed)
+    values = {"kind": int(rng.choice([0, 1, -2])), "flag": bool(rng.integers(2)), "p": -0.75, "q": -50}
+    config = Settings.of(precision, values)
+    code = code_of([module.run], precision, config)
+    for turn in range(rounds):
+        share = 0.4 * (turn % 2)  # NaN spreads, and then hides differences
+        start = Memory([Box], precision, CAPACITIES)
+        for name in ("a", "b", "grid", "total"):
+            field = start.field(name)
+            field[...] = special_values(precision, rng, field.size, share).reshape(field.shape)
+        start.field("counts")[...] = rng.integers(-9, 9, 4)
+        start.field("n")[...] = rng.integers(0, 5)
+        x, y = special_values(precision, rng, 4, share), special_values(precision, rng, 1, share)[0]
+        found = []
+        for plain in (True, False):
+            memory, given, out = Memory([Box], precision, CAPACITIES), x.copy(), np.zeros(kernels, x.dtype)
+            memory.copy_from(start)
+            if plain:
+                run_host(module.run, precision, False, memory, config, given, y, out)
+            else:
+                Machine(code, memory, config).call(module.run, given, y, out)
+            parts = {name: memory.field(name) for name in Box.fields} | {"x": given, "out": out}
+            found.append({name: plain_bytes(part) for name, part in parts.items()})
+        differing = [name for name in found[0] if found[0][name] != found[1][name]]
+        assert not differing, f"the engine differs from plain execution in {differing}: {module.__file__}, seed {seed}"
+
+
+@pytest.mark.usefixtures("no_cache")
+@BOTH
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
+    compare_random(tmp_path, seed, precision)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.usefixtures("no_cache")
+@BOTH
+@pytest.mark.parametrize("seed", range(104, 250))
+def test_more_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
+    compare_random(tmp_path, seed, precision, rounds=30)
+
+
+@pytest.mark.usefixtures("no_cache")
+@BOTH
+def test_each_construct(precision: Precision, tmp_path: Path) -> None:
+    """The constructs of the dialect one by one, on values that tell variants apart."""
+    module = load(tmp_path, DIRECTED.replace("LONG", LONG).replace("DEEP", DEEP))
+    kernels = [k for k in vars(module).values() if isinstance(k, Kernel) and k.file == Path(str(module.__file__))]
+    kernels = [
+        k for k in kernels if Box in k.params.values() and not any(isinstance(p, Array) for p in k.params.values())
+    ]
+    for kind, flag in ((0, False), (1, True)):
+        config = Settings.of(precision, {"kind": kind, "flag": flag, "p": 0.5, "q": 3})
+        code = code_of(kernels, precision, config)
+        for k in kernels:
+            takes = [p for p in k.params.values() if p in (Real, Index)]
+            for number, values in enumerate(CASES.get(k.name, [(i,) * len(takes) for i in INDICES])):
+                given = [precision.real(v) if p is Real else int(v) for v, p in zip(values, takes, strict=True)]
+                found = []
+                for plain in (True, False):
+                    memory = Memory([Box], precision, CAPACITIES)
+                    memory.field("a")[...] = [1, -2, 0.1, np.inf]
+                    if plain:
+                        result = run_host(k, precision, False, memory, config, *given)
+                    else:
+                        result = Machine(code, memory, config).call(k, *given)
+                        if k.name in KNOWN:
+                            assert result == KNOWN[k.name][number], (k.name, values)
+                    kinds = {Real: precision.dtype, Index: np.int32, Bool: np.bool_}
+                    result = None if k.returns is None else np.array(result, kinds[k.returns])
+                    found.append((plain_bytes(result), plain_bytes(memory.buffer)))
+                assert found[0] == found[1], (k.name, values, kind, flag)
+
+
+EDGES = """
+from pykernel.dialect import N_MAX, Bool, Index, Real, absolute, entry, kernel, pow2, real, sqrt, truncate
+from tests.support.dialect_cases import Box
+
+@kernel
+def add(s: Box, a: Index, b: Index) -> Index:
+    s.n[0] = a + b
+    return a + b
+
+@kernel
+def subtract(s: Box, a: Index, b: Index) -> Index:
+    s.n[0] -= b - a
+    return a - b
+
+@kernel
+def multiply(s: Box, a: Index, b: Index) -> Index:
+    return a * b
+
+@kernel
+def negate(s: Box, a: Index, b: Index) -> Index:
+    return -a
+
+@kernel
+def grows(s: Box, a: Index, b: Index) -> Index:
+    return 1 if a + b > a else 0
+
+@kernel
+def as_real(s: Box, a: Index, b: Index) -> Real:
+    return real(a)
+
+@kernel
+def turns_up(s: Box, a: Index, b: Index) -> Index:
+    count = 0
+    for i in range(a, b, 1000000000):
+        count += 1
+        s.counts[0] = i
+    return count
+
+@kernel
+def turns_down(s: Box, a: Index, b: Index) -> Index:
+    count = 0
+    for i in range(b, a, -1500000000):
+        count += 1
+        s.counts[0] = i
+    return count
+
+@kernel
+def last_turn(s: Box, a: Index, b: Index) -> Index:
+    count = 0
+    for i in range(2147483640, 2147483646):
+        count += 1
+        s.counts[0] = i
+    return count
+
+@kernel
+def root(s: Box, x: Real, y: Real) -> Real:
+    return sqrt(x)
+
+@kernel
+def magnitude(s: Box, x: Real, y: Real) -> Real:
+    return absolute(x)
+
+@kernel
+def quotient(s: Box, x: Real, y: Real) -> Real:
+    return x / y
+
+@kernel
+def muladd(s: Box, x: Real, y: Real) -> Real:
+    return x * y + x
+
+@kernel
+def order(s: Box, x: Real, y: Real) -> Index:
+    code = 1 if x < y else 0
+    code += 2 if x <= y else 0
+    code += 4 if x == y else 0
+    code += 8 if x != y else 0
+    code += 16 if x > y else 0
+    code += 32 if x >= y else 0
+    code += 64 if not (x < y) else 0
+    return code
+
+@kernel
+def cut(s: Box, x: Real, y: Real) -> Index:
+    return truncate(x) if absolute(x) < real(2147483000) else 0
+
+@kernel
+def unguarded(s: Box, x: Real, y: Real) -> Bool:
+    k = truncate(x)
+    return k == k and not k != k
+
+@kernel
+def power(s: Box, a: Index, b: Index) -> Real:
+    return pow2(a)
+"""
+
+
+@pytest.fixture
+def edges(tmp_path: Path, no_cache: None) -> Any:
+    return load(tmp_path, EDGES)
+
+
+def kernels_of(module: Any) -> list[Kernel]:
+    return [k for k in vars(module).values() if isinstance(k, Kernel) and k.file == Path(str(module.__file__))]
+
+
+LARGE = [0, 1, -1, 7, 46341, -46341, 2**30, 2**31 - 1, -(2**31 - 1), -(2**31)]
+
+
+@np.errstate(over="ignore")
+def test_integers_wrap_at_32_bits(edges: Any) -> None:
+    """As int32 does in C where it is defined to: never what a compiler makes of a promise that it does not."""
+    code, memory = code_of(kernels_of(edges), FLOAT64), Memory([Box], FLOAT64, CAPACITIES)
+    machine = Machine(code, memory, None)
+    for a in map(np.int32, LARGE):
+        assert machine.call(edges.negate, a, 0) == np.negative(a)
+        assert machine.call(edges.as_real, a, 0) == float(a)
+        for b in map(np.int32, LARGE):
+            assert machine.call(edges.add, a, b) == a + b == memory.field("n")[0]
+            assert machine.call(edges.multiply, a, b) == a * b
+            assert machine.call(edges.grows, a, b) == (a + b > a)
+            memory.field("n")[0] = 5
+            assert machine.call(edges.subtract, a, b) == a - b
+            assert memory.field("n")[0] == np.int32(5) - (b - a)
+
+
+def test_loops_end_at_the_ends_of_int32(edges: Any) -> None:
+    """range() counts without an end; a counter of 32 bits would start again from below."""
+    memory = Memory([Box], FLOAT32, CAPACITIES)
+    machine = Machine(code_of(kernels_of(edges), FLOAT32), memory, None)
+    for a in LARGE:
+        for b in LARGE:
+            for kernel, turns in ((edges.turns_up, range(a, b, 10**9)), (edges.turns_down, range(b, a, -1500000000))):
+                memory.field("counts")[0] = 77
+                assert machine.call(kernel, a, b) == len(turns)
+                assert memory.field("counts")[0] == (turns[-1] if turns else 77)
+    assert machine.call(edges.last_turn, 0, 0) == 6 and memory.field("counts")[0] == 2147483645
+
+
+@BOTH
+def test_reals_are_those_of_ieee_754(edges: Any, precision: Precision) -> None:
+    """Signed zeros, numbers below the normal ones, infinities and NaN, which is unordered; each operation rounds once."""
+    info = np.finfo(precision.dtype)
+    ends = [info.max, info.tiny, info.smallest_subnormal, info.tiny / 2, 1 + info.eps, 1e10, 3.0, 1.0, 0.0, np.inf]
+    values = np.array([*ends, *np.negative(ends), np.nan, 2.5, -2.5, 0.1, 1 / 3], precision.dtype)
+    memory = Memory([Box], precision, CAPACITIES)
+    machine = Machine(code_of(kernels_of(edges), precision), memory, None)
+    with np.errstate(all="ignore"):
+        for x in values:
+            expected = {"root": np.sqrt(x), "magnitude": np.abs(x)}
+            for y in values:
+                relations = [x < y, x <= y, x == y, x != y, x > y, x >= y, not (x < y)]
+                expected |= {
+                    "quotient": x / y,
+                    "muladd": x * y + x,
+                    "order": sum(2**i * r for i, r in enumerate(relations)),
+                }
+                expected["cut"] = int(x) if abs(x) < 2147483000 else 0
+                for name, value in expected.items():
+                    found = machine.call(getattr(edges, name), x, y)
+                    wanted = np.array(value, precision.dtype if name not in ("order", "cut") else np.int32)
+                    assert plain_bytes(np.array(found, wanted.dtype)) == plain_bytes(wanted), (name, x, y)
+            assert machine.call(edges.unguarded, x, x) == 1  # some number, and always the same
+    for k in (1 - precision.bias, -60, -1, 0, 1, 60, precision.bias):
+        assert machine.call(edges.power, k, 0) == np.ldexp(precision.real(1), k)
+
+
+# ------------------------------------------------------------------------------------------- what is compiled
+
+PROMISES = r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|fmuladd|nuw|inbounds|noalias)\b"
+
+
+def module_of(spec: Spec) -> str:
+    program, config = spec.program, spec.config
+    roots = (*(entry.kernel for entry in program.entries_for(config)), program.valid, program.rehearse)
+    choices = tuple((name, int(getattr(config, name))) for name, kind in program.parameters.items() if is_choice(kind))
+    return print_module(roots, choices, spec.real).text
+
+
+def assembly(text: str, triple: str, cpu: str) -> str:
+    target = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=3)
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = triple, str(target.target_data)
+    passes = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=3))
+    passes.getModulePassManager().run(module, passes)
+    return target.emit_assembly(module)
+
+
+@pytest.mark.parametrize(
+    ("triple", "cpu", "fused"),
+    [
+        ("x86_64-unknown-linux-gnu", "skylake-avx512", r"\bvf(n)?m(add|sub)\w*"),
+        ("x86_64-unknown-linux-gnu", "bdver2", r"\bvf(n)?m(add|sub)\w*"),  # with FMA4, too
+        ("aarch64-unknown-linux-gnu", "neoverse-v1", r"\b(fn?m(add|sub|la|ls|ad|sb)|fcmla)\b"),
+    ],
+)
+def test_no_product_is_fused_with_a_sum(triple: str, cpu: str, fused: str) -> None:
+    """On processors that could, at the highest level; with a flag that allows it they do, so that this is seen."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    try:
+        llvm.Target.from_triple(triple)
+    except RuntimeError:
+        pytest.skip(f"this llvmlite compiles nothing for {triple}")
+    llvm.initialize_native_target()
+    for precision in ("float32", "float64"):
+        text = module_of(frozen_spec(precision))
+        assert not re.search(fused, assembly(text, triple, cpu))
+        assert re.search(fused, assembly(re.sub(r" = (f(?:mul|add|sub)) ", r" = \1 contract ", text), triple, cpu))
+
+
+@pytest.mark.parametrize("name", ["subspace", "krr"])
+def test_no_operation_is_promised_to_be_harmless(name: str) -> None:
+    text = module_of(machine(name))
+    assert not re.search(PROMISES, text)
+    # nsw only for counters of 64 bits, which begin as 32
+    assert set(re.findall(r".*\bnsw\b.*", text)) == set(re.findall(r"  %d\.b\d+ = add nsw i64 %c\.b\d+, -?\d+", text))
+    after = str(engine.optimised(text))
+    assert re.search(r"\bfmul\b", after) and not re.search(
+        r"\bf\w+ (fast|contract|reassoc|nnan|ninf|nsz|arcp|afn)\b", after
+    )
+    made = engine._target().emit_assembly(engine.optimised(text))
+    assert not re.search(r"\bvf(n)?m(add|sub)\w*|\bfn?m(add|sub|la|ls)\b", made)
+
+
+def test_one_compilation_serves_all_sizes_and_numbers() -> None:
+    """Of the same choices and precision; each computes with its own."""
+    shared = {"reduction": {"n_max": 5}, "kernel": {"sigma": 1.0}}
+    content = [
+        {"input": {"dim": 3}} | shared,
+        {"input": {"dim": 2}, "kernel": {"sigma": 2.5}, "reduction": {"n_max": 11}},
+    ]
+    specs = [make_spec({"name": "flow"} | each) for each in content]
+    specs.append(make_spec({"name": "flow", "precision": "float64"} | content[0]))
+    specs.append(make_spec({"name": "flow", "learning": {"rule": "krls-t"}} | content[0]))
+    codes = [EngineModel(spec).machine.code for spec in specs]
+    assert codes[0] is codes[1] and len({*map(id, codes)}) == 3
+    assert module_of(specs[0]) == module_of(specs[1])
+    for spec in specs[:2]:
+        compare_calls(spec, 3, 120)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the cache's place is set by XDG_CACHE_HOME")
+def test_what_is_on_the_disk_is_used_or_discarded(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """Once compiled, loaded from then on; a damaged file is removed with one line, and made again."""
+    import pykernel.sealed
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = []
+    for name in ("print_module", "optimised"):
+        real = getattr(engine, name)
+        monkeypatch.setattr(engine, name, lambda *given, real=real, name=name: made.append(name) or real(*given))
+
+    def run(spec: Spec) -> list[str]:
+        compiled.cache_clear()  # what a new process begins with
+        monkeypatch.setattr(pykernel.sealed, "_told", False)
+        made.clear()
+        x, y = np.ones((4, spec.dim)), np.ones(4)
+        mine, plain = both(spec)
+        assert mine.learn(x, y).tolist() == plain.learn(x, y).tolist()
+        assert mine.memory.bytes == plain.memory.bytes
+        return list(made)
+
+    spec = frozen_spec("float32")
+    try:
+        assert run(spec) == ["print_module", "optimised"]
+        assert run(spec) == [] and capsys.readouterr() == ("", "")
+        files = sorted(path for path in tmp_path.rglob("*") if path.suffix in (".ll", ".o"))
+        assert [path.suffix for path in files] == [".ll", ".o"] or [path.suffix for path in files] == [".o", ".ll"]
+        assert run(frozen_spec("float64")) == ["print_module", "optimised"]
+        for path in files:
+            whole = path.read_bytes()
+            other = next(each for each in files if each != path).read_bytes()
+            flipped = bytearray(whole)
+            flipped[len(whole) // 2] ^= 1
+            for damaged in (whole[:-1], whole + b"x", b"", bytes(flipped), other):
+                path.write_bytes(damaged)
+                again = {".ll": ["print_module"], ".o": ["optimised"]}[path.suffix]
+                assert run(spec) == again
+                says = capsys.readouterr().err
+                assert says.startswith("warning: the compile cache in ") and says.count("\n") == 1
+                assert run(spec) == [] and capsys.readouterr().err == ""
+            if os.getuid() == 0:
+                os.chown(path, 12345, 12345)
+                assert run(spec) == again and capsys.readouterr().err.count("\n") == 1
+                assert run(spec) == []
+        folder = files[0].parent
+        monkeypatch.setattr(engine, "cache_folder", lambda kind, digest: None)  # a home that cannot be written to
+        assert run(spec) == ["print_module", "optimised"] and len(list(folder.iterdir())) == 5
+    finally:
+        compiled.cache_clear()
+
+
+def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels' sources, gen's own, what is asked for; and of the machine code the IR, LLVM and the processor."""
+    found: list[Path] = []
+    monkeypatch.setattr(engine, "cache_folder", lambda kind, digest: Path(digest))
+    monkeypatch.setattr(engine, "read_sealed", lambda path: found.append(path))
+    monkeypatch.setattr(engine, "write_sealed", lambda path, content: None)
+    program = frozen_spec().program
+    roots = (program.entry("update"), program.entry("predict"))
+
+    def files(roots: tuple[Kernel, ...] = roots, precision: Precision = FLOAT32, flag: int = 0) -> list[Path]:
+        found.clear()
+        compiled.__wrapped__(roots, (("flag", flag),), precision)
+        return list(found)
+
+    before = files()
+    assert files() == before
+    others = [files(roots[:1]), files(precision=FLOAT64), files(flag=1)]
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "GEN", "other")
+        others.append(files())
+    with monkeypatch.context() as patch:
+        patch.setattr(roots[0], "source", roots[0].source + b"# edited\n")
+        others.append(files())
+    assert len({tuple(paths[:1]) for paths in (before, *others)}) == 6
+    # another choice, of which this code knows nothing: the same IR, and the same machine code
+    assert [each[1] == before[1] for each in others] == [False, False, True, False, False]
+    made, plainer = set(), (*engine._processor()[:2], "")
+    for name, value in (("OPTIMISE", engine.OPTIMISE), ("OPTIMISE", 1), ("_processor", lambda: plainer)):
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, name, value)
+            made.add(files()[1])
+    assert before[1] in made and len(made) == 3
+
+
+# ------------------------------------------------------------------------------------------------------ models
+
+PRECISIONS = ("float32", "float64")
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        pytest.param(name, precision, marks=() if i % 2 == j else pytest.mark.exhaustive)
+        for i, name in enumerate(MACHINES)
+        for j, precision in enumerate(PRECISIONS)
+    ],
+)
+def test_every_call_of_every_program(name: str, precision: str) -> None:
+    """Update, questions, sweeps, actions, readings and `valid`, in random order and with hostile numbers."""
+    compare_calls(machine(name, precision), 1, 150)
+
+
+@pytest.mark.parametrize("name", ["real", "class", "glass", "gauge", "table", "several"])
+def test_every_call_of_programs_that_nothing_knows(name: str) -> None:
+    specs = {
+        "real": lambda: oven_spec("real", "float64"),
+        "class": lambda: oven_spec("class"),
+        "glass": lambda: glass_spec("class"),
+        "gauge": lambda: gauge_spec(),
+        "table": lambda: frozen_spec("float64", spare=True),
+        "several": lambda: toy_spec("reals", "float64"),
+    }
+    compare_calls(specs[name](), 2, 200)
+
+
+ONLINE = [
+    {"kernel": {"sigma": 1.0}, "reduction": {"n_max": 6}},
+    {"learning": {"rule": "krls-t"}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 5}},
+    {"learning": {"rule": "rls"}},
+]
+
+
+@pytest.mark.parametrize("number", range(len(ONLINE)))
+def test_long_streams_of_models_that_learn_online(number: int) -> None:
+    spec = make_spec({"name": "flow", "input": {"dim": 3}, "precision": PRECISIONS[number % 2]} | ONLINE[number])
+    mine, plain = both(spec)
+    rng = np.random.default_rng(number)
+    x = np.cumsum(rng.normal(size=(2000, 3)), axis=0) % 5
+    y = np.sin(x.sum(1))
+    x[::97, 1], y[::89] = np.nan, np.inf
+    found = mine.run(x, y, first=3, delay=2), plain.run(x, y, first=3, delay=2)
+    for a, b in zip(*found, strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert mine.memory.bytes == plain.memory.bytes
+    assert {int(s) < 0 for s in found[0][1]} == {True, False}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", MACHINES)
+def test_long_traces_are_those_of_the_generated_c(name: str, precision: str) -> None:
+    spec = machine(name, precision)
+    calls = [c for c in random_calls(spec, np.random.default_rng(7), 6000) if c.kind not in ("save", "load", "reset")]
+    device, mine = CModel(build(spec), find_compilers()[0]), EngineModel(spec)
+    found = trace(mine, calls), trace(device, calls)
+    # the C drops fields, so that memories have other CRCs
+    for call, a, b in zip(calls, *found, strict=True):
+        assert a.status == b.status and plain_bytes(a.answer) == plain_bytes(b.answer), call
+    for slot in device.memory.layout.slots:
+        if slot.struct:
+            assert plain_bytes(mine.memory.field(slot.name)) == plain_bytes(device.memory.field(slot.name)), slot.name
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(60))
+def test_random_specs(seed: int) -> None:
+    compare_calls(random_spec(np.random.default_rng([88, seed])), seed, 400)
+
+
+@pytest.mark.parametrize("kernel", ["rational_quadratic", "products"])
+def test_a_users_own_kernel(kernel: str, tmp_path: Path) -> None:
+    """In a model that predicts, and in one that learns."""
+    path = written(tmp_path, kernel=kernel, coef0=0.5, most=1.0 if kernel == "rational_quadratic" else 1e12)
+    compare_calls(load_spec(path, trust=True), 1, 60)
+    own = path.read_text().partition("[kernel]")[2].partition("[")[0]
+    path.write_text(f'name = "flow"\n[input]\ndim = 3\nlimit = 50.0\n[reduction]\nn_max = 5\n[kernel]{own}')
+    compare_calls(load_spec(path, trust=True), 2, 150)
+
+
+def test_streams() -> None:
+    """First rows left out, labels that come late, alarms that are read after each row, and no labels at all."""
+    labelled = make_spec(
+        MACHINES["subspace-rls"]
+        | {"name": "flow", "input": {"dim": 3, "limit": 10.0}, "learning": {"rule": "okfeb", "features": 4}}
+    )
+    for spec in (labelled, gauge_spec(), machine("subspace")):
+        rng = np.random.default_rng(5)
+        x = rng.normal(size=(90, 3))
+        x[::5, 1] = np.nan  # refused: by the question, and later by update
+        y = None
+        if spec.program.label_kind == "class":
+            y = rng.integers(len(spec.label.classes), size=90)
+        elif spec.program.label_kind == "real":
+            y = rng.normal(size=90)
+        for first, delay in ((0, 0), (0, 7), (13, 0), (13, 40), (90, 0), (20, 200)):
+            mine, plain = both(spec)
+            results = [[*each.run(x, y, first, delay)] for each in (mine, plain)]
+            if spec.program.raises_alarms(spec.config):
+                for each, result in zip((mine, plain), results, strict=True):
+                    result += each.watch(x, y, first, delay)
+            for a, b in zip(*results, strict=True):
+                assert a.tobytes() == b.tobytes() and a.shape == b.shape, (spec.learning.rule, first, delay)
+            assert mine.memory.bytes == plain.memory.bytes
+
+
+def test_a_state_is_restored_into_it() -> None:
+    """What plain Python learned goes on in the engine and back; `valid` judges both, also what learning cannot lead to."""
+    spec = machine("stream", "float32")
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(300, 3)), rng.normal(size=300)
+    mine, plain = both(spec)
+    plain.learn(x[:100], y[:100])
+    end = spec.program.state_bytes(plain.memory.layout)
+
+    def hand_over(source: HostModel, target: HostModel) -> None:
+        target.memory.clear()
+        target.memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(bytes(source.memory.bytes[:end]), np.uint8)
+
+    hand_over(plain, mine)
+    assert judged(mine) and judged(plain)
+    assert mine.learn(x[100:200], y[100:200]).tolist() == plain.learn(x[100:200], y[100:200]).tolist()
+    hand_over(mine, plain)
+    assert mine.predict(x).tobytes() == plain.predict(x).tobytes()
+    verdicts = set()
+    for slot in mine.memory.layout.slots:
+        if slot.struct and slot.offset < end:
+            for bad in (-1, 2**31 - 1) if slot.array.scalar is Index else (np.nan, np.inf, -1e30):
+                for model in (mine, plain):
+                    kept = model.memory.field(slot.name).copy()
+                    model.memory.field(slot.name)[...] = bad
+                    verdicts.add((slot.name, bad if bad == bad else "nan", judged(model)))
+                    model.memory.field(slot.name)[...] = kept
+    assert len({each[:2] for each in verdicts}) == len(verdicts) > 10  # both say the same
+    assert sum(not each[2] for each in verdicts) > len(verdicts) / 2
+
+
+def test_what_a_machine_works_on_stays_alive() -> None:
+    """spec.config is made anew each time: its tables would go, and others come to lie where they were."""
+    spec = frozen_spec("float64")
+    config, memory = spec.config, spec.memory(())
+    machine = machine_of(spec.program, spec.real, memory, config)
+    tables = [value for value in vars(config).values() if isinstance(value, np.ndarray)]
+    kept = [weakref.ref(array) for array in (*tables, memory.buffer)]
+    assert len(kept) > 2
+    del config, memory, tables
+    gc.collect()
+    assert all(each() is not None for each in kept)
+    x, answers, statuses = np.ones((1, 2)), np.zeros((1, 1)), np.zeros(1, np.int32)
+    machine.rows(x, statuses, ask=spec.program.entry("predict"), answers=answers)
+    assert answers[0, 0] == HostModel(spec, jit=False).predict(x)[0] and statuses[0] == 0
+
+
+def test_arrays_of_another_kind_are_refused() -> None:
+    """Nothing is computed and nothing written: the code would read or write beyond them."""
+    spec = make_spec({"name": "flow", "input": {"dim": 3}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 4}})
+    model = EngineModel(spec)
+    run, program = model.machine.rows, spec.program
+    predict, update = program.entry("predict"), program.entry("update")
+    x, y, statuses, answers = np.ones((5, 3), "f4"), np.ones(5, "f4"), np.zeros(5, "i4"), np.zeros((5, 1), "f4")
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        (x[:, :2].copy(), {}, "x must be"),
+        (x.astype("f8"), {}, "x must be"),
+        (np.ones((3, 5), "f4").T, {}, "x must be"),
+        (x, {"y": y[:4]}, "y must be"),
+        (x, {"y": y.astype("f8")}, "y must be"),
+        (x, {"y": None}, "y must be"),
+        (x, {"y": [1.0] * 5}, "y must be"),
+        (x, {"answers": answers[:4]}, "answers must be"),
+        (x, {"answers": np.zeros((5, 2), "f4")}, "answers must be"),
+        (x, {"statuses": statuses[:4]}, "statuses must be"),
+        (x, {"statuses": statuses.astype("i8")}, "statuses are int32"),
+        (x, {"first": 6}, "first 6, delay 0; for 5 rows"),
+        (x, {"delay": -1}, "first 0, delay -1"),
+    ]
+    for inputs, given, says in wrong:
+        given = {"statuses": statuses, "ask": predict, "answers": answers, "learn": update, "y": y} | given
+        with pytest.raises(ValueError, match=re.escape(says)):
+            run(inputs, **given)
+    with pytest.raises(ValueError, match="update must be"):
+        model.machine.call(update, x, 1.0)
+    with pytest.raises(TypeError, match="takes 2 arguments, not 1"):
+        model.machine.call(update, x[0])
+    assert not any(model.memory.bytes)
+    run(x, statuses, ask=predict, answers=answers, learn=update, y=y)
+    assert any(model.memory.bytes)

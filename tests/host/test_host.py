@@ -1,0 +1,125 @@
+"""The model on the host: every kind of label, what it can be asked, and what it refuses."""
+
+import re
+
+import numpy as np
+import pytest
+
+from pykernel.errors import UserError
+from pykernel.gen.check import mixed_stream
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
+from tests.support.toys import LABELS, ToyStatus, toy_spec
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("kind", LABELS)
+def test_streams_are_one_row_at_a_time_and_plain_python(kind, precision):
+    """One loop over all rows, one call for each, and Python without Numba: the same bytes, answers and statuses."""
+    spec = toy_spec(kind, precision)
+    x, y = mixed_stream(spec, 300)
+    whole, single, plain = HostModel(spec), HostModel(spec), HostModel(spec, jit=False)
+    predictions, statuses = whole.run(x, y)
+    assert predictions.shape == ((300,) if spec.outputs == 1 else (300, spec.outputs))
+    assert {-2, -1, 1} <= set(statuses) and statuses.dtype == np.int32
+    for model in (single, plain):
+        for t in range(300):
+            p, status = model.predict(x[t]), model.learn(x[t], y[t : t + 1])
+            assert p.tobytes() == predictions[t : t + 1].tobytes() and status[0] == statuses[t]
+        assert model.memory.bytes == whole.memory.bytes
+    for question in ("novelty", *(["classify"] if spec.label.classes else [])):
+        values, found = whole.ask(question, x)
+        again, same = plain.ask(question, x)
+        assert values.tobytes() == again.tobytes() and found.tobytes() == same.tobytes()
+        refused = found == ToyStatus.REFUSED_INPUT
+        assert refused.any() and (refused == ~(np.abs(x) <= 100).all(axis=1)).all()
+        assert (values[refused] == -1).all() if question == "classify" else np.isnan(values[refused]).all()
+
+
+def test_a_delay_learns_what_was_known_by_then():
+    for kind in LABELS:
+        spec = toy_spec(kind)
+        x, y = mixed_stream(spec, 100)
+        late, twin = HostModel(spec), HostModel(spec)
+        predictions, statuses = late.run(x, y, delay=7)
+        for t in range(100):
+            assert twin.predict(x[t]).tobytes() == predictions[t : t + 1].tobytes()
+            expected = twin.learn(x[t - 7], y[t - 7 : t - 6])[0] if t >= 7 else 0
+            assert statuses[t] == expected
+        assert late.memory.bytes == twin.memory.bytes
+
+
+def test_classes_follow_the_values():
+    """Two classes: the sign of one value.  More: the largest of theirs, the first of equals."""
+    two, three = HostModel(toy_spec("two classes")), HostModel(toy_spec("class"))
+    x, _ = mixed_stream(two.spec, 500)
+    x = x[(np.abs(x) < 10).all(axis=1)]
+    assert (three.classify(x) == 0).all()
+    two.learn(x, (x[:, 0] > 0.2).astype(int))
+    three.learn(x, np.digitize(x[:, 0], [-0.5, 0.5]))
+    np.testing.assert_array_equal(two.classify(x), two.predict(x) > 0)
+    np.testing.assert_array_equal(three.classify(x), three.predict(x).argmax(axis=1))
+    assert len(set(three.classify(x))) == 3 and three.classify(x).dtype == np.int32
+    positions, _ = HostModel(toy_spec("class")).run(x, np.zeros(len(x), int), question="classify")
+    assert positions.shape == (len(x),) and set(positions) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "says"),
+    [
+        ("real", np.zeros((4, 1)), "labels of shape (4, 1) for 4 samples; they must be (4,)"),
+        ("real", np.zeros(3), "labels of shape (3,) for 4 samples; they must be (4,)"),
+        ("reals", np.zeros(4), "labels of shape (1, 4) for 4 samples; they must be (4, 3)"),
+        ("reals", np.zeros((4, 2)), "labels of shape (4, 2) for 4 samples; they must be (4, 3)"),
+        ("class", np.zeros(4), "labels of type float64; a classifier learns positions of classes, which are integers"),
+        ("class", np.array(["low"] * 4), "which are integers"),
+        ("class", np.zeros((4, 3), int), "labels of shape (4, 3) for 4 samples; they must be (4,)"),
+    ],
+)
+def test_labels_of_a_wrong_shape_or_type_are_refused(kind, labels, says):
+    model = HostModel(toy_spec(kind))
+    for learn in (model.learn, model.run):
+        with pytest.raises(ValueError, match=re.escape(says)):
+            learn(np.zeros((4, 3)), labels)
+    with pytest.raises(ValueError, match=re.escape("inputs of shape (4, 2); the model takes (samples, 3)")):
+        model.predict(np.zeros((4, 2)))
+    assert not any(model.memory.bytes)
+
+
+def test_positions_beyond_int32_are_no_class():
+    model = HostModel(toy_spec("class"))
+    statuses = model.learn(np.ones((4, 3)), np.array([2**32, -(2**40), 2**31, 3], np.int64))
+    assert (statuses == ToyStatus.REFUSED_LABEL).all()
+
+
+def test_what_a_model_cannot_tell_is_a_sentence():
+    model = HostModel(toy_spec("real"))
+    for ask, says in (
+        (model.variance, "toy keeps no variance; rule krls-t does"),
+        (model.classify, "toy learns numbers, not classes; "),
+    ):
+        with pytest.raises(UserError, match=re.escape(says)):
+            ask(np.zeros((2, 3)))
+    with pytest.raises(UserError, match="toy has no update"):
+        model.ask("update", np.zeros((2, 3)))
+    assert not model.has("variance") and model.has("novelty") and model.has("predict")
+
+
+def test_no_rows_are_no_trouble():
+    for kind in LABELS:
+        model = HostModel(toy_spec(kind))
+        nothing = np.zeros((0, 3))
+        labels = np.zeros((0, 3) if kind == "reals" else 0, model.spec.program.label_dtype(model.spec.real))
+        assert (
+            len(model.predict(nothing)) == len(model.learn(nothing, labels)) == len(model.run(nothing, labels)[0]) == 0
+        )
+
+
+def test_a_kernel_model_knows_what_is_new():
+    """Far from all expansion vectors everything is new, at one of them nothing is."""
+    spec = make_spec({"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}})
+    model = HostModel(spec)
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    model.learn(x, x[:, 0])
+    far, near = model.novelty(np.array([[50.0, 50.0], model.memory.field("v")[0]]))
+    assert far > 0.99 and near < 0.01

@@ -1,0 +1,1079 @@
+"""A state that survives: both runtimes write the same snapshots, and none is trusted when it comes back."""
+
+import itertools
+import json
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pykernel.cli.app import main
+from pykernel.dialect import Real, bind
+from pykernel.errors import UserError
+from pykernel.gen.binding import CModel
+from pykernel.gen.check import mixed_stream
+from pykernel.gen.compilers import compile_c, compiler, find_compilers
+from pykernel.gen.project import SNAPSHOT_STATUSES, build, generate, state_hash
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.host.snapshot import HEADER
+from pykernel.spec.model import make_spec
+from tests.support import ROOT
+from tests.support.machines import MACHINES
+from tests.support.toys import LABELS, toy_spec
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+TECHNIQUES = ("nt", "fklms", "mklms")
+PRECISIONS = ("float32", "float64")
+PAGE = ROOT / "docs" / "snapshots.md"
+DONE = 0
+MISSING, FOREIGN, BROKEN, INVALID, STORAGE = (value for value, _ in SNAPSHOT_STATUSES.values())
+needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+
+
+def spec_of(technique="mklms", precision="float32", dim=2, n_max=6, standardise=False, **sections):
+    return make_spec(
+        {
+            "name": "flow",
+            "precision": precision,
+            "input": {"dim": dim, "standardise": standardise},
+            "kernel": {"sigma": 1.0},
+            "reduction": {"technique": technique, "n_max": n_max},
+        }
+        | sections
+    )
+
+
+def taught(spec, samples=400, seed=0):
+    model = HostModel(spec)
+    model.run(*mixed_stream(spec, samples, seed))
+    return model
+
+
+class Device(CModel):
+    """The C, with snapshots as Python's bytes."""
+
+    def __init__(self, spec, flags=("-O2",)):
+        super().__init__(build(spec), find_compilers()[0], flags)
+        self.size = build(spec).figures["snapshot_bytes"]
+
+    @property
+    def state(self):
+        return bytes(self.memory.bytes[: self.spec.program.state_bytes(self.memory.layout)])
+
+    def save(self):
+        buffer = np.full(self.size, 0xEE, np.uint8)
+        return self.call("save", self.pointer(buffer, "uint8_t *")), buffer.tobytes()
+
+    def load(self, data):
+        assert len(data) == self.size
+        return self.call("load", self.pointer(np.frombuffer(data, np.uint8), "uint8_t *"))
+
+    def store(self, storage):
+        write, read = self.callback("write_fn", storage.write), self.callback("read_fn", storage.read)
+        storage.device = self
+        return self.call("store", write, read, self._ffi.NULL)
+
+    def restore(self, storage):
+        read = self.callback("read_fn", storage.read)
+        storage.device = self
+        return self.call("restore", read, self._ffi.NULL)
+
+
+class Storage:
+    """Two slots, and power for so many bytes of erasing and writing.
+
+    erases: whether offset 0 erases the slot, as flash needs it, byte by byte; else bytes are replaced as they come.
+    """
+
+    def __init__(self, slots, erases=True, power=None):
+        self.slots, self.erases, self.power = [bytearray(slot) for slot in slots], erases, power
+        self.written, self.calls, self.read_error = 0, [], ()
+
+    def put(self, slot, offset, data):
+        for i, byte in enumerate(data):
+            if self.written == self.power:
+                return 1
+            self.written += 1
+            self.slots[slot][offset + i] = byte
+        return 0
+
+    def write(self, context, slot, offset, data, count):
+        self.calls.append((slot, offset, count))
+        if offset == 0 and self.erases and self.put(slot, 0, b"\xff" * len(self.slots[slot])):
+            return 1
+        return self.put(slot, offset, bytes(self.device.bytes_at(data, count)))
+
+    def read(self, context, slot, offset, data, count):
+        if slot in self.read_error:
+            return -5
+        self.device.bytes_at(data, count)[:] = self.slots[slot][offset : offset + count]
+        return 0
+
+
+def sealed(spec, memory, sequence=0, **changes):
+    """A snapshot with a right CRC, whatever the memory holds."""
+    good = snapshot.save(HostModel(spec))
+    header = dict(zip(("magic", "version", "hash", "sequence", "count"), HEADER.unpack_from(good), strict=True))
+    state = bytes(memory.bytes)[: header["count"]]
+    body = HEADER.pack(*(header | {"sequence": sequence} | changes).values()) + state
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def sealed_state(spec, state):
+    """A snapshot of a state's bytes."""
+    head = snapshot.save(HostModel(spec))[: HEADER.size]
+    return head + state + struct.pack("<I", zlib.crc32(head + state))
+
+
+def refused(spec, data, jit=True):
+    try:
+        snapshot.read(spec, data, jit=jit)
+    except UserError as error:
+        assert "\n" not in str(error)
+        return str(error)
+    return None
+
+
+# -------------------------------------------------------------------------------------------------- the same bytes
+
+
+@pytest.mark.parametrize("standardise", [False, True])
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_host_and_device_write_the_same_bytes_and_go_on_as_if_never_interrupted(technique, precision, standardise):
+    """Learn on one side, load on the other, learn on both: states and statuses are those of the run without a stop."""
+    assert_goes_on(spec_of(technique, precision, 3, 16, standardise, learning={"eta": 0.4, "rho": 0.01}))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label_is_saved(kind, precision):
+    """Room for labels is working memory: zero after a load, and no part of a snapshot."""
+    spec = toy_spec(kind, precision)
+    assert_goes_on(spec)
+    model = taught(spec)
+    assert model.memory.field("target").any()
+    found = snapshot.read(spec, snapshot.save(model))
+    assert set(found.fields) == {"weight", "power", "count"} and not found.memory.field("target").any()
+    assert found.memory.field("weight").tobytes() == model.memory.field("weight").tobytes()
+    model.memory.field("count")[0] = 1001
+    assert "learning does not lead to" in refused(spec, sealed(spec, model.memory))
+    assert Device(spec).load(sealed(spec, model.memory)) == INVALID
+
+
+def assert_goes_on(spec):
+    x, y = mixed_stream(spec, 3000, seed=4)
+    whole = HostModel(spec, build(spec).drop)
+    _, statuses = whole.run(x, y)
+    first, rest = slice(0, 1700), slice(1700, None)
+    host, device = HostModel(spec), Device(spec)
+    host.run(x[first], y[first])
+    device.run(x[first], y[first])
+    data = snapshot.save(host)
+    assert device.save() == (DONE, data) and len(data) == device.size
+    # each goes on from the other's, in a memory that held something else
+    new_host, new_device = taught(spec, 100, seed=9), Device(spec)
+    new_device.run(*mixed_stream(spec, 100, seed=8))
+    snapshot.load(new_host, device.save()[1])
+    assert new_device.load(data) == DONE
+    assert not any(bytes(new_device.memory.bytes)[len(new_device.state) :])  # working memory
+    for model in (new_host, new_device):
+        _, found = model.run(x[rest], y[rest])
+        assert found.tobytes() == statuses[rest].tobytes()
+    end = bytes(whole.memory.bytes)[: len(new_device.state)]
+    assert new_device.state == end
+    assert snapshot.save(new_host)[HEADER.size : -4] == end
+    assert snapshot.read(spec, new_device.save()[1]).state_hash == state_hash(spec, whole.memory)
+
+
+def test_a_snapshot_is_laid_out_as_documented():
+    spec = spec_of("fklms", dim=1, n_max=2)
+    model = taught(spec, 50)
+    data = snapshot.save(model, sequence=7)
+    figures = build(spec).figures
+    assert len(data) == figures["snapshot_bytes"] == figures["state_bytes"] + 24
+    magic, version, config_hash, sequence, count = struct.unpack_from("<4sIIII", data)
+    assert (magic, version, sequence, count) == (b"PKSN", 1, 7, figures["state_bytes"])
+    assert f"{config_hash:08x}" == figures["config_hash"]
+    assert data[20 : 20 + 16] == model.memory.field("v").tobytes()[:8] + model.memory.field("alpha").tobytes()[:8]
+    assert struct.unpack("<I", data[-4:])[0] == zlib.crc32(data[:-4])
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", ["cortex-m0plus", "cortex-m4f", "rv32imac"])
+def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, precision):
+    pytest.importorskip("unicorn")
+    pytest.importorskip("ziglang")
+    from pykernel.targets.build import Image
+    from pykernel.targets.target import find_target
+    from pykernel.targets.unicorn_runner import MAILBOX, PAGE, Machine
+
+    spec = spec_of("mklms", precision)
+    sources = {Path(path).name: text for path, text in build(spec).files.items() if path.startswith("src/")}
+    machine = Machine(Image(find_target(name), "zig", sources))
+    uc, model, written = machine.uc, machine.free, MAILBOX + PAGE
+    data = snapshot.save(taught(spec))
+    uc.mem_write(MAILBOX, data)
+    assert machine.call("flow_load", model, MAILBOX) == DONE
+    assert bytes(uc.mem_read(model, len(data) - 24)) == data[HEADER.size : -4]
+    assert machine.call("flow_save", model, written) == DONE
+    assert bytes(uc.mem_read(written, len(data))) == data
+    for _, memory in hostile_states(spec):
+        uc.mem_write(MAILBOX, sealed(spec, memory))
+        assert machine.call("flow_load", model, MAILBOX) == INVALID % 2**32
+    uc.mem_write(MAILBOX, data[:40] + b"\x01" + data[41:])
+    assert machine.call("flow_load", model, MAILBOX) == BROKEN % 2**32
+    machine.call("flow_wipe", model)
+    assert not any(uc.mem_read(model, len(data) - 24))
+
+
+@settings(max_examples=40)
+@given(
+    technique=st.sampled_from(TECHNIQUES),
+    precision=st.sampled_from(PRECISIONS),
+    standardise=st.booleans(),
+    dim=st.integers(1, 4),
+    n_max=st.integers(1, 12),
+    sigma=st.floats(1e-3, 1e3),
+    eta=st.floats(0.01, 1.99),
+    rho=st.sampled_from([0.0, 1e-3, 0.3]),
+    ridge=st.floats(1e-4, 0.1),
+    limit=st.sampled_from([1.0, 1e6, 1e18]),
+    clip=st.sampled_from([1.0, 5.0]),
+    horizon=st.sampled_from([40, 1000]),
+    step_limit=st.sampled_from([None, 0.1]),
+    seed=st.integers(0, 99),
+)
+def test_whatever_learning_leads_to_is_valid(
+    technique, precision, standardise, dim, n_max, sigma, eta, rho, ridge, limit, clip, horizon, step_limit, seed
+):
+    spec = spec_of(
+        technique,
+        precision,
+        input={"dim": dim, "limit": limit, "standardise": standardise, "clip": clip, "horizon": horizon},
+        label={"limit": limit},
+        kernel={"sigma": sigma},
+        learning={"eta": eta, "rho": rho} | ({"step_limit": step_limit} if step_limit else {}),
+        reduction={"technique": technique, "n_max": n_max, "ridge": ridge},
+    )
+    model = HostModel(spec)
+    x, y = mixed_stream(spec, 3000, seed)
+    for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
+        model.run(x[part], y[part])
+        model.refresh()
+        valid = bind(spec.program.valid, spec.real)
+        assert valid(*spec.program.arguments(spec.program.valid, model.memory, model.config))
+
+
+def test_a_linear_model_knows_what_is_valid():
+    rule = {"rule": "rls", "forgetting": 0.98}
+    model = HostModel(make_spec({"name": "m", "input": {"dim": 3}, "learning": rule}))
+
+    def valid():
+        program = model.spec.program
+        found = {
+            bool(
+                bind(program.valid, model.spec.real, jit)(*program.arguments(program.valid, model.memory, model.config))
+            )
+            for jit in (True, False)
+        }
+        assert len(found) == 1
+        return found.pop()
+
+    assert valid()
+    rng = np.random.default_rng(0)
+    model.learn(rng.normal(size=(500, 3)), rng.normal(size=500))
+    assert valid()
+    for name, value in (("started", 2), ("started", 0), ("weights", np.nan), ("weights", 1e30), ("root", np.inf)):
+        kept = model.memory.field(name).copy()
+        model.memory.field(name)[...] = value
+        assert not valid(), name
+        model.memory.field(name)[...] = kept
+
+
+# ------------------------------------------------------------------------------------------------------ power loss
+
+
+@pytest.mark.parametrize("erases", [False, True])
+@pytest.mark.parametrize(("technique", "precision"), [("mklms", "float32"), ("nt", "float64")])
+def test_power_lost_at_any_byte_leaves_the_older_or_the_newer_state(technique, precision, erases):
+    """Three saves; the third is cut after each byte that it erases or writes."""
+    spec = spec_of(technique, precision, dim=2, n_max=4)
+    device, reader = Device(spec), Device(spec)
+    x, y = mixed_stream(spec, 90, seed=2)
+    empty = Storage([b"\xff" * device.size] * 2, erases)
+    states = []
+    for part in (slice(0, 30), slice(30, 60)):
+        device.run(x[part], y[part])
+        states.append(device.state)
+        assert device.store(empty) == DONE
+    before = [bytes(slot) for slot in empty.slots]
+    device.run(x[60:], y[60:])
+    states.append(device.state)
+    assert len(set(states)) == 3
+    full = Storage(before, erases)
+    assert device.store(full) == DONE
+    assert full.calls == [(0, o, min(64, device.size - o)) for o in range(0, device.size, 64)]
+    assert full.slots[1] == before[1]
+    steps = full.written
+    assert steps == device.size * (2 if erases else 1)
+    found = []
+    for power in range(steps + 1):
+        storage = Storage(before, erases, power)
+        assert device.store(storage) == (DONE if power == steps else STORAGE)
+        assert device.state == states[2]
+        reader.memory.buffer[...] = 0
+        assert reader.restore(storage) == DONE
+        found.append(states.index(reader.state))
+        # the host, shown the same slots, takes the same ones for whole
+        for slot in storage.slots:
+            assert (refused(spec, bytes(slot)) is None) == (reader.load(bytes(slot)) == DONE)
+        # and the next save mends what was cut
+        storage.power = None
+        assert device.store(storage) == DONE and reader.restore(storage) == DONE and reader.state == states[2]
+    # a cut after the last byte that differs is none
+    assert found == sorted(found) and set(found) == {1, 2}
+    assert found.index(2) >= steps - 4
+
+
+FAMILIES = {
+    "nt": {"kernel": {"sigma": 1.0}, "reduction": {"technique": "nt", "n_max": 3}},
+    "krls-t": {"kernel": {"sigma": 1.0}, "learning": {"rule": "krls-t"}, "reduction": {"n_max": 3}},
+    "rls": {"learning": {"rule": "rls"}},
+    "krr": {"kernel": {"sigma": 1.0}, "learning": {"rule": "krr", "samples": 4}},
+    "kfd": MACHINES["kfd"],
+    "stream": MACHINES["stream-uncached"],
+    "sgma": MACHINES["sgma"],
+    "monitor": MACHINES["subspace-drop"],
+    "subspace": MACHINES["subspace-nonparametric"],
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, exhaustive):
+    """Of two whole slots the newer is not sound.  Whenever power is lost, once or twice, the older state or a later one is left."""
+    content = FAMILIES[family]
+    dim = len(content["expansion"]["vectors"][0]) if "expansion" in content else 3
+    spec = make_spec(content | {"name": "flow", "input": {"dim": dim} | content.get("input", {})})
+    rng, device = np.random.default_rng(len(family)), Device(spec)
+    x, y = mixed_stream(spec, 120, seed=1)
+    host = HostModel(spec, build(spec).drop)
+    host.learn(x[:60], y[:60])
+    good = snapshot.save(host, 8)
+    bad = spec.memory(build(spec).drop)
+    bad.copy_from(host.memory)
+    name = next(s.name for s in bad.layout.slots if s.array.scalar is Real)
+    bad.field(name).reshape(-1)[0] = np.nan
+    forged = sealed(spec, bad, 9)
+    device.sweep("update", x, y)
+    states = [good[HEADER.size : -4], device.state]
+    device.sweep("update", x[:30], y[:30])
+    states.append(device.state)
+    for place in (0, 1):
+        slots = [forged, good] if place == 0 else [good, forged]
+        storage = Storage(slots)
+        device.load(sealed_state(spec, states[1]))
+        assert device.store(storage) == DONE
+        # the good one is not touched
+        assert {slot for slot, *_ in storage.calls} == {place} and bytes(storage.slots[1 - place]) == good
+        steps = storage.written
+        powers = range(steps) if exhaustive else sorted({0, 1, steps - 1, *rng.integers(0, steps, 12).tolist()})
+        for power in powers:
+            storage = Storage(slots, power=power)
+            device.load(sealed_state(spec, states[1]))
+            assert device.store(storage) == STORAGE
+            assert device.restore(storage) == DONE and device.state in states[:2]
+            # ... and once more, with a later state; a bit of what was being written flips besides
+            broken = storage.slots[place]
+            broken[int(rng.integers(len(broken)))] ^= 1 << int(rng.integers(8))
+            storage.power = storage.written + int(rng.integers(steps))
+            device.load(sealed_state(spec, states[2]))
+            assert device.store(storage) == STORAGE
+            assert device.restore(storage) == DONE and device.state in states
+            storage.power = None
+            device.load(sealed_state(spec, states[2]))
+            assert device.store(storage) == DONE and device.restore(storage) == DONE and device.state == states[2]
+
+
+def test_the_first_save_of_all_may_be_cut_too():
+    spec = spec_of("fklms")
+    device = Device(spec)
+    device.run(*mixed_stream(spec, 50))
+    for power in range(2 * device.size):
+        storage = Storage([b"\xff" * device.size] * 2, power=power)
+        assert device.store(storage) == STORAGE
+        reader = device
+        before = bytes(device.memory.bytes)
+        assert reader.restore(storage) in (MISSING, FOREIGN, BROKEN)
+        assert bytes(device.memory.bytes) == before
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [(0, 1), (1, 2), (2**32 - 1, 0), (2**32 - 2, 2**32 - 1), (2**31 - 1, 2**31), (5, 5 + 2**31 - 1)],
+)
+@pytest.mark.parametrize("newer_slot", [0, 1])
+def test_sequence_numbers_wrap_around(older, newer, newer_slot):
+    spec = spec_of("nt")
+    a, b = taught(spec, 40), taught(spec, 80)
+    slots = [snapshot.save(a, older), snapshot.save(b, newer)]
+    storage = Storage(slots if newer_slot == 1 else slots[::-1])
+    device = Device(spec)
+    assert device.restore(storage) == DONE
+    assert device.state == snapshot.save(b)[HEADER.size : -4]
+    device.run(*mixed_stream(spec, 10, seed=5))
+    assert device.store(storage) == DONE
+    assert {slot for slot, *_ in storage.calls} == {1 - newer_slot}
+    assert snapshot.read(spec, bytes(storage.slots[1 - newer_slot])).sequence == (newer + 1) % 2**32
+
+
+def test_storage_that_fails_or_lies():
+    spec = spec_of("mklms")
+    device = Device(spec)
+    device.run(*mixed_stream(spec, 50))
+    older = device.state
+    storage = Storage([b"\0" * device.size] * 2)
+    assert device.restore(storage) == MISSING
+    assert device.store(storage) == DONE
+    device.run(*mixed_stream(spec, 50, seed=3))
+    newer = device.state
+
+    # what cannot be read is not written over: it may be the one to keep
+    for slot in (0, 1):
+        storage.read_error, storage.calls = (slot,), []
+        assert device.store(storage) == STORAGE and storage.calls == []
+    storage.read_error = (0, 1)
+    assert device.restore(storage) == STORAGE and device.state == newer
+    storage.read_error = (1,)
+    assert device.restore(storage) == DONE and device.state == older
+    storage.read_error = ()
+
+    # a write that reports success and does nothing
+    device.run(*mixed_stream(spec, 50, seed=3))
+    kept = [bytes(slot) for slot in storage.slots]
+    storage.put = lambda *_: 0
+    assert device.store(storage) == STORAGE
+    assert [bytes(slot) for slot in storage.slots] == kept
+    del storage.put
+    assert device.store(storage) == DONE
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_storage_that_gives_other_bytes_from_some_reading_on(lasting):
+    """Whatever is read from when on: a state that was saved becomes the model, or none, and a status says so."""
+    spec = spec_of("mklms", dim=1, n_max=3)
+    device, now = Device(spec), taught(spec, 20)
+    slots = [snapshot.save(taught(spec, 40), 1), snapshot.save(taught(spec, 80), 2)]
+    genuine = [slot[HEADER.size : -4] for slot in slots]
+    results = set()
+    for first in range(400):
+        storage, reads = Storage(slots), itertools.count()
+        honest = storage.read
+
+        def moody(context, slot, offset, data, count, honest=honest, reads=reads, first=first):
+            status, when = honest(context, slot, offset, data, count), next(reads)
+            if when == first or (lasting and when > first):
+                device.bytes_at(data, count)[count - 1 : count] = b"\x77"
+            return status
+
+        storage.read = moody
+        device.load(snapshot.save(now))
+        before = device.state
+        status = device.restore(storage)
+        if status == DONE:
+            assert device.state in genuine
+        else:
+            assert status in (MISSING, FOREIGN, BROKEN, INVALID)
+            assert device.state == before or not any(device.memory.bytes)
+        results.add((status, genuine.index(device.state) if device.state in genuine else device.state == before))
+        if next(reads) <= first:
+            break
+    else:
+        raise AssertionError("reading never ended")
+    # where one reading is wrong, the older; where all are, nothing
+    assert (DONE, 1) in results and ((BROKEN, True) in results if lasting else (DONE, 0) in results)
+
+
+def test_a_newest_snapshot_that_is_not_valid_gives_way_to_the_older():
+    spec = spec_of("nt")
+    good, bad = taught(spec, 60), taught(spec, 60)
+    bad.memory.field("alpha")[0] = np.nan
+    device = Device(spec)
+    assert device.restore(Storage([sealed(spec, bad.memory, 9), snapshot.save(good, 8)])) == DONE
+    assert device.state == snapshot.save(good)[HEADER.size : -4]
+    before = bytes(device.memory.bytes)
+    assert device.restore(Storage([sealed(spec, bad.memory, 9), b"\xff" * device.size])) == INVALID
+    assert bytes(device.memory.bytes) == before
+
+
+# ------------------------------------------------------------------------------------------------ untrusted input
+
+
+@pytest.mark.parametrize(("technique", "precision"), [("fklms", "float32"), ("mklms", "float64")])
+def test_every_flipped_bit_is_detected_and_changes_nothing(technique, precision):
+    spec = spec_of(technique, precision, dim=1, n_max=3)
+    data = snapshot.save(taught(spec, 60))
+    device = Device(spec)
+    device.run(*mixed_stream(spec, 60, seed=1))
+    before = bytes(device.memory.bytes)
+    host = HostModel(spec)
+    host_before = bytes(host.memory.bytes)
+    expected = [MISSING] * 4 + [FOREIGN] * 8 + [BROKEN] * (len(data) - 12)
+    for place in range(len(data)):
+        for bit in range(8):
+            flipped = bytearray(data)
+            flipped[place] ^= 1 << bit
+            assert device.load(bytes(flipped)) == expected[place], place
+            assert bytes(device.memory.bytes) == before
+            with pytest.raises(UserError):
+                snapshot.load(host, bytes(flipped))
+    assert bytes(host.memory.bytes) == host_before
+    for cut in range(len(data)):
+        assert refused(spec, data[:cut]) and refused(spec, data + data[:cut] + b"\0")
+    assert device.load(data) == DONE
+
+
+def hostile_states(spec):
+    """(what, memory) that learning never leads to."""
+    tiny = float(np.finfo(spec.real.dtype).smallest_subnormal)
+    n_max, config = spec.reduction.n_max, spec.config
+    full, part = taught(spec), HostModel(spec)
+    for x, y in zip(*mixed_stream(spec, 60, seed=6), strict=True):
+        if part.memory.field("n")[0] < 3:  # so that there are slots beyond
+            part.learn(x, y)
+    assert full.memory.field("n")[0] == n_max
+    last = n_max - 1
+    changes = [
+        ("n", 0, -1), ("n", 0, n_max + 1), ("n", 0, 2**31 - 1), ("n", 0, -(2**31)), ("n", 0, n_max - 1),
+        ("frozen", 0, 2), ("frozen", 0, -1), ("frozen", 0, 2**30),
+        *((field, at, bad) for bad in (np.nan, np.inf, -np.inf) for field, at in (("v", (0, 1)), ("alpha", last))),
+        ("alpha", 0, float(config.alpha_limit) * 1.001), ("alpha", 1, -1e33), ("alpha", 1, tiny), ("alpha", 1, -(2.0**-101)),
+        ("v", (last, 0), 2 * float(config.input_limit)), ("v", (0, 0), -1e20),
+    ]  # fmt: skip
+    if spec.reduction.technique == "mklms":
+        changes += [
+            *(("m", (1, 2), bad) for bad in (np.nan, np.inf, -np.inf, 1e30)), ("m", (slice(None), 1), 0.0),
+            ("drift", 0, np.nan), ("drift", 0, -1.0), ("drift", 0, np.inf), ("probe", 0, -1), ("probe", 0, n_max + 1),
+        ]  # fmt: skip
+    if spec.input.standardise:
+        changes += [
+            *((field, 1, bad) for bad in (np.nan, np.inf) for field in ("mean", "variance", "scale")),
+            ("seen", 0, -1), ("seen", 0, 0), ("seen", 0, spec.input.horizon + 1), ("seen", 0, spec.input.warmup - 1),
+            ("mean", 0, 3 * float(config.input_limit)), ("variance", 0, -1.0), ("scale", 0, 1e30),
+        ]  # fmt: skip
+    for name, at, value in changes:
+        memory = spec.memory(build(spec).drop)
+        memory.copy_from(full.memory)
+        memory.field(name)[at] = value
+        yield f"{name}[{at}] = {value}", memory
+    beyond = [("v", (last, 1), 1.0), ("alpha", last, 1.0), ("v", (last, 0), tiny)]
+    beyond += [("m", (last, 0), 1.0), ("m", (0, last), 1.0)] if spec.reduction.technique == "mklms" else []
+    for name, at, value in beyond:
+        memory = spec.memory(build(spec).drop)
+        memory.copy_from(part.memory)
+        assert memory.field("n")[0] < n_max
+        memory.field(name)[at] = value
+        yield f"beyond n: {name}[{at}] = {value}", memory
+    for slot in spec.memory(build(spec).drop).layout.slots:
+        if not slot.struct:
+            memory = spec.memory(build(spec).drop)
+            memory.copy_from(full.memory)
+            memory.field(slot.name)[...] = 1
+            if slot.offset < spec.program.state_bytes(memory.layout):
+                yield f"padding {slot.name}", memory
+
+
+@pytest.mark.parametrize("standardise", [False, True])
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_hostile_states_with_a_right_crc_are_refused_by_both_runtimes(technique, precision, standardise):
+    spec = spec_of(technique, precision, standardise=standardise)
+    device = Device(spec)
+    for what, memory in hostile_states(spec):
+        data = sealed(spec, memory)
+        device.run(*mixed_stream(spec, 20))
+        before = bytes(device.memory.bytes)
+        assert device.load(data) == INVALID, what
+        assert bytes(device.memory.bytes) == before, what
+        host = taught(spec, 20)
+        before = bytes(host.memory.bytes)
+        with pytest.raises(UserError, match="learning does not lead to"):
+            snapshot.load(host, data)
+        assert bytes(host.memory.bytes) == before
+        assert "learning does not lead to" in refused(spec, data, jit=False), what
+        # nor is such a state written
+        device.memory.copy_from(memory)
+        for slot in memory.layout.slots:
+            device.memory.field(slot.name)[...] = memory.field(slot.name)
+        assert device.save() == (INVALID, b"\xee" * device.size), what
+        storage = Storage([b"\xff" * device.size] * 2)
+        assert device.store(storage) == INVALID and not storage.calls, what
+        if not what.startswith("padding"):
+            host.memory.copy_from(memory)
+            with pytest.raises(UserError, match="not saved"):
+                snapshot.save(host)
+        device.call("reset")
+
+
+def test_other_models_and_versions_are_foreign():
+    spec = spec_of("fklms")
+    device = Device(spec)
+    memory = taught(spec).memory
+    drop = build(spec).drop
+    pruned = spec.memory(drop)
+    pruned.copy_from(memory)
+    assert device.load(sealed(spec, pruned)) == DONE
+    for changes, status, sentence in (
+        ({"magic": b"ELF!"}, MISSING, "is not a snapshot"),
+        ({"version": 2}, FOREIGN, "has the format 2"),
+        ({"hash": 1}, FOREIGN, "configuration 00000001"),
+        ({"count": 4}, BROKEN, "for a state of 4"),
+        ({"count": 2**32 - 1}, BROKEN, "for a state of 4294967295"),
+    ):
+        data = sealed(spec, pruned, **changes)
+        assert device.load(data) == status
+        assert sentence in refused(spec, data)
+    assert "configuration" in refused(spec_of("fklms", kernel={"sigma": 2.0}), sealed(spec, pruned))
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
+    """Words of a good state replaced by any; what is accepted is learned on: the same bytes.
+
+    And it is valid again, if only after a refresh: a factor that is not that of the vectors cannot be told at loading.
+    """
+    spec = spec_of(technique, standardise=technique == "nt")
+    device = Device(spec)
+    good = spec.memory(build(spec).drop)
+    good.copy_from(taught(spec).memory)
+    size = len(device.state)
+    x, y = mixed_stream(spec, 60, seed=3)
+    seen = set()
+
+    @example([(0, 0x80000000)])
+    @given(st.lists(st.tuples(st.integers(0, size // 4 - 1), interesting_words()), min_size=1, max_size=6))
+    def check(words):
+        memory = spec.memory(build(spec).drop)
+        memory.copy_from(good)
+        whole = np.frombuffer(memory.bytes, "<u4")
+        for place, word in words:
+            whole[place] = word
+        data = sealed(spec, memory)
+        status = device.load(data)
+        seen.add(status)
+        sentence = refused(spec, data)
+        assert status == (INVALID if sentence else DONE)
+        if status == DONE:
+            host = HostModel(spec, build(spec).drop)
+            snapshot.load(host, data)
+            _, statuses = host.run(x, y)
+            _, found = device.run(x, y)
+            assert found.tobytes() == statuses.tobytes()
+            host.refresh()
+            if technique == "mklms":
+                device.call("refresh")
+            assert device.state == bytes(host.memory.bytes)[:size]
+            assert device.save() == (DONE, snapshot.save(host))
+
+    check()
+    assert seen == {DONE, INVALID}
+
+
+def interesting_words():
+    """Any 32 bits; more often small integers, numbers near one, and the specials of float32."""
+    reals = st.floats(-4, 4, width=32).map(lambda v: struct.unpack("<I", struct.pack("<f", v))[0])
+    special = st.sampled_from([0, 1, 0x7F800000, 0xFF800000, 0x7FC00000, 0x80000000, 0x00000001, 0x7F7FFFFF])
+    return reals | special | st.integers(0, 40) | st.integers(0, 2**32 - 1)
+
+
+DRIVER = """
+    #include "flow.h"
+    #include <stdio.h>
+    #include <string.h>
+
+    static uint8_t slots[2][FLOW_SNAPSHOT_BYTES];
+    static int32_t put(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count)
+    {
+        (void)context;
+        memcpy(&slots[slot][offset], bytes, count);
+        return 0;
+    }
+    static int32_t get(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
+    {
+        (void)context;
+        memcpy(bytes, &slots[slot][offset], count);
+        return 0;
+    }
+    static uint32_t crc(const uint8_t *bytes, uint32_t count)
+    {
+        uint32_t sum = 0xFFFFFFFFu;
+        for (uint32_t i = 0; i < count; i++) {
+            sum ^= bytes[i];
+            for (int bit = 0; bit < 8; bit++) {
+                sum = (sum >> 1) ^ (0xEDB88320u & (0u - (sum & 1u)));
+            }
+        }
+        return ~sum;
+    }
+    /* Bytes as the state of a snapshot with a right CRC: load it, learn on, save and restore it. */
+    int32_t use(flow_t *m, const uint8_t *state, uint32_t count, uint8_t *buffer);
+    int32_t use(flow_t *m, const uint8_t *state, uint32_t count, uint8_t *buffer)
+    {
+        REAL x[FLOW_DIM] = {0}, y = 0;
+        uint32_t sum;
+        flow_reset(m);
+        if (flow_save(m, buffer) != FLOW_DONE) return 1;
+        memcpy(&buffer[20], state, count < FLOW_STATE_BYTES ? count : FLOW_STATE_BYTES);
+        sum = crc(buffer, FLOW_SNAPSHOT_BYTES - 4u);
+        memcpy(&buffer[FLOW_SNAPSHOT_BYTES - 4u], &sum, 4u);
+        const int32_t status = flow_load(m, buffer);
+        if ((status != FLOW_DONE) && (status != FLOW_SNAPSHOT_INVALID)) return 2;
+        for (int t = 0; t < 12; t++) {
+            for (int j = 0; j < FLOW_DIM; j++) x[j] = (REAL)((t * 7 + j * 3) % 5) - (REAL)1.75;
+            (void)flow_predict(m, x, &y);
+            (void)flow_update(m, x, (REAL)1 - y);
+        }
+        REFRESH(m);
+        if (flow_store(m, put, get, NULL) != FLOW_DONE) return 3;
+        if (flow_restore(m, get, NULL) != FLOW_DONE) return 4;
+        memcpy(slots[0], buffer, FLOW_SNAPSHOT_BYTES);
+        (void)flow_restore(m, get, NULL);
+        flow_wipe(m);
+        return status;
+    }
+"""
+
+
+def build_driver(spec, tmp_path, main, words):
+    """An executable around the generated C; ``words``: the compiler and its flags."""
+    generate(spec, tmp_path / "out")
+    real = "float" if spec.precision == "float32" else "double"
+    refresh = "(void)flow_refresh(m)" if spec.reduction.technique == "mklms" else "(void)(m)"
+    (tmp_path / "main.c").write_text(f"#define REAL {real}\n#define REFRESH(m) {refresh}\n" + DRIVER + main)
+    sources = [tmp_path / "main.c", *sorted((tmp_path / "out" / "src").glob("*.c"))]
+    command = [*words, "-std=c99", "-I", tmp_path / "out" / "src", *sources, "-o", tmp_path / "run"]
+    subprocess.run(command, check=True, capture_output=True)
+    return tmp_path / "run"
+
+
+SANITISE = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("technique", "precision", "standardise"),
+    [("nt", "float64", True), ("fklms", "float32", False), ("mklms", "float32", True)],
+)
+def test_hostile_states_break_nothing_under_sanitizers(technique, precision, standardise, tmp_path):
+    """Those by hand, and a thousand with random words: loaded, learned on, stored and restored."""
+    spec = spec_of(technique, precision, standardise=standardise)
+    run = build_driver(
+        spec,
+        tmp_path,
+        """
+        #include <stdlib.h>
+        int main(void)
+        {
+            flow_t *m = malloc(sizeof *m);
+            uint8_t *state = malloc(FLOW_STATE_BYTES), *buffer = malloc(FLOW_SNAPSHOT_BYTES);
+            FILE *file = fopen("states", "rb");
+            while (fread(state, FLOW_STATE_BYTES, 1, file) == 1) {
+                printf("%d\\n", (int)use(m, state, FLOW_STATE_BYTES, buffer));
+            }
+            fclose(file);
+            free(m); free(state); free(buffer);
+            return 0;
+        }""",
+        ["gcc", *SANITISE],
+    )
+    size = build(spec).figures["state_bytes"]
+    states = [bytes(memory.bytes)[:size] for _, memory in hostile_states(spec)]
+    by_hand = len(states)
+    rng = np.random.default_rng(0)
+    good = np.frombuffer(snapshot.save(taught(spec))[HEADER.size : -4], "<u4")
+    for _ in range(1000):
+        state = good.copy()
+        places = rng.integers(0, len(state), rng.integers(1, 4))
+        state[places] = rng.choice([rng.integers(0, 2**32), rng.integers(0, 8), 0x3F800000, 0x7F800000, 0], len(places))
+        states.append(state.tobytes())
+    (tmp_path / "states").write_bytes(b"".join(states))
+    done = subprocess.run([run], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = [int(line) for line in done.stdout.split()]
+    assert found[:by_hand] == [INVALID] * by_hand
+    assert len(found) == len(states) and set(found[by_hand:]) == {DONE, INVALID}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not shutil.which("clang"), reason="needs clang, with libFuzzer")
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_fuzzing_finds_nothing(technique, precision, tmp_path):
+    """libFuzzer over NAME_load, NAME_store and NAME_restore: the bytes as they are, and as a state with a right CRC."""
+    spec = spec_of(technique, precision, standardise=technique == "mklms")
+    target = """
+        int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+        int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+        {
+            static flow_t m;
+            static uint8_t buffer[FLOW_SNAPSHOT_BYTES];
+            if (use(&m, data, (uint32_t)size, buffer) > 0) __builtin_trap();
+            memset(slots, 0, sizeof slots);
+            memcpy(slots, data, size < sizeof slots ? size : sizeof slots);
+            (void)flow_load(&m, slots[0]);
+            (void)flow_restore(&m, get, NULL);
+            REFRESH(&m);
+            return (flow_save(&m, buffer) == FLOW_DONE) ? 0 : (__builtin_trap(), 0);
+        }"""
+    words = ["clang", "-g", "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
+    run = build_driver(spec, tmp_path, target, words)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    data = snapshot.save(taught(spec))
+    (corpus / "whole").write_bytes(data)
+    (corpus / "state").write_bytes(data[HEADER.size : -4])
+    (corpus / "slots").write_bytes(data + snapshot.save(taught(spec, 30), 1))
+    longest = f"-max_len={2 * len(data)}"
+    done = subprocess.run(
+        [run, "-runs=300000", "-seed=1", longest, corpus], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+# ------------------------------------------------------------------------------------------------- wipe, and sizes
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_wiping_leaves_no_byte(technique):
+    spec = spec_of(technique)
+    device = Device(spec)
+    device.run(*mixed_stream(spec, 60))
+    assert any(device.memory.bytes)
+    device.call("wipe")
+    assert not any(device.memory.bytes)
+    assert device.run(*mixed_stream(spec, 1))[1][0] == 1  # a reset model
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs swapcontext")
+@pytest.mark.parametrize("c", [c for c in find_compilers() if c.name != "zig"], ids=str)
+def test_compilers_keep_the_wiping_of_memory_that_is_not_read_again(c, tmp_path):
+    """A model on a stack of its own, used by code that wipes it last, all in one file at -O3; then that stack is searched.
+
+    Without volatile the compiler leaves the wiping out, which shows that the search finds what is there.
+    """
+    generate(spec_of("nt"), tmp_path)
+    source = tmp_path / "src" / "flow_snapshot.c"
+    text = source.read_text()
+    (tmp_path / "main.c").write_text("""
+        #define _XOPEN_SOURCE 700
+        #include "flow_snapshot.c"
+        #include <ucontext.h>
+        #include <string.h>
+        static unsigned char stack[65536];
+        static ucontext_t outside, inside;
+        static volatile float sink;
+        static void work(void)
+        {
+            flow_t m;
+            float x[FLOW_DIM] = {1.25f}, y = 0.0f;
+            flow_init(&m);
+            (void)flow_update(&m, x, 1.0f);
+            x[0] = 0.0f;
+            (void)flow_predict(&m, x, &y);
+            sink = y;
+            flow_wipe(&m);
+        }
+        int main(void)
+        {
+            const float secret = 1.25f;
+            getcontext(&inside);
+            inside.uc_stack.ss_sp = stack;
+            inside.uc_stack.ss_size = sizeof stack;
+            inside.uc_link = &outside;
+            makecontext(&inside, work, 0);
+            swapcontext(&outside, &inside);
+            for (unsigned i = 0; i + sizeof secret <= sizeof stack; i++) {
+                if (memcmp(&stack[i], &secret, sizeof secret) == 0) return 1;
+            }
+            return 0;
+        }
+""")
+    found = []
+    for version in (text, text.replace("volatile uint8_t *", "uint8_t *")):
+        source.write_text(version)
+        flags = ("-O3", f"-I{tmp_path / 'src'}")
+        compile_c(c, [tmp_path / "main.c", tmp_path / "src" / "flow.c"], tmp_path / "run", flags, ())
+        found.append(subprocess.run([tmp_path / "run"]).returncode)
+    assert found == [0, 1]
+
+
+@needs_gcc
+def test_a_firmware_that_does_not_save_is_linked_without_all_this(tmp_path):
+    generate(spec_of(), tmp_path)
+    folder = tmp_path / "src"
+    flags = ("-Os", "-ffunction-sections", "-Wl,--gc-sections", f"-I{folder}")
+    sources = [tmp_path / "examples" / "main.c", *sorted(folder.glob("*.c"))]
+    compile_c(compiler("gcc"), sources, tmp_path / "run", flags, ())
+    symbols = set(
+        re.findall(r" [tT] (flow_\w+)", subprocess.run(["nm", tmp_path / "run"], capture_output=True, text=True).stdout)
+    )
+    assert "flow_update" in symbols
+    assert not symbols & {
+        f"flow_{name}" for name in ("save", "load", "store", "restore", "wipe", "scan", "valid", "sound")
+    }
+
+
+def test_sizes_are_in_the_header_and_the_stack_stays_small(tmp_path):
+    spec = spec_of("mklms", n_max=64, dim=8)
+    header = build(spec).files["src/flow.h"]
+    figures = build(spec).figures
+    assert f"FLOW_SNAPSHOT_BYTES {figures['snapshot_bytes']}" in header
+    assert figures["snapshot_bytes"] == snapshot.snapshot_bytes(spec) == figures["state_bytes"] + 24
+    if shutil.which("gcc"):
+        generate(spec, tmp_path)
+        source = tmp_path / "src" / "flow_snapshot.c"
+        compile_c(compiler("gcc"), [source], tmp_path / "x.o", ("-Os", "-fstack-usage"), ("-c",))
+        usage = next(tmp_path.glob("*.su")).read_text()
+        frames = {line.split(":")[-1].split("\t")[0]: int(line.split("\t")[1]) for line in usage.splitlines()}
+        assert {"flow_store", "flow_restore", "flow_load", "flow_save"} <= set(frames)
+        assert max(frames.values()) <= 256, frames
+
+
+# ---------------------------------------------------------------------------------------------- what the docs show
+
+
+def documented(language):
+    return re.search(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[1]
+
+
+@pytest.mark.parametrize("c", find_compilers(), ids=str)
+def test_the_documented_firmware_compiles(c, tmp_path):
+    generate(spec_of(), tmp_path)
+    code = documented("c")
+    for function in ("start", "keep"):  # as a header of the firmware's would declare them
+        code = re.sub(rf"^(\w+ {function}\(void\))$", r"\1;\n\1", code, flags=re.MULTILINE)
+    (tmp_path / "firmware.c").write_text(code)
+    compile_c(c, [tmp_path / "firmware.c"], tmp_path / "firmware.o", (f"-I{tmp_path / 'src'}",), ("-c",))
+
+
+def test_the_documented_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = spec_of()
+    (tmp_path / "flow.toml").write_text(spec.to_toml())
+    (tmp_path / "state.bin").write_bytes(snapshot.save(taught(spec)))
+    x, y = mixed_stream(spec, 30, seed=1)
+    exec(compile(documented("python"), "snapshots.md", "exec"), {"x": x, "y": y})
+    assert (tmp_path / "next.bin").read_bytes() != (tmp_path / "state.bin").read_bytes()
+
+
+# ------------------------------------------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    spec = spec_of("mklms", n_max=4)
+    (tmp_path / "spec.toml").write_text(spec.to_toml())
+    (tmp_path / "a.bin").write_bytes(snapshot.save(taught(spec, 40), 3))
+    (tmp_path / "b.bin").write_bytes(snapshot.save(taught(spec, 41), 4))
+    (tmp_path / "empty.bin").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main(["snapshot", *arguments])
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    return run
+
+
+def test_show_diff_and_to_json(folder, run):
+    spec = spec_of("mklms", n_max=4)
+    model = taught(spec, 40)
+    expected = f"{state_hash(spec, snapshot.read(spec, (folder / 'a.bin').read_bytes()).memory):08x}"
+    code, out, err = run("show", "spec.toml", "a.bin")
+    assert (code, err) == (0, "") and expected in out and "save number 3" in out
+    for field in ("v", "alpha", "m", "n", "frozen"):
+        assert re.search(rf"^ *{field} ", out, re.MULTILINE), field
+    report = json.loads(run("show", "spec.toml", "a.bin", "--json")[1])
+    rows = {row["field"]: row for row in report["fields"]}
+    assert report["state_hash"] == expected and report["sequence"] == 3
+    assert rows["n"]["largest"] == model.memory.field("n")[0]
+    assert rows["alpha"]["least"] == model.memory.field("alpha").min() and rows["v"]["shape"] == [4, 2]
+
+    everything = json.loads(run("to-json", "spec.toml", "a.bin")[1])
+    assert everything["state"]["n"] == int(model.memory.field("n")[0])
+    again = np.array(everything["state"]["v"], np.float32)
+    assert again.tobytes() == model.memory.field("v").tobytes()
+
+    assert run("diff", "spec.toml", "a.bin", "a.bin") == (0, "equal\n", "")
+    code, out, err = run("diff", "spec.toml", "a.bin", "b.bin", "--json")
+    assert code == 1 and err.startswith("error: a.bin and b.bin differ, first in ") and err.count("\n") == 1
+    other = taught(spec, 41)
+    for row in json.loads(out)["fields"]:
+        mine, theirs = (m.memory.field(row["field"]) for m in (model, other))
+        assert row["values"] == np.count_nonzero(mine != theirs)
+        at = tuple(row["first"])
+        assert (row["a"], row["b"]) == (mine[at], theirs[at]) and mine[at] != theirs[at]
+    assert run("diff", "spec.toml", "a.bin", "b.bin")[0] == 1
+
+
+def test_hostile_files_get_one_sentence(folder, run):
+    good = (folder / "a.bin").read_bytes()
+    rng = np.random.default_rng(0)
+    spec = spec_of("mklms", n_max=4)
+    bad = taught(spec, 40).memory
+    bad.field("n")[0] = -1
+    pruned = spec.memory(build(spec).drop)
+    pruned.copy_from(bad)
+    hostile = {
+        "empty": (b"", "is not a snapshot"),
+        "short": (good[:10], "ends after 10 bytes"),
+        "cut": (good[:-1], "bytes for a state"),
+        "long": (good + b"\0", "bytes for a state"),
+        "random": (rng.bytes(500), "is not a snapshot"),
+        "magic": (b"PKSN" + rng.bytes(500), "has the format"),
+        "damaged": (good[:50] + b"\x55\xaa" + good[52:], "CRC-32"),
+        "forged": (sealed(spec, pruned), "learning does not lead to"),
+    }
+    for name, (data, sentence) in hostile.items():
+        (folder / name).write_bytes(data)
+        for words in (
+            ("show", "spec.toml", name),
+            ("to-json", "spec.toml", name),
+            ("diff", "spec.toml", "a.bin", name),
+        ):
+            code, out, err = run(*words)
+            assert code == 2 and out == "" and err.startswith(f"error: {name}: ") and sentence in err, (name, err)
+            assert err.count("\n") == 1
+    with (folder / "huge").open("wb") as file:
+        file.write(good)
+        file.truncate(2**33)
+    for name, sentence in (("huge", "bytes for a state"), ("none.bin", "cannot be read"), (".", "cannot be read")):
+        code, out, err = run("show", "spec.toml", name)
+        assert code == 2 and out == "" and sentence in err and err.count("\n") == 1
+    (folder / "other.toml").write_text(spec_of("nt").to_toml())
+    code, _, err = run("show", "other.toml", "a.bin")
+    assert code == 2 and "configuration" in err and "give the spec" in err
+
+
+@pytest.mark.parametrize("command", ["show", "diff", "to-json"])
+def test_help_shows_an_example_the_columns_and_the_exit_codes(run, command):
+    code, out, err = run(command, "--help")
+    assert code == 0 and err == ""
+    for text in (f"pykernel snapshot {command} ", "Columns:", "Exit codes: 0 "):
+        assert text in out

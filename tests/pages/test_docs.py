@@ -1,0 +1,279 @@
+"""What the documentation says is what happens: its commands run, its numbers are those that the code gives."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from pykernel.algorithms.linear import LinearStatus
+from pykernel.algorithms.online.state import Status
+from pykernel.cli.app import main
+from pykernel.gen.compilers import compile_c, find_compilers
+from pykernel.gen.model import specialised
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.families.linear import WINDUP
+from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
+from pykernel.spec.model import FAMILIES, Learning, Spec, load_spec, make_spec
+from tests.support import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def tour(tmp_path, monkeypatch):
+    """A folder with the tour's spec and some recorded data."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in zip(("flow", "monitor"), blocks("toml"), strict=True):
+        Path(f"{name}.toml").write_text(text, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3))
+    rows = ["temperature,pressure,valve,flow", *(f"{a:.4f},{b:.4f},{c:.4f},{np.sin(a) + b * c:.4f}" for a, b, c in x)]
+    Path("recorded.csv").write_text("\n".join(rows) + "\n")
+    skops, svm = pytest.importorskip("skops.io"), pytest.importorskip("sklearn.svm")
+    skops.dump(svm.SVR().fit(x[:50], np.sin(x[:50, 0])), "svr.skops")
+    return tmp_path
+
+
+def test_the_tours_commands_run(tour, capsys):
+    commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
+    words = [command.split()[1] for command in commands]
+    assert words == "simulate check generate fit import generate basis basis check simulate check".split()
+    for command in commands:
+        words = command.split("#")[0].split()[1:]
+        with pytest.raises(SystemExit) as stopped:
+            main([*words, "--json", *(["--samples", "2000"] if words[0] == "check" else [])])
+        report = json.loads(capsys.readouterr().out)
+        assert stopped.value.code == 0, report
+    # and the C around it compiles, with the sizes that the text gives
+    code = blocks("c")[0]
+    ram = build(load_spec("flow.toml")).figures["ram_bytes"]
+    assert f"{ram:,} bytes" in code
+    Path("firmware.c").write_text(code)
+    for c in find_compilers():
+        compile_c(c, [Path("firmware.c")], Path("firmware.o"), ("-Iflow/src",), ("-c",))
+
+
+def test_the_python_block_runs(tour):
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    exec(compile(blocks("python")[0], "README.md", "exec"), {"X": X, "y": np.sin(X[:, 0])})
+    assert Path("flow/src/flow_model.c").is_file()
+
+
+def test_the_demos_output_is_the_demos(tmp_path):
+    from pykernel.cli.work.demo import run_demo
+
+    result = run_demo(tmp_path, progress=lambda *_: None)
+    for row in result["accuracy"]:
+        name, error, size = row["predictor"], f"{row['mae']:.1f}", f"{row['state_bytes']:,} B"
+        assert re.search(rf"^ *{re.escape(name)} +{re.escape(error)} +{re.escape(size)}$", README, re.MULTILINE), name
+    assert result["check"][0]["state_hash"] in README
+
+
+def test_ci_runs_the_readmes_test_command():
+    (command,) = [line for block in blocks("sh") for line in block.splitlines() if "pytest" in line]
+    assert command in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_every_key_of_a_spec_is_documented_with_its_default():
+    text = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    rows, section_of_row = {}, None
+    for names, default in re.findall(r"^\| (\S+(?:, `\w+`)*) \| *([^|]*?) *\|", text, re.MULTILINE):
+        if (heading := re.fullmatch(r"\*\*`\[(\w+)\]`\*\*", names)) is not None:
+            section_of_row = heading[1]
+        for name in re.findall(r"\w+", names):
+            rows.setdefault((section_of_row, name), default)
+    for key, field in Spec.model_fields.items():
+        section = next((kind for kind in get_args(field.annotation) if kind is not type(None)), field.annotation)
+        if hasattr(section, "model_fields"):
+            assert f"`[{key}]`" in text
+            for inner, option in section.model_fields.items():
+                assert (key, inner) in rows, f"[{key}] {inner}"
+                found = rows[key, inner]
+                if isinstance(option.default, bool):
+                    assert found == f"`{str(option.default).lower()}`", inner
+                elif isinstance(option.default, (int, float)) and inner != "limit":
+                    assert float(found.strip("`")) == option.default, inner
+        else:
+            assert (None, key) in rows, key
+
+
+# ------------------------------------------------------------------------------------------------ docs/online.md
+
+ONLINE = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
+
+
+def table(first: str) -> list[list[str]]:
+    """The cells below the table's head that begins so, without code marks."""
+    lines = ONLINE[ONLINE.index(f"\n| {first}") + 1 :].split("\n\n")[0].splitlines()
+    return [[cell.strip().replace("`", "") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+def measured(name: str) -> list[dict[str, str]]:
+    with (ROOT / "docs" / "data" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_status_is_explained():
+    assert {(name, int(value)) for name, value, _ in table("status |")} == {
+        (member.name, int(member)) for kind in (Status, LinearStatus) for member in kind
+    }
+
+
+def of(rule: str, technique: str, precision: str, budget: int, dim: int, outputs: int) -> Spec:
+    content = {"name": "m", "precision": precision, "input": {"dim": dim}, "label": {"outputs": outputs}}
+    content["learning"] = {"rule": rule}
+    if rule == "rff-rls":
+        content["learning"]["features"] = budget + 1
+    if rule in KERNEL_MODELS.rules:
+        content["reduction"] = {"n_max": budget, **({"technique": technique, "force": True} if technique else {})}
+    if rule in (*KERNEL_MODELS.rules, "rff-rls"):
+        content["kernel"] = {"sigma": 1.0}
+    return make_spec(content)
+
+
+MODELS = [
+    (rule, technique, row[1:])
+    for row in table("rule, technique |")
+    for first, *others in [re.findall(r"[\w-]+", row[0])]
+    for rule, technique in (
+        [(first, technique) for technique in others]
+        if first in KERNEL_MODELS.rules
+        else [(each, "") for each in (first, *others)]
+    )
+    or [(first, "")]
+]
+
+
+def test_the_table_of_memory_is_complete():
+    online = {rule for family in FAMILIES if family.online for rule in family.rules}
+    assert online < set(get_args(Learning.model_fields["rule"].annotation))
+    assert {rule for rule, _, _ in MODELS} | {"qklms"} == online
+    assert {technique for rule, technique, _ in MODELS if rule == "klms"} == set(TECHNIQUES)
+
+
+@pytest.mark.parametrize(("rule", "technique", "formulas"), MODELS, ids=lambda value: str(value)[:12])
+def test_memory_is_what_its_formula_says(rule, technique, formulas):
+    def value(formula: str, **letters: int) -> int:
+        product = re.sub(r"(?<=[\w²)]) (?=[\w(])", "*", formula.replace("²", " ** 2 ").strip().replace("  ", " "))
+        product = re.sub(r"2 \*([A-Z(])", r"2 * \1", product)
+        return eval(product, {"__builtins__": {}}, letters)
+
+    outputs, precision = (1, "float32") if len(rule + technique) % 2 else (3, "float64")
+    code = specialised(of(rule, technique, precision, 8, 3, outputs))
+    size = 4 if precision == "float32" else 8
+    for budget, dim in ((1, 1), (8, 3), (33, 7)):
+        spec = of(rule, technique, precision, budget, dim, outputs)
+        letters = {"N": budget, "D": dim, "Y": outputs, "F": spec.capacities.get("FEATURES", 0)}
+        reals, counters, work_reals, work_counters = (value(formula, **letters) for formula in formulas)
+        layout = spec.memory(tuple(code.unread)).layout
+        state = -(-(reals * size + counters * 4) // size) * size
+        work = -(-(work_reals * size + work_counters * 4) // size) * size
+        assert (spec.program.state_bytes(layout), layout.nbytes) == (state, state + work)
+    # and what the header says is what was laid out
+    figures = build(spec).figures
+    assert (figures["state_bytes"], figures["ram_bytes"]) == (state, state + work)
+    if rule == "rff-rls":
+        assert figures["const_bytes"] >= (letters["F"] - 1) * (dim + 1) * size
+
+
+def test_pairs_are_as_measured():
+    rows = measured("pairs.csv")
+    failing = {(r["technique"], r["projection"]) for r in rows if r["fails"] == "True"}
+    assert failing == set(FAILS)
+    listed = {tuple(re.match(r"(\w+) with (\w+)", row[0]).groups()): row[1] for row in table("refused |")}
+    assert set(listed) == failing
+    for pair, error in listed.items():
+        mine = [float(r["mse"]) for r in rows if (r["technique"], r["projection"]) == pair]
+        assert float(error) == max(mine) == FAILS[pair]
+    largest = defaultdict(float)
+    for r in rows:
+        key = r["technique"], r["projection"], r["precision"]
+        largest[key] = max(largest[key], float(r["largest_multiplier"]))
+    inflated = {(t, p) for (t, p, _), a in largest.items() if a >= 10} - failing
+    shown = {tuple(row[0].split(" with ")): (float(row[1]), float(row[2])) for row in table("pair |")}
+    assert shown == {pair: (largest[*pair, "float64"], largest[*pair, "float32"]) for pair in inflated}
+    for technique, *errors in table("technique | 4 vectors"):
+        own = next(name for name, value in PROJECTIONS.items() if value is TECHNIQUES[technique][1])
+        key = {"technique": technique, "projection": own, "precision": "float32", "task": "sinc"}
+        assert errors == [r["mse"] for r in rows if r.items() >= key.items()]
+
+
+def test_limits_are_as_measured():
+    rows = measured("limits.csv")
+    kept = ["own column", "m", "P", "Q"]
+    for name, row in zip(kept, table("kept | for | ridge"), strict=True):
+        assert row[2:] == [r["error"] for r in rows if r["kept"] == name]
+    ((_, _, *errors),) = table("kept | for | penalty")
+    assert errors == [r["error"] for r in rows if r["kept"] == "Z"]
+    for technique, budget, *multipliers in table("technique | N |"):
+        mine = [r for r in rows if (r["kept"], r["n_max"]) == (technique, budget)]
+        assert [float(a) for a in multipliers] == [float(r["largest"]) for r in mine[: len(multipliers)]]
+    text = " ".join(ONLINE.split())
+    assert "no update was refused" in text
+    assert {int(r["refused"]) for r in rows if r["kept"] in ("krls-t", "ald-krls", "fb-krls")} == {0}
+    assert f"Above {DRIFT_LIMIT:g} the" in text and f"above {WINDUP:g} times" in text
+
+
+def test_a_deficit_stays_below_the_prior():
+    """Of KRLS-T, in float32, over samples that exchange vectors and samples that only sharpen what is known."""
+    for forgetting, budget in ((1.0, 16), (0.99, 16), (0.99, 40)):
+        spec = make_spec(
+            {
+                "name": "m",
+                "input": {"dim": 1},
+                "kernel": {"sigma": 0.5},
+                "learning": {"rule": "krls-t", "forgetting": forgetting},
+                "reduction": {"technique": "sup", "n_max": budget},
+            }
+        )
+        model, rng = HostModel(spec), np.random.default_rng(0)
+        assert (model.learn(rng.uniform(-3, 3, (20_000, 1)), rng.normal(size=20_000)) > 0).all()
+        assert np.abs(model.memory.field("deficit")).max() <= (1 + ridge_of(spec)) * (1 + 1e-5)
+
+
+# ------------------------------------------------------------------------------------------------------------ all
+
+
+def test_links_lead_somewhere():
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for file in re.findall(r"`((?:tests|benchmarks|gen|pykernel|runtime_c)/[\w./]+)`", text):
+            assert (ROOT / file).exists(), f"{page.name}: {file}"
+
+
+def test_the_package_is_complete_when_installed(tmp_path):
+    """Templates, C and data are in the wheel: everything that is read at run time."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, ROOT], check=True, capture_output=True
+    )
+    import zipfile
+
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder, pattern, inside in (
+        ("gen/templates", "*", "pykernel/gen/templates"),
+        ("runtime_c", "*.h", "pykernel/runtime_c"),
+        ("pykernel/data", "*.*", "pykernel/data"),
+        ("targets", "*.[tchl]*", "pykernel/targets"),
+        ("targets", "*.py", "pykernel/targets"),
+        ("pykernel", "*.py", "pykernel"),
+        ("gen", "*.py", "pykernel/gen"),
+    ):
+        for file in (ROOT / folder).glob(pattern):
+            assert f"{inside}/{file.name}" in names, file

@@ -1,0 +1,446 @@
+"""The spec: what it refuses and how it says so, and that nothing else changes on the way."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pykernel.errors import UserError
+from pykernel.gen.project import build
+from pykernel.spec.families.linear import LINEAR_MODELS
+from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
+from pykernel.spec.model import DIM_LIMIT, SECTIONS, load_spec, make_spec
+from tests.support.own_kernels import products, rational_quadratic
+
+BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
+
+REMEDY = re.compile(
+    r"must|should|choose|did you mean|the keys are|is missing|give|leave|at most|at least|save|see |needs|takes it"
+)
+
+
+def merged(**sections: Any) -> dict[str, Any]:
+    return {**BASE, **sections}
+
+
+def refusal(content: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        make_spec(content, "flow.toml")
+    return str(caught.value)
+
+
+def assert_is_one_sentence(text: str, key: str) -> None:
+    assert text.startswith("flow.toml: ") and len(text) < 400
+    assert text.isprintable()  # one line, and nothing that a terminal would act on
+    assert key in text
+    assert REMEDY.search(text), text
+
+
+HOSTILE_NAMES = """../x a;b int flоw ﬂow Flow 1flow _flow a__b flow_ a/b a\\b a.c .. /etc/passwd a*/ " $(id) `id` class
+    int32_t uint8 std main pk math string con com1""".split()
+HOSTILE_NAMES += ["", " flow", "flow\n", "flow ", "a b", "a\0b", "a" * 300, "\u202ea", "\ud800"]
+
+NAN, INF = math.nan, math.inf
+
+
+def each(section: str | None, key: str, *values: Any, **others: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Changes that set one key, with other keys of its section, to values that are refused."""
+    if section is None:
+        return [(key, {key: value}) for value in values]
+    return [(key, {section: {**BASE.get(section, {}), **others, key: value}}) for value in values]
+
+
+INVALID: list[tuple[str, dict[str, Any]]] = [
+    *each(None, "name", *HOSTILE_NAMES, None, 3, True, ["a"], b"flow"),
+    *each(None, "precision", "float16", "double", "", None, 32),
+    *each("input", "dim", 0, -1, 1025, 1.0, "2", True),
+    *each("input", "dim", 3, columns=["a", "b"]),
+    *each("input", "columns", [], "ab", {"a": 1}, {"a"}, [1], ["a", "a"], [""], [" a"], ["a\n"], ["a\0"], dim=None),
+    *each("input", "columns", ["\u202ea"], ["a" * 101], ["\ud800"], [str(i) for i in range(DIM_LIMIT + 1)], dim=None),
+    *each("input", "limit", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
+    *each("label", "limit", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
+    *each("label", "column", "", "a\nb", "\u2028", "\u200b", 3),
+    *each("kernel", "sigma", 0, -0.0, -1, NAN, INF, "1", None, True, 1e-300, 1e300, 10**400),
+    *each("learning", "eta", 0, -1, 2, NAN, INF, 1e-60, "0.5"),
+    *each("learning", "rho", -1e-9, NAN, INF, "0"),
+    *each("learning", "rho", 2.0, eta=0.5),
+    *each("reduction", "technique", "lms", "", "MKLMS", None, 3, "m*/"),
+    *each("reduction", "n_max", 0, -1, 10**9, 10**30, 4097, 1.5, "8", True, None, NAN),
+    *each("reduction", "ridge", -1, 1.1, 1e-5, NAN, "0"),
+    *each("reduction", "gate", -1, 1, 1.0, 1e-3, NAN, "0"),
+    *each("kernel", "sgma", 2.0),
+    *each(None, "input", 3, "x", None, []),
+    *each(None, "kernel", 3, "x", None, []),
+    *each(None, "label", 3, "x", None, []),
+    *each(None, "learning", 3, "x", None, []),
+    *each(None, "reduction", 3, "x", None, []),
+    ("column", {"input": {"columns": ["a", "b"]}, "label": {"column": "a"}}),
+    ("n_max", {"input": {"dim": 1024}, "reduction": {"n_max": 4096}, "precision": "float64"}),
+    ("gate", {"reduction": {"ridge": 0.5}}),
+    ("gate", {"reduction": {"technique": "nt", "ridge": 0.6}}),
+    ("gate", {"precision": "float64", "reduction": {"ridge": 0.0}}),
+    ("gate", {"precision": "float64", "reduction": {"ridge": 0.0, "gate": 1e-13}}),
+    ("sigma", {"kernel": {}}),
+    ("[input]", {"input": {}}),
+    ("kernl", {"kernl": {"sigma": 1.0}}),
+    ("a\\n\\x1b[31m", {"a\n\x1b[31m": 1}),
+]
+
+
+@pytest.mark.parametrize(("key", "change"), INVALID, ids=lambda value: ascii(value)[:60])
+def test_invalid_values_get_one_sentence_with_key_and_remedy(key: str, change: dict[str, Any]) -> None:
+    assert_is_one_sentence(refusal(merged(**change)), key)
+
+
+LINEAR = {"function": "linear"}
+BEYOND: list[tuple[str, str, dict[str, Any]]] = [
+    ("inverse_limit", "at most", {"input": {"dim": 1, "limit": 1e-14}, "kernel": LINEAR,
+      "learning": {"rule": "okfeb", "features": 1}, "reduction": {"n_max": 2}}),
+    ("[learning] ridge", "at most", {"learning": {"rule": "krr", "samples": 4, "ridge": 1e60}, "reduction": {}}),
+    ("[label] low", "nothing below", {"label": {"low": -1e-60}}),
+    ("gate_distance", "nothing below", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "why", "change"), BEYOND, ids=lambda value: value if isinstance(value, str) else "")
+def test_numbers_that_the_precision_cannot_hold_are_refused(name: str, why: str, change: dict[str, Any]) -> None:
+    """No parameter of an accepted spec is infinite or lost near zero; in float64 the same spec is accepted."""
+    content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}} | change
+    message = refusal(content)
+    assert_is_one_sentence(message, name)
+    assert why in message and "float32" in message
+    made = make_spec({**content, "precision": "float64"})
+    assert all(np.isfinite(value).all() for value in made.config_values.values())
+
+
+@pytest.mark.parametrize("missing", BASE)
+def test_what_is_missing_is_named(missing: str) -> None:
+    assert_is_one_sentence(refusal({k: v for k, v in BASE.items() if k != missing}), missing)
+
+
+def test_a_near_miss_of_a_key_is_recognised() -> None:
+    assert "did you mean 'sigma'" in refusal(merged(kernel={"sigma": 1.0, "sgima": 1.0}))
+    assert "did you mean 'reduction'" in refusal(merged(reducton={}))
+    assert "columns, dim, limit" in refusal(merged(input={"dim": 2, "xyz": 1}))
+
+
+@pytest.mark.parametrize("content", [
+    b"name = " + b"[" * 20_000,
+    b"name = " + b"1" * 5_000,
+    b'name = "\xff"',
+    b"name = 1\nname = 2",
+    b"\0",
+    b"name",
+    b"",
+    b"name = 2020-01-01",
+    b'name = "flow"\n[kernel]\nsigma = nan\n[input]\ndim = 1',
+    b'name = "flow"\n[kernel]\nsigma = 1e999\n[input]\ndim = 1',
+    b'name = "flow"\n[[kernel]]\nsigma = 1\n[input]\ndim = 1',
+], ids=lambda content: ascii(content[:20]))  # fmt: skip
+def test_files_that_are_no_specs(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "flow.toml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        load_spec(path)
+    assert_is_one_sentence(str(caught.value).replace(str(path), "flow.toml"), "")
+
+
+@pytest.mark.parametrize("path", ["", ".", "none.toml", "/dev/null/x", "a\0b", "a\nb", "x" * 5000])
+def test_paths_that_lead_nowhere(path: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_spec(path)
+    assert str(caught.value).isprintable() and REMEDY.search(str(caught.value))
+
+
+@given(st.text(max_size=40) | st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True))
+@example("a" * 31)
+@example("a" * 32)
+def test_any_text_as_name_is_an_identifier_or_refused(name: str) -> None:
+    try:
+        made = make_spec(merged(name=name), "flow.toml")
+    except UserError as error:
+        assert_is_one_sentence(str(error), "name")
+    else:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", made.name) and made.name == name and len(name) <= 31
+
+
+@given(
+    st.lists(
+        st.text(max_size=12) | st.text(st.characters(categories=["Cc", "Cf", "L", "P", "S", "Z"]), max_size=5),
+        max_size=4,
+    )
+)
+def test_any_text_as_column_is_visible_or_refused(columns: list[str]) -> None:
+    try:
+        made = make_spec(merged(input={"columns": columns}), "flow.toml")
+    except UserError as error:
+        assert_is_one_sentence(str(error), "columns")
+    else:
+        assert list(made.input.columns or ()) == columns and len(set(columns)) == len(columns) >= 1
+        assert all(name.isprintable() or "Z" in {c for c in map(_category, name)} for name in columns)
+        assert not any(_category(ch) in "CX" for name in columns for ch in name)
+
+
+def _category(ch: str) -> str:
+    """The first letter of the general category; line ends count as X."""
+    import unicodedata
+
+    return "X" if ch in "\n\r\u2028\u2029" else unicodedata.category(ch)[0]
+
+
+NUMBER = (
+    st.floats() | st.integers() | st.sampled_from([0.0, -0.0, 1e-320, 1e-45, 1e-19, 1e19, 1e155, 2.0**-20, 1 - 2**-53])
+)
+
+
+@st.composite
+def contents(draw: st.DrawFn) -> dict[str, Any]:
+    """Specs of which a good part is valid."""
+
+    def some(section: dict[str, st.SearchStrategy]) -> dict[str, Any]:
+        return {key: draw(value) for key, value in section.items() if draw(st.booleans())}
+
+    def number(low: float, high: float) -> st.SearchStrategy:
+        return NUMBER if draw(st.integers(0, 9)) == 9 else st.floats(low, high)
+
+    inputs: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+        [{"dim": 1}, {"dim": 3}, {"columns": ["a", "ü", "x\"\\'#"]}]
+    )
+    return {
+        "name": "flow",
+        "precision": draw(st.sampled_from(["float32", "float64"])),
+        "input": draw(inputs) | some({"limit": number(1e-6, 1e9)}),
+        "label": some({"limit": number(1e-6, 1e9), "column": st.sampled_from(["y", "a"])}),
+        "kernel": {"sigma": draw(number(1e-6, 1e6))},
+        "learning": some({
+            "eta": number(1e-6, 1.9),
+            "rho": number(0, 0.5),
+            "rule": st.sampled_from([*KERNEL_MODELS.rules, *LINEAR_MODELS.rules]),
+        }),
+        "reduction": some({
+            "technique": st.sampled_from(list(TECHNIQUES)),
+            "projection": st.sampled_from([None, *PROJECTIONS]),
+            "penalty": number(1e-4, 1),
+            "lambda_max": number(1e-6, 1),
+            "truncate_age": st.integers(0, 100),
+            "when": st.sampled_from(["after", "before"]),
+            "n_max": st.integers(0, 40),
+            "ridge": number(1e-4, 0.1),
+            "gate": st.none() | number(0.1, 0.9),
+        }),
+    }  # fmt: skip
+
+
+@given(contents())
+@example({**BASE, "learning": {"rule": "nlms"}, "reduction": {"technique": "nt"}})
+@example({**BASE, "reduction": {"technique": "at", "projection": "fklms"}})
+@example({**BASE, "reduction": {"when": "before", "candidates": "newest"}})
+@example({**BASE, "learning": {"rule": "krls-t", "forgetting": 0.99999}})
+def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, Any]) -> None:
+    try:
+        made = make_spec(content, "flow.toml")
+    except UserError as error:
+        assert_is_one_sentence(str(error), "")
+        return
+    assert make_spec(tomllib.loads(made.to_toml())) == made
+    assert make_spec(tomllib.loads(made.to_toml())).to_toml() == made.to_toml()
+    for name in made.program.parameters:
+        value = getattr(made.config, name)
+        assert np.isfinite(value).all(), name
+    assert made.memory().layout.nbytes > 0
+    config = made.config
+    if made.family is not KERNEL_MODELS:
+        return
+    # none of these may have been rounded away
+    assert config.gamma > 0 and config.eta > 0 and config.input_limit > 0 and config.label_limit > 0
+    assert config.alpha_limit > config.label_limit * 16
+    # a first sample is new enough to be stored
+    assert not config.keeps_factor or config.kappa_least <= config.gate < config.ridge_diagonal
+    # the farthest pair within the limit still has a finite distance
+    reach = made.real.real(2) * config.input_limit
+    with np.errstate(over="raise"):
+        assert reach * reach * made.real.real(made.dim) < np.finfo(made.real.dtype).max
+
+
+def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
+    full: dict[str, Any] = {
+        "name": "flow",
+        "precision": "float64",
+        "input": {"columns": ["a", "b"], "standardise": True},
+        "label": {"column": "y", "low": -1.0, "high": 1.0},
+        "kernel": {"sigma": 1.0},
+        "learning": {"step_limit": 1.0},
+        "reduction": {"gate": 0.01},
+    }
+    plain: dict[str, Any] = full | {"label": {"column": "y"}, "learning": {}, "reduction": {}}
+
+    def with_rule(rule: str) -> dict[str, Any]:
+        linear = rule in LINEAR_MODELS.rules
+        made = {**plain, "learning": {"rule": rule}}
+        return {k: v for k, v in made.items() if not linear or k not in ("reduction", "kernel")}
+
+    def with_reduction(**reduction: Any) -> dict[str, Any]:
+        return {**plain, "reduction": reduction}
+
+    random = {**with_rule("rff-rls"), "kernel": {"sigma": 1.0}}
+    three: dict[str, Any] = {"classes": ["p", "q", "r"]}
+    vectors = [[0.0, 1.0], [1.0, 0.5], [-1.0, 0.0]]
+    tables = {"vectors": vectors, "weights": [[1.0], [-2.0], [0.5]], "bias": [0.25]}
+    frozen: dict[str, Any] = {
+        "name": "flow",
+        "input": {"dim": 2},
+        "kernel": {"gamma": 0.5, "function": "polynomial"},
+        "learning": {"rule": "frozen"},
+        "expansion": tables,
+    }
+    paired = frozen | {
+        "label": three,
+        "kernel": {"gamma": 0.5},
+        "expansion": tables
+        | {
+            "weights": [[1.0, 2.0], [-1.0, 1.0], [0.5, -1.0]],
+            "bias": [0.1, 0.2, 0.3],
+            "decision": "votes",
+            "owners": [0, 1, 2],
+        },
+    }
+    batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
+    streaming: dict[str, Any] = {
+        "name": "flow",
+        "input": {"dim": 2},
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "nystrom-rls", "samples": 16},
+        "reduction": {"n_max": 4},
+    }
+    choosing = streaming | {"basis": {"method": "efvs"}}
+    watching: dict[str, Any] = {
+        "name": "flow",
+        "input": {"dim": 2},
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "okfeb", "features": 3},
+        "reduction": {"n_max": 6},
+        "novelty": {},
+    }
+    tracking = {k: v for k, v in watching.items() if k != "novelty"} | {"label": {"classes": ["n", "y"]}}
+    recursive = tracking | {"subspace": {"update": "rls"}}
+    changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
+        (full, None, "precision", "float32"),
+        (full, "input", "columns", ["a", "b", "c"]),
+        (full, "input", "limit", 5.0),
+        (full, "input", "standardise", False),
+        (full, "input", "clip", 4.0),
+        (full, "input", "warmup", 17),
+        (full, "input", "horizon", 500),
+        (full, "label", "limit", 5.0),
+        (full, "label", "low", -0.5),
+        (full, "label", "high", 0.5),
+        (plain, "label", "classes", ["no", "yes"]),
+        ({**plain, "label": {}}, "label", "outputs", 2),
+        ({**plain, "label": {}}, "label", "columns", ["u", "v"]),
+        (full, "kernel", "sigma", 1.0 + 2**-52),
+        (plain, "learning", "rule", "fb-krls"),
+        (full, "learning", "eta", 0.25),
+        (full, "learning", "rho", 1e-9),
+        (full, "learning", "step_limit", 0.5),
+        (with_rule("qklms"), "learning", "quantisation", 0.5),
+        (with_rule("krls-t"), "learning", "forgetting", 0.999),
+        (with_rule("krls-t"), "learning", "noise", 0.1),
+        (with_rule("rls"), "learning", "covariance", 10.0),
+        (random, "learning", "features", 32),
+        (random, "learning", "seed", 1),
+        (full, "reduction", "technique", "sup"),
+        (full, "reduction", "projection", "ls"),
+        (full, "reduction", "n_max", 33),
+        (full, "reduction", "ridge", 2e-3),
+        (full, "reduction", "gate", 0.02),
+        (with_reduction(technique="lsridge"), "reduction", "penalty", 1e-2),
+        (full, "reduction", "when", "before"),
+        (full, "reduction", "candidates", "newest"),
+        (full, "reduction", "lambda_max", 1e-3),
+        (with_reduction(lambda_max=1e-3), "reduction", "removals", 2),
+        (full, "reduction", "truncate_below", 1e-3),
+        (full, "reduction", "truncate_age", 100),
+        (full, "reduction", "tie", "oldest"),
+        (full, "reduction", "fading", 0.999),
+        (with_rule("fb-krls"), "learning", "relabel", True),
+        (frozen, "input", "center", [1.0, 0.0]),
+        (frozen, "input", "factor", [1.0, 2.0]),
+        (frozen, "kernel", "function", "sigmoid"),
+        (frozen, "kernel", "gamma", 0.25),
+        (frozen, "kernel", "coef0", 1.0),
+        (frozen, "kernel", "degree", 2),
+        (frozen | {"input": {"dim": 2, "limit": 10.0}}, "kernel", "normalise", True),
+        (batch, "learning", "ridge", 0.2),
+        (batch, "learning", "samples", 65),
+        (streaming, "basis", "method", "efvs"),
+        (choosing, "basis", "method", "sgma"),
+        (choosing, "basis", "candidates", 9),
+        (choosing, "basis", "points", 9),
+        (choosing, "basis", "tau", 0.1),
+        (streaming, "basis", "horizon", 100),
+        (streaming, "basis", "cache", False),
+        (tracking, "subspace", "update", "hybrid"),
+        (tracking, "subspace", "shrinkage", 0.2),
+        (tracking, "subspace", "step", "averaged"),
+        (tracking, "subspace", "eta", 0.9),
+        (tracking, "subspace", "window", 100),
+        (recursive, "subspace", "forgetting", 0.9),
+        (tracking, "subspace", "budget", "drop"),
+        (tracking, "subspace", "fading", 0.9),
+        (tracking, "subspace", "insensitivity", 0.1),
+        (tracking, "subspace", "censoring", 0.1),
+        (tracking, "subspace", "head", "logistic"),
+        (watching, "novelty", "rate", 0.1),
+        (watching, "novelty", "threshold", 0.5),
+        (watching, "novelty", "smoothing", 0.5),
+        (watching, "novelty", "warmup", 100),
+        (watching, "novelty", "hold", 3),
+        (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
+        (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),
+        (frozen, "expansion", "bias", [0.5]),
+        (paired, "expansion", "decision", "pairs"),
+        (paired, "expansion", "owners", [0, 0, 2]),
+        (paired, "expansion", "break_ties", True),
+        (frozen | {"label": {"classes": ["n", "y"]}}, "expansion", "calibration", [[-1.0, 0.5]]),
+        (frozen | {"kernel": {"gamma": 0.5}}, "expansion", "distance", "products"),
+    ]
+    fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
+    fields |= {(section, key) for section, kind in SECTIONS.items() for key in kind.model_fields}
+    uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("reduction", "force")}
+    own_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "most")}
+    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - own_keys, "no change here"
+
+    @functools.cache
+    def hash_of_text(text: str) -> str:
+        return str(build(make_spec(json.loads(text))).figures["config_hash"])
+
+    def hash_of(content: Any) -> str:
+        return hash_of_text(json.dumps(content))
+
+    hashes = set()
+    for base, section, key, value in changes:
+        section_of = base.get(section, {}) if section else {}
+        changed = {**base, key: value} if section is None else {**base, section: {**section_of, key: value}}
+        assert hash_of(changed) != hash_of(base), f"{section}.{key}"
+        hashes |= {hash_of(changed), hash_of(base)}
+    for own, most in ((rational_quadratic, 1.0), (rational_quadratic, 2.0), (products, 2.0)):
+        named = {"function": "own", "source": "own_kernels.py", "kernel": own.name, "most": most}
+        made = build(make_spec({**frozen, "input": {"dim": 2, "limit": 0.5}, "kernel": named}, own=own))
+        assert made.figures["config_hash"] not in hashes
+        hashes.add(str(made.figures["config_hash"]))
+    content = make_spec(full).model_dump(mode="json")
+    assert hash_of(content) == hash_of(full)
+    # what the model or a column is called does not count, and a default may be written out or left out
+    assert hash_of({**content, "name": "other"}) in hashes
+    assert hash_of({**content, "label": {**content["label"], "column": "z"}}) in hashes
+    assert hash_of(BASE) == hash_of(make_spec(BASE).model_dump())

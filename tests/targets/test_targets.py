@@ -1,0 +1,480 @@
+"""Emulated targets: the same bytes as on the host, figures that can be trusted, and checks that bite."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pydantic
+import pytest
+
+from pykernel.cli.app import main
+from pykernel.errors import CheckFailed, UserError
+from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
+from pykernel.targets import build as targets_build
+from pykernel.targets.build import Function, Image, found_toolchains, model_image, stack_bound
+from pykernel.targets.check import check_targets, choose, found_emulators
+from pykernel.targets.process_runner import ProcessModel
+from pykernel.targets.target import Region, all_targets, find_target, make_target
+from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel
+from pykernel.targets.worst import worst_call
+from tests.gen.test_check import CHOICES, PRESETS
+from tests.support.toys import LABELS, toy_spec
+
+pytest.importorskip("unicorn")
+pytest.importorskip("ziglang")
+pytestmark = pytest.mark.usefixtures("compiled")
+
+SEVEN = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m7f", "cortex-m33f", "rv32imac", "rv32imafc")
+TECHNIQUES = ("nt", "fklms", "mklms")
+
+
+def spec_of(technique="mklms", precision="float32", dim=3, n_max=8, **sections):
+    return make_spec(
+        {
+            "name": "flow",
+            "precision": precision,
+            "input": {"dim": dim},
+            "kernel": {"sigma": 1.0},
+            "reduction": {"technique": technique, "n_max": n_max},
+        }
+        | sections
+    )
+
+
+def need(target, chain=None, emulator=None):
+    """The way to build and run, or the reason why the test is skipped."""
+    try:
+        (way,) = choose([target], chain, emulator)
+    except UserError as missing:
+        pytest.skip(str(missing))
+    return way
+
+
+def assert_equal(report):
+    assert report.ok, [(row["target"], row["flags"], row["first_difference"]) for row in report.rows]
+
+
+@pytest.fixture(scope="module")
+def m4f(compiled):
+    """A model on a Cortex-M4F that has run its stream, and the reference it was compared with."""
+    spec = spec_of()
+    reference = Reference(build(spec), None, *mixed_stream(spec, 400))
+    model = UnicornModel(reference.project, model_image(reference.project, find_target("cortex-m4f"), "zig"))
+    model.paint_stack()
+    assert reference.verdict(model)["equal"]
+    return model, reference
+
+
+# ------------------------------------------------------------------------------------------------ the same bytes
+
+
+@pytest.mark.parametrize("target", SEVEN)
+def test_every_target_computes_the_hosts_bytes(target):
+    """With wheels alone; statuses of all kinds, refusals among them."""
+    report = check_targets(spec_of(), [target], samples=1200, chain="zig", emulator="unicorn", tries=10)
+    assert_equal(report)
+    (row,) = report.rows
+    assert row["selftest"] == "passed" and row["samples"] == 1200
+    done = sum(count for status, count in report.statuses.items() if not status.startswith("refused"))
+    assert done >= 1000 and {"added", "replaced", "discarded", "absorbed", "merged"} <= set(report.statuses)
+    assert row["data_bytes"] == row["bss_bytes"] == 0 and row["flash_bytes"] >= row["text_bytes"] > 1000
+    for call in ("predict", "update"):
+        figures = row[call]
+        assert 0 < figures["min"] <= figures["median"] <= figures["max"] <= figures["worst"]
+        assert figures["ratio"] == pytest.approx(figures["worst"] / figures["median"], abs=1e-3)
+    assert row["predict"]["max"] < row["update"]["max"] < row["other_calls"]["selftest"]
+    assert {"init", "refresh", "hash"} <= set(row["other_calls"]) and 0 < row["stack_bytes"] < 1024
+
+
+@pytest.mark.parametrize(
+    ("target", "technique", "precision"),
+    [
+        ("cortex-m0plus", "nt", "float64"),
+        ("cortex-m3", "fklms", "float32"),
+        ("cortex-m4f", "mklms", "float64"),
+        ("cortex-m7f", "fklms", "float64"),
+        ("rv32imac", "nt", "float32"),
+        ("rv32imafc", "fklms", "float64"),
+    ],
+)
+def test_other_techniques_and_precisions(target, technique, precision):
+    """Doubles in one FPU's registers, in pairs of integers, and through the library for floating point."""
+    assert_equal(check_targets(spec_of(technique, precision), [target], samples=500, chain="zig", tries=0))
+
+
+@pytest.mark.parametrize(
+    ("target", "precision"),
+    [
+        ("cortex-m0plus", "float32"),
+        ("cortex-m0plus", "float64"),
+        ("cortex-m4f", "float64"),
+        ("cortex-m7f", "float64"),
+        ("rv32imafc", "float32"),
+    ],
+)
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label(kind, target, precision):
+    """A label in a register of the FPU or in integer ones, behind a pointer, and as a position; questions are counted."""
+    report = check_targets(toy_spec(kind, precision), [target], samples=500, chain="zig", tries=30)
+    assert_equal(report)
+    (row,) = report.rows
+    assert {"refused_input", "refused_label", "learned"} <= set(report.statuses)
+    asked = {"novelty"} if kind in ("real", "reals") else {"novelty", "classify"}
+    assert set(row["calls"]) == {"predict", "update"} | asked
+    for call in row["calls"]:
+        assert 0 < row[call]["min"] <= row[call]["max"] and (row[call]["worst"] is None) == (call in asked)
+
+
+MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
+    name: (learning, reduction) for name, (learning, reduction, _) in CHOICES.items()
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        pytest.param(name, target, marks=() if (i + j) % 2 == 0 else pytest.mark.exhaustive, id=f"{name}-{target}")
+        for i, name in enumerate(MODELS)
+        for j, target in enumerate(("cortex-m0plus", "cortex-m4f"))
+    ],
+)
+def test_every_preset_rule_and_strategy(name, target):
+    """1000 updates with and without an FPU; the kinds of label in turn."""
+    learning, reduction = MODELS[name]
+    labels = ({"limit": 10.0}, {"outputs": 2, "limit": 10.0}, {"classes": ["a", "b", "c"]}, {"classes": ["a", "b"]})
+    reduction = {"n_max": 6} | reduction | ({"force": True} if name in ("afmklms", "lsreg") else {})
+    spec = spec_of(learning=learning, reduction=reduction, label=labels[list(MODELS).index(name) % 4])
+    report = check_targets(spec, [target], samples=1000, chain="zig", tries=0)
+    assert_equal(report)
+    assert report.rows[0]["selftest"] == "passed" and set(report.rows[0]["calls"]) >= {"predict", "update", "novelty"}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize(
+    ("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("rv32imac", "gcc", "qemu"), ("avr", None, None)]
+)
+def test_every_kind_of_label_in_other_emulators(target, chain, emulator, kind):
+    need(target, chain, emulator)
+    assert_equal(check_targets(toy_spec(kind), [target], samples=150, chain=chain, emulator=emulator, tries=0))
+
+
+@pytest.mark.parametrize("emulator", ["unicorn", "qemu"])
+def test_a_changed_question_is_caught(emulator):
+    target, chain, _ = need("cortex-m4f", None, emulator)
+    reference = Reference(build(toy_spec("class")), None, *mixed_stream(toy_spec("class"), 60))
+    how = {"patch": lambda text: text.replace("1.0f + s->power", "2.0f + s->power")}
+    if emulator == "unicorn":
+        model = UnicornModel(reference.project, model_image(reference.project, target, chain, **how))
+    else:
+        model = ProcessModel(reference.project, target, chain, **how)
+    row = reference.verdict(model)
+    assert not row["equal"] and row["selftest"] == "passed" and row["first_difference"].startswith("novelty of row 0")
+
+
+@pytest.mark.parametrize(
+    ("target", "chain", "emulator"),
+    [
+        ("cortex-m0plus", "gcc", "qemu"),
+        ("cortex-m3", "gcc", "unicorn"),
+        ("cortex-m4f", "gcc", "qemu"),
+        ("cortex-m33f", "zig", "qemu"),
+        ("rv32imac", "gcc", "unicorn"),
+        ("rv32imafc", "gcc", "qemu"),
+    ],
+)
+def test_a_second_opinion(target, chain, emulator):
+    """Other compilers, float libraries and emulators agree."""
+    need(target, chain, emulator)
+    report = check_targets(spec_of("mklms"), [target], samples=300, chain=chain, emulator=emulator, tries=0)
+    assert_equal(report)
+    assert report.rows[0]["emulator"] == emulator and report.rows[0]["selftest"] == "passed"
+
+
+def test_avr_agrees():
+    need("avr")
+    assert_equal(check_targets(spec_of(n_max=4), ["avr"], samples=200))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("level", "dim", "n_max"), [("-O0", 1, 1), ("-O2", 3, 24), ("-O3", 8, 7), ("-Os", 2, 16)])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("technique", TECHNIQUES)
+@pytest.mark.parametrize("chain", ["zig", "gcc"])
+@pytest.mark.parametrize("target", (*SEVEN, "avr"))
+def test_the_full_product(target, chain, technique, precision, level, dim, n_max):
+    way = need(target, chain)
+    if precision not in way[0].precisions or right_additions(way[0], chain, precision) is False:
+        pytest.skip("floating point here is not IEEE's")
+    spec = spec_of(technique, precision, dim, n_max, learning={"eta": 0.5, "rho": 0.01})
+    for emulator in found_emulators(way[0]):
+        how = {"chain": chain, "emulator": emulator, "level": level, "tries": 0}
+        assert_equal(check_targets(spec, [target], samples=1000, **how))
+
+
+def test_a_learned_model_starts_on_the_target_where_the_host_ended():
+    spec = spec_of("fklms")
+    host = HostModel(spec)
+    host.learn(*mixed_stream(spec, 300, seed=5))
+    learned = check_targets(spec, ["rv32imafc"], host.memory, samples=200, tries=0)
+    fresh = check_targets(spec, ["rv32imafc"], samples=200, tries=0)
+    assert_equal(learned)
+    assert_equal(fresh)
+    assert learned.rows[0]["flash_bytes"] > fresh.rows[0]["flash_bytes"]
+    assert learned.rows[0]["state_hash"] != fresh.rows[0]["state_hash"]
+
+
+# --------------------------------------------------------------------------------------------- the checks bite
+
+
+def test_contraction_is_caught():
+    """With GCC, which needs a pragma of its own; zig never contracts."""
+    target, chain, _ = need("cortex-m4f", "gcc")
+    spec = spec_of()
+    reference = Reference(build(spec), None, *mixed_stream(spec, 500))
+
+    def standard_only(text):
+        return text.replace('#pragma GCC optimize ("fp-contract=off")', "")
+
+    flags = ("-ffp-contract=fast",)
+    careless = model_image(reference.project, target, chain, patch=standard_only, flags=flags)
+    row = reference.verdict(UnicornModel(reference.project, careless))
+    assert not row["equal"] and row["selftest"] == "broken build" and "update" in row["first_difference"]
+    guarded = UnicornModel(reference.project, model_image(reference.project, target, chain, flags=flags))
+    assert reference.verdict(guarded)["equal"]
+
+
+def test_another_rounding_mode_is_caught_by_the_selftest(m4f):
+    """FPSCR through an instruction: what Unicorn writes to the register does not reach its arithmetic."""
+    model, _ = m4f
+    machine = model.machine
+    code, place = bytes.fromhex("e1ee100a7047"), machine.image.flash.start + 0x40000  # vmsr fpscr, r0; bx lr
+    machine.uc.mem_write(place, code)
+    machine.image.functions["set_fpscr"] = Function(place, len(code))
+    found = {}
+    for bits in (0, 1 << 22, 3 << 22, 1 << 24, 0):  # nearest, up, toward zero, flush to zero, nearest
+        machine.call("set_fpscr", bits)
+        found[bits] = model.call("selftest")
+    assert found == {0: 0, 1 << 22: -100, 3 << 22: -100, 1 << 24: -100}
+
+
+@pytest.mark.parametrize(("target", "cpu"), [("cortex-m4f", "CORTEX_M0"), ("rv32imafc", "SIFIVE_E31")])
+def test_code_for_a_larger_cpu_stops_on_a_smaller_one(target, cpu):
+    """The emulated CPU has the instructions of its model and no others."""
+    project = build(spec_of("nt"))
+    image = model_image(project, find_target(target), "zig")
+    image.target = image.target.model_copy(update={"unicorn": image.target.unicorn.model_copy(update={"cpu": cpu})})
+    x, y = mixed_stream(project.spec, 10)
+    with pytest.raises(CheckFailed, match=rf"{target}: flow_\w+ stopped"):
+        UnicornModel(project, image).run(x, y)
+
+
+def right_additions(target, chain, precision):
+    """Whether the float library adds two doubles as IEEE-754 has it, in a case that GCC's ARM assembly rounds wrongly."""
+    if precision != "float64" or chain != "gcc" or target.unicorn is None:
+        return True
+    source = "void model_add(double *a);\nvoid model_add(double *a) { a[0] += a[1]; }\n"
+    machine = Machine(Image(target, chain, {"model.c": source}))
+    a, b = -2.0, float.fromhex("0x1.410ade018a5a9p-32")
+    machine.uc.mem_write(MAILBOX, np.array([a, b]).tobytes())
+    machine.call("model_add", MAILBOX)
+    return bool(np.frombuffer(machine.uc.mem_read(MAILBOX, 8))[0] == a + b)
+
+
+def test_a_wrong_float_library_is_caught():
+    """GCC 12's addition of doubles for ARMv7-M errs where exponents are 33 apart; a version without that is equal."""
+    target, chain, _ = need("cortex-m3", "gcc")
+    report = check_targets(spec_of(precision="float64", n_max=4), ["cortex-m3"], chain=chain, samples=100, tries=0)
+    right = right_additions(target, chain, "float64")
+    assert report.ok == right and (report.rows[0]["selftest"] == "passed") == right
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
+    def compiled_too_early(*_args, **_how):
+        raise AssertionError("refused after the compilation")
+
+    monkeypatch.setattr(targets_build, "compile_c", compiled_too_early)
+    project = build(spec_of(n_max=70))
+    ram = project.figures["ram_bytes"]
+    assert ram > 20_480
+    with pytest.raises(UserError, match=rf"cortex-m3: flow takes {ram:,} bytes of RAM .* STM32F103C8 has 20,480"):
+        check_targets(spec_of(n_max=70), ["rv32imac", "cortex-m3"])
+    monkeypatch.undo()
+    target = find_target("cortex-m3")
+    part = target.part.model_copy(update={"flash": Region(start=0x0800_0000, bytes=4096)})
+    with pytest.raises(UserError, match=r"flow takes [\d,]+ bytes of flash, STM32F103C8 has 4,096"):
+        model_image(build(spec_of()), target.model_copy(update={"part": part}), "zig")
+
+
+# ------------------------------------------------------------------------------------- figures to be trusted
+
+
+def test_instructions_are_those_that_a_hook_in_python_sees(m4f):
+    """A slow twin: one callback for each instruction."""
+    import unicorn
+
+    model, reference = m4f
+    for i in (100, 200, 399):
+        state = model.contents()
+        fast, _ = model.measure("update", state, reference.x[i], reference.y[i])
+        seen = []
+        hook = model.machine.uc.hook_add(
+            unicorn.UC_HOOK_CODE, lambda uc, address, size, data, seen=seen: seen.append(address)
+        )
+        model.machine.uc.ctl_flush_tb()
+        model.restore(state)
+        slow, _ = model.measure("update", state, reference.x[i], reference.y[i])
+        model.machine.uc.hook_del(hook)
+        model.machine.uc.ctl_flush_tb()
+        assert fast.instructions == slow.instructions == len(seen)
+
+
+def test_the_search_finds_what_the_stream_did_not_and_repeats(m4f):
+    target = find_target("cortex-m4f")
+    spec = spec_of("fklms", n_max=12)
+    reference = Reference(build(spec), None, *mixed_stream(spec, 150))
+    found = []
+    for _ in range(2):
+        model = UnicornModel(reference.project, model_image(reference.project, target, "zig"))
+        reference.verdict(model)
+        found.append(worst_call(model, "update", reference.x, reference.y, seed=3, tries=400))
+    first, second = found
+    assert (first.instructions, first.state) == (second.instructions, second.state)
+    assert first.instructions > model.hardest["update"].instructions
+    model.restore(first.state)
+    again, status = model.measure("update", first.state, first.x, first.y)
+    assert again.instructions == first.instructions and status >= 0
+
+
+def test_the_stack_is_within_gccs_bound():
+    need("cortex-m4f", "gcc")
+    (row,) = check_targets(spec_of(), ["cortex-m4f"], samples=300, chain="gcc", emulator="unicorn", tries=50).rows
+    assert row["stack_bound_bytes"] / 2 < row["stack_bytes"] <= row["stack_bound_bytes"]
+    # where the float library takes part, or zig compiled, no bound is claimed
+    project = build(spec_of())
+    assert stack_bound(model_image(project, find_target("cortex-m3"), "gcc")) is None
+    assert stack_bound(model_image(project, find_target("cortex-m4f"), "zig")) is None
+
+
+def test_a_stack_that_meets_the_model_would_be_seen(m4f):
+    """All RAM that is not the model is painted; memory beyond the part's is not there."""
+    import unicorn
+
+    model, _ = m4f
+    ram = model.image.target.part.ram
+    assert model.machine.floor == model.model + model.memory.layout.nbytes
+    with pytest.raises(unicorn.UcError):
+        model.machine.uc.mem_read(ram.start + ram.bytes, 1)
+    before = model.machine.stack_used()
+    model.machine.uc.mem_write(model.machine.floor, b"\0")
+    assert model.machine.stack_used() == model.machine.top - model.machine.floor > before
+
+
+# -------------------------------------------------------------------------------------------- data and command
+
+
+def test_targets_are_complete():
+    targets = all_targets()
+    assert set(targets) == {*SEVEN, "avr"} and list(targets)[-1] == "avr"
+    for name in SEVEN:
+        target = targets[name]
+        assert target.toolchains == ("zig", "gcc") and target.emulators == ("unicorn", "qemu")
+    folder = Path(targets_build.__file__).parent
+    content = tomllib.loads((folder / "cortex-m4f.toml").read_text())
+    assert make_target("cortex-m4f", content) == targets["cortex-m4f"]
+    for broken in (
+        {**content, "fpu": "quad"},
+        {**content, "typo": 1},
+        {key: value for key, value in content.items() if key != "part"},
+        {**content, "part": {**content["part"], "ram": {"start": 0, "bytes": 0}}},
+    ):
+        with pytest.raises(pydantic.ValidationError):
+            make_target("cortex-m4f", broken)
+
+
+def run(capsys, *words):
+    with pytest.raises(SystemExit) as stopped:
+        main(list(words))
+    done = capsys.readouterr()
+    return stopped.value.code, done.out, done.err
+
+
+@pytest.fixture
+def spec_file(tmp_path):
+    path = tmp_path / "flow.toml"
+    path.write_text(spec_of("nt").to_toml())
+    return str(path)
+
+
+def test_the_command(spec_file, capsys):
+    words = ("check", spec_file, "--target", "cortex-m4f", "--target", "rv32imac", "--samples", "200")
+    code, out, _ = run(capsys, *words, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["ok"] and [row["target"] for row in report["check"]] == ["cortex-m4f", "rv32imac"]
+    assert {"min", "mean", "median", "max", "worst", "ratio"} == set(report["check"][0]["update"])
+    code, out, _ = run(capsys, "targets", "--json")
+    listed = json.loads(out)["targets"]
+    assert code == 0 and [row["target"] for row in listed] == list(all_targets())
+    assert listed[0]["toolchains"]["zig"] and listed[0]["emulators"]["unicorn"] and listed[0]["ram_bytes"] == 36_864
+    code, out, _ = run(capsys, "targets")
+    assert code == 0 and all(name in out for name in all_targets()) and "STM32F411RE" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--target", "z80"], "target 'z80' is not known; there are: cortex-m0plus, cortex-m3, "),
+        (["--target", "avr", "--toolchain", "zig"], "avr has no toolchain zig; it has: gcc"),
+        (["--target", "cortex-m3", "--emulator", "simavr"], "cortex-m3 has no emulator simavr; it has: unicorn, qemu"),
+        (["--target", "cortex-m3", "--toolchain", "tcc"], "toolchain 'tcc' is not known; there are: zig, gcc"),
+        (["--emulator", "qemu"], "--emulator qemu is for targets; add --target"),
+        (["--target", "cortex-m3", "--samples", "0"], "samples is 0"),
+    ],
+)
+def test_bad_requests_get_one_sentence(words, sentence, spec_file, capsys):
+    code, out, err = run(capsys, "check", spec_file, *words)
+    assert code == 2 and not out and err.startswith(f"error: {sentence}") and err.count("\n") == 1
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(spec_file, capsys, monkeypatch):
+    monkeypatch.setattr("pykernel.targets.build.has_module", lambda name: False)
+    monkeypatch.setattr("pykernel.targets.check.has_module", lambda name: False)
+    monkeypatch.setenv("PATH", "")
+    for words in (["--target", "cortex-m4f"], ["--target", "all"]):
+        code, _, err = run(capsys, "check", spec_file, *words)
+        assert code == 2 and "pip install 'pykernel-mcu[emulate]'" in err
+    code, _, err = run(capsys, "check", spec_file, "--target", "cortex-m4f", "--toolchain", "gcc")
+    assert code == 2 and "arm-none-eabi-gcc was not found" in err
+
+
+def test_wheels_are_enough(spec_file):
+    """Nothing of the system: no compiler, no emulator, no path to find one."""
+    words = ["check", spec_file, "--target", "all", "--samples", "60", "--json"]
+    environment = {key: value for key, value in os.environ.items() if key not in ("PATH", "CC")} | {"PATH": "/nowhere"}
+    done = subprocess.run([sys.executable, "-m", "pykernel", *words], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["check"]
+    assert {row["target"] for row in rows} == set(SEVEN)
+    assert all(row["equal"] and (row["toolchain"], row["emulator"]) == ("zig", "unicorn") for row in rows)
+
+
+def test_what_is_found_is_what_is_there():
+    for target in all_targets().values():
+        assert ("gcc" in found_toolchains(target)) == (shutil.which(target.gcc.command) is not None)
+        if target.qemu:
+            assert ("qemu" in found_emulators(target)) == (shutil.which(target.qemu.command) is not None)
+
+
+def test_a_job_that_ends_early_is_a_failure(monkeypatch):
+    target, chain, _ = need("cortex-m3", None, "qemu")
+    model = ProcessModel(build(spec_of("nt")), target, chain)
+    model.target = target.model_copy(update={"qemu": target.qemu.model_copy(update={"machine": "none"})})
+    with pytest.raises(CheckFailed, match="wrote 0 bytes of"):
+        model.call("init")

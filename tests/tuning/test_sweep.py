@@ -1,0 +1,393 @@
+"""pykernel sweep: the same table however it is computed, the planted optimum, costs as generated, reasons for the rest."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykernel.errors import UserError
+from pykernel.gen.project import build
+from pykernel.host.simulate import Simulation
+from pykernel.parallel import Workers
+from pykernel.spec.model import Learning, Reduction, make_spec
+from pykernel.tuning import sweep as search
+from pykernel.tuning.costs import memory_bytes, target_costs
+from pykernel.tuning.sweep import Data
+from tests.support import interrupts
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+SPEC = """
+name = "flow"
+[input]
+columns = ["a", "b"]
+[label]
+column = "y"
+[kernel]
+sigma = 1.0
+[reduction]
+n_max = 8
+"""
+SMALL = ["--rule", "klms", "--technique", "nt,mklms", "--n-max", "4,8", "--rounds", "1", "--target", "none"]
+
+
+def stream(rows=300, seed=0):
+    """Noise-free, and of one width: a sum of four Gaussians."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (rows, 2))
+    centres, heights = np.array([[-1, -1], [1, 1], [-1, 1], [1, -1]]), np.array([2, 1, -1, -2])
+    y = (heights * np.exp(-np.square(x[:, None] - centres).sum(2) / (2 * 0.8**2))).sum(1)
+    return x, y
+
+
+def base(**reduction):
+    content = {"name": "flow", "input": {"columns": ["a", "b"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}}
+    return make_spec(content | ({"reduction": reduction} if reduction else {}))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    x, y = stream()
+    (tmp_path / "spec.toml").write_text(SPEC)
+    (tmp_path / "data.csv").write_text("a,b,y\n" + "".join(f"{p},{q},{v}\n" for (p, q), v in zip(x, y, strict=True)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix in (".toml", ".csv")}
+
+
+# ------------------------------------------------------------------------------------------- the same, however it ran
+
+
+@pytest.fixture
+def whole(folder, run):
+    code, out, err = run("sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "1", "-o", "whole")
+    assert code == 0, err
+    assert "at most" in err and "cheapest within 5 %" in out
+    return written(folder / "whole")
+
+
+def test_processes_a_dask_cluster_and_a_second_time_give_the_same_files(folder, run, whole):
+    assert {"best.toml", "cheapest.toml", "sweep.csv"} <= set(whole)
+    assert run("sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "2", "-o", "two")[0] == 0
+    assert written(folder / "two") == whole
+
+    code, out, err = run(
+        "sweep", "spec.toml", "data.csv", *SMALL, "--json", "-o", "again", "--results", "two/results.jsonl"
+    )
+    assert code == 0, err
+    again = json.loads(out)
+    assert written(folder / "again") == whole
+    assert again["reused"] >= again["tries"] > 40  # nothing was run again
+    assert (folder / "two" / "results.jsonl").read_text().count("\n") >= again["tries"]
+    assert again["tries"] <= again["bound"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_dask_cluster_gives_the_same_files(folder, run, whole):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        code, _, err = run("sweep", "spec.toml", "data.csv", *SMALL, "--scheduler", address, "-o", "dask")
+    assert code == 0, err
+    assert written(folder / "dask") == whole
+
+
+SCRIPT = """
+import functools, sys
+import pykernel.tuning.sweep
+from pykernel.cli.app import main
+from tests.support.interrupts import pause
+
+work, calls = pykernel.tuning.sweep.work, []
+
+@functools.wraps(work)
+def paused(task, shared):
+    calls.append(task)
+    if len(calls) == 6:
+        pause(".")
+    return work(task, shared)
+
+pykernel.tuning.sweep.work = paused
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_sweep_that_was_stopped_goes_on_to_the_same_files(folder, run, whole, how):
+    """It is stopped amid its sixth run."""
+    command = ["sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "1", "-o", "cut"]
+    process = interrupts.start("-c", SCRIPT, *command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    results = folder / "cut" / "results.jsonl"
+    interrupts.signalled(process, how, ".")
+    _, err = process.communicate(timeout=interrupts.PATIENCE)
+    kept = results.read_bytes().count(b"\n")
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        assert b"finished runs are kept in cut/results.jsonl; the same command goes on" in err
+        assert b"Traceback" not in err
+    code, out, _ = run("sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "1", "-o", "cut", "--json")
+    assert code == 0 and min(kept, json.loads(out)["reused"]) >= 5
+    assert written(folder / "cut") == whole
+
+
+def test_a_written_spec_is_what_the_table_says(folder, run, whole):
+    from pykernel.spec.model import load_spec
+
+    with (folder / "whole" / "sweep.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if not row["reason"]]
+    spec = load_spec(folder / "whole" / "best.toml")
+    best = rows[0]
+    assert best["rule"] == spec.learning.rule and best["technique"] == spec.reduction.technique
+    assert int(best["size"]) == spec.reduction.n_max and float(best["kernel.sigma"]) == spec.kernel.sigma
+    code, out, _ = run("simulate", "whole/best.toml", "data.csv", "--json")
+    assert code == 0
+    assert (
+        float(best["mae"]) == json.loads(out)["second_half"]["mae"]["model"] == min(float(row["mae"]) for row in rows)
+    )
+    near = [row for row in rows if float(row["mae"]) <= 1.05 * float(best["mae"])]
+    cheapest = load_spec(folder / "whole" / "cheapest.toml")
+    assert memory_bytes(cheapest)["ram_bytes"] == min(int(row["ram_bytes"]) for row in near)
+
+
+# ------------------------------------------------------------------------------------------------------ what is found
+
+
+def test_the_search_finds_what_a_dense_grid_finds():
+    x, y = stream(400)
+    data, spec = Data(x, y), base(technique="mklms", n_max=8)
+    groups, refused = search.plan_groups(spec, data, ["klms"], ["mklms"], [8])
+    assert not refused and len(groups) == 1
+    with Workers(search.work, (x, y), jobs=1) as workers:
+        search.search(groups, workers, "mae", 0)
+        best = groups[0].best("mae")
+        assert workers.computed <= groups[0].bound(search.ROUNDS) + 2  # those of fields
+    found = groups[0].scores[best]["mae"]
+    dense = [
+        search.prequential(
+            make_spec(groups[0].combination.with_values(8, {"kernel.sigma": s, "learning.eta": e})), data
+        )["mae"]
+        for s in np.geomspace(0.2, 4, 14).tolist()
+        for e in np.geomspace(0.1, 1.5, 9).tolist()
+    ]
+    assert found <= 1.05 * min(dense)
+    # the planted width is 0.8
+    assert 0.5 < dict(zip(groups[0].own, best, strict=True))["kernel.sigma"] < 1.6
+    # and what was given is among what was tried
+    assert found <= search.prequential(spec, data)["mae"]
+
+
+@pytest.mark.parametrize("kind", ["real", "reals", "class"])
+@pytest.mark.parametrize("delay", [0, 7])
+def test_errors_are_those_of_simulate(kind, delay):
+    x, y = stream()
+    label = {"real": {"column": "y"}, "reals": {"columns": ["y", "z"]}, "class": {"column": "y", "classes": ["u", "v"]}}
+    labels = {"real": y, "reals": np.column_stack([y, y**2]), "class": (y > 0).astype(np.int32)}[kind]
+    labels[3:200:11] = -1 if kind == "class" else np.nan
+    spec = make_spec(base().model_dump(mode="json", exclude_unset=True) | {"label": label[kind]})
+    found = search.prequential(spec, Data(x, labels, delay))
+    simulation = Simulation(spec, delay)
+    for begin in range(0, len(x), 37):
+        list(simulation.run(x[begin : begin + 37], labels[begin : begin + 37]))
+    report = simulation.report()["second_half"]
+    for measure in ("error_rate",) if kind == "class" else ("mae", "rmse"):
+        assert found[measure] == pytest.approx(report[measure]["model"], rel=1e-12) and found[measure] > 0
+    assert found["diverged"] == found["inputs_refused"] == found["labels_refused"] == 0
+    others = search.trivial(spec, Data(x, labels, delay))
+    assert list(others) == [name for name in report[measure] if name != "model"]
+
+
+points = st.lists(st.tuples(*[st.integers(0, 6)] * 2), max_size=12)
+
+
+@given(points)
+def test_the_front_is_what_nothing_beats(costs):
+    def beats(a, b):
+        return all(p <= q for p, q in zip(a, b, strict=True)) and a != b
+
+    assert search.front(costs) == [i for i, p in enumerate(costs) if not any(beats(q, p) for q in costs)]
+
+
+@given(st.floats(1e-4, 1e4))
+def test_values_are_written_with_three_digits_and_stay_in_range(value):
+    for knob in search.knobs(1.0):
+        inside = min(max(value, knob.least), 0.9999 if knob.key == "forgetting" else knob.most)
+        back = knob.value(knob.position(inside))
+        assert knob.least <= back <= knob.most and len(f"{back:.9g}") <= 9
+        memory = knob.key == "forgetting"
+        assert (1 - back if memory else back) == pytest.approx(
+            1 - inside if memory else inside, rel=0.06 if memory else 0.006
+        )
+        assert knob.value(knob.position(back)) == back
+
+
+def test_forgetting_ends_at_one():
+    knob = next(knob for knob in search.knobs(1.0) if knob.key == "forgetting")
+    assert knob.value(knob.position(1.0)) == 1.0 and knob.value(knob.position(1.0) + 5) == 1.0
+    assert knob.value(knob.position(0.999)) == 0.999
+
+
+# --------------------------------------------------------------------------------------- what means something is tried
+
+
+def test_every_rule_and_technique_is_tried_or_refused_with_a_reason():
+    rules, techniques = search.options(Learning, "rule"), search.options(Reduction, "technique")
+    assert {"klms", "krls-t", "nlms"} <= set(rules) and {"nt", "fklms", "mklms"} <= set(techniques)
+    spec = base(n_max=8, gate=0.01)
+    tried, refused = search.combine(spec, rules, techniques)
+    pairs = [(c.rule, c.technique) for c in tried] + [(r["rule"], r["technique"]) for r in refused]
+    assert len(set(pairs)) == len(pairs) and {rule for rule, _ in pairs} == set(rules)
+    for rule in rules:
+        with_techniques = [technique for r, technique in pairs if r == rule]
+        assert with_techniques == [None] or sorted(with_techniques) == sorted(techniques)
+    assert all(row["reason"] and "\n" not in row["reason"] for row in refused)
+    for combination in tried:
+        # a key is searched if, and only if, the spec takes it
+        for knob in search.knobs(1.0):
+            value = knob.value(knob.position(0.21)) if knob.key != "forgetting" else 0.99
+            content = combination.with_values(8, {knob.name: value})
+            if knob.key == "ridge":
+                content["reduction"].pop("gate", None)
+            try:
+                make_spec(content)
+                taken = True
+            except UserError:
+                taken = False
+            assert combination.means(knob.section, knob.key) == taken, (combination.name, knob.name)
+
+
+def test_memory_is_what_the_generated_header_says():
+    tried, _ = search.combine(base(), search.rules(), search.techniques())
+    for i, combination in enumerate(tried):
+        if i % 5 == 0:
+            spec = make_spec(combination.with_values(5 + i % 3, {}))
+            figures = build(spec).figures
+            assert memory_bytes(spec) == {key: figures[key] for key in ("state_bytes", "work_bytes", "ram_bytes")}
+
+
+def test_costs_are_measured_on_a_device_that_computes_the_same():
+    pytest.importorskip("unicorn")
+    x, y = stream()
+    small, large = (target_costs(base(technique="nt", n_max=n), x, y, "cortex-m4f", 40, tries=20) for n in (4, 16))
+    assert small["equal"] and large["equal"] and small["samples"] == 40 and not small["updates_refused"]
+    assert small["update"]["mean"] <= small["update"]["max"] <= small["update"]["worst"]
+    assert 2 < large["update"]["mean"] / small["update"]["mean"] < 5
+    assert large["ram_bytes"] == memory_bytes(base(technique="nt", n_max=16))["ram_bytes"]
+    assert "refused" in target_costs(base(technique="mklms", n_max=200), x, y, "cortex-m0plus", 40)
+
+
+def test_what_diverges_and_what_is_refused_is_told(folder, run):
+    class Diverging:
+        """Stands for the workers; the search must not take what they report as diverged, however small its error."""
+
+        def run(self, tasks):
+            return [
+                {"unread": []}
+                if task["do"] == "fields"
+                else {"mae": 0.1, "rmse": 0.1, "scored": 9, "diverged": 5, "inputs_refused": 0, "labels_refused": 0}
+                for task in tasks
+            ]
+
+    x, y = stream()
+    groups, _ = search.plan_groups(base(), Data(x, y), ["klms"], ["nt"], [4])
+    search.search(groups, Diverging(), "mae", 0)
+    rows, hopeless = search.results(groups, Diverging(), "mae")
+    assert not rows and len(hopeless) == 1
+    assert "diverges: each of" in hopeless[0]["reason"] and "(5 at least)" in hopeless[0]["reason"]
+
+    code, out, err = run(
+        "sweep",
+        "spec.toml",
+        "data.csv",
+        "--rule",
+        "krls-t",
+        "--technique",
+        "nt,mklms",
+        "--n-max",
+        "4",
+        "--rounds",
+        "0",
+        "--target",
+        "none",
+        "--jobs",
+        "1",
+    )
+    assert code == 0, err
+    assert "what could not be used" in out and "krls-t" in out
+    last = Path("pykernel-sweep/sweep.csv").read_text().splitlines()[-1]
+    assert last.startswith("krls-t,nt,,") and "projection" in last
+
+
+def test_keys_of_the_spec_that_mean_something_are_kept():
+    spec = make_spec(
+        {
+            "name": "flow",
+            "input": {"dim": 2},
+            "kernel": {"sigma": 0.7},
+            "learning": {"rho": 0.01, "eta": 0.4},
+            "reduction": {"n_max": 8, "tie": "newest", "technique": "fklms"},
+        }
+    )
+    tried, _ = search.combine(spec, ["klms", "krls-t", "rls"], ["fklms", "mklms"])
+    by_name = {combination.name: combination.content for combination in tried}
+    assert by_name["klms mklms"]["learning"] == {"rule": "klms", "rho": 0.01, "eta": 0.4}
+    assert by_name["klms mklms"]["reduction"] == {"technique": "mklms", "n_max": 8, "tie": "newest"}
+    assert "eta" not in by_name["krls-t mklms"]["learning"] and by_name["krls-t mklms"]["kernel"] == {"sigma": 0.7}
+    assert "kernel" not in by_name["rls"] and "reduction" not in by_name["rls"]
+
+
+# ------------------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--rule", "kmls"], "--rule kmls is not known; there are: klms"),
+        (["--technique", "nt,best"], "--technique best is not known; there are: nt"),
+        (["--n-max", "8,many"], "it must be whole numbers with commas between"),
+        (["--n-max", "0"], "N_max is 0; it must be from 1 to 4,096"),
+        (["--n-max", ","], "give at least one number"),
+        (["--score", "error_rate"], "--score error_rate is not for these labels; there is: mae, rmse"),
+        (["--target", "z80"], "target 'z80' is not known; there are:"),
+        (["--delay", "150"], "delay is 150, but the data has 300 rows"),
+        (["--delay", "-1"], "delay is -1; it must be from 0"),
+        (["--rounds", "-1"], "rounds is -1; it must be 0 or more"),
+        (["--jobs", "0"], "jobs is 0; it must be 1 or more"),
+        (["--results", "data.csv"], "data.csv, line 1: is not a task's result"),
+        (["-o", "data.csv"], "data.csv: cannot be made a folder"),
+    ],
+)
+def test_bad_options_are_told_in_one_sentence(folder, run, arguments, says):
+    before = (folder / "data.csv").read_bytes()
+    quick = ["--rule", "klms", "--technique", "nt", "--n-max", "4", "--target", "none", "--rounds", "0"]
+    given_ = {option for option in arguments if option.startswith("-")}
+    kept = [part for pair in zip(quick[::2], quick[1::2], strict=True) if pair[0] not in given_ for part in pair]
+    code, out, err = run("sweep", "spec.toml", "data.csv", *kept, *arguments)
+    assert code == 2 and out == ""
+    assert says in err.splitlines()[-1] and err.splitlines()[-1].startswith("error: ") and "Traceback" not in err
+    assert (folder / "data.csv").read_bytes() == before
+
+
+def test_data_without_labels_at_the_end_is_refused(folder, run):
+    lines = (folder / "data.csv").read_text().splitlines()
+    (folder / "data.csv").write_text("\n".join(lines[:100] + [line.rpartition(",")[0] + "," for line in lines[100:]]))
+    code, _, err = run("sweep", "spec.toml", "data.csv", *SMALL)
+    assert code == 2 and "the data's second half holds no labels" in err
+
+
+def test_help_shows_examples_and_exit_codes(run):
+    for command in ("sweep", "plan"):
+        code, out, _ = run(command, "--help")
+        assert code == 0 and f"pykernel {command} " in out and "Exit codes" in out
