@@ -196,7 +196,7 @@ class _Printer:
         lines.append(f"  {call}" if f.returns is None else f"  %r = {call}")
         if f.returns is Bool:
             lines.append("  %s = zext i1 %r to i32")
-        value = {None: "0", Bool: "%s"}.get(f.returns, "%r")
+        value = "0" if f.returns is None else "%s" if f.returns is Bool else "%r"
         return "\n".join([*lines, f"  ret {result} {value}", "}"])
 
 
