@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pykernel.dialect import Memory
+from pykernel.engine.engines import Engine, chosen_engine
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes
@@ -101,12 +102,13 @@ def check(
     levels: Sequence[str] = LEVELS,
     compilers: Sequence[str] | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Report:
-    """Run a stream through Numba and through the C of every compiler found; compare state, statuses and answers.
+    """Run a stream through the reference and through the C of every compiler found; compare state, statuses and answers.
 
     levels: flags of the builds; of the default ones, those that a compiler does not know are left out.  memory: what the model has learned
     already; stream: (inputs, labels) in place of ``mixed_stream``, labels (samples, 0)
-    or None where there are none.
+    or None where there are none.  engine: the reference; Numba, unless $PYKERNEL_ENGINE says otherwise.
     """
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
@@ -115,8 +117,9 @@ def check(
     say(0.0, "generating C")
     project = build(spec, memory)
     x, y = as_taken(spec, *(stream if stream is not None else mixed_stream(spec, samples, seed)))
-    say(0.1, "simulating with Numba")
-    reference = Reference(project, memory, x, y)
+    engine = engine or chosen_engine("numba")
+    say(0.1, f"simulating with {engine}; what it compiles for a model of a new kind takes some seconds")
+    reference = Reference(project, memory, x, y, engine)
     builds = [(c, level) for c in chosen for level in levels if level not in LEVELS or takes(c, level)]
     rows = []
     for i, (c, level) in enumerate(builds):
@@ -165,8 +168,11 @@ class Reference:
     ASKED = 16  # rows of each part, spread over it, on which questions are asked
     SWEPT = 64  # rows of each part that are swept over
 
-    def __init__(self, project: Project, memory: Memory | None, x: np.ndarray, y: np.ndarray) -> None:
+    def __init__(
+        self, project: Project, memory: Memory | None, x: np.ndarray, y: np.ndarray, engine: Engine | None = None
+    ) -> None:
         self.project, self.spec, self.x, self.y = project, project.spec, x, y
+        self.engine = engine or chosen_engine("numba")
         self.start = memory
         program = self.spec.program
         names = [entry.name for entry in program.entries_for(self.spec.config)]
@@ -197,7 +203,7 @@ class Reference:
         return {names[int(s)]: int(count) for s, count in zip(*np.unique(found, return_counts=True), strict=True)}
 
     def fresh_host(self) -> HostModel:
-        model = HostModel(self.spec, self.project.drop)
+        model = HostModel(self.spec, self.project.drop, self.engine)
         if self.start is not None:
             for struct in self.spec.program.persistent:
                 for name in struct.fields:

@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import Array, Extent, Index, Kernel, Layout, Memory, Real, bind, extent_docs
+from pykernel.dialect import Array, Extent, Index, Kernel, Layout, Memory, Real, extent_docs
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Row, walk
@@ -194,11 +194,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
 
 
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
-    """The known answer of NAME_selftest: what NAME_hash returns after the rehearsal, computed by Numba."""
+    """The known answer of NAME_selftest: what NAME_hash returns after the rehearsal."""
     model = HostModel(spec, drop)
-    rehearse = spec.program.rehearse
-    lead = spec.program.arguments(rehearse, model.memory, model.config)
-    bind(rehearse, spec.real)(*lead, np.zeros(spec.dim, spec.real.dtype))
+    model.machine.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
     return state_hash(spec, model.memory)
 
 

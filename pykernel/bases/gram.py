@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
-from pykernel.dialect import FLOAT64, Kernel, bind, driver
+from pykernel.dialect import FLOAT64, Kernel
 from pykernel.errors import MissingExtra, UserError
 from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS, UNIT
+from pykernel.spec.own_kernel import own_gram
 
 try:
     from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
@@ -111,7 +111,7 @@ class MercerKernel:
     """A kernel on the host, in float64: what ``[kernel]`` of a spec says.
 
     function: as in ``gram_matrix``, or "own": the dialect kernel ``own``, which takes (q: KernelConfig, a: Real[DIM],
-    b: Real[DIM]) and may use q.gamma, q.coef0 and q.degree, bound by Numba.  normalise: k(a, b) / sqrt(k(a, a) k(b, b)),
+    b: Real[DIM]) and may use q.gamma, q.coef0 and q.degree.  normalise: k(a, b) / sqrt(k(a, a) k(b, b)),
     zero where a norm is; for polynomial, linear and own.  most: a bound of k(x, x), for own; what goes beyond is an error
     here, and cut off on the device.
 
@@ -165,17 +165,13 @@ class MercerKernel:
         a, b = np.ascontiguousarray(_rows(a, "a")), np.ascontiguousarray(_rows(b, "b"))
         if a.shape[1] != b.shape[1]:
             raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
-        values = np.zeros((len(a), len(b)))
-        bind(_own_driver(_own_gram, self.own), FLOAT64)(self._config(a.shape[1]), a, b, values)
-        return self._checked(values)
+        return self._checked(own_gram(self.own, self._config(a.shape[1]), FLOAT64, a, b)[0])
 
     def _plain_diagonal(self, a: Any) -> np.ndarray:
         if self.own is None:
             return diagonal(self.function, a, gamma=self.gamma, coef0=self.coef0, degree=self.degree)
         a = np.ascontiguousarray(_rows(a, "a"))
-        values = np.zeros(len(a))
-        bind(_own_driver(_own_diagonal, self.own), FLOAT64)(self._config(a.shape[1]), a, values)
-        return self._checked(values)
+        return self._checked(own_gram(self.own, self._config(a.shape[1]), FLOAT64, a, a[:0])[1][:, 0])
 
     def _checked(self, values: np.ndarray) -> np.ndarray:
         assert self.own is not None and self.most is not None
@@ -231,24 +227,3 @@ class MercerKernel:
             "own": getattr(spec, "own", None),
         }
         return cls(kernel.function, **kept)
-
-
-own: Any = None  # the user's kernel, once a loop is bound
-
-
-@driver
-def _own_gram(q, a, b, values):  # type: ignore[no-untyped-def]
-    for i in range(len(a)):
-        for j in range(len(b)):
-            values[i, j] = own(q, a[i], b[j])
-
-
-@driver
-def _own_diagonal(q, a, values):  # type: ignore[no-untyped-def]
-    for i in range(len(a)):
-        values[i] = own(q, a[i], a[i])
-
-
-@functools.cache
-def _own_driver(loop: Kernel, kernel: Kernel) -> Kernel:
-    return replace(loop, names={"own": kernel})

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pykernel.dialect.kernels import Kernel, driver, reachable, substitute
+from pykernel.dialect.kernels import Kernel, reachable, substitute
 from pykernel.dialect.memory import Config, Layout, Memory, Struct
 from pykernel.dialect.types import DIM, OUTPUTS, Array, Index, Precision, Real
 from pykernel.errors import UserError
@@ -110,10 +110,6 @@ class Program:
     sweeps: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
-    run_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it, then learns
-    watch_streams: Mapping[str, Kernel] = field(init=False)  # ... that reads the alarm's state besides
-    ask_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it
-    sweep_streams: Mapping[str, Kernel] = field(init=False)  # sweep or update -> the loop over samples
 
     def __post_init__(self) -> None:
         kernels = {entry.name: entry.kernel for entry in self.entries}
@@ -121,11 +117,6 @@ class Program:
         asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
         swept = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
         labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
-        run, watch, learn = (
-            (run_stream, watch_stream, learn_stream)
-            if labelled
-            else (run_unlabelled, watch_unlabelled, learn_unlabelled)
-        )
         found: dict[str, Any] = {
             "learns": update is not None,
             "asks": "predict" if "predict" in asked else next(iter(asked), ""),
@@ -135,17 +126,6 @@ class Program:
                 n: k[0] for n, k in taken.items() if n != "update" and len(k) == 1 and isinstance(k[0], Array)
             },
             "questions": {name: taken[name][1] for name in asked},
-            "run_streams": {n: replace(run, names={"ask": k, "update": update}) for n, k in asked.items()}
-            if update is not None
-            else {},
-            "watch_streams": {
-                n: replace(watch, names={"ask": k, "update": update, "look": kernels["alarm"]})
-                for n, k in asked.items()
-            }
-            if self.alarms and update is not None and "alarm" in kernels
-            else {},
-            "ask_streams": {name: replace(ask_stream, names={"ask": kernel}) for name, kernel in asked.items()},
-            "sweep_streams": {name: replace(learn, names={"update": kernel}) for name, kernel in swept.items()},
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
@@ -178,10 +158,6 @@ class Program:
         Raises UserError if one of the kernels that it is made of has the name of one of the program's.
         """
         return _with_kernel(self, own)
-
-    @property
-    def learn_stream(self) -> Kernel:
-        return self.sweep_streams["update"]
 
     @property
     def label(self) -> Any:
@@ -296,82 +272,3 @@ def _is_sample(taken: Sequence[Any], last: type) -> bool:
 def _room(kind: Array, rows: tuple[int, ...], memory: Memory) -> np.ndarray:
     shape = (*rows, *kind.shape(memory.capacities))
     return np.full(shape, np.nan, memory.precision.dtype) if kind.scalar is Real else np.full(shape, -1, "<i4")
-
-
-# ------------------------------------------------------------------------- loops over samples, for any program
-
-# the program's own entries, once a loop is bound
-ask: Any = None
-update: Any = None
-look: Any = None
-
-
-@driver
-def run_stream(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
-    """Ask for each sample from ``first`` on, then learn the one ``delay`` rows before it.
-
-    reads, writes: what the question and update take before the sample.  answers: (len(x) - first, values), left as
-    they are where refused; statuses: of the updates, 0 where there was none.
-    """
-    for t in range(first, len(x)):
-        i = t - first
-        ask(*reads, x[t], answers[i])
-        statuses[i] = 0
-        if t >= delay:
-            statuses[i] = update(*writes, x[t - delay], y[t - delay])
-
-
-@driver
-def run_unlabelled(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
-    """``run_stream`` where update takes no label; y: (len(x), 0)."""
-    for t in range(first, len(x)):
-        i = t - first
-        ask(*reads, x[t], answers[i])
-        statuses[i] = 0
-        if t >= delay:
-            statuses[i] = update(*writes, x[t - delay])
-
-
-@driver
-def watch_stream(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
-    """``run_stream`` that reads the alarm's state after each row; looks: what that takes before, states: (rows, 2)."""
-    for t in range(first, len(x)):
-        i = t - first
-        ask(*reads, x[t], answers[i])
-        statuses[i] = 0
-        if t >= delay:
-            statuses[i] = update(*writes, x[t - delay], y[t - delay])
-        look(*looks, states[i])
-
-
-@driver
-def watch_unlabelled(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
-    """``watch_stream`` where update takes no label; y: (len(x), 0)."""
-    for t in range(first, len(x)):
-        i = t - first
-        ask(*reads, x[t], answers[i])
-        statuses[i] = 0
-        if t >= delay:
-            statuses[i] = update(*writes, x[t - delay])
-        look(*looks, states[i])
-
-
-@driver
-def ask_stream(reads, x, answers, statuses):  # type: ignore[no-untyped-def]
-    """Ask for each row; answers: (len(x), values), left as they are where refused."""
-    for t in range(len(x)):
-        statuses[t] = ask(*reads, x[t], answers[t])
-
-
-@driver
-def learn_stream(writes, x, y, statuses):  # type: ignore[no-untyped-def]
-    """Learn each row in turn, or sweep over it."""
-    for t in range(len(x)):
-        statuses[t] = update(*writes, x[t], y[t])
-
-
-@driver
-def learn_unlabelled(writes, x, y, statuses):  # type: ignore[no-untyped-def]
-    """``learn_stream`` where update takes no label; y: (len(x), 0)."""
-    for t in range(len(x)):
-        statuses[t] = update(*writes, x[t])

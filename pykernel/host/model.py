@@ -1,4 +1,4 @@
-"""A model on the host: its memory, and the jitted loops over samples."""
+"""A model on the host: its memory, and what runs on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.dialect import Memory, bind
+from pykernel.dialect import Memory
+from pykernel.engine.engines import Engine, program_machine
+from pykernel.engine.machine import Machine
 from pykernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,20 +32,26 @@ class HostModel:
 
     Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are (samples,) numbers, (samples,
     OUTPUTS) numbers where a model learns several, or (samples,) positions of classes, from 0; a model that learns without
-    labels takes none.  ``drop`` lists fields that the generated C left out, so that ``memory.bytes`` are the C struct's.
+    labels takes none.  engine: what executes it, "llvm", "numba" or "python", see ``pykernel.engine``; they compute the same
+    bits.  ``drop`` lists fields that the generated C left out, so that ``memory.bytes`` are the C struct's.
     """
 
-    def __init__(self, spec: Spec, drop: tuple[str, ...] = (), jit: bool = True) -> None:
+    def __init__(self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None) -> None:
         require_ieee()
-        self.spec, self.jit = spec, jit
+        self.spec, self.engine = spec, engine
         self.config = spec.config
         self.memory: Memory = spec.memory(drop)
+        self._made: tuple[Memory, Machine] | None = None
 
-    def _call(self, kernel: Any, *args: Any) -> Any:
-        return bind(kernel, self.spec.real, self.jit)(*args)
+    @property
+    def machine(self) -> Machine:
+        """What executes the model's kernels; made when it is first needed."""
+        if self._made is None or self._made[0] is not self.memory:
+            self._made = self.memory, program_machine(self.spec.program, self.memory, self.config, self.engine)
+        return self._made[1]
 
-    def _lead(self, kernel: Any) -> tuple[Any, ...]:
-        return self.spec.program.arguments(kernel, self.memory, self.config)
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_made": None}  # machine code stays in its process
 
     def _inputs(self, x: Any) -> np.ndarray:
         with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, too
@@ -95,8 +103,7 @@ class HostModel:
         answers = program.answers(question, len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
         if len(x):
-            lead = self._lead(program.entry(question))
-            self._call(program.ask_streams[question], lead, x, answers, statuses)
+            self.machine.rows(x, statuses, ask=program.entry(question), answers=answers)
         return answers, statuses
 
     def _require(self, question: str) -> None:
@@ -145,13 +152,13 @@ class HostModel:
         Raises UserError if this model has none.
         """
         program = self.spec.program
-        if name not in program.sweep_streams or not self._exists(name):
+        if name not in ("update", *program.sweeps) or not self._exists(name):
             what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
             raise UserError(f"{self.spec.name} {what}")
         x = self._inputs(x)
         y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
         if len(x):
-            self._call(program.sweep_streams[name], self._lead(program.entry(name)), x, y, statuses)
+            self.machine.rows(x, statuses, learn=program.entry(name), y=y)
         return statuses
 
     def run(
@@ -194,17 +201,26 @@ class HostModel:
         answers = program.answers(question, len(x) - first, self.memory)
         statuses = np.zeros(len(answers), np.int32)
         if len(answers):
-            leads = [self._lead(program.entry(name)) for name in (question, "update", *(["alarm"] if watched else []))]
-            loop = (program.watch_streams if watched else program.run_streams)[question]
-            written = (answers, states, statuses) if watched else (answers, statuses)
-            self._call(loop, *leads, x, y, first, delay, *written)
+            look = program.entry("alarm") if watched else None
+            self.machine.rows(
+                x,
+                statuses,
+                ask=program.entry(question),
+                answers=answers,
+                learn=program.entry("update"),
+                y=y,
+                look=look,
+                states=states,
+                first=first,
+                delay=delay,
+            )
         return self._shaped(answers), states, statuses
 
     def call(self, name: str, *args: Any) -> Any:
         """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""
         for entry in self.spec.program.entries_for(self.config):
             if entry.name == name:
-                return self._call(entry.kernel, *self._lead(entry.kernel), *args)
+                return self.machine.call(entry.kernel, *args)
         return 0
 
     def refresh(self) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import Memory, bind
+from pykernel.dialect import Memory
+from pykernel.engine.engines import Engine, make_machine
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
@@ -62,7 +63,7 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     """
     spec = model.spec
     drop, config_hash = _identity(spec)
-    if not _is_valid(spec, model.memory, model.jit):
+    if not _is_valid(spec, model.memory, model.engine):
         raise UserError(
             f"{spec.name}: its memory holds a count or number that learning does not lead to, so it is not saved; reset it"
         )
@@ -78,11 +79,11 @@ def load(model: HostModel, data: bytes) -> None:
 
     Raises UserError, with the model unchanged, for whatever NAME_load refuses.
     """
-    memory = read(model.spec, data, jit=model.jit).memory
+    memory = read(model.spec, data, engine=model.engine).memory
     model.memory.copy_from(memory)
 
 
-def read(spec: Spec, data: bytes, where: str = "the snapshot", jit: bool = True) -> Snapshot:
+def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
     """Check a snapshot of a model as NAME_load does.  Raises UserError; ``where`` begins its sentence."""
     drop, config_hash = _identity(spec)
     memory = spec.memory(drop)
@@ -107,7 +108,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", jit: bool = True)
         raise UserError(f"{where}: is damaged or was not written to its end (its CRC-32 is wrong); take the other slot")
     state = data[HEADER.size : -TRAILER.size]
     memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(state, np.uint8)
-    if not _is_valid(spec, memory, jit):
+    if not _is_valid(spec, memory, engine):
         raise UserError(
             f"{where}: holds a count or number that learning does not lead to, though its CRC-32 is right; do not use it"
         )
@@ -136,12 +137,13 @@ def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
     return rows
 
 
-def _is_valid(spec: Spec, memory: Memory, jit: bool) -> bool:
+def _is_valid(spec: Spec, memory: Memory, engine: Engine | None) -> bool:
     program = spec.program
     assert program.valid is not None  # _identity() has refused otherwise
     padding = [memory.field(slot.name) for slot in memory.layout.slots if not slot.struct]
-    valid = bind(program.valid, spec.real, jit)
-    return not any(map(np.any, padding)) and bool(valid(*program.arguments(program.valid, memory, spec.config)))
+    if any(map(np.any, padding)):
+        return False
+    return bool(make_machine([program.valid], memory, spec.config, engine).call(program.valid))
 
 
 @functools.lru_cache(maxsize=32)

@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 
 from pykernel.algorithms.kernel_choice import KernelConfig, own_kernel
-from pykernel.dialect import DIM, Kernel, Precision, Real, bind, driver, reachable
+from pykernel.algorithms.vectors import Vectors, own_square, own_values
+from pykernel.dialect import DIM, Kernel, Memory, Precision, Real, reachable, substitute
+from pykernel.dialect.program import Settings
+from pykernel.engine.engines import make_machine
 from pykernel.errors import UserError
 
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real"
@@ -191,16 +194,22 @@ def judge_source(kernel: Kernel) -> None:
 own: Any = None  # the user's kernel, once the loop is bound
 
 
-@driver
-def _values(q, x, values):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        for j in range(len(x)):
-            values[i, j] = own(q, x[i], x[j])
+def own_gram(
+    kernel: Kernel, config: Any, precision: Precision, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a user's kernel returns: k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1).
 
-
-@functools.cache
-def _loop(kernel: Kernel) -> Kernel:
-    return _values.renamed({"own": kernel})
+    config: KernelConfig in this precision; a, b: (rows, DIM) of the precision.  O(len(a) len(b)) of its calls.  Raises
+    DialectError for a kernel outside of the dialect.
+    """
+    memory = Memory((Vectors,), precision, {"N_MAX": len(b), "DIM": a.shape[1]})
+    memory.field("vectors")[...] = b
+    values, square = (substitute(each, {own_kernel: kernel}) for each in (own_values, own_square))
+    machine = make_machine([values, square], memory, Settings({KernelConfig: config}))
+    found = np.zeros((len(a), len(b)), precision.dtype), np.zeros((len(a), 1), precision.dtype)
+    for each, answers in zip((values, square), found, strict=True):
+        machine.rows(a, np.zeros(len(a), np.int32), ask=each, answers=answers)
+    return found
 
 
 def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.ndarray) -> None:
@@ -210,10 +219,9 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     config: KernelConfig in this precision; reach: (DIM,), how large scaled inputs get.  Raises UserError.
     """
     x, most, name = sample(reach).astype(precision.dtype), float(config.value_limit), kernel.name
-    gram = np.zeros((len(x), len(x)), precision.dtype)
     try:
-        bind(_loop(kernel), precision)(config, x, gram)
-    except Exception as error:  # Numba's kinds are many
+        gram, _ = own_gram(kernel, config, precision, x, x)
+    except (UserError, TypeError, ValueError) as error:
         raise UserError(f"{kernel.file}: {name} cannot be compiled: {_line(error)}; see docs/dialect.md") from None
     eps = float(np.finfo(precision.dtype).eps)
     wide = gram.astype(float)

@@ -421,7 +421,7 @@ def test_no_training_leaves_anything_but_numbers(seed: int, rule: str, precision
 def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) -> None:
     """And raises for positions outside of an array."""
     spec, some_calls = sequence
-    jitted, plain = HostModel(spec), HostModel(spec, jit=False)
+    jitted, plain = HostModel(spec), HostModel(spec, engine="python")
     for call in some_calls:
         (a, u), (b, v) = made(jitted, call), made(plain, call)
         assert a == b and u.tobytes() == v.tobytes(), call[0]

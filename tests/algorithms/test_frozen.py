@@ -249,7 +249,7 @@ def test_answers_are_those_of_the_definition(spec: Spec, seed: int) -> None:
 @given(specs(precisions=("float32",)), st.integers(0, 2**32))
 def test_plain_python_gives_the_same_bits(spec: Spec, seed: int) -> None:
     """And raises for positions outside a table."""
-    jitted, plain, x = HostModel(spec), HostModel(spec, jit=False), samples(spec, 8, seed)
+    jitted, plain, x = HostModel(spec), HostModel(spec, engine="python"), samples(spec, 8, seed)
     for question in spec.program.questions:
         if jitted.has(question):
             (a, s), (b, t) = jitted.ask(question, x), plain.ask(question, x)
@@ -289,7 +289,7 @@ def test_products_are_right_up_to_the_largest_vectors_and_beyond_them(
     far = [edge * factor * directions for factor in (0.9, 0.999, 1.0, 1.001, 1.1, 2.0, 1e4, 1e8, 1e14)]
     x = np.vstack([*near, -vectors, *far]).astype(spec.real.dtype)
     values, statuses = HostModel(spec).ask("predict", x)
-    plain, _ = HostModel(spec, jit=False).ask("predict", x)
+    plain, _ = HostModel(spec, engine="python").ask("predict", x)
     assert same_numbers(values, plain) and (statuses == FrozenStatus.DONE).all()
     twin = Twin(spec)
     with np.errstate(over="ignore"):

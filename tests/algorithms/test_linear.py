@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.cli.app import main
-from pykernel.dialect import FEATURES, bind
+from pykernel.dialect import FEATURES
+from pykernel.engine.engines import make_machine
 from pykernel.errors import UserError
 from pykernel.gen.check import check, mixed_stream
 from pykernel.gen.compilers import find_compilers
@@ -268,7 +269,7 @@ def hostile(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.nda
 def test_plain_python_and_numba_agree_and_refusals_change_nothing(rule, precision, kind):
     learning = {} if rule == "nlms" else {"forgetting": 0.9}
     spec = spec_of(rule, precision, 2, learning, label=KINDS[kind], input={"standardise": kind == "reals"})
-    jitted, plain = HostModel(spec), HostModel(spec, jit=False)
+    jitted, plain = HostModel(spec), HostModel(spec, engine="python")
     x, y = hostile(spec, 120)
     met = set()
     for i in range(len(x)):
@@ -435,8 +436,7 @@ def test_float32_stays_finite_and_learns(rule, name, long_streams):
     predictions, statuses = model.run(x, y)
     assert (statuses == LinearStatus.DONE).all()
     assert all(np.isfinite(model.memory.field(field)).all() for field in PERSISTENT)
-    program = model.spec.program
-    assert bind(program.valid, model.spec.real)(*program.arguments(program.valid, model.memory, model.config))
+    assert model.machine.call(model.spec.program.valid)
     last = slice(-len(x) // 4, None)
     error = np.sqrt(np.mean((predictions[last] - y[last]) ** 2))
     narrow = np.sqrt(np.mean((model_of(rule, "float64", x.shape[1], learning).run(x, y)[0][last] - y[last]) ** 2))
@@ -534,8 +534,8 @@ def test_whatever_learning_leads_to_is_valid(
 
 def is_valid(model: HostModel) -> bool:
     program = model.spec.program
-    given = program.arguments(program.valid, model.memory, model.config)
-    found = {bool(bind(program.valid, model.spec.real, jit)(*given)) for jit in (True, False)}
+    machines = [make_machine([program.valid], model.memory, model.config, engine) for engine in ("llvm", "python")]
+    found = {bool(machine.call(program.valid)) for machine in machines}
     assert len(found) == 1
     return found.pop()
 

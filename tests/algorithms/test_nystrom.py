@@ -733,7 +733,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, case: tuple[str, str, 
         good.call("select")
     snapshot.load(HostModel(spec), snapshot.save(good))
     what = [forged(good, rng) for _ in range(rng.integers(1, 4))]
-    model = HostModel(spec, jit=False)
+    model = HostModel(spec, engine="python")
     try:
         snapshot.load(model, sealed(spec, good.memory))
     except UserError:
@@ -765,12 +765,10 @@ def test_every_field_is_checked(method: str, precision: str) -> None:
                 for at in {0, field.size - 1} if field.size else set():
                     copy = field.copy()
                     field.reshape(-1)[at] = bad
-                    arguments = program.arguments(program.valid, good.memory, good.config)
-                    assert not bind(program.valid, spec.real, True)(*arguments), (name, at, bad)
+                    assert not good.machine.call(program.valid), (name, at, bad)
                     field[...] = copy
                     checked[name] += 1
-            arguments = program.arguments(program.valid, good.memory, good.config)
-            assert bind(program.valid, spec.real, True)(*arguments)
+            assert good.machine.call(program.valid)
     assert {"r", "coefficients"} <= set(checked) and (
         method == "given" or {"v", "l", "n", "seeds", "rows"} <= set(checked)
     )
@@ -784,7 +782,7 @@ def test_every_field_is_checked(method: str, precision: str) -> None:
 def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) -> None:
     """And raises for positions outside of an array."""
     spec, some_calls = sequence
-    jitted, plain = HostModel(spec), HostModel(spec, jit=False)
+    jitted, plain = HostModel(spec), HostModel(spec, engine="python")
     for call in some_calls:
         (a, u), (b, v) = made(jitted, call), made(plain, call)
         assert a == b and u.tobytes() == v.tobytes(), call[0]

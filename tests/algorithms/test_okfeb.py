@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.dialect import bind
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
@@ -943,7 +942,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: i
     good.learn(x[:samples], None if y is None else y[:samples])
     snapshot.load(HostModel(spec), snapshot.save(good))
     what = [forged(good, rng) for _ in range(rng.integers(1, 4))]
-    model = HostModel(spec, jit=False)
+    model = HostModel(spec, engine="python")
     try:
         snapshot.load(model, sealed(spec, good.memory))
     except UserError:
@@ -972,18 +971,17 @@ def test_every_field_is_checked(case: str, precision: str) -> None:
                 continue
             good.learn(x, y)
             field = good.memory.field(name)
-            arguments = program.arguments(program.valid, good.memory, good.config)
-            assert bind(program.valid, spec.real, True)(*arguments)
+            assert good.machine.call(program.valid)
             for bad in [np.nan, np.inf, -np.inf] if field.dtype.kind == "f" else [-1, 2**31 - 1, -(2**31)]:
                 for at in {0, field.size // 2, field.size - 1} if field.size else set():
                     copy = field.copy()
                     field.reshape(-1)[at] = bad
-                    assert not bind(program.valid, spec.real, True)(*arguments), (name, at, bad)
+                    assert not good.machine.call(program.valid), (name, at, bad)
                     field[...] = copy
                     checked[name] += 1
             if field.dtype.kind == "f" and name in ("v", "a", "p", "gram", "claim"):
                 field.reshape(-1)[-1] = 0.5  # of a vector that is not there
-                assert not bind(program.valid, spec.real, True)(*arguments), name
+                assert not good.machine.call(program.valid), name
     assert {"v", "a", "g", "n", "seen"} <= set(checked)
 
 
@@ -1020,7 +1018,7 @@ def test_refresh_mends(precision: str) -> None:
 def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) -> None:
     """And raises for positions outside of an array."""
     spec, some_calls = sequence
-    jitted, plain = HostModel(spec), HostModel(spec, jit=False)
+    jitted, plain = HostModel(spec), HostModel(spec, engine="python")
     for call in some_calls:
         if call[0] in ("snapshot", "scramble"):
             continue

@@ -497,7 +497,7 @@ def test_no_update_depends_on_the_working_memory(stream: tuple[Spec, np.ndarray,
 def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np.ndarray]) -> None:
     """All of the memory, predictions and statuses; the plain run also checks every position and stored type."""
     made, x, y = stream
-    jitted, plain = HostModel(made), HostModel(made, jit=False)
+    jitted, plain = HostModel(made), HostModel(made, engine="python")
     a, b = jitted.run(x[:40], y[:40], delay=1), plain.run(x[:40], y[:40], delay=1)
     assert a[0].tobytes() == b[0].tobytes() and a[1].tobytes() == b[1].tobytes()
     jitted.refresh()

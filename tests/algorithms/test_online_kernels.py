@@ -282,7 +282,7 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
 @settings(max_examples=max(1, settings().max_examples // 6))
 def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np.ndarray]) -> None:
     made, x, y = stream
-    jitted, plain = HostModel(made), HostModel(made, jit=False)
+    jitted, plain = HostModel(made), HostModel(made, engine="python")
     a, b = jitted.run(x[:30], y[:30], delay=1), plain.run(x[:30], y[:30], delay=1)
     assert a[0].tobytes() == b[0].tobytes() and a[1].tobytes() == b[1].tobytes()
     jitted.refresh()

@@ -61,12 +61,10 @@ def test_what_entries_are_is_read_off_their_parameters():
     program = oven_spec("two classes").program
     assert program.learns and program.actions == ("train", "refresh", "restart") and program.sweeps == ("assess",)
     assert list(program.readings) == ["leave_one_out", "drift"] and list(program.questions) == ["predict", "classify"]
-    assert (
-        set(program.sweep_streams) == {"update", "assess"} and program.learn_stream is program.sweep_streams["update"]
-    )
+    assert program.sweeps == ("assess",)
     program = glass_spec("class").program
-    assert not (program.learns or program.actions or program.sweeps or program.readings or program.sweep_streams)
-    assert list(program.questions) == ["predict", "classify", "probability"] and not program.run_streams
+    assert not (program.learns or program.actions or program.sweeps or program.readings)
+    assert list(program.questions) == ["predict", "classify", "probability"]
     assert [glass_spec(kind).program.label_kind for kind in LABELS] == ["real", "reals", "class", "class"]
     assert glass_spec("reals").program.label_array({"OUTPUTS": 3}).shape == (3,)
 

@@ -18,7 +18,7 @@ def test_streams_are_one_row_at_a_time_and_plain_python(kind, precision):
     """One loop over all rows, one call for each, and Python without Numba: the same bytes, answers and statuses."""
     spec = toy_spec(kind, precision)
     x, y = mixed_stream(spec, 300)
-    whole, single, plain = HostModel(spec), HostModel(spec), HostModel(spec, jit=False)
+    whole, single, plain = HostModel(spec), HostModel(spec), HostModel(spec, engine="python")
     predictions, statuses = whole.run(x, y)
     assert predictions.shape == ((300,) if spec.outputs == 1 else (300, spec.outputs))
     assert {-2, -1, 1} <= set(statuses) and statuses.dtype == np.int32

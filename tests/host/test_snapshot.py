@@ -16,7 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pykernel.cli.app import main
-from pykernel.dialect import Real, bind
+from pykernel.dialect import Real
+from pykernel.engine.engines import make_machine
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import mixed_stream
@@ -135,9 +136,9 @@ def sealed_state(spec, state):
     return head + state + struct.pack("<I", zlib.crc32(head + state))
 
 
-def refused(spec, data, jit=True):
+def refused(spec, data, engine=None):
     try:
-        snapshot.read(spec, data, jit=jit)
+        snapshot.read(spec, data, engine=engine)
     except UserError as error:
         assert "\n" not in str(error)
         return str(error)
@@ -271,8 +272,7 @@ def test_whatever_learning_leads_to_is_valid(
     for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
         model.run(x[part], y[part])
         model.refresh()
-        valid = bind(spec.program.valid, spec.real)
-        assert valid(*spec.program.arguments(spec.program.valid, model.memory, model.config))
+        assert model.machine.call(spec.program.valid)
 
 
 def test_a_linear_model_knows_what_is_valid():
@@ -282,10 +282,8 @@ def test_a_linear_model_knows_what_is_valid():
     def valid():
         program = model.spec.program
         found = {
-            bool(
-                bind(program.valid, model.spec.real, jit)(*program.arguments(program.valid, model.memory, model.config))
-            )
-            for jit in (True, False)
+            make_machine([program.valid], model.memory, model.config, engine).call(program.valid)
+            for engine in ("llvm", "python")
         }
         assert len(found) == 1
         return found.pop()
@@ -610,7 +608,7 @@ def test_hostile_states_with_a_right_crc_are_refused_by_both_runtimes(technique,
         with pytest.raises(UserError, match="learning does not lead to"):
             snapshot.load(host, data)
         assert bytes(host.memory.bytes) == before
-        assert "learning does not lead to" in refused(spec, data, jit=False), what
+        assert "learning does not lead to" in refused(spec, data, engine="python"), what
         # nor is such a state written
         device.memory.copy_from(memory)
         for slot in memory.layout.slots:

@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from pykernel.algorithms.online.state import Status
-from pykernel.dialect import bind
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import ridge_of
 from pykernel.spec.model import Learning, Reduction, Spec, make_spec
@@ -59,10 +58,7 @@ def in_use(model: HostModel, name: str) -> np.ndarray:
 
 
 def is_valid(model: HostModel) -> bool:
-    program = model.spec.program
-    return bool(
-        bind(program.valid, model.spec.real, model.jit)(*program.arguments(program.valid, model.memory, model.config))
-    )
+    return bool(model.machine.call(model.spec.program.valid))
 
 
 def kept(model: HostModel) -> dict[str, np.ndarray]:

@@ -133,7 +133,7 @@ def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]
         kinds = _taken(program.entry(name))
         if name in program.questions:
             calls.append(Call(name, "ask", samples.x()))
-        elif name in program.sweep_streams:
+        elif name in ("update", *program.sweeps):
             calls.append(Call(name, "learn", samples.x(), samples.y()))
         elif name in program.readings:
             calls.append(Call(name, "read"))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import bind
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 
@@ -234,8 +233,7 @@ def assert_finite(model: Any) -> None:
         for name in struct.fields:
             assert np.isfinite(model.memory.field(name)).all(), name
     if isinstance(model, HostModel):
-        arguments = program.arguments(program.valid, model.memory, model.config)
-        assert bind(program.valid, model.spec.real, model.jit)(*arguments)
+        assert model.machine.call(program.valid)
 
 
 def follow(model: Any, twin: Any, calls: list[Call]) -> Counter[str]:

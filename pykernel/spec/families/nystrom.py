@@ -11,9 +11,11 @@ import numpy as np
 
 from pykernel.algorithms.basis.coordinates import NYSTROM, REHEARSED, Method
 from pykernel.algorithms.basis.recursive import NYSTROM_RLS
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, own_kernel
-from pykernel.dialect import FLOAT64, Kernel, bind, driver, substitute
-from pykernel.dialect.program import LabelKind, Program
+from pykernel.algorithms.kernel_choice import KernelConfig, own_kernel
+from pykernel.algorithms.vectors import Factor, Vectors, factorise_vectors
+from pykernel.dialect import FLOAT64, Kernel, Memory, substitute
+from pykernel.dialect.program import LabelKind, Program, Settings
+from pykernel.engine.engines import make_machine
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
 from pykernel.spec.family import Family, Refuse
@@ -36,35 +38,6 @@ BASIS_KEYS = {
     "cache": ("stream",),
 }
 """Which methods each key of [basis] is for."""
-
-
-@driver
-def factorise(q, vectors, least, packed):  # type: ignore[no-untyped-def]
-    """Write L of vectors, (n, DIM), to packed, row by row with the diagonal's reciprocals; the first dependent row, or -1.
-
-    Compiled like all kernels, so that the tables in C do not depend on the machine that made them.
-    """
-    dependent = -1
-    row = 0
-    for i in range(len(vectors)):
-        rest = kernel_value(q, vectors[i], vectors[i])
-        own = rest
-        other = 0
-        for j in range(i):
-            total = kernel_value(q, vectors[i], vectors[j])
-            for k in range(j):
-                total -= packed[row + k] * packed[other + k]
-            total *= packed[other + j]
-            packed[row + j] = total
-            rest -= total * total
-            other += j + 1
-        if not rest > least * own:
-            if dependent < 0:
-                dependent = i
-            rest = 1.0
-        packed[row + i] = 1 / math.sqrt(rest)
-        row += i + 1
-    return dependent
 
 
 class _NystromModels:
@@ -212,10 +185,12 @@ def _factor(
     vectors: bytes, shape: tuple[int, int], kernel: str, precision: str, own: Kernel | None, view: _View
 ) -> tuple[np.ndarray, int]:
     # the other arguments say what the view holds
-    packed = np.zeros(shape[0] * (shape[0] + 1) // 2)
-    compare = factorise if own is None else substitute(factorise, {own_kernel: own})
-    rows = np.frombuffer(vectors).reshape(shape)
-    dependent = bind(compare, FLOAT64)(view.q, rows, LEAST_GATE[precision], packed)
+    compute = factorise_vectors if own is None else substitute(factorise_vectors, {own_kernel: own})
+    sizes = {"N_MAX": shape[0], "DIM": shape[1], "PACKED": shape[0] * (shape[0] + 1) // 2}
+    memory = Memory((Vectors, Factor), FLOAT64, sizes)
+    memory.field("vectors")[...] = np.frombuffer(vectors).reshape(shape)
+    dependent = make_machine([compute], memory, Settings({KernelConfig: view.q})).call(compute, LEAST_GATE[precision])
+    packed = memory.field("packed").copy()
     packed.flags.writeable = False
     return packed, int(dependent)
 

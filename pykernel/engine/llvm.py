@@ -1,8 +1,4 @@
-"""The engine of the host: kernels printed as LLVM IR and compiled by llvmlite, in a second for the first of its kind.
-
-    machine = Machine(compiled(roots, choices, precision), memory, config)
-    machine.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
-    status = machine.call(refresh)
+"""The engine that runs models: kernels printed as LLVM IR and compiled by llvmlite, in a second for the first of its kind.
 
 Choices are folded before anything is compiled, so that nothing is compiled that a model does not use; sizes and numbers are
 read at run time, so that one compilation serves all models of the same choices and precision.  Both the IR and the machine
@@ -25,15 +21,14 @@ import llvmlite.binding as llvm
 import numpy as np
 
 import pykernel.gen.print_llvm as print_llvm
-from pykernel.dialect import Array, Config, Extent, Kernel, Memory, Precision, Real, Struct, is_choice, sources_digest
+from pykernel.dialect import Extent, Kernel, Memory, Precision, Real, sources_digest
+from pykernel.engine.machine import Choices, Machine
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.specialise import specialise
 from pykernel.sealed import cache_folder, read_sealed, write_sealed
 
 if TYPE_CHECKING:
-    from pykernel.dialect.program import Program, Settings
-
-Choices = tuple[tuple[str, int], ...]
+    from pykernel.dialect.program import Settings
 
 OPTIMISE = 2
 """LLVM's level; at 3 it takes longer to compile, and the code is no faster."""
@@ -135,23 +130,13 @@ def _target() -> Any:
 # ------------------------------------------------------------------------------------------------------- running
 
 
-def machine_of(program: Program, precision: Precision, memory: Memory, config: Settings) -> Machine:
-    """A model's machine: its entries, what judges a restored state, and what the self-test runs."""
-    entries = [entry.kernel for entry in program.entries_for(config)]
-    roots = (*entries, *([program.valid] if program.valid else []), program.rehearse)
-    choices = tuple((name, int(getattr(config, name))) for name, kind in program.parameters.items() if is_choice(kind))
-    return Machine(compiled(roots, choices, precision), memory, config)
+class Compiled(Machine):
+    """Machine code by LLVM."""
 
-
-class Machine:
-    """Machine code with a memory and a configuration to work on, both of which it keeps alive.
-
-    Arguments are arrays as kernels take them, of the very type and shape: ValueError is raised for any other.
-    """
-
-    def __init__(self, code: Code, memory: Memory, config: Any) -> None:
-        self.code, self.memory, self.config = code, memory, config
-        self._words = np.array([self._word(*word) for word in code.words] or [0], np.uint64)
+    def __init__(self, code: Code, memory: Memory, config: Settings) -> None:
+        super().__init__(memory, config)
+        self.code = code
+        self._words = np.array([self._word(*word) for word in self.code.words] or [0], np.uint64)
         self._table: int = self._words.ctypes.data
         self._functions: dict[Kernel, Any] = {}
 
@@ -167,102 +152,29 @@ class Machine:
             return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
         return int(value) % 2**64
 
-    def call(self, kernel: Kernel, *args: Any) -> Any:
-        """What the kernel returns; a number's place is taken by the number."""
-        kinds = values_taken(kernel)
-        if len(args) != len(kinds):
-            raise TypeError(f"{kernel.name} takes {len(kinds)} arguments, not {len(args)}")
-        given = [
-            self._array(kernel.name, value, kind, ()) if isinstance(kind, Array) else self._number(value, kind)
-            for value, kind in zip(args, kinds, strict=True)
-        ]
+    def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
         if kernel not in self._functions:
-            pointers = [ctypes.c_void_p] * (1 + max(len(kinds), 2))
-            real = ctypes.c_float if self.memory.precision.dtype.itemsize == 4 else ctypes.c_double
+            pointers = [ctypes.c_void_p] * (1 + max(len(given), 2))
+            real = ctypes.c_float if self.precision.dtype.itemsize == 4 else ctypes.c_double
             result = real if kernel.returns is Real else ctypes.c_int32
             self._functions[kernel] = ctypes.CFUNCTYPE(result, *pointers)(self.code.addresses[kernel])
         padding = [None] * (2 - len(given))
-        result = self._functions[kernel](self._table, *(array.ctypes.data for array in given), *padding)
-        return self.memory.precision.real(result) if kernel.returns is Real else result
+        return self._functions[kernel](self._table, *(array.ctypes.data for array in given), *padding)
 
-    def rows(
+    def _rows(
         self,
+        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
         x: np.ndarray,
+        y: np.ndarray,
+        first: int,
+        delay: int,
+        answers: np.ndarray,
+        states: np.ndarray,
         statuses: np.ndarray,
-        *,
-        ask: Kernel | None = None,
-        answers: np.ndarray | None = None,
-        learn: Kernel | None = None,
-        y: np.ndarray | None = None,
-        look: Kernel | None = None,
-        states: np.ndarray | None = None,
-        first: int = 0,
-        delay: int = 0,
     ) -> None:
-        """For each row from ``first`` on: ask for it, learn the one ``delay`` rows before, read a state.
+        def place(array: np.ndarray) -> tuple[int | None, int]:
+            return (array.ctypes.data, array.strides[0]) if len(array) else (None, 0)
 
-        answers, states, statuses: for each row from ``first`` on.  A status is that of learning, 0 where there was none;
-        where nothing is learned, that of the answer.
-        """
-        if not 0 <= first <= len(x) or delay < 0:
-            raise ValueError(
-                f"first {first}, delay {delay}; for {len(x)} rows first is from 0 to {len(x)}, delay 0 or more"
-            )
-        later = len(x) - first
-        if self._array("statuses", statuses, None, (later,)).dtype != np.int32:
-            raise ValueError("statuses are int32")
-        sample, label, answer, state = [], [], [], []
-        if ask is not None:
-            kinds = values_taken(ask)
-            sample.append(kinds[0])
-            answer = [self._array("answers", answers, kinds[1], (later,))]
-        if learn is not None:
-            kinds = values_taken(learn)
-            sample.append(kinds[0])
-            label = [self._array("y", y, kind, (len(x),)) for kind in kinds[1:]]
-        if look is not None:
-            state = [self._array("states", states, values_taken(look)[0], (later,))]
-        for kind in sample:
-            self._array("x", x, kind, (len(x),))
-
-        def place(found: Sequence[np.ndarray]) -> tuple[int | None, int]:
-            return (found[0].ctypes.data, found[0].strides[0]) if found and len(found[0]) else (None, 0)
-
-        self.code.rows(
-            self._table,
-            *(None if kernel is None else self.code.addresses[kernel] for kernel in (ask, learn, look)),
-            first,
-            len(x),
-            delay,
-            *place([x]),
-            *place(label),
-            *place(answer),
-            *place(state),
-            statuses.ctypes.data,
-        )
-
-    def _number(self, value: Any, kind: Any) -> np.ndarray:
-        return np.array(value, self.memory.precision.dtype if kind is Real else np.int32)
-
-    def _array(self, name: str, array: Any, kind: Any, rows: tuple[int, ...]) -> np.ndarray:
-        """The array, if it has ``rows`` of the kind.  kind: None for numbers of any type."""
-        scalar = kind.scalar if isinstance(kind, Array) else kind
-        dtype = None if kind is None else self.memory.precision.dtype if scalar is Real else np.dtype(np.int32)
-        own = kind.extents if isinstance(kind, Array) else ()
-        fits = isinstance(array, np.ndarray) and array.flags.c_contiguous and dtype in (None, array.dtype)
-        if fits and own == (...,):
-            fits = array.ndim == len(rows) + 1 and array.shape[:-1] == rows
-        elif fits:
-            fits = array.shape == (*rows, *(kind.shape(self.memory.capacities) if own else ()))
-        if not fits:
-            found = f"{array.dtype}, shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
-            raise ValueError(
-                f"{name} must be an array of {kind or 'numbers'} for {rows} rows, in C's order, not {found}"
-            )
-        return array
-
-
-def values_taken(kernel: Kernel) -> list[Any]:
-    """The kinds of a kernel's parameters that carry values, behind the structs and configurations."""
-    kinds = kernel.params.values()
-    return [kind for kind in kinds if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))]
+        addresses = (None if kernel is None else self.code.addresses[kernel] for kernel in steps)
+        arrays = (part for array in (x, y, answers, states) for part in place(array))
+        self.code.rows(self._table, *addresses, first, len(x), delay, *arrays, statuses.ctypes.data)

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real, is_choice
+from pykernel.engine import llvm as engine
+from pykernel.engine.engines import program_machine
+from pykernel.engine.llvm import Compiled, compiled, print_module
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
-from pykernel.host import engine
-from pykernel.host.engine import Machine, compiled, machine_of, print_module
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, load_spec, make_spec
 from tests.dialect.test_semantics import CASES, DEEP, DIRECTED, INDICES, KNOWN, LONG, Maker, special_values
@@ -49,41 +50,8 @@ def code_of(kernels: list[Kernel], precision: Precision, config: Any = None) -> 
     return compiled(tuple(kernels), tuple(choices), precision)
 
 
-class EngineModel(HostModel):
-    """A model whose every call is the engine's."""
-
-    def __init__(self, spec: Spec) -> None:
-        super().__init__(spec, jit=False)
-        self.machine = machine_of(spec.program, spec.real, self.memory, self.config)
-
-    def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        x, program = self._inputs(x), self.spec.program
-        answers, statuses = program.answers(question, len(x), self.memory), np.zeros(len(x), np.int32)
-        self.machine.rows(x, statuses, ask=program.entry(question), answers=answers)
-        return answers, statuses
-
-    def sweep(self, name: str, x: Any, y: Any = None) -> np.ndarray:
-        x = self._inputs(x)
-        y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
-        self.machine.rows(x, statuses, learn=self.spec.program.entry(name), y=y)
-        return statuses
-
-    def _run(self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool) -> Any:
-        x, program = self._inputs(x), self.spec.program
-        y, later = self._labels(y, len(x)), len(x) - first
-        answers, statuses = program.answers(question, later, self.memory), np.zeros(later, np.int32)
-        states = np.full((later, 2), np.nan, self.spec.real.dtype)
-        look = program.entry("alarm") if watched else None
-        given = {"ask": program.entry(question), "answers": answers, "learn": program.entry("update"), "y": y}
-        self.machine.rows(x, statuses, **given, look=look, states=states, first=first, delay=delay)
-        return self._shaped(answers), states, statuses
-
-    def _call(self, kernel: Any, *args: Any) -> Any:
-        return self.machine.call(kernel, *args[len(self._lead(kernel)) :])
-
-
-def both(spec: Spec) -> tuple[EngineModel, HostModel]:
-    return EngineModel(spec), HostModel(spec, jit=False)
+def both(spec: Spec) -> tuple[HostModel, HostModel]:
+    return HostModel(spec), HostModel(spec, engine="python")
 
 
 def compare_calls(spec: Spec, seed: int, count: int) -> None:
@@ -128,7 +96,7 @@ def compare_random(folder: Path, seed: int, precision: Precision, kernels: int =
             if plain:
                 run_host(module.run, precision, False, memory, config, given, y, out)
             else:
-                Machine(code, memory, config).call(module.run, given, y, out)
+                Compiled(code, memory, config).call(module.run, given, y, out)
             parts = {name: memory.field(name) for name in Box.fields} | {"x": given, "out": out}
             found.append({name: plain_bytes(part) for name, part in parts.items()})
         differing = [name for name in found[0] if found[0][name] != found[1][name]]
@@ -173,7 +141,7 @@ def test_each_construct(precision: Precision, tmp_path: Path) -> None:
                     if plain:
                         result = run_host(k, precision, False, memory, config, *given)
                     else:
-                        result = Machine(code, memory, config).call(k, *given)
+                        result = Compiled(code, memory, config).call(k, *given)
                         if k.name in KNOWN:
                             assert result == KNOWN[k.name][number], (k.name, values)
                     kinds = {Real: precision.dtype, Index: np.int32, Bool: np.bool_}
@@ -294,7 +262,7 @@ LARGE = [0, 1, -1, 7, 46341, -46341, 2**30, 2**31 - 1, -(2**31 - 1), -(2**31)]
 def test_integers_wrap_at_32_bits(edges: Any) -> None:
     """As int32 does in C where it is defined to: never what a compiler makes of a promise that it does not."""
     code, memory = code_of(kernels_of(edges), FLOAT64), Memory([Box], FLOAT64, CAPACITIES)
-    machine = Machine(code, memory, None)
+    machine = Compiled(code, memory, None)
     for a in map(np.int32, LARGE):
         assert machine.call(edges.negate, a, 0) == np.negative(a)
         assert machine.call(edges.as_real, a, 0) == float(a)
@@ -310,7 +278,7 @@ def test_integers_wrap_at_32_bits(edges: Any) -> None:
 def test_loops_end_at_the_ends_of_int32(edges: Any) -> None:
     """range() counts without an end; a counter of 32 bits would start again from below."""
     memory = Memory([Box], FLOAT32, CAPACITIES)
-    machine = Machine(code_of(kernels_of(edges), FLOAT32), memory, None)
+    machine = Compiled(code_of(kernels_of(edges), FLOAT32), memory, None)
     for a in LARGE:
         for b in LARGE:
             for kernel, turns in ((edges.turns_up, range(a, b, 10**9)), (edges.turns_down, range(b, a, -1500000000))):
@@ -327,7 +295,7 @@ def test_reals_are_those_of_ieee_754(edges: Any, precision: Precision) -> None:
     ends = [info.max, info.tiny, info.smallest_subnormal, info.tiny / 2, 1 + info.eps, 1e10, 3.0, 1.0, 0.0, np.inf]
     values = np.array([*ends, *np.negative(ends), np.nan, 2.5, -2.5, 0.1, 1 / 3], precision.dtype)
     memory = Memory([Box], precision, CAPACITIES)
-    machine = Machine(code_of(kernels_of(edges), precision), memory, None)
+    machine = Compiled(code_of(kernels_of(edges), precision), memory, None)
     with np.errstate(all="ignore"):
         for x in values:
             expected = {"root": np.sqrt(x), "magnitude": np.abs(x)}
@@ -416,7 +384,7 @@ def test_one_compilation_serves_all_sizes_and_numbers() -> None:
     specs = [make_spec({"name": "flow"} | each) for each in content]
     specs.append(make_spec({"name": "flow", "precision": "float64"} | content[0]))
     specs.append(make_spec({"name": "flow", "learning": {"rule": "krls-t"}} | content[0]))
-    codes = [EngineModel(spec).machine.code for spec in specs]
+    codes = [HostModel(spec).machine.code for spec in specs]
     assert codes[0] is codes[1] and len({*map(id, codes)}) == 3
     assert module_of(specs[0]) == module_of(specs[1])
     for spec in specs[:2]:
@@ -567,7 +535,7 @@ def test_long_streams_of_models_that_learn_online(number: int) -> None:
 def test_long_traces_are_those_of_the_generated_c(name: str, precision: str) -> None:
     spec = machine(name, precision)
     calls = [c for c in random_calls(spec, np.random.default_rng(7), 6000) if c.kind not in ("save", "load", "reset")]
-    device, mine = CModel(build(spec), find_compilers()[0]), EngineModel(spec)
+    device, mine = CModel(build(spec), find_compilers()[0]), HostModel(spec)
     found = trace(mine, calls), trace(device, calls)
     # the C drops fields, so that memories have other CRCs
     for call, a, b in zip(calls, *found, strict=True):
@@ -654,7 +622,7 @@ def test_what_a_machine_works_on_stays_alive() -> None:
     """spec.config is made anew each time: its tables would go, and others come to lie where they were."""
     spec = frozen_spec("float64")
     config, memory = spec.config, spec.memory(())
-    machine = machine_of(spec.program, spec.real, memory, config)
+    machine = program_machine(spec.program, memory, config)
     tables = [value for value in vars(config).values() if isinstance(value, np.ndarray)]
     kept = [weakref.ref(array) for array in (*tables, memory.buffer)]
     assert len(kept) > 2
@@ -663,13 +631,13 @@ def test_what_a_machine_works_on_stays_alive() -> None:
     assert all(each() is not None for each in kept)
     x, answers, statuses = np.ones((1, 2)), np.zeros((1, 1)), np.zeros(1, np.int32)
     machine.rows(x, statuses, ask=spec.program.entry("predict"), answers=answers)
-    assert answers[0, 0] == HostModel(spec, jit=False).predict(x)[0] and statuses[0] == 0
+    assert answers[0, 0] == HostModel(spec, engine="python").predict(x)[0] and statuses[0] == 0
 
 
 def test_arrays_of_another_kind_are_refused() -> None:
     """Nothing is computed and nothing written: the code would read or write beyond them."""
     spec = make_spec({"name": "flow", "input": {"dim": 3}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 4}})
-    model = EngineModel(spec)
+    model = HostModel(spec)
     run, program = model.machine.rows, spec.program
     predict, update = program.entry("predict"), program.entry("update")
     x, y, statuses, answers = np.ones((5, 3), "f4"), np.ones(5, "f4"), np.zeros(5, "i4"), np.zeros((5, 1), "f4")

@@ -1,0 +1,1 @@
+"""Executing kernels on the host; see ``machine``."""

@@ -1,0 +1,66 @@
+"""The engines, which compute the same bits.
+
+    machine = make_machine(roots, memory, config)
+    machine.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
+    status = machine.call(refresh)
+
+"llvm" runs models: it starts within a second.  "numba" is the reference that the generated C is compared with.  "python"
+executes the source as it stands, and refuses what C would not survive, such as a position outside of an array.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from pykernel.dialect import Kernel, Memory, is_choice
+from pykernel.engine.jitted import Jitted
+from pykernel.engine.llvm import Compiled, compiled
+from pykernel.engine.machine import Choices, Machine
+from pykernel.engine.plain import Plain
+from pykernel.errors import UserError
+
+if TYPE_CHECKING:
+    from pykernel.dialect.program import Program, Settings
+
+Engine = Literal["llvm", "numba", "python"]
+ENGINES: tuple[Engine, ...] = ("llvm", "numba", "python")
+VARIABLE = "PYKERNEL_ENGINE"
+"""The environment's variable that says which engine runs models, in this process and those that it starts."""
+
+
+def chosen_engine(default: Engine = "llvm") -> Engine:
+    """What the environment says, or ``default``.  Raises UserError."""
+    name = os.environ.get(VARIABLE) or default
+    if name not in ENGINES:
+        raise UserError(f"{VARIABLE}: there is no engine {name!r}; it must be one of {', '.join(ENGINES)}")
+    return name  # type: ignore[return-value]
+
+
+def make_machine(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Machine:
+    """A machine for these kernels.  What it needs is compiled at most once by this user for each set of choices, whatever
+    the sizes and numbers.
+
+    engine: as ``chosen_engine`` says, unless it is given.  Raises DialectError for a kernel that is outside of the dialect.
+    """
+    engine = engine or chosen_engine()
+    if engine == "python":
+        return Plain(memory, config)
+    if engine == "numba":
+        return Jitted(tuple(roots), choices_of(config), memory, config)
+    return Compiled(compiled(tuple(roots), choices_of(config), memory.precision), memory, config)
+
+
+def program_machine(program: Program, memory: Memory, config: Settings, engine: Engine | None = None) -> Machine:
+    """A machine for all that a model of the program can be asked to do."""
+    entries = [entry.kernel for entry in program.entries_for(config)]
+    return make_machine(
+        [*entries, *([program.valid] if program.valid else []), program.rehearse], memory, config, engine
+    )
+
+
+def choices_of(config: Settings) -> Choices:
+    """The configuration's choices."""
+    kinds = {name: kind for each in config.views for name, kind in each.fields.items()}
+    return tuple((name, int(getattr(config, name))) for name, kind in kinds.items() if is_choice(kind))

@@ -1,0 +1,165 @@
+"""The reference that generated C is compared with: the same functions, printed as Python and compiled by Numba.
+
+Nothing of what prints or compiles C, or LLVM IR, takes part, but the folding of choices.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import linecache
+import platform
+import sys
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.dialect import Array, Bool, Kernel, Memory, Precision, Real, sources_digest
+from pykernel.engine.machine import Choices, Machine, values_taken
+from pykernel.gen.functions import checked_functions
+from pykernel.gen.print_python import Part, Source, argument, print_python, python_name
+from pykernel.gen.specialise import specialise
+from pykernel.sealed import cache_folder
+
+if TYPE_CHECKING:
+    from pykernel.dialect.program import Settings
+
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+
+
+class Jitted(Machine):
+    """Machine code by Numba."""
+
+    def __init__(self, roots: tuple[Kernel, ...], choices: Choices, memory: Memory, config: Settings) -> None:
+        super().__init__(memory, config)
+        capacities = tuple(sorted(memory.capacities.items()))
+        self.code = _code(roots, choices, memory.precision, memory.structs, tuple(config.views), capacities)
+
+    def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
+        values = [self._value(array, kind) for array, kind in zip(given, values_taken(kernel), strict=True)]
+        function, parts = self.code.entry(kernel)
+        return function(*map(self._view, parts), *values)
+
+    def _value(self, array: np.ndarray, kind: Any) -> Any:
+        if isinstance(kind, Array):
+            return array
+        return self.precision.real(array) if kind is Real else bool(array) if kind is Bool else int(array)
+
+    def _view(self, part: Part) -> Any:
+        return self.config.views[part] if part in self.config.views else self.memory.view(part)  # type: ignore[index,arg-type]
+
+    def _rows(
+        self,
+        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
+        x: np.ndarray,
+        y: np.ndarray,
+        first: int,
+        delay: int,
+        answers: np.ndarray,
+        states: np.ndarray,
+        statuses: np.ndarray,
+    ) -> None:
+        function, parts = self.code.loop(*steps)
+        function(*map(self._view, parts), x, y, first, delay, answers, states, statuses)
+
+
+class _Code:
+    """The functions of some kernels, each of which is compiled when it is called for the first time."""
+
+    def __init__(self, source: Source, precision: Precision, folder: Path | None) -> None:
+        self.source, self.folder = source, folder
+        self.space: dict[str, Any] = {"__name__": __name__, **source.constants}
+        for name, kernel in source.intrinsics.items():
+            assert kernel.intrinsic is not None
+            self.space[f"i_{name}"] = kernel.intrinsic(precision, True)
+        self.found: dict[Any, tuple[Any, tuple[Part, ...]]] = {}
+
+    def inner(self, name: str) -> None:
+        """Let a function, and before it all that it calls, be compiled into what calls it."""
+        import numba
+
+        for each, text in self.source.texts.items():
+            called = python_name(each)
+            if called not in self.space:
+                function = self._python(called, text)
+                self.space[called] = numba.njit(
+                    forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS
+                )(function)
+            if each == name:
+                return
+
+    def entry(self, kernel: Kernel) -> tuple[Any, tuple[Part, ...]]:
+        if kernel not in self.found:
+            self.inner(kernel.name)
+            parts, values = self.source.needs[kernel.name], [f"a{i}" for i in range(len(values_taken(kernel)))]
+            given = ", ".join([*map(argument, parts), *values])
+            text = f"def call_{kernel.name}({given}):\n    return {python_name(kernel.name)}({given})"
+            self.found[kernel] = self._outer(f"call_{kernel.name}", text), parts
+        return self.found[kernel]
+
+    def loop(self, ask: Kernel | None, learn: Kernel | None, look: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
+        steps = [k for k in (ask, learn, look) if k is not None]
+        if tuple(steps) not in self.found:
+            for kernel in steps:
+                self.inner(kernel.name)
+            parts = tuple(dict.fromkeys(part for kernel in steps for part in self.source.needs[kernel.name]))
+
+            def call(kernel: Kernel, *values: str) -> str:
+                given = [*map(argument, self.source.needs[kernel.name]), *values]
+                return f"{python_name(kernel.name)}({', '.join(given)})"
+
+            lines = ["i, status = t - first, 0"]
+            if ask is not None:
+                lines.append(f"status = {call(ask, 'x[t]', 'answers[i]')}")
+            if learn is not None:
+                label = ["y[t - delay]"] if len(values_taken(learn)) == 2 else []
+                lines += ["status = 0", "if t >= delay:", f"    status = {call(learn, 'x[t - delay]', *label)}"]
+            lines.append("statuses[i] = status")
+            if look is not None:
+                lines.append(call(look, "states[i]"))
+            name = "_".join(["rows", *(kernel.name for kernel in steps)])
+            given = ", ".join([*map(argument, parts), "x", "y", "first", "delay", "answers", "states", "statuses"])
+            body = "\n".join(f"        {line}" for line in lines)
+            text = f"def {name}({given}):\n    for t in range(first, len(x)):\n{body}"
+            self.found[tuple(steps)] = self._outer(name, text), parts
+        return self.found[tuple(steps)]
+
+    def _outer(self, name: str, text: str) -> Any:
+        import numba
+
+        import pykernel.dialect.numba_structs  # noqa: F401 - tells Numba how views are taken, before it meets one
+        from pykernel.dialect.compile_cache import CompileCache
+
+        function = self._python(name, text)
+        dispatcher = numba.njit(**OPTIONS)(function)
+        if self.folder:
+            dispatcher._cache = CompileCache(function, self.folder)
+        return dispatcher
+
+    def _python(self, name: str, text: str) -> types.FunctionType:
+        """The function; Numba wants to know where its lines are."""
+        file = f"<pykernel {name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        exec(compile(text, file, "exec"), self.space)
+        return self.space[name]
+
+
+@functools.lru_cache(maxsize=64)
+def _code(
+    roots: tuple[Kernel, ...],
+    choices: Choices,
+    precision: Precision,
+    structs: tuple[Any, ...],
+    configs: tuple[Any, ...],
+    capacities: tuple[tuple[str, int], ...],
+) -> _Code:
+    import numba
+
+    functions = specialise(checked_functions(roots), [k.name for k in roots], dict(choices), precision, ()).functions
+    source = print_python(functions, structs, configs, precision, dict(capacities))
+    versions = f"{sys.version} {numba.__version__} {np.__version__} {platform.machine()} {precision}"
+    constants = {name: np.asarray(value, float).tolist() for name, value in source.constants.items() if name != "Real"}
+    text = "\n".join([versions, sources_digest(()), *source.texts.values(), repr(constants)])
+    return _Code(source, precision, cache_folder("numba", hashlib.sha256(text.encode()).hexdigest()[:20]))

@@ -1,0 +1,141 @@
+"""What all engines have in common: kernels, with a memory and a configuration to work on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.dialect import Array, Config, Kernel, Memory, Precision, Real, Struct
+
+if TYPE_CHECKING:
+    from pykernel.dialect.program import Settings
+
+Choices = tuple[tuple[str, int], ...]
+"""Of a configuration: what branches are decided by, and is no number."""
+
+
+class Machine(ABC):
+    """Kernels with a memory and a configuration to work on, both of which it keeps alive.
+
+    Arguments are arrays as kernels take them, of the very type and shape: ValueError is raised for any other.
+    """
+
+    def __init__(self, memory: Memory, config: Settings) -> None:
+        self.memory, self.config = memory, config
+
+    @property
+    def precision(self) -> Precision:
+        return self.memory.precision
+
+    @abstractmethod
+    def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any: ...
+
+    @abstractmethod
+    def _rows(
+        self,
+        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
+        x: np.ndarray,
+        y: np.ndarray,
+        first: int,
+        delay: int,
+        answers: np.ndarray,
+        states: np.ndarray,
+        statuses: np.ndarray,
+    ) -> None: ...
+
+    def call(self, kernel: Kernel, *args: Any) -> Any:
+        """What the kernel returns: a Real of the precision, or an integer, 0 where it returns nothing.
+
+        In place of an array of one number, the number may be given.
+        """
+        kinds = values_taken(kernel)
+        if len(args) != len(kinds):
+            raise TypeError(f"{kernel.name} takes {len(kinds)} arguments, not {len(args)}")
+        given = [
+            self._array(kernel.name, value, kind, ()) if isinstance(kind, Array) else self._number(value, kind)
+            for value, kind in zip(args, kinds, strict=True)
+        ]
+        result = self._call(kernel, given)
+        return self.precision.real(result) if kernel.returns is Real else 0 if result is None else int(result)
+
+    def rows(
+        self,
+        x: np.ndarray,
+        statuses: np.ndarray,
+        *,
+        ask: Kernel | None = None,
+        answers: np.ndarray | None = None,
+        learn: Kernel | None = None,
+        y: np.ndarray | None = None,
+        look: Kernel | None = None,
+        states: np.ndarray | None = None,
+        first: int = 0,
+        delay: int = 0,
+    ) -> None:
+        """For each row from ``first`` on: ask for it, learn the one ``delay`` rows before, read a state.
+
+        answers, states, statuses: for each row from ``first`` on.  A status is that of learning, 0 where there was none;
+        where nothing is learned, that of the answer.
+        """
+        if not 0 <= first <= len(x) or delay < 0:
+            raise ValueError(
+                f"first {first}, delay {delay}; for {len(x)} rows first is from 0 to {len(x)}, delay 0 or more"
+            )
+        later = len(x) - first
+        if self._array("statuses", statuses, None, (later,)).dtype != np.int32:
+            raise ValueError("statuses are int32")
+        sample, nothing = [], np.zeros((0, 0), self.precision.dtype)
+        label, answer, state = nothing, nothing, nothing
+        if ask is not None:
+            kinds = values_taken(ask)
+            sample.append(kinds[0])
+            answer = self._array("answers", answers, kinds[1], (later,))
+        if learn is not None:
+            kinds = values_taken(learn)
+            sample.append(kinds[0])
+            for kind in kinds[1:]:
+                label = self._array("y", y, kind, (len(x),))
+        if look is not None:
+            state = self._array("states", states, values_taken(look)[0], (later,))
+        for kind in sample:
+            self._array("x", x, kind, (len(x),))
+        self._rows((ask, learn, look), x, label, first, delay, answer, state, statuses)
+
+    def _number(self, value: Any, kind: Any) -> np.ndarray:
+        return np.array(value, self.precision.dtype if kind is Real else np.int32)
+
+    def _array(self, name: str, array: Any, kind: Any, rows: tuple[int, ...]) -> np.ndarray:
+        """The array, if it has ``rows`` of the kind.  kind: None for numbers of any type."""
+        scalar = kind.scalar if isinstance(kind, Array) else kind
+        dtype = None if kind is None else self.precision.dtype if scalar is Real else np.dtype(np.int32)
+        own = kind.extents if isinstance(kind, Array) else ()
+        fits = isinstance(array, np.ndarray) and array.flags.c_contiguous and dtype in (None, array.dtype)
+        if fits and own == (...,):
+            fits = array.ndim == len(rows) + 1 and array.shape[:-1] == rows
+        elif fits:
+            fits = array.shape == (*rows, *(kind.shape(self.memory.capacities) if own else ()))
+        if not fits:
+            found = f"{array.dtype}, shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+            raise ValueError(
+                f"{name} must be an array of {kind or 'numbers'} for {rows} rows, in C's order, not {found}"
+            )
+        return array
+
+
+def values_taken(kernel: Kernel) -> list[Any]:
+    """The kinds of a kernel's parameters that carry values, behind the structs and configurations."""
+    kinds = kernel.params.values()
+    return [kind for kind in kinds if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))]
+
+
+def leading(kernel: Kernel, memory: Memory, views: Mapping[type[Config], Any]) -> tuple[Any, ...]:
+    """The structs and configurations that lead a kernel's parameters."""
+    kinds = [kind for kind in kernel.params.values() if isinstance(kind, type)]
+    return tuple(
+        memory.view(kind) if issubclass(kind, Struct) else views[kind]
+        for kind in kinds
+        if issubclass(kind, (Struct, Config))
+    )
