@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pykernel.dialect import Memory
-from pykernel.engine.engines import Engine, chosen_engine
+from pykernel.engine.choice import Engine, chosen_engine
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes

@@ -1,14 +1,16 @@
-"""Options, hypothesis profiles and the one compilation that workers share."""
+"""Options, hypothesis profiles, and the engine of the tests."""
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+
+# Numba takes ten seconds for each kind of model: it is asked for where it is what is tested
+os.environ["PYKERNEL_ENGINE"] = "llvm"
 
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]
@@ -56,42 +58,6 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Any, str, str
         return stopped.value.code, captured.out, captured.err
 
     return run
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """One process at a time; without file locks (Windows) each worker simply compiles for itself."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
-    """Compile the online program one worker after the other, so that the second finds the cache filled."""
-    import numpy as np
-
-    from pykernel.dialect import bind
-    from pykernel.host.model import HostModel
-    from pykernel.spec.model import make_spec
-
-    base = tmp_path_factory.getbasetemp()
-    with _alone((base if worker_id == "master" else base.parent) / "compiling"):
-        for precision in ("float32", "float64"):
-            model = HostModel(
-                make_spec({"name": "m", "precision": precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}})
-            )
-            x, y = np.zeros((1, 1)), np.zeros(1)
-            model.learn(x, y)
-            model.run(x, y)
-            model.predict(x)
-            model.refresh()
-            bind(model.spec.program.valid, model.spec.real)
 
 
 @pytest.fixture

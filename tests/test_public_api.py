@@ -17,8 +17,6 @@ from pykernel.errors import MissingExtra, UserError
 from pykernel.gen import compilers
 from pykernel.gen.project import build
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 
 def run(code):
     return subprocess.run(

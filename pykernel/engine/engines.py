@@ -10,32 +10,18 @@ executes the source as it stands, and refuses what C would not survive, such as 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pykernel.dialect import Kernel, Memory, is_choice
+from pykernel.engine.choice import Engine, chosen_engine
 from pykernel.engine.jitted import Jitted
 from pykernel.engine.llvm import Compiled, compiled
 from pykernel.engine.machine import Choices, Machine
 from pykernel.engine.plain import Plain
-from pykernel.errors import UserError
 
 if TYPE_CHECKING:
     from pykernel.dialect.program import Program, Settings
-
-Engine = Literal["llvm", "numba", "python"]
-ENGINES: tuple[Engine, ...] = ("llvm", "numba", "python")
-VARIABLE = "PYKERNEL_ENGINE"
-"""The environment's variable that says which engine runs models, in this process and those that it starts."""
-
-
-def chosen_engine(default: Engine = "llvm") -> Engine:
-    """What the environment says, or ``default``.  Raises UserError."""
-    name = os.environ.get(VARIABLE) or default
-    if name not in ENGINES:
-        raise UserError(f"{VARIABLE}: there is no engine {name!r}; it must be one of {', '.join(ENGINES)}")
-    return name  # type: ignore[return-value]
 
 
 def make_machine(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Machine:

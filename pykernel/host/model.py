@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pykernel.dialect import Memory
-from pykernel.engine.engines import Engine, program_machine
+from pykernel.engine.choice import Engine
+from pykernel.engine.engines import program_machine
 from pykernel.engine.machine import Machine
 from pykernel.errors import UserError
 

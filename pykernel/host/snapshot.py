@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import Memory
-from pykernel.engine.engines import Engine, make_machine
+from pykernel.engine.choice import Engine
+from pykernel.engine.engines import make_machine
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel

@@ -28,8 +28,6 @@ from tests.support.following import (
 from tests.support.naive import kernels
 from tests.support.streams003 import STREAMS
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 RULES = ("klms", "qklms", "krls-t", "fb-krls", "ald-krls")
 
 

@@ -36,8 +36,6 @@ from tests.support.following import (
 )
 from tests.support.naive import Twin, kernel_values
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 KERNELS: dict[str, dict[str, Any]] = {
     "laplacian": {"function": "laplacian", "gamma": 0.8},
     "matern32": {"function": "matern32", "gamma": 1.5},

@@ -27,8 +27,6 @@ from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, ridge_of
 from pykernel.spec.model import make_spec
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 
 def spec_of(technique="mklms", precision="float64", dim=2, **sections):
     content = {

@@ -29,9 +29,6 @@ from tests.support.following import (
 from tests.support.naive import Twin
 from tests.support.streams003 import lorenz, sinc, sliding
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
-
 # ------------------------------------------------------------------------------------------ the definitions
 
 

@@ -14,8 +14,6 @@ from pykernel.spec.model import Spec
 from tests.support.following import follow, in_use, learned, problems, spec_of
 from tests.support.streams003 import sinc
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 
 @given(problems(rules=("krls-t", "fb-krls", "ald-krls"), strategies=True))
 def test_recursive_rules_do_what_their_papers_say(problem: tuple[Spec, np.ndarray, np.ndarray]) -> None:

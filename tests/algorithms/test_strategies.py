@@ -15,8 +15,6 @@ from pykernel.spec.model import Spec
 from tests.support.following import TECHNIQUES, assert_sound, follow, in_use, learned, problems, spec_of
 from tests.support.streams003 import sinc
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 
 @given(problems(rules=("klms", "qklms"), strategies=True))
 def test_every_strategy_does_what_the_definitions_say(problem: tuple[Spec, np.ndarray, np.ndarray]) -> None:

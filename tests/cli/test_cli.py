@@ -17,7 +17,6 @@ import pykernel.cli.app
 from pykernel.cli.help import names_of, sentence_of
 from tests.support import ROOT
 
-pytestmark = pytest.mark.usefixtures("compiled")
 SPEC = """
 name = "flow"
 [input]
@@ -327,12 +326,12 @@ def test_check_passes(run, folder, monkeypatch):
 
 
 def test_check_fails_where_the_code_differs(run, folder, monkeypatch):
-    import pykernel.gen
+    import pykernel.gen.check
     from pykernel.gen.check import Report
 
     row = {"compiler": "cc", "flags": "-O3", "samples": 5, "equal": False, "first_difference": "update 3: alpha[2]"}
     figures = {"name": "flow", "state_bytes": 1, "work_bytes": 2, "const_bytes": 0}
-    monkeypatch.setattr(pykernel.gen, "check", lambda spec, **how: Report(False, [row], figures))
+    monkeypatch.setattr(pykernel.gen.check, "check", lambda spec, **how: Report(False, [row], figures))
     code, out, err = run("check", "spec.toml")
     assert code == 1 and "NO" in out and err.startswith("error: cc -O3") and "update 3: alpha[2]" in err
     code, out, err = run("check", "spec.toml", "--json")

@@ -19,8 +19,6 @@ from pykernel.host import bikeshare as stream
 from pykernel.host.model import HostModel
 from tests.support import ROOT
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory, compiled):

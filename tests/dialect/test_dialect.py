@@ -180,7 +180,6 @@ def test_structs_with_equal_fields_are_two_types(precision: Precision) -> None:
         bind(sum_bench, precision)(benches[1].view(Twin))
 
 
-@pytest.mark.usefixtures("compiled")
 @BOTH
 def test_one_compilation_serves_all_sizes(precision: Precision) -> None:
     program = ONLINE["real"]

@@ -835,7 +835,6 @@ def store(s: Box, k: Index) -> None:
 # --------------------------------------------------------------------------------------------- specialisation
 
 
-@pytest.mark.usefixtures("compiled")
 def test_what_a_model_does_not_use_is_gone() -> None:
     def code(technique: str) -> tuple[str, str]:
         content = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "reduction": {"technique": technique}}

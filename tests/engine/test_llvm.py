@@ -67,8 +67,7 @@ def compare_calls(spec: Spec, seed: int, count: int) -> None:
 
 def judged(model: HostModel) -> bool:
     """What `valid` says of the model's memory."""
-    valid = model.spec.program.valid
-    return bool(model._call(valid, *model._lead(valid)))
+    return bool(model.machine.call(model.spec.program.valid))
 
 
 # ------------------------------------------------------------------------------------------------ the language

@@ -15,8 +15,6 @@ from pykernel import HostModel, KernelBasis, KernelRidgeRegressor, OnlineKernelS
 from pykernel.estimators import base, basis, batch, online, subspace
 from pykernel.spec.model import SECTIONS, Spec
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 ALL = [
     kind
     for kind in (getattr(pykernel, name) for name in pykernel.__all__)

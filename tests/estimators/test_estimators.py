@@ -28,8 +28,6 @@ from pykernel.spec.family import AT_ONCE
 from pykernel.spec.model import Learning, Reduction, make_spec
 from tests.support import ROOT, own_kernels
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 EXAMPLES = ROOT / "examples"
 BOTH = (BudgetedKernelRegressor, BudgetedKernelClassifier)
 MODELS = {

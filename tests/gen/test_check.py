@@ -18,8 +18,6 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.toys import LABELS, toy_spec
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 PRESETS = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
 TECHNIQUES = ("nt", "fklms", "mklms")  # where one with each kind of memory is enough
 PRECISIONS = ("float32", "float64")

@@ -17,9 +17,6 @@ from tests.support import ROOT
 from tests.support.harness import SANITIZERS, build_fuzzer, write_sources
 from tests.support.machines import MACHINES, machine
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
-
 PRECISIONS = ("float32", "float64")
 MORE_WARNINGS = """-Wmissing-prototypes -Wstrict-prototypes -Wcast-qual -Wcast-align -Wundef -Wpointer-arith
     -Wwrite-strings -Wswitch-default -Wredundant-decls -Wunused""".split()

@@ -17,7 +17,6 @@ from tests.support.random_specs import RULES, content_of, random_spec, shrunk
 from tests.support.spec_text import damaged, toml
 
 pytestmark = [
-    pytest.mark.usefixtures("compiled"),
     pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc"),
 ]
 LEVELS = ("-O0", "-O2", "-O3 -march=native", "-Os")

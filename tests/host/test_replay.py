@@ -23,7 +23,6 @@ from pykernel.spec.model import Input, load_spec, make_spec
 from tests.support import DOCS
 from tests.support.toys import TOYS, toy_spec
 
-pytestmark = pytest.mark.usefixtures("compiled")
 ROWS = 600
 
 

@@ -31,8 +31,6 @@ from tests.support import ROOT
 from tests.support.machines import MACHINES
 from tests.support.toys import LABELS, toy_spec
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 TECHNIQUES = ("nt", "fklms", "mklms")
 PRECISIONS = ("float32", "float64")
 PAGE = ROOT / "docs" / "snapshots.md"

@@ -27,7 +27,6 @@ from pykernel.host.simulate import (
 from pykernel.spec.model import make_spec
 from tests.support.toys import TOYS, toy_spec
 
-pytestmark = pytest.mark.usefixtures("compiled")
 INPUTS, LABEL = ("a", "b"), "y"
 
 

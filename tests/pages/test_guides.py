@@ -15,7 +15,6 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support import DOCS
 
-pytestmark = pytest.mark.usefixtures("compiled")
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
 

@@ -30,7 +30,6 @@ from tests.support.toys import LABELS, toy_spec
 
 pytest.importorskip("unicorn")
 pytest.importorskip("ziglang")
-pytestmark = pytest.mark.usefixtures("compiled")
 
 SEVEN = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m7f", "cortex-m33f", "rv32imac", "rv32imafc")
 TECHNIQUES = ("nt", "fklms", "mklms")

@@ -13,7 +13,6 @@ from pykernel.targets.check import check_targets
 from pykernel.tuning import plan
 from pykernel.tuning.plan import Limits, infer, make_limits, nearest_miss, parse_amount
 
-pytestmark = pytest.mark.usefixtures("compiled")
 QUICK = ["--rule", "klms", "--technique", "nt,mklms", "--rounds", "0", "--jobs", "1"]
 
 

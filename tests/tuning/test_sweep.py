@@ -22,8 +22,6 @@ from pykernel.tuning.costs import memory_bytes, target_costs
 from pykernel.tuning.sweep import Data
 from tests.support import interrupts
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 SPEC = """
 name = "flow"
 [input]

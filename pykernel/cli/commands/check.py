@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pykernel.cli import inputs, output
-from pykernel.cli.options import Json, SpecFile, TrustCode, option, takes
+from pykernel.cli.options import Engine, Json, SpecFile, TrustCode, option, takes
 from pykernel.errors import CheckFailed, UserError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class CheckOptions:
         option("--record", value="FOLDER", text="Write the results to VALIDITY.md of this generated project."),
     ] = None
     trust: TrustCode = False
+    engine: Engine = None
     as_json: Json = False
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pykernel.cli import output
-from pykernel.cli.options import Json, option, takes
+from pykernel.cli.options import Engine, Json, option, takes
 from pykernel.errors import CheckFailed
 
 
@@ -18,6 +18,7 @@ class DemoOptions:
         "pykernel-demo"
     )
     n_max: Annotated[int, option("--n-max", value="N", text="The budget: the most expansion vectors.")] = 32
+    engine: Engine = None
     as_json: Json = False
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pykernel.cli import inputs, output
-from pykernel.cli.options import Json, SpecFile, TrustCode, argument, option, takes
+from pykernel.cli.options import Engine, Json, SpecFile, TrustCode, argument, option, takes
 from pykernel.errors import CheckFailed, UserError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class ReplayOptions:
     )
     start: Annotated[Path | None, option("--start", value="FILE", text="The device's state before the log.")] = None
     trust: TrustCode = False
+    engine: Engine = None
     as_json: Json = False
 
 

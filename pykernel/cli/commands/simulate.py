@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pykernel.cli import inputs, output
-from pykernel.cli.options import CsvData, Delay, Json, SpecFile, TrustCode, option, takes
+from pykernel.cli.options import CsvData, Delay, Engine, Json, SpecFile, TrustCode, option, takes
 from pykernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class SimulateOptions:
     answers: Annotated[Path | None, option("--output", "-o", value="CSV", text="Write each row's answer.")] = None
     plot: Annotated[Path | None, option("--plot", value="PNG", text="Draw the errors (or answers) over time.")] = None
     trust: TrustCode = False
+    engine: Engine = None
     as_json: Json = False
 
 

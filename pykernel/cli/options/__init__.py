@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from pykernel.cli.help import RARE
+from pykernel.engine.choice import engine_used
 
 Options = TypeVar("Options")
 
@@ -39,7 +40,8 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
     def typed(command: Callable[[Options], None]) -> Callable[..., None]:
         @functools.wraps(command)
         def called(**given: Any) -> None:
-            command(kind(**given))
+            with engine_used(given.get("engine")):
+                command(kind(**given))
 
         hints = get_type_hints(kind, include_extras=True)
         parameters = [
@@ -79,6 +81,16 @@ Standardise = Annotated[
         "--standardise/--no-standardise",
         text="Scale each input to mean 0 and deviation 1, on the device too.",
         without="if their scales differ",
+        rare=True,
+    ),
+]
+Engine = Annotated[
+    str | None,
+    option(
+        "--engine",
+        value="ENGINE",
+        text="What runs the model here: llvm, numba or python.",
+        without="llvm; in check numba",
         rare=True,
     ),
 ]

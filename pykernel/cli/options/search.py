@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import CsvData, Delay, Json, SpecFile, option
+from pykernel.cli.options import CsvData, Delay, Engine, Json, SpecFile, option
 
 # fields of the last base come first, which is the order of arguments and of --help
 
@@ -85,6 +85,7 @@ class SearchOptions:
             "--results", value="FILE", text="Where finished runs are kept.", without="FOLDER/results.jsonl", rare=True
         ),
     ] = None
+    engine: Engine = None
     as_json: Json = False
 
 

@@ -1,0 +1,38 @@
+"""Which engine runs models: what the caller says, else what the environment says, else LLVM."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Literal
+
+from pykernel.errors import UserError
+
+Engine = Literal["llvm", "numba", "python"]
+ENGINES: tuple[Engine, ...] = ("llvm", "numba", "python")
+VARIABLE = "PYKERNEL_ENGINE"
+"""The environment's variable that says which engine runs models, in this process and those that it starts."""
+
+
+def chosen_engine(default: Engine = "llvm") -> Engine:
+    """What the environment says, or ``default``.  Raises UserError."""
+    name = os.environ.get(VARIABLE) or default
+    if name not in ENGINES:
+        raise UserError(f"{VARIABLE}: there is no engine {name!r}; it must be one of {', '.join(ENGINES)}")
+    return name  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def engine_used(name: str | None) -> Iterator[None]:
+    """Let an engine run models, in processes that are started meanwhile too; None changes nothing.  Raises UserError."""
+    kept = os.environ.get(VARIABLE)
+    if name is not None:
+        os.environ[VARIABLE] = name
+    try:
+        chosen_engine()
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+        if kept is not None:
+            os.environ[VARIABLE] = kept
