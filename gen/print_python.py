@@ -49,6 +49,7 @@ class Source:
 
     texts: Mapping[str, str]
     needs: Mapping[str, tuple[Part, ...]]
+    kinds: Mapping[str, tuple[Any, ...]]  # of the result, then of the values
     constants: Mapping[str, Any]
     intrinsics: Mapping[str, Kernel]
 
@@ -63,7 +64,8 @@ def print_python(
     """The functions' source; ``python_name`` says what each is called."""
     printer = _Printer(functions, structs, configs, precision, capacities)
     texts = {name: printer.function(f) for name, f in functions.items()}
-    return Source(texts, printer.needs, printer.constants, printer.intrinsics)
+    kinds = {name: (f.returns, *(kind for _, kind in f.params)) for name, f in functions.items()}
+    return Source(texts, printer.needs, kinds, printer.constants, printer.intrinsics)
 
 
 def python_name(kernel: str) -> str:

@@ -132,25 +132,26 @@ def _compile(k: Kernel, bound: types.FunctionType, precision: Precision, outermo
 
 def signature(k: Kernel, precision: Precision) -> Any:
     """The kernel's Numba signature, from its annotations."""
+    return numba_type(k.returns, precision)(*(numba_type(kind, precision) for kind in k.params.values()))
+
+
+def numba_type(kind: Any, precision: Precision, readonly: bool = False) -> Any:
+    """What Numba calls a kind; arrays of a configuration are ``readonly``."""
     from numba.core import types as nt
 
     from pykernel.dialect.numba_structs import StructType
 
     real_type = nt.float32 if precision is FLOAT32 else nt.float64
-
-    def numba_type(kind: Any, readonly: bool = False) -> Any:
-        if kind is None:
-            return nt.none
-        if kind in (Real, Index, Bool):
-            return {Real: real_type, Index: nt.int64, Bool: nt.boolean}[kind]
-        if isinstance(kind, Array):
-            return nt.Array(real_type if kind.scalar is Real else nt.int32, len(kind.extents), "C", readonly=readonly)
-        if is_choice(kind):
-            return nt.int64
-        tables = issubclass(kind, Config)
-        return StructType(kind.__name__, tuple((name, numba_type(f, tables)) for name, f in kind.fields.items()))
-
-    return numba_type(k.returns)(*(numba_type(kind) for kind in k.params.values()))
+    if kind is None:
+        return nt.none
+    if kind in (Real, Index, Bool):
+        return {Real: real_type, Index: nt.int64, Bool: nt.boolean}[kind]
+    if isinstance(kind, Array):
+        return nt.Array(real_type if kind.scalar is Real else nt.int32, len(kind.extents), "C", readonly=readonly)
+    if is_choice(kind):
+        return nt.int64
+    fields = {name: numba_type(f, precision, issubclass(kind, Config)) for name, f in kind.fields.items()}
+    return StructType(kind.__name__, tuple(fields.items()))
 
 
 def _verify_types(k: Kernel, dispatcher: Any, precision: Precision) -> None:

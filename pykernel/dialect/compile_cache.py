@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -22,9 +23,10 @@ from pykernel.sealed import read_sealed, write_sealed
 class CompileCache(NullCache):
     """What one function was compiled to, a file for each signature, in a folder that is of one state of the sources."""
 
-    def __init__(self, function: FunctionType, folder: Path) -> None:
+    def __init__(self, function: FunctionType, folder: Path, missing: Callable[[], None] = lambda: None) -> None:
+        """missing: called before the function is compiled."""
         code = function.__code__
-        self.function, self.folder = function, folder
+        self.function, self.folder, self.missing = function, folder, missing
         self.identity = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code)
 
     @property
@@ -35,7 +37,10 @@ class CompileCache(NullCache):
         """What is there for the signature and this processor, or None."""
         target.refresh()
         content = read_sealed(self._path(signature, target.codegen()))
-        return None if content is None else CompileResult._rebuild(target, *pickle.loads(content))
+        if content is None:
+            self.missing()
+            return None
+        return CompileResult._rebuild(target, *pickle.loads(content))
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         if compiled.library.has_dynamic_globals or any(not lifted.can_cache for lifted in compiled.lifted):

@@ -5,18 +5,21 @@ Nothing of what prints or compiles C, or LLVM IR, takes part, but the folding of
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import linecache
 import platform
 import sys
 import types
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pykernel.dialect import Array, Bool, Kernel, Memory, Precision, Real, sources_digest
+from pykernel.dialect.binding import numba_type
 from pykernel.engine.machine import Choices, Machine, values_taken
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_python import Part, Source, argument, print_python, python_name
@@ -69,41 +72,42 @@ class _Code:
     """The functions of some kernels, each of which is compiled when it is called for the first time."""
 
     def __init__(self, source: Source, precision: Precision, folder: Path | None) -> None:
-        self.source, self.folder = source, folder
+        self.source, self.folder, self.precision = source, folder, precision
         self.space: dict[str, Any] = {"__name__": __name__, **source.constants}
         for name, kernel in source.intrinsics.items():
             assert kernel.intrinsic is not None
             self.space[f"i_{name}"] = kernel.intrinsic(precision, True)
         self.found: dict[Any, tuple[Any, tuple[Part, ...]]] = {}
 
-    def inner(self, name: str) -> None:
-        """Let a function, and before it all that it calls, be compiled into what calls it."""
+    def inner(self, kernels: Sequence[Kernel]) -> None:
+        """Compile what the functions of some kernels call, and themselves, to be inlined into what calls them."""
         import numba
 
-        for each, text in self.source.texts.items():
+        names = list(self.source.texts)
+        for each in names[: 1 + max(names.index(kernel.name) for kernel in kernels)]:  # callees come first
             called = python_name(each)
             if called not in self.space:
-                function = self._python(called, text)
-                self.space[called] = numba.njit(
-                    forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS
-                )(function)
-            if each == name:
-                return
+                function = self._python(called, self.source.texts[each])
+                result, *values = (numba_type(kind, self.precision) for kind in self.source.kinds[each])
+                parts = [numba_type(part, self.precision) for part in self.source.needs[each]]
+                inner = numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(
+                    function
+                )
+                with _unoptimised():
+                    inner.compile(result(*parts, *values))
+                self.space[called] = inner
 
     def entry(self, kernel: Kernel) -> tuple[Any, tuple[Part, ...]]:
         if kernel not in self.found:
-            self.inner(kernel.name)
             parts, values = self.source.needs[kernel.name], [f"a{i}" for i in range(len(values_taken(kernel)))]
             given = ", ".join([*map(argument, parts), *values])
             text = f"def call_{kernel.name}({given}):\n    return {python_name(kernel.name)}({given})"
-            self.found[kernel] = self._outer(f"call_{kernel.name}", text), parts
+            self.found[kernel] = self._outer(f"call_{kernel.name}", text, [kernel]), parts
         return self.found[kernel]
 
     def loop(self, ask: Kernel | None, learn: Kernel | None, look: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
         steps = [k for k in (ask, learn, look) if k is not None]
         if tuple(steps) not in self.found:
-            for kernel in steps:
-                self.inner(kernel.name)
             parts = tuple(dict.fromkeys(part for kernel in steps for part in self.source.needs[kernel.name]))
 
             def call(kernel: Kernel, *values: str) -> str:
@@ -123,10 +127,11 @@ class _Code:
             given = ", ".join([*map(argument, parts), "x", "y", "first", "delay", "answers", "states", "statuses"])
             body = "\n".join(f"        {line}" for line in lines)
             text = f"def {name}({given}):\n    for t in range(first, len(x)):\n{body}"
-            self.found[tuple(steps)] = self._outer(name, text), parts
+            self.found[tuple(steps)] = self._outer(name, text, steps), parts
         return self.found[tuple(steps)]
 
-    def _outer(self, name: str, text: str) -> Any:
+    def _outer(self, name: str, text: str, kernels: Sequence[Kernel]) -> Any:
+        """A function that is called from Python; what it calls is compiled only if it is not in the cache itself."""
         import numba
 
         import pykernel.dialect.numba_structs  # noqa: F401 - tells Numba how views are taken, before it meets one
@@ -135,7 +140,9 @@ class _Code:
         function = self._python(name, text)
         dispatcher = numba.njit(**OPTIONS)(function)
         if self.folder:
-            dispatcher._cache = CompileCache(function, self.folder)
+            dispatcher._cache = CompileCache(function, self.folder, lambda: self.inner(kernels))
+        else:
+            self.inner(kernels)
         return dispatcher
 
     def _python(self, name: str, text: str) -> types.FunctionType:
@@ -144,6 +151,20 @@ class _Code:
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         exec(compile(text, file, "exec"), self.space)
         return self.space[name]
+
+
+@contextlib.contextmanager
+def _unoptimised() -> Iterator[None]:
+    """For what is optimised where it is inlined: twice takes twice as long."""
+    from numba.core import config
+    from numba.core.compiler_lock import global_compiler_lock
+
+    with global_compiler_lock:
+        kept, config.OPT = config.OPT, 0
+        try:
+            yield
+        finally:
+            config.OPT = kept
 
 
 @functools.lru_cache(maxsize=64)
