@@ -146,7 +146,7 @@ class Call:
 class UnicornModel:
     """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end.
 
-    costs: instructions of each main question (such as predict) and update in ``run``, of each question in ``ask``, of each sweep and of each
+    costs: instructions of each main question (such as predict) and update in ``prequential``, of each question in ``ask``, of each visit and of each
     action, that was not refused.
     hardest: the call of the main question and of update with most.
     other_calls: the most instructions that ``call`` took, by function.
@@ -179,7 +179,7 @@ class UnicornModel:
         self.memory.bytes[:] = self.contents()
         return result if name == "hash" else _signed(result)
 
-    def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         asks = self.program.asks
@@ -208,8 +208,8 @@ class UnicornModel:
         self.memory.bytes[:] = self.contents()
         return answers, statuses
 
-    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row and its label; the statuses, as HostModel.sweep."""
+    def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Call NAME_<name> with each row and its label; the statuses, as HostModel.visit."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         statuses = np.zeros(len(x), np.int32)
         self.restore(bytes(self.memory.bytes))
@@ -258,7 +258,7 @@ class UnicornModel:
         return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype)
 
     def take(self, name: str, x: np.ndarray, y: Any) -> int:
-        """The status of update, or of a sweep, for one sample and its label (of no numbers, where there are none)."""
+        """The status of update, or of a visit, for one sample and its label (of no numbers, where there are none)."""
         y = np.asarray(y, self.label_dtype)
         self.machine.uc.mem_write(self.x, x.tobytes())
         if self.program.label_kind == "none":

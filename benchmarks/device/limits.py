@@ -105,7 +105,7 @@ def matrices(technique: str, ridge: float, penalty: float, own: bool = False) ->
     model, column, error, exchanged = model_of(technique, ridge=ridge, penalty=penalty), OwnColumn(ridge), 0.0, 0
     step = 1 if own else EVERY
     for t in range(0, SAMPLES, step):
-        exchanged += int((model.learn(x[t : t + step], y[t : t + step]) == Status.REPLACED).sum())
+        exchanged += int((model.update(x[t : t + step], y[t : t + step]) == Status.REPLACED).sum())
         field, n = model.memory.field, int(model.memory.field("n")[0])
         v = field("v")[:n]
         if own:
@@ -134,7 +134,7 @@ def fast(technique: str, n_max: int, sigma: float) -> tuple[float, float, int]:
     """Mean squared error after learning, the largest multiplier, and refused updates."""
     x = np.random.default_rng(0).uniform(-3, 3, (SAMPLES, 1))
     model, grid = model_of(technique, n_max, sigma=sigma), np.linspace(-3, 3, 601)[:, None]
-    refused = int((model.learn(x, np.sinc(x[:, 0])) == Status.REFUSED_MULTIPLIER).sum())
+    refused = int((model.update(x, np.sinc(x[:, 0])) == Status.REFUSED_MULTIPLIER).sum())
     error = float(np.mean((model.predict(grid).astype(float) - np.sinc(grid[:, 0])) ** 2))
     return error, float(np.abs(model.memory.field("alpha")).max()), refused
 
@@ -158,7 +158,7 @@ def lasting(rule: str, forgetting: float) -> tuple[float, float, int]:
     for _ in range(LONG // SAMPLES):
         x = rng.uniform(-3, 3, (SAMPLES, 1))
         y = np.sinc(x[:, 0]) + 0.1 * rng.normal(size=SAMPLES)
-        refused += int((model.learn(x, y) == Status.REFUSED_MULTIPLIER).sum())
+        refused += int((model.update(x, y) == Status.REFUSED_MULTIPLIER).sum())
     error = float(np.mean((model.predict(grid).astype(float) - np.sinc(grid[:, 0])) ** 2))
     return error, float(np.abs(model.memory.field("alpha")).max()), refused
 

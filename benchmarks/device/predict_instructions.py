@@ -94,7 +94,7 @@ def pykernel_row(chain: str, listing: bool) -> None:
     project = build(spec)
     x, y = samples()
     host = HostModel(spec, project.drop)
-    host.learn(x, y)
+    host.update(x, y)
     assert host.memory.field("n")[0] == VECTORS
     image = model_image(project, TARGET, chain, flags=("-g",))
     model = UnicornModel(project, image)

@@ -137,7 +137,7 @@ def tuned(predictor: Predictor, n: int, x: np.ndarray, y: np.ndarray, thin: int 
     best: tuple[float, Spec, Settings] | None = None
     for settings in list(trials(predictor, n or None))[::thin]:
         spec = spec_of(settings)
-        forecasts = HostModel(spec).run(x[:quarter], y[:quarter])[0]
+        forecasts = HostModel(spec).prequential(x[:quarter], y[:quarter])[0]
         error = float(np.abs(forecasts - y[:quarter]).mean())
         if best is None or error < best[0]:
             best = error, spec, {key: settings[key] for key in predictor.grid}
@@ -153,7 +153,7 @@ def row(name: str, budget: int, x: np.ndarray, y: np.ndarray, thin: int = 1) -> 
     if n is None:
         return made
     spec, settings, error = tuned(predictor, n, x, y, thin)
-    forecasts, statuses = HostModel(spec).run(x, y)
+    forecasts, statuses = HostModel(spec).prequential(x, y)
     return (
         made
         | memory_bytes(spec)

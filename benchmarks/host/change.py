@@ -143,12 +143,12 @@ def errors(spec: Spec, stream: Stream, first: bool) -> list[float]:
     model = HostModel(spec)
     if spec.learning.rule == "okfeb":
         if first:
-            model.learn(stream.x)
-        scores, _ = model.run(stream.new_x)
+            model.update(stream.x)
+        scores, _ = model.prequential(stream.new_x)
         return [float(scores[a:b].mean()) for a, b in WINDOWS]
     if first:
-        model.learn(stream.x, stream.y)
-    answers, _ = model.run(stream.new_x, stream.new_y)
+        model.update(stream.x, stream.y)
+    answers, _ = model.prequential(stream.new_x, stream.new_y)
     squares = (answers.astype(float) - stream.new_y) ** 2
     squares[~np.isfinite(squares)] = np.inf
     return [float(np.sqrt(squares[a:b].mean())) for a, b in WINDOWS]

@@ -71,7 +71,7 @@ def experiment(task: Task, technique: str, projection: str, seed: int) -> tuple[
     """Mean squared error after learning, largest multiplier, and updates refused."""
     model = HostModel(task.spec(technique, projection))
     x, y, asked, answers = task.samples(np.random.default_rng(seed))
-    statuses = model.learn(x, y)
+    statuses = model.update(x, y)
     return (
         float(np.mean((model.predict(asked).astype(float) - answers) ** 2)),
         float(np.abs(model.memory.field("alpha")).max()),

@@ -68,7 +68,7 @@ def streams(dim: int, count: int) -> Iterator[tuple[str, np.ndarray]]:
 def counts(model: CModel, x: np.ndarray) -> np.ndarray:
     found = []
     for row in x:
-        model.run(row[None], np.sin(row.sum())[None], predict=False)
+        model.prequential(row[None], np.sin(row.sum())[None], predict=False)
         found.append(model._lib.m_searches())
     return np.array(found)
 

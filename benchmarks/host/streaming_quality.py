@@ -98,7 +98,7 @@ def spec_of(
 def streamed(x: np.ndarray, gamma: float, n: int, rows: int, seed: int, **how: Any) -> tuple[np.ndarray, int, int]:
     """The vectors that the device would hold after the stream; how often one was replaced, and when the last one was."""
     model = HostModel(spec_of(x.shape[1], gamma, n, rows, seed, **how))
-    statuses = model.learn(x, np.zeros(len(x)))
+    statuses = model.update(x, np.zeros(len(x)))
     if how.get("method", "stream") != "stream":
         assert model.call("select") == 0
     swaps = np.flatnonzero(statuses == 2)

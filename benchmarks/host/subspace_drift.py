@@ -64,7 +64,7 @@ def tracked(spec: Spec, x: np.ndarray, refresh: int) -> tuple[HostModel, int]:
     for at in range(0, len(x), refresh or len(x)):
         if at:
             model.refresh()
-        statuses = model.learn(x[at : at + (refresh or len(x))])
+        statuses = model.update(x[at : at + (refresh or len(x))])
         swaps += int(np.sum(statuses == SubspaceStatus.REPLACED))
     return model, swaps
 

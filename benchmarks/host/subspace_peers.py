@@ -133,7 +133,7 @@ def okfeb(name: str, n_max: int, rank: int, **how: Any) -> Method:
 
     def fit(given: Split, seed: int) -> Fitted:
         model = HostModel(spec(given.x.shape[1], given.kernel.gamma))
-        model.learn(given.x)
+        model.update(given.x)
         subspace = Held.of(model).subspace()
 
         return Fitted(lambda x: model.ask("features", x)[0], subspace.residual, unshrunk(subspace))
@@ -426,7 +426,7 @@ def main(words: Sequence[str] | None = None) -> None:
         sets, sizes, seeds = (SETS[1:2], SIZES[:1], 2) if chosen.quick else (SETS, SIZES, chosen.seeds)
         for how in ({}, {"precision": "float64"}):  # compiled, before anything is timed
             model = HostModel(spec_of(2, 4, 2, 1.0, **how))
-            model.learn(np.zeros((2, 2)))
+            model.update(np.zeros((2, 2)))
             model.ask("features", np.zeros((1, 2)))
         made: list[Mapping[str, Any]] = []
         with progress_bar() as bar, threadpool_limits(1):

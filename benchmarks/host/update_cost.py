@@ -164,7 +164,7 @@ class FromScratch:
     def predict(self, x: np.ndarray) -> np.ndarray:
         return self.kernel(np.atleast_2d(x), self.v) @ self.alpha
 
-    def learn(self, x: np.ndarray, y: np.ndarray) -> None:
+    def update(self, x: np.ndarray, y: np.ndarray) -> None:
         for row, label in zip(x.astype(float), y, strict=True):
             error = label - (self.predict(row)[0] if len(self.v) else 0.0)
             self.alpha = np.append((1 - ETA * RHO) * self.alpha, ETA * error)
@@ -241,7 +241,7 @@ def kernel_models(presets: Sequence[str], budgets: Sequence[int], tick: Callable
                 tick()
                 continue
             project = build(spec)
-            found.append(Contender(preset, "numba", n, HostModel(spec).learn, x, y))
+            found.append(Contender(preset, "numba", n, HostModel(spec).update, x, y))
             if c:
                 found.append(Contender(preset, "c", n, learner(CModel(project, c, ("-O3",))), x, y))
             tick()
@@ -249,7 +249,7 @@ def kernel_models(presets: Sequence[str], budgets: Sequence[int], tick: Callable
 
 
 def learner(model: CModel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    return lambda x, y: model.run(x, y, predict=False)[1]
+    return lambda x, y: model.prequential(x, y, predict=False)[1]
 
 
 def peers(budgets: Sequence[int], include: str | None, blas: str | None) -> list[Contender]:
@@ -259,10 +259,10 @@ def peers(budgets: Sequence[int], include: str | None, blas: str | None) -> list
         # full, without the reductions that were needed to come there
         model.v, model.alpha = stream(n)[0][:n].astype(float), np.full(n, 0.1)
         start = time.thread_time()
-        model.learn(*(a[n : n + 1] for a in stream(n)))
+        model.update(*(a[n : n + 1] for a in stream(n)))
         if time.thread_time() - start > PATIENCE:
             break
-        found.append(Contender("the report's procedure", "numpy", n, model.learn, *(a[n:] for a in stream(n))))
+        found.append(Contender("the report's procedure", "numpy", n, model.update, *(a[n:] for a in stream(n))))
     for name, linked in (("krls", None), ("krls, BLAS", blas)):
         if name == "krls" or linked:
             try:

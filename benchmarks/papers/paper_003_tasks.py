@@ -114,7 +114,7 @@ def learn(model: HostModel, seed: int, passes: int = PASSES) -> dict[str, float]
     """One realisation: the samples in the same order in each pass."""
     x, y = sinc_task(seed)
     model.reset()
-    return summary(model, model.learn(np.tile(x, (passes, 1)), np.tile(y, passes)))
+    return summary(model, model.update(np.tile(x, (passes, 1)), np.tile(y, passes)))
 
 
 def realise(task: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -152,13 +152,13 @@ def learner(content: Mapping[str, Any], code: str) -> Callable[[np.ndarray, np.n
     """A function that presents samples to a model: the generated C, if a compiler is named, else Numba."""
     spec = make_spec(content)
     if code == "numba":
-        return HostModel(spec).learn
+        return HostModel(spec).update
     from pykernel.gen.binding import CModel
     from pykernel.gen.compilers import find_compilers
     from pykernel.gen.project import build
 
     model = CModel(build(spec), next(c for c in find_compilers() if c.name == code), ("-O3",))
-    return lambda x, y: model.run(x, y, predict=False)
+    return lambda x, y: model.prequential(x, y, predict=False)
 
 
 def time_presentations(task: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -223,7 +223,7 @@ def present(model: HostModel, vectors: np.ndarray, multipliers: np.ndarray) -> n
     statuses = []
     for v, a in zip(vectors, multipliers, strict=True):
         label = model.predict([[v]])[0] + a / eta
-        statuses.append(model.learn([[v]], [label])[0])
+        statuses.append(model.update([[v]], [label])[0])
     return np.array(statuses)
 
 

@@ -96,7 +96,7 @@ def simulate(spec: Spec, x: np.ndarray) -> tuple[Course, HostModel]:
     scores, statuses = np.empty(len(x), np.float32), np.empty(len(x), np.int32)
     state = np.empty((len(x), 2), np.float32)
     for t in range(len(x)):
-        score, status = model.run(x[t : t + 1])
+        score, status = model.prequential(x[t : t + 1])
         scores[t], statuses[t] = score[0], status[0]
         state[t] = model.read("alarm")[0]
     return Course(scores, statuses, state[:, 0], state[:, 1]), model
@@ -137,8 +137,8 @@ def emulate(spec: Spec, x: np.ndarray) -> dict[str, Any]:
     image = model_image(project, target, CHAIN, level=LEVEL)
     device, host = UnicornModel(project, image), HostModel(spec, project.drop)
     device.paint_stack()
-    answers, statuses = device.run(x, np.zeros((len(x), 0), np.float32))
-    expected, reported = host.run(x)
+    answers, statuses = device.prequential(x, np.zeros((len(x), 0), np.float32))
+    expected, reported = host.prequential(x)
     equal = np.array_equal(answers, expected) and np.array_equal(statuses, reported)
     equal = equal and bytes(device.memory.bytes) == bytes(host.memory.bytes)
     costs = {name: np.array(device.costs[name]) for name in ("novelty", "update")}

@@ -76,7 +76,7 @@ def area(normal: np.ndarray, fault: np.ndarray) -> float:
 def outcome(spec: Spec, trial: Trial) -> Outcome:
     assert spec.novelty is not None
     model, smoothing = HostModel(spec), spec.novelty.smoothing
-    scores, statuses = model.run(trial.normal)
+    scores, statuses = model.prequential(trial.normal)
     level = levels(scores, smoothing, float(scores[0]))
     alarmed = np.isin(statuses, ALARMS)
     begun = alarmed[WARMUP:] & ~alarmed[WARMUP - 1 : -1]
@@ -84,7 +84,7 @@ def outcome(spec: Spec, trial: Trial) -> Outcome:
     auc, delay = {}, {}
     for fault, x in trial.branches.items():
         model.memory.bytes[:] = kept
-        scores, statuses = model.run(x)
+        scores, statuses = model.prequential(x)
         at = np.flatnonzero(np.isin(statuses, ALARMS))
         auc[fault] = area(normal, levels(scores, smoothing, float(level[-1])))
         delay[fault] = int(at[0]) if len(at) else -1

@@ -74,7 +74,7 @@ class Program:
         update(x, label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class.
         update(x): learns a sample that has no label.
         questions (x, an array), predict among them: write an answer, and leave the model as it is.
-        sweeps (x, a Real or an Index), beside update: take a sample and its label for another purpose than learning,
+        visits (x, a Real or an Index), beside update: take a sample and its label for another purpose than learning,
             such as a second pass over the samples.
         actions (nothing): such as refresh, train, restart.
         readings (an array): write what the model knows of itself.
@@ -107,45 +107,45 @@ class Program:
     learns: bool = field(init=False)  # whether there is update
     asks: str = field(init=False)  # the main question
     actions: tuple[str, ...] = field(init=False)
-    sweeps: tuple[str, ...] = field(init=False)
+    visits: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
-    run_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it, then learns
-    watch_streams: Mapping[str, Kernel] = field(init=False)  # ... that reads the alarm's state besides
+    prequential_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it, then learns
+    prequential_alarm_streams: Mapping[str, Kernel] = field(init=False)  # ... that reads the alarm's state besides
     ask_streams: Mapping[str, Kernel] = field(init=False)  # question -> the loop that asks it
-    sweep_streams: Mapping[str, Kernel] = field(init=False)  # sweep or update -> the loop over samples
+    visit_streams: Mapping[str, Kernel] = field(init=False)  # visit or update -> the loop over samples
 
     def __post_init__(self) -> None:
         kernels = {entry.name: entry.kernel for entry in self.entries}
         update, taken = kernels.get("update"), {name: _taken(kernel) for name, kernel in kernels.items()}
         asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
-        swept = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
+        visited = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
         labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
         run, watch, learn = (
-            (run_stream, watch_stream, learn_stream)
+            (prequential_stream, prequential_alarm_stream, learn_stream)
             if labelled
-            else (run_unlabelled, watch_unlabelled, learn_unlabelled)
+            else (prequential_unlabelled, prequential_alarm_unlabelled, learn_unlabelled)
         )
         found: dict[str, Any] = {
             "learns": update is not None,
             "asks": "predict" if "predict" in asked else next(iter(asked), ""),
             "actions": tuple(name for name, kinds in taken.items() if not kinds),
-            "sweeps": tuple(name for name in swept if name != "update"),
+            "visits": tuple(name for name in visited if name != "update"),
             "readings": {
                 n: k[0] for n, k in taken.items() if n != "update" and len(k) == 1 and isinstance(k[0], Array)
             },
             "questions": {name: taken[name][1] for name in asked},
-            "run_streams": {n: replace(run, names={"ask": k, "update": update}) for n, k in asked.items()}
+            "prequential_streams": {n: replace(run, names={"ask": k, "update": update}) for n, k in asked.items()}
             if update is not None
             else {},
-            "watch_streams": {
+            "prequential_alarm_streams": {
                 n: replace(watch, names={"ask": k, "update": update, "look": kernels["alarm"]})
                 for n, k in asked.items()
             }
             if self.alarms and update is not None and "alarm" in kernels
             else {},
             "ask_streams": {name: replace(ask_stream, names={"ask": kernel}) for name, kernel in asked.items()},
-            "sweep_streams": {name: replace(learn, names={"update": kernel}) for name, kernel in swept.items()},
+            "visit_streams": {name: replace(learn, names={"update": kernel}) for name, kernel in visited.items()},
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
@@ -165,8 +165,8 @@ class Program:
             )
         if self.alarms and (update is None or self.readings.get("alarm") != Real[2]):
             raise TypeError(f"{self.name}: alarms are of update, and need the reading alarm(…, state: Real[2])")
-        if not labelled and self.sweeps:
-            raise TypeError(f"{self.name}: {self.sweeps[0]} takes a label, but update takes none")
+        if not labelled and self.visits:
+            raise TypeError(f"{self.name}: {self.visits[0]} takes a label, but update takes none")
         if bool(self.persistent) != (self.valid is not None):
             raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
         if self.persistent != self.structs[: len(self.persistent)]:
@@ -181,7 +181,7 @@ class Program:
 
     @property
     def learn_stream(self) -> Kernel:
-        return self.sweep_streams["update"]
+        return self.visit_streams["update"]
 
     @property
     def label(self) -> Any:
@@ -307,7 +307,7 @@ look: Any = None
 
 
 @driver
-def run_stream(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
+def prequential_stream(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
     """Ask for each sample from ``first`` on, then learn the one ``delay`` rows before it.
 
     reads, writes: what the question and update take before the sample.  answers: (len(x) - first, values), left as
@@ -322,8 +322,8 @@ def run_stream(reads, writes, x, y, first, delay, answers, statuses):  # type: i
 
 
 @driver
-def run_unlabelled(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
-    """``run_stream`` where update takes no label; y: (len(x), 0)."""
+def prequential_unlabelled(reads, writes, x, y, first, delay, answers, statuses):  # type: ignore[no-untyped-def]
+    """``prequential_stream`` where update takes no label; y: (len(x), 0)."""
     for t in range(first, len(x)):
         i = t - first
         ask(*reads, x[t], answers[i])
@@ -333,8 +333,11 @@ def run_unlabelled(reads, writes, x, y, first, delay, answers, statuses):  # typ
 
 
 @driver
-def watch_stream(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
-    """``run_stream`` that reads the alarm's state after each row; looks: what that takes before, states: (rows, 2)."""
+def prequential_alarm_stream(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
+    """``prequential_stream`` that reads the alarm's state after each row.
+
+    looks: what that takes before; states: (rows, 2).
+    """
     for t in range(first, len(x)):
         i = t - first
         ask(*reads, x[t], answers[i])
@@ -345,8 +348,8 @@ def watch_stream(reads, writes, looks, x, y, first, delay, answers, states, stat
 
 
 @driver
-def watch_unlabelled(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
-    """``watch_stream`` where update takes no label; y: (len(x), 0)."""
+def prequential_alarm_unlabelled(reads, writes, looks, x, y, first, delay, answers, states, statuses):  # type: ignore[no-untyped-def]
+    """``prequential_alarm_stream`` where update takes no label; y: (len(x), 0)."""
     for t in range(first, len(x)):
         i = t - first
         ask(*reads, x[t], answers[i])
@@ -365,7 +368,7 @@ def ask_stream(reads, x, answers, statuses):  # type: ignore[no-untyped-def]
 
 @driver
 def learn_stream(writes, x, y, statuses):  # type: ignore[no-untyped-def]
-    """Learn each row in turn, or sweep over it."""
+    """Learn each row in turn, or visit it."""
     for t in range(len(x)):
         statuses[t] = update(*writes, x[t], y[t])
 

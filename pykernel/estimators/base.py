@@ -385,7 +385,7 @@ class Streaming(KernelEstimator):
             setattr(self, name, value)
 
     def _learn(self, X: np.ndarray, y: Any, epochs: int) -> None:
-        met = self._counted(np.concatenate([self.model_.learn(X, y) for _ in range(epochs)]))
+        met = self._counted(np.concatenate([self.model_.update(X, y) for _ in range(epochs)]))
         diverges = met & {"REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}
         self._told("learning diverges: " + self._remedy() if diverges else self._refusal())
 

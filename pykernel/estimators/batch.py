@@ -964,7 +964,7 @@ class KernelFisherClassifier(_Classifier):
         """The model that learns on the device: ``basis_`` in flash, with the kernel and the ridge found here.
 
         It takes samples one by one, in memory that does not grow with them, trains when told to, and tells its
-        leave-one-out error over a second sweep.
+        leave-one-out error over a second pass.
 
         Parameters
         ----------

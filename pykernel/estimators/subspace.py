@@ -669,7 +669,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         """Ask, then learn: (novelty, alarms)."""
         check_is_fitted(self)
         X, y = self._validated(X, y, reset=False)
-        novelty, statuses = self.model_.run(X, self._encoded(y), question="novelty")
+        novelty, statuses = self.model_.prequential(X, self._encoded(y), question="novelty")
         self._counted(statuses)
         self._told(self._refusal())
         return novelty.astype(np.float64), np.isin(statuses, self.spec_.program.alarms)

@@ -132,29 +132,29 @@ class HostModel:
 
     # ---- learning
 
-    def learn(self, x: Any, y: Any = None) -> np.ndarray:
+    def update(self, x: Any, y: Any = None) -> np.ndarray:
         """Learn each row in turn; the statuses, (samples,) int32.
 
         Raises UserError if this model does not learn, if it learns from labels and y is None, or if it learns without.
         """
-        return self.sweep("update", x, y)
+        return self.visit("update", x, y)
 
-    def sweep(self, name: str, x: Any, y: Any = None) -> np.ndarray:
+    def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
         """Call NAME_<name>, which takes a sample and its label, with each row in turn; the statuses, (samples,) int32.
 
         Raises UserError if this model has none.
         """
         program = self.spec.program
-        if name not in program.sweep_streams or not self._exists(name):
+        if name not in program.visit_streams or not self._exists(name):
             what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
             raise UserError(f"{self.spec.name} {what}")
         x = self._inputs(x)
         y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
         if len(x):
-            self._call(program.sweep_streams[name], self._lead(program.entry(name)), x, y, statuses)
+            self._call(program.visit_streams[name], self._lead(program.entry(name)), x, y, statuses)
         return statuses
 
-    def run(
+    def prequential(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row from ``first`` on, then learn the row ``delay`` before it: (answers, statuses).
@@ -162,21 +162,21 @@ class HostModel:
         question: what is asked in place of the program's main question (predict, where there is one), such as "classify".
         A model that does not learn only answers, and the statuses are those of the answers.
         """
-        answers, _, statuses = self._run(x, y, first, delay, question or self.spec.program.asks, False)
+        answers, _, statuses = self._prequential(x, y, first, delay, question or self.spec.program.asks, False)
         return answers, statuses
 
-    def watch(
+    def prequential_alarms(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As ``run``, of a model that raises alarms: (answers, states, statuses).
+        """As ``prequential``, of a model that raises alarms: (answers, states, statuses).
 
         states: the alarm's level and its threshold after each row, (samples, 2).  Raises UserError if there are no alarms.
         """
         if not self.spec.program.raises_alarms(self.config):
             raise UserError(f"{self.spec.name} raises no alarms")
-        return self._run(x, y, first, delay, question or self.spec.program.asks, True)
+        return self._prequential(x, y, first, delay, question or self.spec.program.asks, True)
 
-    def _run(
+    def _prequential(
         self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         x = self._inputs(x)
@@ -195,7 +195,7 @@ class HostModel:
         statuses = np.zeros(len(answers), np.int32)
         if len(answers):
             leads = [self._lead(program.entry(name)) for name in (question, "update", *(["alarm"] if watched else []))]
-            loop = (program.watch_streams if watched else program.run_streams)[question]
+            loop = (program.prequential_alarm_streams if watched else program.prequential_streams)[question]
             written = (answers, states, statuses) if watched else (answers, statuses)
             self._call(loop, *leads, x, y, first, delay, *written)
         return self._shaped(answers), states, statuses

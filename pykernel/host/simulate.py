@@ -471,7 +471,7 @@ class _Run:
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
         self.labels_taken = self._labels_since = 0  # given to update; since it was trained
-        self.swept = 0  # samples that were swept over again
+        self.visited = 0  # samples that were visited again
         self.streak = self.longest_streak = 0  # labelled samples refused in a row
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.real.dtype)
@@ -531,29 +531,29 @@ class _Run:
         return status
 
     def finish(self, again: Iterable[Batch] = ()) -> None:
-        """After the last row: train with what came since the last training, then sweep over the samples once more.
+        """After the last row: train with what came since the last training, then visit the samples once more.
 
-        again: the same rows, for a model that has sweeps; only those that were learnt are taken.  Does nothing unless the
+        again: the same rows, for a model that has visits; only those that were learnt are taken.  Does nothing unless the
         model is trained in this run.
         """
         if not self.train_every:
             return
         if self._labels_since:
             self.train()
-        sweeps, left = self.sweeps, self.rows - self.delay
-        for batch in again if sweeps else ():
+        visits, left = self.visits, self.rows - self.delay
+        for batch in again if visits else ():
             with np.errstate(over="ignore"):
                 x, y = batch.x[: max(0, left)].astype(self.spec.real.dtype), batch.y[: max(0, left)].astype(self._dtype)
             known = ~self._missing(y)
             left -= len(batch.x)
-            for sweep in sweeps:
-                self.swept += int((self.model.sweep(sweep, x[known], y[known]) >= 0).sum())
+            for visit in visits:
+                self.visited += int((self.model.visit(visit, x[known], y[known]) >= 0).sum())
 
     @property
-    def sweeps(self) -> list[str]:
+    def visits(self) -> list[str]:
         """Functions that take each sample once more, after a training."""
         program = self.spec.program
-        return [e.name for e in program.entries_for(self.spec.config) if e.name in program.sweeps]
+        return [e.name for e in program.entries_for(self.spec.config) if e.name in program.visits]
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
         """Rows without a label, or without one of several."""
@@ -573,9 +573,9 @@ class _Run:
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
         question, states = "classify" if self.classes else self.spec.program.asks, np.zeros((rows, 0))
         if self.alarms is None:
-            predictions, statuses = self.model.run(all_x, all_y, waiting, self.delay, question)
+            predictions, statuses = self.model.prequential(all_x, all_y, waiting, self.delay, question)
         else:
-            predictions, states, statuses = self.model.watch(all_x, all_y, waiting, self.delay, question)
+            predictions, states, statuses = self.model.prequential_alarms(all_x, all_y, waiting, self.delay, question)
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
         self._score(predictions, released, y)
@@ -728,14 +728,14 @@ class Simulation(_Run):
 
     def leave_one_out(self) -> dict[str, Any]:
         """What NAME_leave_one_out tells of the last training: its status, the mean squared error, and of classes the
-        error rate; None where it tells nothing.  samples: how many the sweeps took, where there are any."""
+        error rate; None where it tells nothing.  samples: how many the visits took, where there are any."""
         values, status = self.model.read("leave_one_out")
         known = [float(v) if status >= 0 else None for v in values]
         return {
             "status": self.spec.program.status(status).name.lower(),
             "mse": known[0],
             **({"error_rate": known[1]} if self.classes else {}),
-            **({"samples": self.swept} if self.sweeps else {}),
+            **({"samples": self.visited} if self.visits else {}),
         }
 
     def report(self) -> dict[str, Any]:

@@ -295,7 +295,7 @@ def test_before_any_training_it_answers_zero_and_has_no_figures() -> None:
     assert made(model, ("leave_one_out",))[0] == BatchStatus.NOT_TRAINED
     assert model.predict([[1.0, 2.0]])[0] == 0
     assert made(model, ("train",))[0] == BatchStatus.TOO_FEW
-    model.learn([[1.0, 2.0]], [3.0])
+    model.update([[1.0, 2.0]], [3.0])
     assert made(model, ("train",))[0] == BatchStatus.TOO_FEW
     assert model.predict([[1.0, 2.0]])[0] == 0
 
@@ -310,12 +310,12 @@ def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision
     least = LEAST[precision]
     model = HostModel(spec_of(rule, precision, ridge=5 * least, samples=16))
     rng = np.random.default_rng(0)
-    model.learn(3 * rng.normal(size=(2, 2)), [1.0, -1.0])
+    model.update(3 * rng.normal(size=(2, 2)), [1.0, -1.0])
     assert model.train() == BatchStatus.DONE
     names = [name for struct in model.spec.program.persistent[1:] for name in struct.fields]
     old = [model.memory.field(name).tobytes() for name in names]
     answers = model.predict(rng.normal(size=(9, 2)))
-    assert (model.learn(np.ones((14, 2)), np.linspace(-1, 1, 14)) == BatchStatus.DONE).all()
+    assert (model.update(np.ones((14, 2)), np.linspace(-1, 1, 14)) == BatchStatus.DONE).all()
     whole = persistent(model)
     for _ in range(3):
         assert model.train() == BatchStatus.ILL_CONDITIONED
@@ -332,7 +332,7 @@ def test_the_least_ridge_is_a_part_of_the_largest_row_sum(rule: str, precision: 
     """Nine equal samples have a Gram matrix of ones, whose rows add up to nine."""
     for above, expected in ((1.01, BatchStatus.DONE), (0.99, BatchStatus.ILL_CONDITIONED)):
         model = HostModel(spec_of(rule, precision, 9 * above * LEAST[precision]))
-        model.learn(np.ones((9, 2)), np.arange(9.0))
+        model.update(np.ones((9, 2)), np.arange(9.0))
         assert model.train() == expected
 
 
@@ -361,7 +361,7 @@ def inaccuracy(rule: str, kernel: dict[str, Any], shape: str, above: float, samp
     k = Twin(first.spec).gram(x, x)
     ridge = above * LEAST["float32"] * float(np.abs(k).sum(axis=1).max())
     model = HostModel(spec_of(rule, "float32", max(ridge, LEAST["float32"]), samples, kernel=kernel))
-    model.learn(x, y)
+    model.update(x, y)
     if model.train() != BatchStatus.DONE:
         return None
     ridge = float(np.float32(model.spec.learning.ridge))
@@ -402,7 +402,7 @@ def test_no_training_leaves_anything_but_numbers(seed: int, rule: str, precision
     for _ in range(3):
         x = rng.normal(size=(6, 2)) * 10.0 ** rng.uniform(-20, 2.5, (6, 1))
         y = rng.normal(size=6) * model.spec.label.limit * 10.0 ** rng.uniform(-30, 0.5, 6)
-        model.learn(x, y)
+        model.update(x, y)
         before = persistent(model)
         status = model.train()
         assert status == BatchStatus.DONE or persistent(model) == before

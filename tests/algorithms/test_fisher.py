@@ -322,14 +322,14 @@ def test_a_second_sweep_over_all_samples_is_leave_one_out(classes: int, precisio
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_it_is_full_before_rounding_adds_up(precision: str) -> None:
     model = HostModel(spec_of(precision))
-    model.learn([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    model.update([[0.0, 1.0], [1.0, 0.0]], [0, 1])
     model.memory.field("counts")[0] = model.config.most - 2
-    assert model.learn([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
+    assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
     before = persistent(model)
-    assert model.learn([[0.5, 0.5]], [1])[0] == FisherStatus.FULL and persistent(model) == before
-    assert model.learn([[np.nan, 0.5]], [1])[0] == FisherStatus.REFUSED_INPUT
+    assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.FULL and persistent(model) == before
+    assert model.update([[np.nan, 0.5]], [1])[0] == FisherStatus.REFUSED_INPUT
     model.call("restart")
-    assert model.learn([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
+    assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -348,7 +348,7 @@ def test_the_least_ridge_is_a_part_of_the_trace(precision: str) -> None:
                 input={"dim": 1, "limit": 1e7},
             )
         )
-        model.learn([[a], [-a]], [0, 1])
+        model.update([[a], [-a]], [0, 1])
         assert model.train() == expected
 
 
@@ -365,7 +365,7 @@ def test_a_ridge_too_small_for_the_samples_leaves_the_old_model(precision: str) 
     old = b""
     names = [name for name in model.spec.program.persistent[1].fields if name != "trained"]
     for row, label in zip(x, labels, strict=True):
-        model.learn(row[None], [label])
+        model.update(row[None], [label])
         before = persistent(model)
         statuses.append(model.train())
         if statuses[-1] < 0:
@@ -407,11 +407,11 @@ def inaccuracy(kernel: dict[str, Any], shape: str, above: float, samples: int, s
     if not 1e-9 <= ridge <= 1e12:
         return None
     model = HostModel(spec_of("float32", ridge, kernel=kernel, expansion={"vectors": basis}))
-    model.learn(x, labels)
+    model.update(x, labels)
     if model.train() != FisherStatus.DONE:
         return None
     targets, ridge = coded(labels, 2, "counts"), float(np.float32(ridge))
-    done = model.sweep("assess", x, labels) == FisherStatus.DONE
+    done = model.visit("assess", x, labels) == FisherStatus.DONE
     residuals = []
     for i in np.flatnonzero(done):
         rest = np.arange(samples) != i
@@ -447,7 +447,7 @@ def test_many_samples_in_tight_clusters_leave_float32_right(widths: tuple[float,
     found = []
     for precision in PRECISIONS:
         model = HostModel(spec_of(precision, 1e-2, size=6))
-        model.learn(x.astype(np.float32), labels)
+        model.update(x.astype(np.float32), labels)
         assert model.train() == FisherStatus.DONE
         found.append(model.predict(x[:3000].astype(np.float32)).astype(float))
     assert np.abs(found[0] - found[1]).max() < 1e-2 * np.abs(found[1]).max()
@@ -465,12 +465,12 @@ def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, function
     for _ in range(3):
         x = rng.normal(size=(8, 2)) * 10.0 ** rng.uniform(-20, 2, (8, 1))
         labels = rng.integers(0, classes, 8)
-        model.learn(x, labels)
+        model.update(x, labels)
         before = persistent(model)
         assert model.train() == FisherStatus.DONE or persistent(model) == before
         for row, label in zip(x, labels, strict=True):
             before = persistent(model)
-            status = model.sweep("assess", row[None], np.array([label]))[0]
+            status = model.visit("assess", row[None], np.array([label]))[0]
             assert status == FisherStatus.DONE or persistent(model) == before
         for struct in model.spec.program.persistent:
             for name in struct.fields:

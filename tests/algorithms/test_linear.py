@@ -145,7 +145,7 @@ def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgettin
     learning = {"forgetting": forgetting, "covariance": covariance}
     model = model_of(rule, "float64", dim, learning, label={"outputs": outputs})
     phi = features(model.spec, x)
-    predictions, statuses = model.run(x, y[:, 0] if outputs == 1 else y)
+    predictions, statuses = model.prequential(x, y[:, 0] if outputs == 1 else y)
     assert (statuses == LinearStatus.DONE).all()
     weights = least_squares(phi, y, 1 / covariance, forgetting)
     np.testing.assert_allclose(model.memory.field("weights"), weights.T, rtol=1e-6, atol=1e-7)
@@ -181,7 +181,7 @@ def test_each_step_is_the_definitions(rule, standardise, label):
     for row, target in zip(x, y, strict=True):
         expected.append(twin.predict(row))
         twin.learn(row, target)
-    predictions, statuses = model.run(x, y)
+    predictions, statuses = model.prequential(x, y)
     np.testing.assert_allclose(predictions.reshape(300, -1), expected, rtol=1e-7, atol=1e-8)
     assert (statuses[:5] == (LinearStatus.OBSERVED if standardise else LinearStatus.DONE)).all()
     assert (statuses[5:] == LinearStatus.DONE).all()
@@ -233,7 +233,7 @@ def test_rff_rls_learns_what_its_kernel_would():
     errors = {}
     for kernel in ({"function": "laplacian", "gamma": 1.0}, {"sigma": 1.0}):
         model = HostModel(spec_of("rff-rls", dim=1, learning={"features": 300}, kernel=kernel))
-        model.learn(x, y)
+        model.update(x, y)
         errors[kernel.get("function")] = float(np.abs(model.predict([[0.0]])[0]))
     assert errors["laplacian"] < 0.5 * errors[None], errors
 
@@ -273,8 +273,8 @@ def test_plain_python_and_numba_agree_and_refusals_change_nothing(rule, precisio
     met = set()
     for i in range(len(x)):
         before = state(jitted)
-        status = jitted.learn(x[i], y[i : i + 1])
-        assert plain.learn(x[i], y[i : i + 1]) == status
+        status = jitted.update(x[i], y[i : i + 1])
+        assert plain.update(x[i], y[i : i + 1]) == status
         assert bytes(plain.memory.bytes) == bytes(jitted.memory.bytes)
         assert (state(jitted) == before) or status >= 0
         met.add(int(status[0]))
@@ -297,7 +297,7 @@ def test_weights_that_would_leave_their_range_are_refused(rule, precision):
     for _ in range(2000):
         x = np.sign(rng.normal()) * 1e-9 if rule != "nlms" else 1e5 * rng.normal()
         before = state(model)
-        status = int(model.learn([[x]], [1e-3 * np.sign(x)])[0])
+        status = int(model.update([[x]], [1e-3 * np.sign(x)])[0])
         statuses.append(status)
         assert status >= 0 or state(model) == before
     assert np.abs(model.memory.field("weights")).max() <= limit
@@ -432,14 +432,16 @@ def test_float32_stays_finite_and_learns(rule, name, long_streams):
     x, y = long_streams[name]
     learning = {"eta": 0.1} if rule == "nlms" else {"forgetting": 0.999}
     model = model_of(rule, "float32", x.shape[1], learning, label={"limit": 100.0})
-    predictions, statuses = model.run(x, y)
+    predictions, statuses = model.prequential(x, y)
     assert (statuses == LinearStatus.DONE).all()
     assert all(np.isfinite(model.memory.field(field)).all() for field in PERSISTENT)
     program = model.spec.program
     assert bind(program.valid, model.spec.real)(*program.arguments(program.valid, model.memory, model.config))
     last = slice(-len(x) // 4, None)
     error = np.sqrt(np.mean((predictions[last] - y[last]) ** 2))
-    narrow = np.sqrt(np.mean((model_of(rule, "float64", x.shape[1], learning).run(x, y)[0][last] - y[last]) ** 2))
+    narrow = np.sqrt(
+        np.mean((model_of(rule, "float64", x.shape[1], learning).prequential(x, y)[0][last] - y[last]) ** 2)
+    )
     assert error <= 1.02 * narrow + 1e-4
     # the gradient of a constant beside inputs of up to 10 is small and noisy
     assert error < (2 if rule == "nlms" else 1.02) * y[last].std()
@@ -451,14 +453,14 @@ def test_float32_stays_finite_and_learns(rule, name, long_streams):
 def test_a_signal_that_stands_still_does_not_wind_up(rule):
     model = model_of(rule, "float32", 2, {"forgetting": 0.98})
     still = np.tile([1.0, 2.0], (50_000, 1))
-    model.learn(still, np.full(len(still), 5.0))
+    model.update(still, np.full(len(still), 5.0))
     count = model.spec.capacities["FEATURES"]
     trace = float((model.memory.field("root").astype(float) ** 2).sum())
     assert trace <= 1.03 * WINDUP * count * 100.0
     assert model.predict([[1, 2]]) == pytest.approx(5, rel=1e-5)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 2))
-    model.learn(x, x @ [1.0, -2.0] + 4)
+    model.update(x, x @ [1.0, -2.0] + 4)
     weights = model.memory.field("weights")[0]
     np.testing.assert_allclose([*weights[:2], weights[-1]], [1, -2, 4], atol=2e-3)
 
@@ -477,8 +479,8 @@ def test_forgetting_goes_on_where_one_direction_has_wound_up():
         expected.append(twin.predict(row)[0])
         twin.learn(row, target)
     assert twin.brought_back >= 2
-    np.testing.assert_allclose(model.run(x, y)[0], expected, rtol=1e-4, atol=1e-4)
-    error = np.abs(model_of("rls", "float32", 3, learning).run(x, y)[0] - y)
+    np.testing.assert_allclose(model.prequential(x, y)[0], expected, rtol=1e-4, atol=1e-4)
+    error = np.abs(model_of("rls", "float32", 3, learning).prequential(x, y)[0] - y)
     assert error[2500:4000].mean() < 1.3 * error[500:1000].mean()
     assert error[4005:].mean() < 1.3 * error[500:1000].mean()
 
@@ -489,8 +491,8 @@ def test_bounds_of_predictions_do_not_touch_learning(rule):
     x = rng.normal(size=(500, 3))
     y = 2 * x[:, 0]
     plain, clamped = (model_of(rule, "float32", label=label) for label in ({}, {"low": -0.5, "high": 0.75}))
-    plain.learn(x, y)
-    clamped.learn(x, y)
+    plain.update(x, y)
+    clamped.update(x, y)
     assert state(plain) == state(clamped)
     np.testing.assert_array_equal(clamped.predict(x), np.clip(plain.predict(x), -0.5, 0.75).astype(np.float32))
     assert np.abs(plain.predict(x)).max() > 1
@@ -499,13 +501,13 @@ def test_bounds_of_predictions_do_not_touch_learning(rule):
 def test_a_frozen_model_checks_samples_and_does_not_change():
     model = model_of("rls", "float32", input={"standardise": True})
     x = np.random.default_rng(0).normal(size=(100, 3))
-    model.learn(x, x[:, 0])
+    model.update(x, x[:, 0])
     model.freeze()
     before = state(model)
-    assert (model.learn(x, -x[:, 0]) == LinearStatus.FROZEN).all() and state(model) == before
-    assert model.learn([[np.nan, 0, 0]], [0]) == LinearStatus.REFUSED_INPUT
+    assert (model.update(x, -x[:, 0]) == LinearStatus.FROZEN).all() and state(model) == before
+    assert model.update([[np.nan, 0, 0]], [0]) == LinearStatus.REFUSED_INPUT
     model.freeze(False)
-    assert model.learn(x[:1], x[:1, 0]) == LinearStatus.DONE
+    assert model.update(x[:1], x[:1, 0]) == LinearStatus.DONE
 
 
 @settings(max_examples=60)
@@ -528,7 +530,7 @@ def test_whatever_learning_leads_to_is_valid(
     spec = spec_of(rule, precision, dim, learning, label=label, input={"limit": limit, "standardise": standardise})
     model, (x, y) = HostModel(spec), mixed_stream(spec, 3000, seed)
     for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
-        model.run(x[part], y[part])
+        model.prequential(x[part], y[part])
         assert is_valid(model)
 
 
@@ -550,7 +552,7 @@ def test_forged_states_are_refused(rule):
             assert is_valid(model) == (name == "frozen")
             model.memory.field(name)[...] = 0
     rng = np.random.default_rng(0)
-    model.learn(rng.normal(size=(500, 3)), rng.normal(size=(500, 2)))
+    model.update(rng.normal(size=(500, 3)), rng.normal(size=(500, 2)))
     assert is_valid(model)
     forged: list[tuple[str, float]] = [
         ("weights", np.nan),
@@ -620,7 +622,7 @@ def test_the_largest_numbers_that_a_spec_allows_overflow_nothing(rule, precision
     model, rng = HostModel(spec), np.random.default_rng(0)
     x = rng.choice([-1, 1, 0.5, 1e-9], (3000, 3)) * limit
     y = rng.choice([-1e24, 1e24, 1.0], 3000)
-    predictions, statuses = model.run(x, y)
+    predictions, statuses = model.prequential(x, y)
     assert np.isfinite(predictions).all() and (statuses == LinearStatus.DONE).sum() > 100
     assert all(np.isfinite(model.memory.field(name)).all() for name in PERSISTENT) and is_valid(model)
 

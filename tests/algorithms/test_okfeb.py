@@ -107,7 +107,7 @@ def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
             y = np.array([label], np.int64).clip(-(2**31), 2**31 - 1).astype(np.int32)
         else:
             y = np.array([label], model.spec.real.dtype)
-        return int(model.sweep("update", x[None], y)[0]), np.zeros(0)
+        return int(model.visit("update", x[None], y)[0]), np.zeros(0)
     if name in QUESTIONS:
         values, statuses = model.ask(name, arguments[0][None].astype(model.spec.real.dtype))
         return int(statuses[0]), values[0]
@@ -489,7 +489,7 @@ def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
     assert not (np.abs(vectors_of(model)) > 4).any()
     assert np.linalg.eigvalsh(symmetric(model.memory.field("g"), 4, 4))[0] > 1e-3
     clean = HostModel(spec)
-    clean.learn(x[3:])
+    clean.update(x[3:])
     fresh = stream_of(300, 3, 7, 0.7)
     assert model.ask("novelty", fresh)[0].mean() < 1.1 * clean.ask("novelty", fresh)[0].mean()
 
@@ -555,8 +555,8 @@ def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> 
     back = rng.uniform(-1.5, 1.5, (6000, dim))
     model, fresh = HostModel(spec), HostModel(spec)
     for part in (home, still, road, away, back[:5000]):
-        model.learn(part)
-    fresh.learn(back[:5000])
+        model.update(part)
+    fresh.update(back[:5000])
     lost, least = (one.ask("novelty", back[5000:])[0].mean() for one in (model, fresh))
     assert lost <= 1.1 * least + 0.01, (lost, least)
 
@@ -572,7 +572,7 @@ def test_the_start_waits_for_what_is_new(update: str, budget: str, precision: st
     spec = spec_of(precision, update=update, budget=budget, label="number", r=4, n=9, fading=0.99)
     model = HostModel(spec)
     still = np.tile([[1.0, -2.0]], (100, 1))
-    statuses = model.learn(still, np.ones(100))
+    statuses = model.update(still, np.ones(100))
     assert statuses[0] == ADDED and (statuses[1:] == DONE).all() and model.memory.field("n")[0] == 1
     # from its first sample the model works
     score = float(model.ask("novelty", still[:1])[0][0, 0])
@@ -582,7 +582,7 @@ def test_the_start_waits_for_what_is_new(update: str, budget: str, precision: st
     assert score < 1.001 * (0.1 / 1.1) ** 2
     assert model.predict(still[:1])[0] == pytest.approx(1.0, abs=0.05)
     x = stream_of(400)
-    statuses = np.append(statuses, model.learn(x, labels_for(spec, x)))
+    statuses = np.append(statuses, model.update(x, labels_for(spec, x)))
     assert model.memory.field("rank")[0] == 4 and model.memory.field("n")[0] == 9
     assert (statuses == REPLACED).sum() > 0
     assert_finite(model)
@@ -595,7 +595,7 @@ def test_fewer_dimensions_than_features(update: str, budget: str, precision: str
     """A linear kernel of two inputs never has a third independent sample: the model works with two features."""
     spec = spec_of(precision, "linear", "number", r=4, n=9, update=update, budget=budget)
     model, x = HostModel(spec), stream_of(3000)
-    model.learn(x, x @ [1.0, -2.0])
+    model.update(x, x @ [1.0, -2.0])
     assert model.memory.field("rank")[0] == model.memory.field("n")[0] == 2
     assert not model.ask("features", x)[0][:, 2:].any()
     far = x[(x**2).sum(1) > 1]
@@ -611,10 +611,10 @@ def test_nothing_at_all(budget: str, precision: str) -> None:
     """The origin under a linear kernel is no feature vector: no seed, no alarm, no number that is none."""
     spec = spec_of(precision, "linear", budget=budget, novelty={"warmup": 20})
     model = HostModel(spec)
-    assert (model.learn(np.zeros((50, 2))) >= 0).all() and model.memory.field("n")[0] == 0
+    assert (model.update(np.zeros((50, 2))) >= 0).all() and model.memory.field("n")[0] == 0
     assert np.isfinite(model.ask("novelty", np.zeros((1, 2)))[0]).all()
     x = stream_of(50)
-    model.learn(np.vstack([x, np.zeros((50, 2)), x]))
+    model.update(np.vstack([x, np.zeros((50, 2)), x]))
     assert model.memory.field("n")[0] == 2
     assert_finite(model)
 
@@ -629,7 +629,7 @@ def test_seeds_are_orthonormal(budget: str, precision: str) -> None:
     x = np.repeat(stream_of(40, 3), times, axis=0)
     found = []
     for row in x:
-        status = int(model.learn(row[None])[0])
+        status = int(model.update(row[None])[0])
         found.append(status)
         if model.memory.field("rank")[0] == 6:
             break
@@ -651,7 +651,7 @@ def test_the_wanted_part_is_censored(kernel: str, wanted: float, precision: str)
     model, x = HostModel(spec), stream_of(12_000, 3, spread=1.0)
     if kernel == "polynomial":
         x = np.clip(x, -6, 6)
-    statuses = model.learn(x)
+    statuses = model.update(x)
     # far from independent: the threshold follows what learning does to the scores
     for part in np.array_split(statuses[2000:], 2):
         assert np.mean(part == CENSORED) == pytest.approx(wanted, abs=0.02)
@@ -668,7 +668,7 @@ def test_what_is_censored_changes_nothing_of_the_subspace() -> None:
         for row in x:
             before = [model.memory.field(name).tobytes() for name in names]
             score = float(model.ask("novelty", row[None])[0][0, 0])
-            status = int(model.learn(row[None], [0.5])[0])
+            status = int(model.update(row[None], [0.5])[0])
             same = [model.memory.field(name).tobytes() for name in names] == before
             if "insensitivity" in more and model.memory.field("n")[0] > 4:
                 assert (status == CENSORED) == (score < 0.3)
@@ -688,7 +688,7 @@ def test_the_alarm_rate_is_the_wanted_one(rate: float, smoothing: float, hold: i
         precision, dim=3, n=16, r=4, novelty={"rate": rate, "smoothing": smoothing, "warmup": 500, "hold": hold}
     )
     model, x = HostModel(spec), stream_of(20_000, 3)
-    statuses = model.learn(x)
+    statuses = model.update(x)
     assert not np.isin(statuses[:500], [NOVEL, HELD]).any()
     above = np.isin(statuses[2000:], [NOVEL, HELD])
     assert np.mean(above) == pytest.approx(rate, rel=0.25)
@@ -701,15 +701,15 @@ def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
     spec = spec_of(precision, dim=3, n=24, r=6, fading=0.98, novelty={"rate": 0.01, "warmup": 300, "hold": 40})
     model = HostModel(spec)
     rng = np.random.default_rng(1)
-    model.learn(0.3 * rng.normal(size=(1500, 3)))
+    model.update(0.3 * rng.normal(size=(1500, 3)))
     vectors = vectors_of(model)
     new = np.array([4.0, 0.0, -4.0]) + 0.3 * rng.normal(size=(1500, 3))
-    statuses = model.learn(new)
+    statuses = model.update(new)
     assert (statuses[:40] == HELD).all() and statuses[40] == NOVEL
     assert not (np.diff(np.flatnonzero(statuses == HELD), prepend=-1) == 1)[41:].all()
     held = HostModel(spec)
-    held.learn(0.3 * np.random.default_rng(1).normal(size=(1500, 3)))
-    held.learn(new[:40])
+    held.update(0.3 * np.random.default_rng(1).normal(size=(1500, 3)))
+    held.update(new[:40])
     np.testing.assert_array_equal(vectors_of(held), vectors)
     # the new normal
     assert np.isin(statuses[-500:], [NOVEL, HELD]).mean() < 0.1
@@ -723,13 +723,13 @@ def test_thresholds_do_not_run_away(precision: str) -> None:
     spec = spec_of(precision, dim=2, n=6, r=2, novelty={"rate": 0.001, "warmup": 20, "smoothing": 1.0})
     model = HostModel(spec)
     rng = np.random.default_rng(0)
-    model.learn(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))  # known to the last digit: the threshold sinks
-    statuses = model.learn(rng.uniform(-20, 20, size=(3000, 2)))  # as strange as can be: it rises
+    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))  # known to the last digit: the threshold sinks
+    statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))  # as strange as can be: it rises
     assert np.isin(statuses[:20], [NOVEL]).any()
     assert_finite(model)
     assert 0 < model.read("alarm")[0][1] <= 1.5
-    model.learn(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))
-    statuses = model.learn(rng.uniform(-20, 20, size=(3000, 2)))
+    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))
+    statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))
     assert np.isin(statuses[:20], [NOVEL]).any()
 
 
@@ -763,7 +763,7 @@ def test_forgetting_follows_a_switch_and_no_forgetting_does_not() -> None:
             }
             model = HostModel(make_spec(content))
             for i in range(4):
-                model.learn(x[1000 * i : 1000 * (i + 1)])
+                model.update(x[1000 * i : 1000 * (i + 1)])
                 ends[i] += model.ask("novelty", fresh[i])[0].mean() / 3
         found[budget, fading] = ends.tolist()
     first, second = found["exact", 1.0][2], found["exact", 1.0][1]
@@ -782,7 +782,7 @@ def test_exact_projection_loses_less_than_dropping(update: str) -> None:
         scores = []
         for seed in range(3):
             model = HostModel(spec_of("float32", dim=4, n=24, r=6, budget=budget, update=update))
-            model.learn(stream_of(2500, 4, seed, 1.0))
+            model.update(stream_of(2500, 4, seed, 1.0))
             scores.append(model.ask("novelty", stream_of(500, 4, 99, 1.0))[0].mean())
         left[budget] = np.mean(scores)
     assert left["exact"] < left["drop"]
@@ -797,7 +797,7 @@ def test_the_subspace_comes_near_the_best_one() -> None:
     x = stream_of(1500, 4, 0, 1.0)
     spec = spec_of("float64", dim=4, n=60, r=8)
     model = HostModel(spec)
-    model.learn(x)
+    model.update(x)
     kernel = Kernel(spec)
     values = np.linalg.eigvalsh(kernel.gram(x, x))[::-1][:8]
     best = 1 - values.sum() / len(x)  # without shrinkage: below what any L of rank 8 leaves
@@ -813,13 +813,13 @@ def test_the_ridge_head_is_ridge_regression(precision: str) -> None:
     spec = spec_of(precision, label="numbers", r=4, n=4, insensitivity=0.999, learning={"ridge": 0.5})
     model, x = HostModel(spec), stream_of(600)
     y = labels_for(spec, x)
-    model.learn(x, y)
+    model.update(x, y)
     a, b = 0.5 * np.eye(5), np.zeros((5, 2))
     again = HostModel(spec)
     for row, label in zip(x, y, strict=True):
         z = np.append(again.ask("features", row[None])[0][0].astype(float), 1.0)
         a, b = a + np.outer(z, z), b + np.outer(z, label)
-        again.learn(row[None], label[None])
+        again.update(row[None], label[None])
     assert persistent(again) == persistent(model)
     w = np.linalg.solve(a, b)
     z = np.column_stack([model.ask("features", x)[0].astype(float), np.ones(len(x))])
@@ -840,7 +840,7 @@ def test_heads_tell_classes_apart(label: str, head: str, precision: str) -> None
     x = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     spec = spec_of(precision, label=label, r=12, n=32, head=head)
     model = HostModel(spec)
-    model.learn(x[:3500], classes[:3500])
+    model.update(x[:3500], classes[:3500])
     assert np.mean(model.classify(x[3500:]) == classes[3500:]) > 0.95
     if head == "logistic":
         p = model.probability(x[3500:])
@@ -874,7 +874,7 @@ def test_float32_is_as_good_as_float64(kernel: str, budget: str, update: str) ->
             precision, kernel, dim=4, n=32, r=8, budget=budget, update=update, gate=None if budget == "drop" else 1e-2
         )
         model = HostModel(spec)
-        model.learn(x)
+        model.update(x)
         assert_finite(model)
         scores.append(model.ask("novelty", fresh)[0].mean())
         field, v = model.memory.field, vectors_of(model)
@@ -940,7 +940,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: i
     x = np.clip(stream_of(samples + 40, spec.dim, seed % 5), -3, 3)
     y = labels_for(spec, x)
     part = slice(samples, samples + 25)
-    good.learn(x[:samples], None if y is None else y[:samples])
+    good.update(x[:samples], None if y is None else y[:samples])
     snapshot.load(HostModel(spec), snapshot.save(good))
     what = [forged(good, rng) for _ in range(rng.integers(1, 4))]
     model = HostModel(spec, jit=False)
@@ -949,7 +949,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: i
     except UserError:
         return
     # plain Python raises for positions outside of an array, and for integers beyond 32 bits
-    model.learn(x[part], None if y is None else y[part])
+    model.update(x[part], None if y is None else y[part])
     model.call("refresh")
     for question in spec.program.questions:
         if model.has(question):
@@ -970,7 +970,7 @@ def test_every_field_is_checked(case: str, precision: str) -> None:
             good = HostModel(spec, build(spec).drop)
             if not has(good, name):
                 continue
-            good.learn(x, y)
+            good.update(x, y)
             field = good.memory.field(name)
             arguments = program.arguments(program.valid, good.memory, good.config)
             assert bind(program.valid, spec.real, True)(*arguments)
@@ -990,9 +990,9 @@ def test_every_field_is_checked(case: str, precision: str) -> None:
 def test_the_count_of_samples_has_an_end() -> None:
     spec = spec_of("float32", window=0, label="two classes", head="logistic")
     model, x = HostModel(spec), stream_of(40)
-    model.learn(x, labels_for(spec, x))
+    model.update(x, labels_for(spec, x))
     model.memory.field("seen")[0] = 2**22 - 2
-    model.learn(x, labels_for(spec, x))
+    model.update(x, labels_for(spec, x))
     assert model.memory.field("seen")[0] == 2**22
     assert_finite(model)
 
@@ -1002,7 +1002,7 @@ def test_refresh_mends(precision: str) -> None:
     """G and P that are off by a tenth: after refresh they are what A and the vectors say."""
     spec = spec_of(precision, n=12, r=4, update="hybrid", gate=1e-2)
     model = HostModel(spec)
-    model.learn(stream_of(400))
+    model.update(stream_of(400))
     good = {name: model.memory.field(name).astype(float).copy() for name in ("g", "p")}
     for name, values in good.items():
         model.memory.field(name)[...] = values * 1.1
@@ -1066,8 +1066,8 @@ def test_nothing_leaves_anything_but_numbers(seed: int, spec: Spec, size: float)
         y: Any = labels_for(spec, np.clip(x, -1, 1))
         if spec.label_kind in ("real", "reals"):
             y = np.clip(y * 10.0**size, -50, 50)
-        model.learn(x, y)
-        model.learn(np.clip(x, -limit, limit), y)
+        model.update(x, y)
+        model.update(np.clip(x, -limit, limit), y)
         assert_finite(model)
         inside = np.clip(x, -limit, limit)
         for question in spec.program.questions:

@@ -105,7 +105,7 @@ def realisation(made: Spec, seed: int) -> tuple[float, HostModel, np.ndarray]:
     """MSE on 601 points after 10 passes over 100 samples of sinc."""
     x = np.tile(np.random.default_rng(seed).uniform(-3, 3, (100, 1)), (10, 1))
     model = HostModel(made)
-    statuses = model.learn(x, np.sinc(x[:, 0]))
+    statuses = model.update(x, np.sinc(x[:, 0]))
     return float(np.mean((model.predict(GRID[:, None]) - np.sinc(GRID)) ** 2)), model, statuses
 
 
@@ -181,12 +181,12 @@ def test_a_repeated_vector_is_young_again() -> None:
     aged = HostModel(of_table("mklms", 100, gate=1e-7, truncate_age=101))
     x = np.tile(np.random.default_rng(0).uniform(-3, 3, (25, 1)), (40, 1))
     for model in (plain, aged):
-        assert learned(model.learn(x, np.sinc(x[:, 0])))
+        assert learned(model.update(x, np.sinc(x[:, 0])))
     np.testing.assert_array_equal(in_use(aged, "v"), in_use(plain, "v"))
     assert aged.predict(GRID[:, None]).tobytes() == plain.predict(GRID[:, None]).tobytes()
     # without repeats they go, and only those of the last 101 samples are left
     new = np.linspace(-3, 3, 150)[:, None]
-    aged.learn(new, np.zeros(150))
+    aged.update(new, np.zeros(150))
     assert in_use(aged, "age").max() <= 101 and np.isin(in_use(aged, "v"), new[-101:]).all()
 
 
@@ -276,7 +276,7 @@ def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None
         model = HostModel(spec_of(technique, 8, 2, precision=precision, **keys))
         seen: list[Any] = []
         for t in range(len(x)):
-            seen.append((model.predict(x[t])[0], model.learn(x[t], y[t : t + 1])[0], in_use(model, "v").tobytes()))
+            seen.append((model.predict(x[t])[0], model.update(x[t], y[t : t + 1])[0], in_use(model, "v").tobytes()))
         predictions.append(np.array([p for p, _, _ in seen]))
         statuses.append(np.array([s for _, s, _ in seen]))
         vectors.append([v for _, _, v in seen])
@@ -318,7 +318,7 @@ def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, ex
     model = HostModel(spec_of(technique, 16, x.shape[1], "float32", **keys))
     worst, changes, refused = 0.0, 0, 0
     for part in range(0, samples, 1000):
-        statuses = model.learn(x[part : part + 1000], y[part : part + 1000])
+        statuses = model.update(x[part : part + 1000], y[part : part + 1000])
         assert set(statuses[statuses < 0]) <= {Status.REFUSED_MULTIPLIER}
         refused += int((statuses < 0).sum())
         changes += int(np.isin(statuses, (Status.ADDED, Status.REPLACED)).sum())
@@ -421,7 +421,7 @@ def test_refusals_change_nothing_and_the_state_stays_sound(stream: tuple[Spec, n
     for t in range(len(x)):
         before, n = persistent(model), int(field("n")[0])
         predicted = model.predict(x[t])
-        (status,) = model.learn(x[t], y[t])
+        (status,) = model.update(x[t], y[t])
         refusal = expected_refusal(made, x[t], y[t])
         assert status == refusal if refusal else status > 0 or status == Status.REFUSED_MULTIPLIER
         if status < 0:
@@ -437,11 +437,11 @@ def test_refusals_change_nothing_and_the_state_stays_sound(stream: tuple[Spec, n
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_multipliers_decay_to_zero_and_not_to_subnormal_numbers(technique: str, precision: str) -> None:
     model = HostModel(spec_of(technique, 4, precision=precision, sigma=1.0, eta=0.5, rho=0.2, force=True))
-    model.learn([[0.0], [50.0]], [1.0, 1.0])
+    model.update([[0.0], [50.0]], [1.0, 1.0])
     alpha = model.memory.field("alpha")
     least = 1.0
     for _ in range(1200):
-        assert model.learn([100.0], [0.0]) in (Status.ADDED, Status.MERGED)
+        assert model.update([100.0], [0.0]) in (Status.ADDED, Status.MERGED)
         if alpha[0]:
             least = min(least, abs(alpha[0]))
     assert not alpha.any() and 2.0**-100 <= least < 2.0**-99
@@ -455,7 +455,7 @@ def test_divergence_is_refused_and_a_reset_helps(technique: str) -> None:
     made = spec_of(technique, 12, 3, "float32", sigma=1.0, eta=1.99, **reduction)
     x, y = rng.uniform(-1, 1, (20_000, 3)), rng.normal(size=20_000)
     model = HostModel(made)
-    statuses = model.learn(x, y)
+    statuses = model.update(x, y)
     largest = np.abs(model.memory.field("alpha")).max()
     assert np.isfinite(model.predict(x)).all()
     if technique == "mklms":
@@ -467,7 +467,7 @@ def test_divergence_is_refused_and_a_reset_helps(technique: str) -> None:
     fresh = HostModel(made)
     model.reset()
     assert bytes(model.memory.bytes) == bytes(fresh.memory.bytes)
-    assert (model.learn(x[: refused[0]], y[: refused[0]]) > 0).all()
+    assert (model.update(x[: refused[0]], y[: refused[0]]) > 0).all()
 
 
 # ------------------------------------------------------------------------------------------ the working memory
@@ -482,7 +482,7 @@ def test_no_update_depends_on_the_working_memory(stream: tuple[Spec, np.ndarray,
         if rng.random() < 0.3:
             for name in Work.fields:
                 wiped.memory.field(name)[...] = 0
-        assert kept.learn(x[t], y[t]) == wiped.learn(x[t], y[t])
+        assert kept.update(x[t], y[t]) == wiped.update(x[t], y[t])
         assert persistent(kept) == persistent(wiped)
         if rng.random() < 0.05:
             kept.refresh()
@@ -498,7 +498,7 @@ def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np
     """All of the memory, predictions and statuses; the plain run also checks every position and stored type."""
     made, x, y = stream
     jitted, plain = HostModel(made), HostModel(made, jit=False)
-    a, b = jitted.run(x[:40], y[:40], delay=1), plain.run(x[:40], y[:40], delay=1)
+    a, b = jitted.prequential(x[:40], y[:40], delay=1), plain.prequential(x[:40], y[:40], delay=1)
     assert a[0].tobytes() == b[0].tobytes() and a[1].tobytes() == b[1].tobytes()
     jitted.refresh()
     plain.refresh()
@@ -512,44 +512,44 @@ def test_run_predicts_before_it_learns(technique: str, delay: int) -> None:
     rng = np.random.default_rng(0)
     made = spec_of(technique, 6, 2, "float32", sigma=1.0, rho=0.01)
     x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
-    predictions, statuses = HostModel(made).run(x, y, 0, delay)
+    predictions, statuses = HostModel(made).prequential(x, y, 0, delay)
     model = HostModel(made)
     for t in range(50):
         assert predictions[t] == model.predict(x[t])
         if t >= delay:
-            assert statuses[t] == model.learn(x[t - delay], y[t - delay])
+            assert statuses[t] == model.update(x[t - delay], y[t - delay])
     # in two parts, the second beginning with what the first still waits for
     parts = HostModel(made)
-    first = parts.run(x[:20], y[:20], 0, delay)
-    second = parts.run(x[20 - delay :], y[20 - delay :], delay, delay)
+    first = parts.prequential(x[:20], y[:20], 0, delay)
+    second = parts.prequential(x[20 - delay :], y[20 - delay :], delay, delay)
     np.testing.assert_array_equal(np.concatenate([first[0], second[0]]), predictions)
     np.testing.assert_array_equal(np.concatenate([first[1], second[1]]), statuses)
     changed = y.copy()
     changed[30:] = 9
-    assert (HostModel(made).run(x, changed, 0, delay)[0][: 31 + delay] == predictions[: 31 + delay]).all()
+    assert (HostModel(made).prequential(x, changed, 0, delay)[0][: 31 + delay] == predictions[: 31 + delay]).all()
 
 
 def test_host_model_takes_lists_and_refuses_other_shapes() -> None:
     model = HostModel(spec_of(dim=2, precision="float32"))
-    assert model.learn([1, 2], 3).tolist() == [Status.ADDED]
+    assert model.update([1, 2], 3).tolist() == [Status.ADDED]
     assert model.predict([[1, 2], [1e300, 0]]).shape == (2,)  # beyond float32, silently refused
     assert np.isnan(model.predict([1e300, 0])).all()
-    assert model.learn([1, 2], 1e300).tolist() == [Status.REFUSED_LABEL]
-    assert len(model.predict(np.empty((0, 2)))) == len(model.learn(np.empty((0, 2)), [])) == 0
+    assert model.update([1, 2], 1e300).tolist() == [Status.REFUSED_LABEL]
+    assert len(model.predict(np.empty((0, 2)))) == len(model.update(np.empty((0, 2)), [])) == 0
     for x, y in (([1, 2, 3], 1), ([[1, 2], [3, 4]], [1]), (np.zeros((1, 1, 2)), [1]), ([[1, 2]], [[1]])):
         with pytest.raises(ValueError, match="of shape"):
-            model.learn(x, y)
+            model.update(x, y)
     for first, delay in ((-1, 0), (0, -1), (3, 0)):
         with pytest.raises(ValueError, match=r"first -?\d, delay"):
-            model.run(np.zeros((2, 2)), np.zeros(2), first, delay)
+            model.prequential(np.zeros((2, 2)), np.zeros(2), first, delay)
 
 
 def test_a_pickled_model_goes_on_as_the_first() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
     model = HostModel(spec_of("fklms", 6, 2, "float32", sigma=1.0))
-    model.learn(x[:30], y[:30])
+    model.update(x[:30], y[:30])
     again = pickle.loads(pickle.dumps(model))
-    assert again.learn(x[30:], y[30:]).tobytes() == model.learn(x[30:], y[30:]).tobytes()
+    assert again.update(x[30:], y[30:]).tobytes() == model.update(x[30:], y[30:]).tobytes()
     assert bytes(again.memory.bytes) == bytes(model.memory.bytes)
     assert len(model.memory.view(Expansion).alpha) == 6

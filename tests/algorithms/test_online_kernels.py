@@ -115,7 +115,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str
     rng = np.random.default_rng(1)
     x = rng.uniform(-2, 2, (1500, 3))
     model = HostModel(made_of(kernel, technique=technique, n_max=10, dim=3, eta=0.2, rho=0.1))
-    statuses = model.learn(x, rng.normal(size=len(x)))
+    statuses = model.update(x, rng.normal(size=len(x)))
     assert learned(statuses[statuses != Status.REFUSED_MULTIPLIER])  # afmklms
     assert (statuses == Status.REPLACED).sum() > 20
     for _ in range(2):
@@ -150,7 +150,7 @@ def test_a_kernel_with_norms_is_the_cosine_of_it_with_labels_in_their_parts(kern
         keys["projection"] = "klms"
     cosine = spec_of("sup", 10, 3, kernel=section, rule=rule, input={"limit": LIMIT}, **keys)
     a, b = HostModel(plain), HostModel(cosine)
-    first, second = a.run(x, y), b.run(x, y / np.sqrt(own))
+    first, second = a.prequential(x, y), b.prequential(x, y / np.sqrt(own))
     np.testing.assert_array_equal(first[1], second[1])
     if rule != "ald-krls":  # whose variance of a label is 1, in the label's unit
         np.testing.assert_allclose(first[0], np.sqrt(own) * second[0], rtol=0, atol=1e-9)
@@ -166,7 +166,7 @@ def test_krls_t_with_room_for_all_is_ridge_regression_in_the_inputs() -> None:
         "sup", 64, 3, kernel={"function": "linear"}, rule="krls-t", noise=0.05, ridge=1e-8, gate=1.5e-8, force=True
     )
     model = HostModel(made)
-    assert learned(model.learn(x, y))
+    assert learned(model.update(x, y))
     weights = np.linalg.solve(x.T @ x + 0.05 * np.eye(3), x.T @ y)
     probes = rng.normal(size=(40, 3))
     np.testing.assert_allclose(model.predict(probes), probes @ weights, rtol=0, atol=1e-5)
@@ -181,7 +181,7 @@ def test_qklms_measures_in_the_kernels_own_unit() -> None:
     x = rng.uniform(-1.5, 1.5, (1500, 2))
     for name in KERNELS:
         model = HostModel(made_of(name, "qklms", "nt", 400, quantisation=0.6))
-        assert set(model.learn(x, np.sin(x[:, 0]))) <= {Status.ADDED, Status.ABSORBED}
+        assert set(model.update(x, np.sin(x[:, 0]))) <= {Status.ADDED, Status.ABSORBED}
         v, gamma = in_use(model, "v"), KERNELS[name].get("gamma", 1.0)
         norm = 1 if name == "laplacian" else 2
         distance = gamma * np.linalg.norm(v[:, None] - v[None], norm, axis=-1)
@@ -206,13 +206,13 @@ def test_a_sample_that_the_kernel_takes_for_zero_does_no_harm(kernel: str, rule:
         nothing = np.array([[0.0, 0.0], [-0.0, 1e-300], [1e-12, 0.0]][: 3 if precision == "float32" else 2])
         for turn in range(2):
             before = persistent(model)
-            assert (model.learn(nothing, np.ones(len(nothing))) == Status.DISCARDED).all()
+            assert (model.update(nothing, np.ones(len(nothing))) == Status.DISCARDED).all()
             assert persistent(model) == before
             assert not model.predict(nothing).any() and not model.novelty(nothing).any()
             if rule == "krls-t":
                 assert (model.variance(nothing) > 0).all() and np.isfinite(model.variance(nothing)).all()
             if turn == 0:
-                assert learned(model.learn([[1.0, 0.0], [0.5, 2.0], [3.0, 1.0]], [1.0, -1.0, 0.5]))
+                assert learned(model.update([[1.0, 0.0], [0.5, 2.0], [3.0, 1.0]], [1.0, -1.0, 0.5]))
                 assert_sound(model)
 
 
@@ -265,7 +265,7 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
     model = HostModel(made)
     for t in range(len(x)):
         before, predicted = persistent(model), model.predict(x[t])
-        (status,) = model.learn(x[t], y[t])
+        (status,) = model.update(x[t], y[t])
         if status < 0:
             assert persistent(model) == before
         refused = not (np.abs(x[t]) <= made.config.input_limit).all()
@@ -283,7 +283,7 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
 def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np.ndarray]) -> None:
     made, x, y = stream
     jitted, plain = HostModel(made), HostModel(made, jit=False)
-    a, b = jitted.run(x[:30], y[:30], delay=1), plain.run(x[:30], y[:30], delay=1)
+    a, b = jitted.prequential(x[:30], y[:30], delay=1), plain.prequential(x[:30], y[:30], delay=1)
     assert a[0].tobytes() == b[0].tobytes() and a[1].tobytes() == b[1].tobytes()
     jitted.refresh()
     plain.refresh()
@@ -326,7 +326,7 @@ def test_a_saved_state_goes_on_and_its_diagonal_is_checked() -> None:
     made = made_of("polynomial", "krls-t", "sup", 6, 2, precision="float32", forgetting=0.99)
     assert_goes_on(made)
     model = HostModel(made)
-    model.learn(np.random.default_rng(0).uniform(-2, 2, (40, 2)), np.ones(40))
+    model.update(np.random.default_rng(0).uniform(-2, 2, (40, 2)), np.ones(40))
     assert is_valid(model)
     diagonal = model.memory.field("diagonal")
     for wrong in (0.0, -diagonal[2], np.nextafter(diagonal[2], np.float32(np.inf)), np.nan):
@@ -384,7 +384,7 @@ def test_an_own_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
     parameters = {key: value for key, value in KERNELS[name].items() if key != "function"}
     a = HostModel(own_spec(mine, rule, **parameters))
     b = HostModel(made_of(name, rule, n_max=6, **({"projection": "klms"} if rule in ("krls-t", "fb-krls") else {})))
-    first, second = a.run(x, np.sin(x[:, 0])), b.run(x, np.sin(x[:, 0]))
+    first, second = a.prequential(x, np.sin(x[:, 0])), b.prequential(x, np.sin(x[:, 0]))
     np.testing.assert_array_equal(first[1], second[1])
     assert first[0].tobytes() == second[0].tobytes() and (first[1] == Status.REPLACED).any() == (rule != "ald-krls")
     assert_sound(a)
@@ -401,7 +401,7 @@ def test_a_wrong_kernel_gives_numbers_and_equal_bytes(rule: str, technique: str)
         made = own_spec(wild, rule, technique, precision="float32", normalise=normalise)
         model = HostModel(made)
         for t in range(len(x)):
-            model.learn(x[t], np.sin(x[t, 0]))
+            model.update(x[t], np.sin(x[t, 0]))
             assert np.isfinite(model.predict(x[t]))
         for field in ("v", "alpha", "diagonal"):
             assert np.isfinite(model.memory.field(field)).all()

@@ -189,7 +189,7 @@ CASES: dict[str, tuple[dict[str, Any], Expected]] = {
 def test_a_stream_leaves_what_the_independent_implementation_has(name: str) -> None:
     keys, expected = CASES[name]
     model, x = HostModel(spec_of(**keys)), stream()
-    e2, statuses = model.run(x)
+    e2, statuses = model.prequential(x)
     np.testing.assert_allclose(e2[list(CHOSEN)], expected.e2, rtol=0, atol=1e-9)
     assert e2[400:].mean() == pytest.approx(expected.late, abs=1e-9)
     v, a, g = state(model)
@@ -249,7 +249,7 @@ def test_recursive_least_squares_finds_the_batch_optimum() -> None:
     x = stream(200, period=1)
     model = HostModel(spec_of(200, 6, update="rls"))
     for _ in range(5):
-        model.learn(x)
+        model.update(x)
     assert best(x, 6) < residual(model, x) < 1.01 * best(x, 6)
 
 
@@ -259,7 +259,7 @@ def test_a_window_ends_the_growth_of_the_scale() -> None:
     grown = {}
     for window in (0, 200):
         model = HostModel(spec_of(window=window))
-        traces = [np.trace(state(model)[2]) for part in np.split(x, 4) if (model.learn(part) >= 0).all()]
+        traces = [np.trace(state(model)[2]) for part in np.split(x, 4) if (model.update(part) >= 0).all()]
         grown[window] = traces[3] / traces[1]
     assert 1.3 < grown[0] < 1.5  # 2 ** 0.5
     assert 0.9 < grown[200] < 1.15
@@ -269,8 +269,8 @@ def test_exact_removal_distorts_less_than_dropping() -> None:
     """|Phi A - Phi_-i Y|^2, least over all Y, is |a_i|^2 / P_ii and not above k_ii |a_i|^2; so more of a stream is kept."""
     x = stream(1500, period=1)
     exact, drop = (HostModel(spec_of(budget=budget, window=200)) for budget in ("exact", "drop"))
-    exact.learn(x)
-    drop.learn(x)
+    exact.update(x)
+    drop.update(x)
     v, a, _ = state(exact)
     k, n = gram(v, v), len(v)
     packed, inverse = exact.memory.field("p"), np.zeros((n, n))
@@ -303,9 +303,9 @@ def test_claims_that_fade_let_the_subspace_follow_a_switch() -> None:
     }
     for name, keys in kinds.items():
         model = HostModel(spec_of(16, 6, **keys))
-        model.learn(past)
+        model.update(past)
         rest[name] = residual(model, past)
-        model.learn(now)
+        model.update(now)
         left[name] = residual(model, now)
     assert rest["kept"] < rest["faded"] < rest["dropped"]
     assert left["faded"] < left["dropped"] < 0.6 * left["kept"]
@@ -320,9 +320,9 @@ def test_a_regime_that_has_nothing_in_common_with_those_before_is_learned(update
     x = stream(800, period=1)
     keys = {"update": update, "budget": budget} | ({"forgetting": 0.98} if update == "rls" else {"window": 200})
     model = HostModel(spec_of(**keys))
-    model.learn(x[:600])
+    model.update(x[:600])
     elsewhere = 0.2 * x[600:] + 6.0
-    e2, _ = model.run(elsewhere)
+    e2, _ = model.prequential(elsewhere)
     assert (e2[:8] == 1).all()
     assert e2[8:20].mean() < 0.6 and e2[100:].mean() < 0.4
 
@@ -333,10 +333,10 @@ def test_long_steps_inflate_the_scale_and_gain_nothing() -> None:
     traces, left = {}, {}
     for eta in (0.5, 1.0, 1.95):
         model = HostModel(spec_of(eta=eta, window=200))
-        model.learn(x[:2000])
+        model.update(x[:2000])
         seen = []
         for part in np.split(x[2000:], 20):
-            model.learn(part)
+            model.update(part)
             seen.append(np.trace(state(model)[2]))
         traces[eta], left[eta] = np.mean(seen), residual(model, x[:300])
     assert traces[1.0] > 1.2 * traces[0.5] and traces[1.95] > 1.2 * traces[1.0]

@@ -256,7 +256,7 @@ def test_learning_on_the_device_starts_from_the_basis_and_learns(folder, basis):
         and 2 * np.abs(Y).max() <= spec.label.limit <= 5 * np.abs(Y).max()
     )
     model = HostModel(spec)
-    model.update(X, Y) if hasattr(model, "update") else model.run(X, Y)
+    model.update(X, Y) if hasattr(model, "update") else model.prequential(X, Y)
     learned = np.asarray(model.predict(X)).ravel()
     machine = ReducedProblem("krr", Basis.load("b.npz"), X, Targets.of_values(Y)).solve(spec.learning.ridge)
     # as solved at once

@@ -260,7 +260,7 @@ def test_frozen_and_learning_devices_compute_the_same(kind, labels, kernel):
     spec = model.device_spec("m", precision="float64")
     assert spec.learning.rule == ("kfd" if kind is KernelFisherClassifier else "nystrom-rls")
     device = HostModel(spec)
-    device.learn(x, y if labels_of(kind)[0] == "number" else np.searchsorted(model.classes_, y))
+    device.update(x, y if labels_of(kind)[0] == "number" else np.searchsorted(model.classes_, y))
     if kind is KernelFisherClassifier:
         device.train()
     assert np.abs(device.predict(x).reshape(len(x), -1) - expected).max() < 1e-8 * size
@@ -306,7 +306,7 @@ def test_a_kernel_of_ones_own_goes_all_the_way():
     frozen = HostModel(model.to_spec("m", rule="nystrom", limit=10.0, precision="float64"))
     assert np.abs(frozen.predict(x) - model.predict(x)).max() < 1e-10
     learner = HostModel(model.device_spec("m", limit=10.0, precision="float64"))
-    learner.learn(x, y)
+    learner.update(x, y)
     assert np.abs(learner.predict(x) - model.predict(x)).max() < 1e-8
 
 

@@ -129,6 +129,6 @@ def test_every_scaler_becomes_part_of_every_model(scaler):
     assert np.allclose(HostModel(spec).predict(raw), linear.predict(features.transform(x)), rtol=0, atol=1e-9)
     trained = KernelRidgeRegressor(sigma=1.0, ridge=0.1).fit(x, y)
     device = HostModel(trained.device_spec("m", precision="float64", scaler=scaler))
-    device.learn(raw, y)
+    device.update(raw, y)
     device.train()
     assert np.allclose(device.predict(raw), trained.predict(x), rtol=0, atol=1e-8)

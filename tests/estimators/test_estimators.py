@@ -183,8 +183,8 @@ def test_it_is_the_host_model(stream, case):
     model = clone(MODELS[case]).set_params(n_epochs=2).fit(x, y)
     host = HostModel(model.spec_)
     taken = np.unique(y, return_inverse=True)[1] if "classes" in case else y
-    host.learn(x, taken)
-    host.learn(x, taken)
+    host.update(x, taken)
+    host.update(x, taken)
     assert state(model) == bytes(host.memory.bytes)
     values = model.decision_function(x) if "classes" in case else model.predict(x)
     assert values.dtype == np.float64 and (values == host.predict(x)).all()
@@ -585,7 +585,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
     assert spec.kernel.model_dump(exclude_unset=True) == OWN.section()
     host = HostModel(spec)
-    host.learn(x, y)
+    host.update(x, y)
     assert host.memory.bytes.tobytes() == state(model) and model.score(x, y) > 0.5
     assert model.to_spec("other").own is OWN.own and model.to_spec("other").name == "other"
     for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
@@ -624,7 +624,7 @@ def test_its_spec_makes_the_same_model_from_a_file(stream, tmp_path, case):
     spec = load_spec(path)
     assert spec == model.to_spec("flow") and spec.name == "flow"
     host = HostModel(spec)
-    host.learn(x, np.unique(y, return_inverse=True)[1] if "classes" in case else y)
+    host.update(x, np.unique(y, return_inverse=True)[1] if "classes" in case else y)
     assert state(model) == bytes(host.memory.bytes)
     with pytest.raises(UserError, match=rf"^{type(model).__name__}: name is 'int'"):
         model.to_spec("int")

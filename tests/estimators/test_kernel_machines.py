@@ -516,7 +516,7 @@ def test_a_mercer_kernel_goes_to_the_device(kind, labels, kernel):
     if kind is KernelFisherClassifier:  # a basis in flash, which stays
         model = kind(GIVEN[kernel], ridge=0.3, basis=inputs[::6]).fit(inputs, y)
     device = HostModel(model.device_spec("m", precision="float64", scaler=scaler, **limit))
-    device.learn(raw, np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y)
+    device.update(raw, np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y)
     assert device.train() == 0
     np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-7, atol=1e-7)
 
@@ -542,7 +542,7 @@ def test_a_mercer_kernel_with_a_basis(kernel):
     chosen = KernelRidgeRegressor(mercer, basis=3, basis_params={"epsilon": 2e-3}, ridge=[0.1, 1.0]).fit(x, y)
     assert chosen.selection_.widths.tolist() == [pytest.approx(mercer.gamma)] and chosen.reduced_.basis.kernel == mercer
     device = HostModel(chosen.device_spec("m", precision="float64", **limit))
-    device.learn(x, y)
+    device.update(x, y)
     np.testing.assert_allclose(device.predict(x), chosen.predict(x), rtol=1e-7, atol=1e-7)
 
 
@@ -838,11 +838,11 @@ def test_the_device_trains_to_the_same_model(kind, labels, scaled):
     assert spec.learning.rule == MODEL[kind] and spec.learning.ridge == 0.3
     device = HostModel(spec)
     taken = np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y
-    device.learn(raw, taken)
+    device.update(raw, taken)
     assert device.train() == 0
     np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-8, atol=1e-8)
     if kind is KernelFisherClassifier:
-        device.sweep("assess", raw, taken)
+        device.visit("assess", raw, taken)
     else:
         assert model.device_spec("m", samples=17).learning.samples == 17
     figures, _ = device.read("leave_one_out")
@@ -870,7 +870,7 @@ def test_a_ridge_that_the_device_would_refuse_is_told(kind, labels, precision):
             f"{kind.__name__}: ridge_ is {model.ridge_:.3g}; to train in {precision} on as many samples like these"
         )
         assert [str(w.message).startswith(expected) for w in told] == ([True] if status else [])
-        device.learn(x, np.unique(y, return_inverse=True)[1] if kind in CLASSIFIERS else y)
+        device.update(x, np.unique(y, return_inverse=True)[1] if kind in CLASSIFIERS else y)
         assert device.train() == status
     if not more and precision == "float32":  # a part of the samples needs a part of the ridge
         half = single(kind, ridge=0.9 * bound).fit(x, y)

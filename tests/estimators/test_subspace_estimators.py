@@ -349,7 +349,7 @@ def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
     host = HostModel(spec)
     target = taken(model, labels(case, y))
     for _ in range(2):
-        host.learn(x, target)
+        host.update(x, target)
     assert state(model) == bytes(host.memory.bytes)
     assert (model.transform(x) == host.ask("features", x)[0]).all()
     assert (model.novelty(x) == host.novelty(x)).all() and (model.score_samples(x) == -host.novelty(x)).all()
@@ -406,7 +406,7 @@ def test_the_regressors_head_is_ridge_regression_of_features_as_they_were(stream
     y = y if outputs == 1 else np.column_stack([y, 3 - y**2])
     model = OnlineSubspaceRegressor(**SMALL, ridge=0.3, precision="float64", sigma=1.5).fit(x, y)
     host = HostModel(model.spec_)
-    z, _ = host.run(x, y, question="features")
+    z, _ = host.prequential(x, y, question="features")
     assert bytes(host.memory.bytes) == state(model)
     rows = np.column_stack([z, np.ones(len(z))])
     theta = np.linalg.solve(rows.T @ rows + 0.3 * np.eye(5), rows.T @ y)
@@ -458,8 +458,8 @@ def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_pa
     later = (5 + 10 * x[200:]).astype(kind)
     given = None if target is None else taken(model, target[200:])
     given = given.astype(kind) if spec.label_kind in ("real", "reals") else given
-    statuses = host.learn(later, given)
-    assert (restored.learn(later, given) == statuses).all()
+    statuses = host.update(later, given)
+    assert (restored.update(later, given) == statuses).all()
     for t, row in enumerate(later):
         label = [] if given is None else [pointer(given[t]) if spec.label_kind == "reals" else given[t].item()]
         assert device.flow_update(pointer(memory.buffer), pointer(row), *label) == statuses[t]
@@ -690,7 +690,7 @@ def test_a_kernel_of_ones_own_goes_all_the_way(stream):
     model = OnlineKernelSubspace(**SMALL, kernel=OWN, input_limit=10.0, precision="float64").fit(x)
     spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
     host = HostModel(spec)
-    host.learn(x)
+    host.update(x)
     assert bytes(host.memory.bytes) == state(model) and model.to_spec("other").own is OWN.own
     for other in (clone(model).fit(x), pickle.loads(pickle.dumps(model))):
         assert state(other) == state(model)

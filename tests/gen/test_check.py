@@ -245,7 +245,7 @@ def test_a_fitted_model_and_a_stream_of_ones_own_are_checked():
     spec = spec_of("mklms")
     model = HostModel(spec)
     x, y = mixed_stream(spec, 1000, seed=3)
-    model.run(x[:600], y[:600])
+    model.prequential(x[:600], y[:600])
     before = bytes(model.memory.bytes)
     report = check(spec, model.memory, stream=(x[600:], y[600:]), levels=("-O1",), compilers=[find_compilers()[0].name])
     assert_equal(report)
@@ -272,7 +272,7 @@ def test_every_flipped_bit_is_seen_and_named():
     c = find_compilers()[0]
     host, device = reference.fresh_host(), CModel(project, c, ("-O1",))
     for model in (host, device):
-        model.run(reference.x[:300], reference.y[:300])
+        model.prequential(reference.x[:300], reference.y[:300])
     assert differing_field(host, device) is None
     rng = np.random.default_rng(0)
     for at in rng.integers(0, len(device.memory.bytes), 20):
@@ -315,7 +315,7 @@ def test_no_undefined_behaviour_and_no_byte_out_of_place(technique, precision, t
     run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr[-2000:]
     host = HostModel(project.spec, project.drop)
-    host.run(x, y)
+    host.prequential(x, y)
     assert run.stdout == f"{state_hash(project.spec, host.memory):08x}"
 
 

@@ -36,7 +36,7 @@ def test_the_stream_reaches_what_it_should(name):
     spec = machine(name)
     model, (x, y) = HostModel(spec), mixed_stream(spec, 1000)
     if spec.program.learns:
-        model.learn(x[:400], y[:400])
+        model.update(x[:400], y[:400])
         assert model.call("train") == 0 and model.call("select") == 0
     found, _ = model.ask(spec.program.asks, x[400:])
     assert len(np.unique(found[~np.isnan(found)])) > 100

@@ -62,13 +62,13 @@ class EngineModel(HostModel):
         self.machine.rows(x, statuses, ask=program.entry(question), answers=answers)
         return answers, statuses
 
-    def sweep(self, name: str, x: Any, y: Any = None) -> np.ndarray:
+    def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
         x = self._inputs(x)
         y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
         self.machine.rows(x, statuses, learn=self.spec.program.entry(name), y=y)
         return statuses
 
-    def _run(self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool) -> Any:
+    def _prequential(self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool) -> Any:
         x, program = self._inputs(x), self.spec.program
         y, later = self._labels(y, len(x)), len(x) - first
         answers, statuses = program.answers(question, later, self.memory), np.zeros(later, np.int32)
@@ -440,7 +440,7 @@ def test_what_is_on_the_disk_is_used_or_discarded(tmp_path: Path, monkeypatch: A
         made.clear()
         x, y = np.ones((4, spec.dim)), np.ones(4)
         mine, plain = both(spec)
-        assert mine.learn(x, y).tolist() == plain.learn(x, y).tolist()
+        assert mine.update(x, y).tolist() == plain.update(x, y).tolist()
         assert mine.memory.bytes == plain.memory.bytes
         return list(made)
 
@@ -522,7 +522,7 @@ PRECISIONS = ("float32", "float64")
     ],
 )
 def test_every_call_of_every_program(name: str, precision: str) -> None:
-    """Update, questions, sweeps, actions, readings and `valid`, in random order and with hostile numbers."""
+    """Update, questions, visits, actions, readings and `valid`, in random order and with hostile numbers."""
     compare_calls(machine(name, precision), 1, 150)
 
 
@@ -554,7 +554,7 @@ def test_long_streams_of_models_that_learn_online(number: int) -> None:
     x = np.cumsum(rng.normal(size=(2000, 3)), axis=0) % 5
     y = np.sin(x.sum(1))
     x[::97, 1], y[::89] = np.nan, np.inf
-    found = mine.run(x, y, first=3, delay=2), plain.run(x, y, first=3, delay=2)
+    found = mine.prequential(x, y, first=3, delay=2), plain.prequential(x, y, first=3, delay=2)
     for a, b in zip(*found, strict=True):
         assert a.tobytes() == b.tobytes()
     assert mine.memory.bytes == plain.memory.bytes
@@ -610,10 +610,10 @@ def test_streams() -> None:
             y = rng.normal(size=90)
         for first, delay in ((0, 0), (0, 7), (13, 0), (13, 40), (90, 0), (20, 200)):
             mine, plain = both(spec)
-            results = [[*each.run(x, y, first, delay)] for each in (mine, plain)]
+            results = [[*each.prequential(x, y, first, delay)] for each in (mine, plain)]
             if spec.program.raises_alarms(spec.config):
                 for each, result in zip((mine, plain), results, strict=True):
-                    result += each.watch(x, y, first, delay)
+                    result += each.prequential_alarms(x, y, first, delay)
             for a, b in zip(*results, strict=True):
                 assert a.tobytes() == b.tobytes() and a.shape == b.shape, (spec.learning.rule, first, delay)
             assert mine.memory.bytes == plain.memory.bytes
@@ -625,7 +625,7 @@ def test_a_state_is_restored_into_it() -> None:
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(300, 3)), rng.normal(size=300)
     mine, plain = both(spec)
-    plain.learn(x[:100], y[:100])
+    plain.update(x[:100], y[:100])
     end = spec.program.state_bytes(plain.memory.layout)
 
     def hand_over(source: HostModel, target: HostModel) -> None:
@@ -634,7 +634,7 @@ def test_a_state_is_restored_into_it() -> None:
 
     hand_over(plain, mine)
     assert judged(mine) and judged(plain)
-    assert mine.learn(x[100:200], y[100:200]).tolist() == plain.learn(x[100:200], y[100:200]).tolist()
+    assert mine.update(x[100:200], y[100:200]).tolist() == plain.update(x[100:200], y[100:200]).tolist()
     hand_over(mine, plain)
     assert mine.predict(x).tobytes() == plain.predict(x).tobytes()
     verdicts = set()

@@ -55,7 +55,7 @@ def spec_of(technique="mklms", precision="float32", dim=2, n_max=6, standardise=
 
 def taught(spec, samples=400, seed=0):
     model = HostModel(spec)
-    model.run(*mixed_stream(spec, samples, seed))
+    model.prequential(*mixed_stream(spec, samples, seed))
     return model
 
 
@@ -174,21 +174,21 @@ def test_every_kind_of_label_is_saved(kind, precision):
 def assert_goes_on(spec):
     x, y = mixed_stream(spec, 3000, seed=4)
     whole = HostModel(spec, build(spec).drop)
-    _, statuses = whole.run(x, y)
+    _, statuses = whole.prequential(x, y)
     first, rest = slice(0, 1700), slice(1700, None)
     host, device = HostModel(spec), Device(spec)
-    host.run(x[first], y[first])
-    device.run(x[first], y[first])
+    host.prequential(x[first], y[first])
+    device.prequential(x[first], y[first])
     data = snapshot.save(host)
     assert device.save() == (DONE, data) and len(data) == device.size
     # each goes on from the other's, in a memory that held something else
     new_host, new_device = taught(spec, 100, seed=9), Device(spec)
-    new_device.run(*mixed_stream(spec, 100, seed=8))
+    new_device.prequential(*mixed_stream(spec, 100, seed=8))
     snapshot.load(new_host, device.save()[1])
     assert new_device.load(data) == DONE
     assert not any(bytes(new_device.memory.bytes)[len(new_device.state) :])  # working memory
     for model in (new_host, new_device):
-        _, found = model.run(x[rest], y[rest])
+        _, found = model.prequential(x[rest], y[rest])
         assert found.tobytes() == statuses[rest].tobytes()
     end = bytes(whole.memory.bytes)[: len(new_device.state)]
     assert new_device.state == end
@@ -269,7 +269,7 @@ def test_whatever_learning_leads_to_is_valid(
     model = HostModel(spec)
     x, y = mixed_stream(spec, 3000, seed)
     for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
-        model.run(x[part], y[part])
+        model.prequential(x[part], y[part])
         model.refresh()
         valid = bind(spec.program.valid, spec.real)
         assert valid(*spec.program.arguments(spec.program.valid, model.memory, model.config))
@@ -292,7 +292,7 @@ def test_a_linear_model_knows_what_is_valid():
 
     assert valid()
     rng = np.random.default_rng(0)
-    model.learn(rng.normal(size=(500, 3)), rng.normal(size=500))
+    model.update(rng.normal(size=(500, 3)), rng.normal(size=500))
     assert valid()
     for name, value in (("started", 2), ("started", 0), ("weights", np.nan), ("weights", 1e30), ("root", np.inf)):
         kept = model.memory.field(name).copy()
@@ -314,11 +314,11 @@ def test_power_lost_at_any_byte_leaves_the_older_or_the_newer_state(technique, p
     empty = Storage([b"\xff" * device.size] * 2, erases)
     states = []
     for part in (slice(0, 30), slice(30, 60)):
-        device.run(x[part], y[part])
+        device.prequential(x[part], y[part])
         states.append(device.state)
         assert device.store(empty) == DONE
     before = [bytes(slot) for slot in empty.slots]
-    device.run(x[60:], y[60:])
+    device.prequential(x[60:], y[60:])
     states.append(device.state)
     assert len(set(states)) == 3
     full = Storage(before, erases)
@@ -368,16 +368,16 @@ def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, 
     rng, device = np.random.default_rng(len(family)), Device(spec)
     x, y = mixed_stream(spec, 120, seed=1)
     host = HostModel(spec, build(spec).drop)
-    host.learn(x[:60], y[:60])
+    host.update(x[:60], y[:60])
     good = snapshot.save(host, 8)
     bad = spec.memory(build(spec).drop)
     bad.copy_from(host.memory)
     name = next(s.name for s in bad.layout.slots if s.array.scalar is Real)
     bad.field(name).reshape(-1)[0] = np.nan
     forged = sealed(spec, bad, 9)
-    device.sweep("update", x, y)
+    device.visit("update", x, y)
     states = [good[HEADER.size : -4], device.state]
-    device.sweep("update", x[:30], y[:30])
+    device.visit("update", x[:30], y[:30])
     states.append(device.state)
     for place in (0, 1):
         slots = [forged, good] if place == 0 else [good, forged]
@@ -408,7 +408,7 @@ def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, 
 def test_the_first_save_of_all_may_be_cut_too():
     spec = spec_of("fklms")
     device = Device(spec)
-    device.run(*mixed_stream(spec, 50))
+    device.prequential(*mixed_stream(spec, 50))
     for power in range(2 * device.size):
         storage = Storage([b"\xff" * device.size] * 2, power=power)
         assert device.store(storage) == STORAGE
@@ -431,7 +431,7 @@ def test_sequence_numbers_wrap_around(older, newer, newer_slot):
     device = Device(spec)
     assert device.restore(storage) == DONE
     assert device.state == snapshot.save(b)[HEADER.size : -4]
-    device.run(*mixed_stream(spec, 10, seed=5))
+    device.prequential(*mixed_stream(spec, 10, seed=5))
     assert device.store(storage) == DONE
     assert {slot for slot, *_ in storage.calls} == {1 - newer_slot}
     assert snapshot.read(spec, bytes(storage.slots[1 - newer_slot])).sequence == (newer + 1) % 2**32
@@ -440,12 +440,12 @@ def test_sequence_numbers_wrap_around(older, newer, newer_slot):
 def test_storage_that_fails_or_lies():
     spec = spec_of("mklms")
     device = Device(spec)
-    device.run(*mixed_stream(spec, 50))
+    device.prequential(*mixed_stream(spec, 50))
     older = device.state
     storage = Storage([b"\0" * device.size] * 2)
     assert device.restore(storage) == MISSING
     assert device.store(storage) == DONE
-    device.run(*mixed_stream(spec, 50, seed=3))
+    device.prequential(*mixed_stream(spec, 50, seed=3))
     newer = device.state
 
     # what cannot be read is not written over: it may be the one to keep
@@ -459,7 +459,7 @@ def test_storage_that_fails_or_lies():
     storage.read_error = ()
 
     # a write that reports success and does nothing
-    device.run(*mixed_stream(spec, 50, seed=3))
+    device.prequential(*mixed_stream(spec, 50, seed=3))
     kept = [bytes(slot) for slot in storage.slots]
     storage.put = lambda *_: 0
     assert device.store(storage) == STORAGE
@@ -524,7 +524,7 @@ def test_every_flipped_bit_is_detected_and_changes_nothing(technique, precision)
     spec = spec_of(technique, precision, dim=1, n_max=3)
     data = snapshot.save(taught(spec, 60))
     device = Device(spec)
-    device.run(*mixed_stream(spec, 60, seed=1))
+    device.prequential(*mixed_stream(spec, 60, seed=1))
     before = bytes(device.memory.bytes)
     host = HostModel(spec)
     host_before = bytes(host.memory.bytes)
@@ -550,7 +550,7 @@ def hostile_states(spec):
     full, part = taught(spec), HostModel(spec)
     for x, y in zip(*mixed_stream(spec, 60, seed=6), strict=True):
         if part.memory.field("n")[0] < 3:  # so that there are slots beyond
-            part.learn(x, y)
+            part.update(x, y)
     assert full.memory.field("n")[0] == n_max
     last = n_max - 1
     changes = [
@@ -601,7 +601,7 @@ def test_hostile_states_with_a_right_crc_are_refused_by_both_runtimes(technique,
     device = Device(spec)
     for what, memory in hostile_states(spec):
         data = sealed(spec, memory)
-        device.run(*mixed_stream(spec, 20))
+        device.prequential(*mixed_stream(spec, 20))
         before = bytes(device.memory.bytes)
         assert device.load(data) == INVALID, what
         assert bytes(device.memory.bytes) == before, what
@@ -676,8 +676,8 @@ def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
         if status == DONE:
             host = HostModel(spec, build(spec).drop)
             snapshot.load(host, data)
-            _, statuses = host.run(x, y)
-            _, found = device.run(x, y)
+            _, statuses = host.prequential(x, y)
+            _, found = device.prequential(x, y)
             assert found.tobytes() == statuses.tobytes()
             host.refresh()
             if technique == "mklms":
@@ -857,11 +857,11 @@ def test_fuzzing_finds_nothing(technique, precision, tmp_path):
 def test_wiping_leaves_no_byte(technique):
     spec = spec_of(technique)
     device = Device(spec)
-    device.run(*mixed_stream(spec, 60))
+    device.prequential(*mixed_stream(spec, 60))
     assert any(device.memory.bytes)
     device.call("wipe")
     assert not any(device.memory.bytes)
-    assert device.run(*mixed_stream(spec, 1))[1][0] == 1  # a reset model
+    assert device.prequential(*mixed_stream(spec, 1))[1][0] == 1  # a reset model
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs swapcontext")

@@ -215,7 +215,7 @@ def twin(a_spec, x, y, delay, refresh_every):
         last, mean = (known[-1], np.mean(known)) if known else (0.0, 0.0)
         status = None
         if t >= delay:
-            status = Status(model.learn(x[t - delay], y[t - delay])[0])
+            status = Status(model.update(x[t - delay], y[t - delay])[0])
             label = np.float32(y[t - delay])
             if np.isnan(label):
                 status = None
@@ -298,7 +298,7 @@ def twin_of_others(a_spec, x, y, delay):
         statuses.append(None)
         if t >= delay:
             label = y[t - delay]
-            status = int(model.learn(x[t - delay], y[t - delay : t - delay + 1])[0])
+            status = int(model.update(x[t - delay], y[t - delay : t - delay + 1])[0])
             with np.errstate(invalid="ignore"):
                 if label >= 0 if classes else not np.isnan(label).any():
                     statuses[-1] = status

@@ -247,7 +247,7 @@ def test_an_accuracy_is_what_the_model_computes_now(compiled):
             trial = next(accuracy_table.trials(predictor, int(row["n"])))
             for key in predictor.grid:
                 trial[key] = float(settings[key.split(".")[1]])
-            forecasts = HostModel(accuracy_table.spec_of(trial)).run(x, y)[0]
+            forecasts = HostModel(accuracy_table.spec_of(trial)).prequential(x, y)[0]
             assert f"{accuracy_table.mean_error(forecasts, y):.2f}" == row["error"]
 
 
@@ -259,8 +259,8 @@ def test_the_reports_procedure_is_mklms(compiled):
     n = 8
     x, y = update_cost.stream(n, 60)
     slow, fast = update_cost.FromScratch(n), HostModel(update_cost.spec_of("mklms", n, "float64"))
-    slow.learn(x, y)
-    statuses = fast.learn(x, y)
+    slow.update(x, y)
+    statuses = fast.update(x, y)
     assert {1, 2} <= set(statuses.tolist())
     assert np.allclose(fast.predict(x), slow.predict(x.astype(float)), rtol=0, atol=1e-9)
 
@@ -345,7 +345,7 @@ def test_counting_begins_near_an_exchange(compiled):
     spec = update_cost.spec_of("klms", n)
     start = preset_instructions.window(spec, n)
     x, y = update_cost.stream(n, start + preset_instructions.LEAST)
-    statuses = HostModel(spec).learn(x, y)[start:].tolist()
+    statuses = HostModel(spec).update(x, y)[start:].tolist()
     assert 2 in statuses and 3 in statuses
 
 

@@ -241,7 +241,7 @@ def test_a_deficit_stays_below_the_prior():
             }
         )
         model, rng = HostModel(spec), np.random.default_rng(0)
-        assert (model.learn(rng.uniform(-3, 3, (20_000, 1)), rng.normal(size=20_000)) > 0).all()
+        assert (model.update(rng.uniform(-3, 3, (20_000, 1)), rng.normal(size=20_000)) > 0).all()
         assert np.abs(model.memory.field("deficit")).max() <= (1 + ridge_of(spec)) * (1 + 1e-5)
 
 

@@ -96,7 +96,7 @@ def test_the_tour_is_what_the_page_shows():
         course.levels, rel=1e-5
     )
     again = HostModel(SPEC)
-    assert np.array_equal(again.run(x)[1], course.statuses)
+    assert np.array_equal(again.prequential(x)[1], course.statuses)
     assert bytes(again.memory.bytes) == bytes(model.memory.bytes)
 
 
@@ -172,7 +172,7 @@ def test_scores_are_those_of_the_definition(kind, short):
     x = Machine(4).run(3000).x.astype(np.float32)
     content = {"warmup": 1_000_000, "rate": 3e-4, "smoothing": 0.2}
     spec = SPEC.model_copy(update={"novelty": type(SPEC.novelty)(**content)})
-    scores, _ = HostModel(detector(spec, kind, **KINDS[kind])).run(x)
+    scores, _ = HostModel(detector(spec, kind, **KINDS[kind])).prequential(x)
     expected = reference(kind, x, 500, 0.05)
     assert scores[50:] == pytest.approx(expected[50:], rel=0.02)
 

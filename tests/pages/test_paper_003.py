@@ -80,10 +80,10 @@ def test_reducing_before_with_one_more_is_reducing_after():
             for n, when in ((11, {"when": "before"}), (10, {}))
         )
         for i in range(60):
-            before.learn(x[i : i + 1], y[i : i + 1])
-            after.learn(x[i : i + 1], y[i : i + 1])
+            before.update(x[i : i + 1], y[i : i + 1])
+            after.update(x[i : i + 1], y[i : i + 1])
         # before's newest has not competed yet; when it has, what is left is after's
-        before.learn([[100.0]], [0.0])
+        before.update([[100.0]], [0.0])
         np.testing.assert_allclose(before.predict(tasks.GRID[:, None]), after.predict(tasks.GRID[:, None]), atol=1e-12)
 
 

@@ -202,9 +202,9 @@ def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 3)).astype(np.float32)
     model = HostModel(spec_of(subspace={"censoring": 0.5}, novelty={"rate": 0.02}))
-    statuses = model.learn(x)[2000:]
+    statuses = model.update(x)[2000:]
     assert 0.015 < (statuses == SubspaceStatus.NOVEL).mean() < 0.025
-    censored = HostModel(spec_of(subspace={"censoring": 0.5})).learn(x)[2000:]
+    censored = HostModel(spec_of(subspace={"censoring": 0.5})).update(x)[2000:]
     assert 0.48 < (censored == SubspaceStatus.CENSORED).mean() < 0.52
 
 
@@ -216,7 +216,7 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
     for sigma in (1.0, 5.0):
         spec = spec_of(subspace=subspace, kernel={"sigma": sigma}, reduction={"n_max": 32})
         model = HostModel(spec)
-        model.learn(x)
+        model.update(x)
         n = int(model.memory.field("n")[0])
         v, a = (model.memory.field(name)[:n].astype(float) for name in ("v", "a"))
         exact = bkfe.HostSubspace(gram.MercerKernel.of(spec), v, a, spec.subspace.shrinkage)
@@ -231,9 +231,9 @@ def test_a_held_state_is_the_new_normal_after_so_many_samples() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, 3)).astype(np.float32)
     model = HostModel(spec_of(novelty={"hold": 50, "warmup": 500}, input={"dim": 3, "limit": 100.0}))
-    model.learn(x)
+    model.update(x)
     elsewhere = 0.1 * rng.normal(size=(400, 3)).astype(np.float32) + 8
-    statuses = model.learn(elsewhere)
+    statuses = model.update(elsewhere)
     assert (statuses[:50] == SubspaceStatus.HELD).all() and statuses[50] == SubspaceStatus.NOVEL
     assert (statuses[200:] >= SubspaceStatus.NOVEL).mean() < 0.1
 

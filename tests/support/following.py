@@ -141,7 +141,7 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
             rtol=0,
             atol=norm * spec.reduction.n_max * allowed,
         )
-        (status,) = model.learn(x[t], labels[t : t + 1])
+        (status,) = model.update(x[t], labels[t : t + 1])
         if status < 0:
             assert persistent(model) == before
         v = in_use(model, "v")

@@ -1,4 +1,4 @@
-"""Small programs without update, without labels, and with actions, sweeps and readings: nothing in gen or targets
+"""Small programs without update, without labels, and with actions, visits and readings: nothing in gen or targets
 knows them."""
 
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes

@@ -133,7 +133,7 @@ def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]
         kinds = _taken(program.entry(name))
         if name in program.questions:
             calls.append(Call(name, "ask", samples.x()))
-        elif name in program.sweep_streams:
+        elif name in program.visit_streams:
             calls.append(Call(name, "learn", samples.x(), samples.y()))
         elif name in program.readings:
             calls.append(Call(name, "read"))
@@ -164,7 +164,7 @@ def _carry_out(model: HostModel | CModel, call: Call, saved: list[bytes]) -> tup
         answers, statuses = model.ask(call.name, call.x[None])  # type: ignore[index]
         return int(statuses[0]), answers[0]
     if call.kind == "learn":
-        return int(model.sweep(call.name, call.x[None], call.y[None])[0]), nothing  # type: ignore[index]
+        return int(model.visit(call.name, call.x[None], call.y[None])[0]), nothing  # type: ignore[index]
     if call.kind == "read":
         values, status = model.read(call.name)
         return int(status), values

@@ -210,9 +210,9 @@ def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
         x, label = given
         labels = np.array([label], np.int64 if model.spec.label_kind == "class" else model.spec.real.dtype)
         if isinstance(model, HostModel):
-            return int(model.sweep(name, x[None], labels)[0]), nothing
+            return int(model.visit(name, x[None], labels)[0]), nothing
         labels = np.clip(labels, -(2**31), 2**31 - 1).astype(model.spec.program.label_dtype(model.spec.real))
-        return int(model.sweep(name, x[None], labels)[0]), nothing
+        return int(model.visit(name, x[None], labels)[0]), nothing
     if name in ("predict", "classify"):
         values, statuses = model.ask(name, given[0][None].astype(model.spec.real.dtype))
         return int(statuses[0]), values[0]

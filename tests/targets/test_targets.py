@@ -222,7 +222,7 @@ def test_the_full_product(target, chain, technique, precision, level, dim, n_max
 def test_a_learned_model_starts_on_the_target_where_the_host_ended():
     spec = spec_of("fklms")
     host = HostModel(spec)
-    host.learn(*mixed_stream(spec, 300, seed=5))
+    host.update(*mixed_stream(spec, 300, seed=5))
     learned = check_targets(spec, ["rv32imafc"], host.memory, samples=200, tries=0)
     fresh = check_targets(spec, ["rv32imafc"], samples=200, tries=0)
     assert_equal(learned)
@@ -273,7 +273,7 @@ def test_code_for_a_larger_cpu_stops_on_a_smaller_one(target, cpu):
     image.target = image.target.model_copy(update={"unicorn": image.target.unicorn.model_copy(update={"cpu": cpu})})
     x, y = mixed_stream(project.spec, 10)
     with pytest.raises(CheckFailed, match=rf"{target}: flow_\w+ stopped"):
-        UnicornModel(project, image).run(x, y)
+        UnicornModel(project, image).prequential(x, y)
 
 
 def right_additions(target, chain, precision):
