@@ -257,7 +257,7 @@ def _summary(spec: Spec) -> str:
         return f"a {kind} {what} that is trained on the device ({rule})"
     if "N_MAX" not in spec.capacities:
         return f"a linear {what} that learns online ({rule})"
-    reduces = spec.family.unused(spec, "reduction", "technique") is None
+    reduces = spec.family.why_ignored(spec, "reduction", "technique") is None
     within = f"that learns within {spec.capacities['N_MAX']} expansion vectors"
     return f"an online kernel {what} ({rule}) {within}" + (f" ({technique})" if reduces else "")
 

@@ -1,4 +1,4 @@
-"""What subspace_peers.py, subspace_cost.py and subspace_drift.py have in common: specs, what a model holds, errors."""
+"""What subspace_baselines.py, subspace_cost.py and subspace_drift.py have in common: specs, what a model holds, errors."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.host.subspace_summary
 
-Tables of subspace_peers.py, subspace_cost.py and subspace_drift.py, and what they come to in words.
+Tables of subspace_baselines.py, subspace_cost.py and subspace_drift.py, and what they come to in words.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.device import subspace_cost
-from benchmarks.host import subspace_drift, subspace_peers
+from benchmarks.host import subspace_baselines, subspace_drift
 from benchmarks.tables import DATA, PAGE, Rows, load, publish
 
 FILES: dict[str, Callable[[Rows], dict[str, str]]] = {
-    "subspace-peers": subspace_peers.tables,
+    "subspace-baselines": subspace_baselines.tables,
     "subspace-device": subspace_cost.tables,
     "subspace-drift": subspace_drift.tables,
 }
@@ -31,7 +31,7 @@ def between(values: Iterable[float], form: str = ".2f") -> str:
     return least if least == most else f"{least} to {most}"
 
 
-# ------------------------------------------------------------------------------------------------------------ peers
+# ------------------------------------------------------------------------------------------------------------ baselines
 
 
 def cells(rows: Rows, memory: str) -> dict[tuple[str, str], dict[str, Mapping[str, str]]]:
@@ -48,10 +48,10 @@ def ratios(rows: Rows, memory: str, one: str, other: str, key: str = "held_out")
     return [float(there[one][key]) / float(there[other][key]) for there in cells(rows, memory).values()]
 
 
-PCA, NYSTROEM_PCA = subspace_peers.PCA, subspace_peers.NYSTROEM_PCA
+PCA, NYSTROEM_PCA = subspace_baselines.PCA, subspace_baselines.NYSTROEM_PCA
 
 
-def peers_in_words(rows: Rows) -> str:
+def baselines_in_words(rows: Rows) -> str:
     same, equal = "equal features", "equal bytes"
     precision = {
         name: max(
@@ -76,7 +76,7 @@ def peers_in_words(rows: Rows) -> str:
         [
             f"At equal features, the exact budget's error held out is {between(ratios(rows, same, 'OKFEB exact', 'Nystroem'))} "
             f"times that of Nystroem with r rows, and {between(ratios(rows, same, 'OKFEB exact', PCA))} times that of "
-            f"IncrementalPCA on {subspace_peers.MANY:,} random features, which keep "
+            f"IncrementalPCA on {subspace_baselines.MANY:,} random features, which keep "
             f"{between(ratios(rows, same, PCA, 'OKFEB exact', 'bytes_learn'), '.0f')} times the bytes. Without shrinkage it is "
             f"{between(projected(rows, same, 'Nystroem'))} times Nystroem's.",
             f"It is {between(ratios(rows, same, 'OKFEB exact', 'BKFE, batch'))} times that of batch BKFE, which keeps all rows; "
@@ -90,7 +90,7 @@ def peers_in_words(rows: Rows) -> str:
             f"A row costs OKFEB exact {between(times(rows, 'OKFEB exact', 'learn_us'), '.0f')} µs to learn and "
             f"{between(times(rows, 'OKFEB exact', 'transform_us'), '.0f')} µs to transform, one at a time; IncrementalPCA on random "
             f"features takes {between(ratios(rows, same, PCA, 'OKFEB exact', 'learn_us'), '.0f')} times as long to learn, "
-            f"{subspace_peers.BATCH} rows at a time.",
+            f"{subspace_baselines.BATCH} rows at a time.",
         ]
     )
 
@@ -189,7 +189,7 @@ def drift_in_words(rows: Rows) -> str:
 
 
 WORDS: dict[str, Callable[[Rows], str]] = {
-    "subspace-peers": peers_in_words,
+    "subspace-baselines": baselines_in_words,
     "subspace-device": cost_in_words,
     "subspace-drift": drift_in_words,
 }

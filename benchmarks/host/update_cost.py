@@ -1,4 +1,4 @@
-"""Time of one update against the budget N, of every technique and kernel rule: Numba, the generated C, and peers.
+"""Time of one update against the budget N, of every technique and kernel rule: Numba, the generated C, and baselines.
 
     python -m benchmarks.host.update_cost [--rounds 9] [--dlib INCLUDE] [--blas LIBRARY] [-o docs] [--quick]
 
@@ -8,7 +8,7 @@ caches and clocks only.  The stream keeps every technique busy: samples fill a b
 spacing is two kernel widths, whatever N), labels are noise, multipliers decay.  "replaced" is the part of updates that
 exchanged a vector; the others weighed all candidates and discarded the sample, which costs less.
 
-Peers: dlib's krls (headers: Debian's libdlib-dev, or --dlib; --blas is linked if given, dlib's own loops run
+Baselines: dlib's krls (headers: Debian's libdlib-dev, or --dlib; --blas is linked if given, dlib's own loops run
 otherwise), and the report's procedure in NumPy, which inverts every candidate's K_RR afresh.
 
 Writes update-cost.csv and update-cost.png to the output folder and the tables into docs/benchmarks.md.
@@ -148,7 +148,7 @@ class Contender:
         return sum(self.statuses[kind] for kind in kinds) / total if total else None
 
 
-# ------------------------------------------------------------------------------------------------------- peers
+# ------------------------------------------------------------------------------------------------------- baselines
 
 
 class FromScratch:
@@ -252,7 +252,7 @@ def learner(model: CModel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return lambda x, y: model.prequential(x, y, predict=False)[1]
 
 
-def peers(budgets: Sequence[int], include: str | None, blas: str | None) -> list[Contender]:
+def baselines(budgets: Sequence[int], include: str | None, blas: str | None) -> list[Contender]:
     found = []
     for n in budgets:
         model = FromScratch(n)
@@ -292,7 +292,7 @@ def results(contenders: Sequence[Contender]) -> list[dict[str, str]]:
     mklms = {(c.runtime, c.n): c.microseconds for c in contenders if c.preset == "mklms"}
     rows = []
     for one in contenders:
-        # peers are compared with the C
+        # baselines are compared with the C
         reference = mklms.get((one.runtime, one.n)) or mklms.get(("c", one.n)) or mklms[("numba", one.n)]
         replaced = one.share(Status.REPLACED)
         refused = one.share(Status.REFUSED_INPUT, Status.REFUSED_LABEL, Status.REFUSED_MULTIPLIER)
@@ -354,13 +354,13 @@ def tables(rows: Rows) -> dict[str, str]:
         if kind not in ("numba", "c"):
             cells = [f"{shown(times[n])} ({ratios[preset, kind, n]:.3g})" if n in times else "" for n in budgets]
             lines.append([f"{preset} ({kind})", *cells, f"{exponent(times):.2f}"])
-    made["update cost, peers"] = markdown(heads, lines)
+    made["update cost, baselines"] = markdown(heads, lines)
     made["update cost, in words"] = words(rows)
     return made
 
 
 def words(rows: Rows) -> str:
-    """The exponents beside what was aimed at, and the peers beside MKLMS in C."""
+    """The exponents beside what was aimed at, and the baselines beside MKLMS in C."""
     steep = too_steep(rows)
     sentences = [
         f"Above what was aimed at: {'; '.join(steep)}." if steep else "No exponent is above what was aimed at."
@@ -402,7 +402,7 @@ def draw(rows: Rows, path: Path) -> None:
     presets = list(dict.fromkeys(preset for preset, runtime in found if runtime in ("numba", "c")))
     styles = {p: (colours[i % len(colours)], "-" if p not in FAST else "--") for i, p in enumerate(presets)}
     markers = {preset: "osD^v<>"[i // len(colours)] for i, preset in enumerate(presets)}
-    for axes, runtime, title in zip(panels, ("numba", "c"), ("Numba", "C, gcc -O3, and peers"), strict=True):
+    for axes, runtime, title in zip(panels, ("numba", "c"), ("Numba", "C, gcc -O3, and baselines"), strict=True):
         for (preset, kind), times in found.items():
             if kind == runtime:
                 colour, line = styles[preset]
@@ -454,7 +454,7 @@ def main(words: Sequence[str] | None = None) -> None:
         with progress_bar() as bar:
             task = bar.add_task("compiling", total=len(presets) * len(budgets))
             contenders = kernel_models(presets, budgets, lambda: bar.advance(task))
-            contenders += peers(budgets, chosen.dlib, chosen.blas)
+            contenders += baselines(budgets, chosen.dlib, chosen.blas)
             task = bar.add_task("measuring", total=len(contenders) + rounds)
             measure(contenders, rounds, seconds, lambda: bar.advance(task))
         rows = save(path, results(contenders))

@@ -421,10 +421,10 @@ class Detectors:
     programs: Mapping[Any, Program] = {"none": PROGRAM}
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         return None
 
-    def complain(self, spec: Spec, refuse: Any) -> None:
+    def validate(self, spec: Spec, refuse: Any) -> None:
         return None
 
     def capacities(self, spec: Any) -> dict[str, int]:
@@ -434,7 +434,7 @@ class Detectors:
         sizes = {"DIM": dim, "OUTPUTS": 1, "N_MAX": spec.members, "TERMS": kept}
         return sizes | {"PACKED": kept * (kept + 1) // 2, "SQUARES": squares}
 
-    def reals(self, spec: Any) -> int:
+    def size_bound(self, spec: Any) -> int:
         sizes = self.capacities(spec)
         return sizes["PACKED"] + 4 * sizes["TERMS"] + sizes["N_MAX"] * (spec.dim + sizes["SQUARES"] + 1) + 64
 

@@ -458,7 +458,7 @@ class _Run:
             )
         if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
             what = f"rule {spec.learning.rule}"
-            if spec.family.unused(spec, "reduction", "technique") is None:
+            if spec.family.why_ignored(spec, "reduction", "technique") is None:
                 what = spec.reduction.technique
             raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
         self.spec, self.delay, self.refresh_every, self.train_every = spec, delay, refresh_every, train_every
@@ -490,7 +490,7 @@ class _Run:
             return (
                 f"{column} is {x[j]:g} and [input] limit is {spec.input.limit:g}; raise that limit or scale the column"
             )
-        lower = ["lower [learning] eta"] if spec.family.unused(spec, "learning", "eta") is None else []
+        lower = ["lower [learning] eta"] if spec.family.why_ignored(spec, "learning", "eta") is None else []
         labelled = spec.program.label_kind != "none"
         remedies = [*lower, *(["raise [label] limit if the labels are larger than it"] if labelled else [])]
         return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])

@@ -43,7 +43,7 @@ def largest(precision: str) -> float:
     return 1e35 if precision == "float32" else 1e300
 
 
-def unused(spec: Spec, key: str) -> str | None:
+def why_ignored(spec: Spec, key: str) -> str | None:
     """Why a key of [kernel] means nothing for its function."""
     assert spec.kernel is not None
     function = spec.kernel.function
@@ -56,7 +56,7 @@ def unused(spec: Spec, key: str) -> str | None:
     return None
 
 
-def complain(spec: Spec, refuse: Refuse) -> None:
+def validate(spec: Spec, refuse: Refuse) -> None:
     """Refuse kernels that say too little, too much, or cannot be computed; scalings of another length than the inputs."""
     rule, kernel, narrow = spec.learning.rule, spec.kernel, spec.precision == "float32"
     if kernel is None:

@@ -535,9 +535,9 @@ class Spec(Section):
                     continue  # written out, it changes nothing
                 if (owner := SECTION_RULES.get(section, self.learning.rule)) != self.learning.rule:
                     refuse(f"[{section}] {key}", f"is of {owner}; {self.learning.rule} does not have it: leave it out")
-                if (reason := self.family.unused(self, section, key)) is not None:
+                if (reason := self.family.why_ignored(self, section, key)) is not None:
                     refuse(f"[{section}] {key}", reason)
-        self.family.complain(self, refuse)
+        self.family.validate(self, refuse)
         if self.state_bytes_bound > STATE_LIMIT:
             refuse(
                 {KERNEL_MODELS: "[reduction] n_max", BATCH_MODELS: "[learning] samples"}.get(
@@ -681,7 +681,7 @@ class Spec(Section):
 
     @property
     def state_bytes_bound(self) -> int:
-        return self.family.reals(self) * self.real.dtype.itemsize
+        return self.family.size_bound(self) * self.real.dtype.itemsize
 
     @property
     def config_values(self) -> dict[str, Any]:

@@ -251,7 +251,7 @@ def means(spec: Spec, section: str, key: str) -> bool:
     """Whether a key means something for this model."""
     if section == "kernel":
         return spec.kernel is not None
-    return spec.family.unused(spec, section, key) is None
+    return spec.family.why_ignored(spec, section, key) is None
 
 
 def combine(base: Spec, chosen_rules: Sequence[str], chosen: Sequence[str]) -> tuple[list[Combination], list[Content]]:

@@ -611,7 +611,7 @@ def test_impossible_settings_are_refused(rule, wrong, words):
 @EACH
 @BOTH
 def test_the_largest_numbers_that_a_spec_allows_overflow_nothing(rule, precision):
-    """At the limit that complain() still takes, extreme samples leave a finite state and finite predictions."""
+    """At the limit that validate() still takes, extreme samples leave a finite state and finite predictions."""
     kernel = {"kernel": {"sigma": 1.0}} if rule == "rff-rls" else {}
     limit = next(
         limit

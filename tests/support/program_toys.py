@@ -180,17 +180,17 @@ class GlassFamily:
         ),
     }
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         classes = {"CLASSES": len(spec.label.classes)} if spec.label.classes else {}
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | classes
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return spec.dim + spec.outputs
 
     def parameters(self, spec):
@@ -468,16 +468,16 @@ class OvenFamily:
         "class": oven_program("oven classes", oven_update_class, oven_assess_class, Entry("classify", oven_classify)),
     }
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": 1, "L_MAX": spec.reduction.n_max}
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return (spec.dim + 1) * (spec.reduction.n_max + 2)
 
     def parameters(self, spec):
@@ -660,16 +660,16 @@ class GaugeFamily:
         )
     }
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": 1}
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return 2 * spec.dim + 3
 
     def parameters(self, spec):

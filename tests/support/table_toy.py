@@ -123,16 +123,16 @@ class FrozenFamily:
     rules = ("klms",)
     programs = {"real": FROZEN}  # noqa: RUF012
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         return {"DIM": 2, "N_MAX": 3, "OUTPUTS": 1}
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return 4
 
     def parameters(self, spec):

@@ -251,16 +251,16 @@ class ToyFamily:
         "class": toy_program("toy classes", toy_update_class, toy_rehearse_class, Entry("classify", toy_classify)),
     }
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs}
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return (spec.dim + 2) * spec.outputs + 2
 
     def parameters(self, spec):

@@ -35,7 +35,7 @@ class _BatchModels:
 
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         rule = spec.learning.rule
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,) if key == "rule" else ()):
             return f"does not go with {rule}, whose keys are rule, " + ", ".join(
@@ -46,7 +46,7 @@ class _BatchModels:
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
             return f"is of models that learn sample by sample; {rule} has center and factor"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and (rule != "kfd" or key != "vectors"):
             owner = "frozen models and kfd" if key == "vectors" else "frozen models"
             return f"is of {owner}; {rule} does not have it: leave it out"
@@ -63,8 +63,8 @@ class BatchModels(_BatchModels):
     rules: tuple[str, ...] = ("krr", "ls-svm")
     programs: Mapping[LabelKind, Program] = BATCH
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
-        kernel_settings.complain(spec, refuse)
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
+        kernel_settings.validate(spec, refuse)
         value = kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
         ridge, least, most = spec.learning.ridge, LEAST[spec.precision], kernel_settings.largest(spec.precision)
         if (
@@ -99,7 +99,7 @@ class BatchModels(_BatchModels):
             "OUTPUTS": spec.outputs,
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         samples = spec.learning.samples
         return samples * (samples + 1) // 2 + samples * (2 * spec.dim + 3 * spec.outputs + 6) + 4 * spec.dim + 64
 
@@ -131,12 +131,12 @@ class FisherModels(_BatchModels):
     rules: tuple[str, ...] = ("kfd",)
     programs: Mapping[LabelKind, Program] = FISHER
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse(
                 "[expansion] vectors", "is missing; kfd must have a basis, the vectors that samples are compared with"
             )
-        kernel_settings.complain(spec, refuse)
+        kernel_settings.validate(spec, refuse)
         vectors = spec.expansion.vectors
         if len(vectors) > BASIS_LIMIT:
             refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {BASIS_LIMIT}")
@@ -170,7 +170,7 @@ class FisherModels(_BatchModels):
             "CLASSES": len(spec.label.classes or ()),
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         size = len(spec.expansion.vectors) if spec.expansion is not None else 1
         classes = len(spec.label.classes or ())
         return size * (size + 1) // 2 + size * (classes + 2 * spec.outputs + spec.dim + 3) + 2 * spec.dim + 64

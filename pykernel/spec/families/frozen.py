@@ -30,19 +30,19 @@ class FrozenModels:
     programs: Mapping[LabelKind, Program] = FROZEN
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         if section in ("learning", "reduction") and key != "rule":
             return "is of models that learn; a frozen one does not: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
             return "is of models that learn; a frozen one has center and factor"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
-        kernel_settings.complain(spec, refuse)
+        kernel_settings.validate(spec, refuse)
         self._complain_of_tables(spec, refuse)
         self._complain_of_decision(spec, refuse)
         self._complain_of_numbers(spec, refuse)
@@ -148,7 +148,7 @@ class FrozenModels:
             "ROW": spec.dim + 1 + self._weights(spec),
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         functions = self._functions(spec)
         if spec.expansion is None:
             return 0

@@ -106,14 +106,14 @@ class LinearModels:
     programs: Mapping[LabelKind, Program] = LINEAR
     online = True
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         rule = spec.learning.rule
         if (reason := unused_online(rule, section, key)) is not None:
             return reason
         if section == "kernel" and rule in RANDOM and spec.kernel is not None:
             if spec.kernel.function not in SPECTRA:
-                return None  # complain says more
-            return kernel_settings.unused(spec, key)
+                return None  # validate says more
+            return kernel_settings.why_ignored(spec, key)
         if section == "reduction":
             return f"is of kernel models; {rule} keeps no expansion vectors; leave it out"
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
@@ -121,7 +121,7 @@ class LinearModels:
             return f"is of {', '.join(owners) or 'kernel models'}; {rule} does not have it; leave it out"
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
         gain, basis = RULES[rule]
         low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
@@ -145,7 +145,7 @@ class LinearModels:
                 refuse(
                     "[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates"
                 )
-            kernel_settings.complain(spec, refuse)
+            kernel_settings.validate(spec, refuse)
         elif spec.kernel is not None:
             refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")
         within("[input] limit", spec.input.limit)
@@ -208,7 +208,7 @@ class LinearModels:
     def capacities(self, spec: Spec) -> dict[str, int]:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         gain, basis = RULES[spec.learning.rule]
         features, outputs, dim = self._features(spec), spec.outputs, spec.dim
         matrix = features * features if gain is Gain.RLS else 0

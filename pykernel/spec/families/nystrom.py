@@ -72,7 +72,7 @@ class _NystromModels:
 
     def _complain_of_kernel(self, spec: Spec, refuse: Refuse) -> float:
         """The largest k(x, x)."""
-        kernel_settings.complain(spec, refuse)
+        kernel_settings.validate(spec, refuse)
         if spec.kernel is not None and spec.kernel.function == "sigmoid":
             refuse(
                 "[kernel] function",
@@ -227,18 +227,18 @@ class NystromModels(_NystromModels):
     programs: Mapping[LabelKind, Program] = NYSTROM
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         if section in ("learning", "reduction", "basis") and key != "rule":
             return "is of models that learn; a frozen basis does not: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
             return "is of models that learn sample by sample; a frozen basis has center and factor"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and key not in ("vectors", "weights", "bias"):
             return "is of frozen expansions; a frozen basis has vectors, weights and bias: leave it out"
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion] vectors", "is missing; a frozen basis must have it")
         value = math.sqrt(self._complain_of_kernel(spec, refuse))
@@ -276,7 +276,7 @@ class NystromModels(_NystromModels):
         size = len(spec.expansion.vectors)
         return {"DIM": spec.dim, "N_MAX": size, "PACKED": size * (size + 1) // 2, "OUTPUTS": spec.outputs, "M_MAX": 1}
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         size = len(spec.expansion.vectors) if spec.expansion is not None else 1
         return size * (size + 1) // 2 + size * (spec.dim + spec.outputs + 8) + 2 * spec.dim + 64
 
@@ -291,7 +291,7 @@ class NystromLearners(_NystromModels):
     programs: Mapping[LabelKind, Program] = NYSTROM_RLS
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         method = spec.basis.method
         if section == "learning" and key not in ("rule", *LEARNING_KEYS):
             return f"does not go with nystrom-rls, whose keys are rule, {', '.join(LEARNING_KEYS)}"
@@ -308,7 +308,7 @@ class NystromLearners(_NystromModels):
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
             return "does not go with nystrom-rls, which has center and factor: basis vectors must stay where they are"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and (key != "vectors" or method != "given"):
             return (
                 'is of [basis] method = "given"; leave it out'
@@ -317,7 +317,7 @@ class NystromLearners(_NystromModels):
             )
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         method, learning, n_max = spec.basis.method, spec.learning, spec.reduction.n_max
         value = self._complain_of_kernel(spec, refuse)
         if method == "given":
@@ -392,7 +392,7 @@ class NystromLearners(_NystromModels):
             "M_MAX": 1 if spec.basis.method == "given" else spec.learning.samples,
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         capacities = self.capacities(spec)
         size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], spec.outputs
         return (

@@ -161,12 +161,12 @@ class KernelModels:
     programs: Mapping[LabelKind, Program] = ONLINE
     online = True
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         rule, reduction = spec.learning.rule, spec.reduction
         if (reason := unused_online(rule, section, key)) is not None:
             return reason
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
             owners = LEARNING_KEYS[key]
             return (
@@ -186,7 +186,7 @@ class KernelModels:
                 return "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out"
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         self._complain_of_kernel(spec, refuse)
         self._complain_of_learning(spec, refuse)
         self._complain_of_reduction(spec, refuse)
@@ -205,7 +205,7 @@ class KernelModels:
                 f"is sigmoid, which is not positive definite: what a vector adds to others can be below zero, and {rule} "
                 "could not tell what is new; take another kernel",
             )
-        kernel_settings.complain(spec, refuse)
+        kernel_settings.validate(spec, refuse)
         if kernel.function == "polynomial" and kernel.coef0 < 0:
             refuse(
                 "[kernel] coef0", f"is {kernel.coef0:g}; it must be 0 or more, or the kernel is not positive definite"
@@ -352,7 +352,7 @@ class KernelModels:
     def capacities(self, spec: Spec) -> dict[str, int]:
         return {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         choices, n = Choices.of(spec), spec.reduction.n_max + 1
         matrices = choices.factor + choices.inverse + choices.squared + 2 * choices.complex
         matrices += choices.rule in (Rule.KRLS_T, Rule.ALD_KRLS)

@@ -78,7 +78,7 @@ class SubspaceModels:
     programs: Mapping[LabelKind, Program] = OKFEB
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         subspace, kind = spec.subspace, spec.label_kind
         logistic = subspace.head == "logistic"
         if section == "learning":
@@ -107,13 +107,13 @@ class SubspaceModels:
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
             return "does not go with okfeb, which has center and factor: expansion vectors must stay where they are"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "expansion":
             return "is of frozen models; okfeb learns its own vectors: leave it out"
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
-        kernel_settings.complain(spec, refuse)
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
+        kernel_settings.validate(spec, refuse)
         if spec.kernel is not None and spec.kernel.function == "sigmoid":
             refuse(
                 "[kernel] function",
@@ -246,7 +246,7 @@ class SubspaceModels:
             "CLASSES": max(2, len(spec.label.classes or ())),
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         n_max, rank, dim = spec.reduction.n_max, rank_of(spec), spec.dim
         packed = n_max * (n_max + 1)
         return packed + n_max * (dim + 2 * rank + 6) + 5 * (rank + 2) ** 2 + (rank + 4) * spec.outputs + 2 * dim + 64
