@@ -44,7 +44,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     """
     rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     dtype, dim, labels = spec.real.dtype, spec.dim, spec.program.label_array(spec.capacities)
-    x = rng.normal(size=(samples, dim)) * min(2 * spec.scale / np.sqrt(dim), spec.input.limit / 4)
+    x = rng.normal(size=(samples, dim)) * min(2 * spec.scale / np.sqrt(dim), spec.input.max_abs / 4)
     if spec.expansion is not None:
         # far from its vectors a model has nothing to say
         vectors = np.array(spec.expansion.vectors, float)
@@ -55,7 +55,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     if labels.shape:
         directions = own.normal(size=(dim, *labels.shape)) / spec.scale
         y = y[:, None] * own.uniform(-1, 1, labels.shape) + 0.5 * np.sin(x @ directions)
-    y *= min(1.0, spec.label.limit / 4)
+    y *= min(1.0, spec.label.max_abs / 4)
     kind, when = rng.random(samples), np.arange(samples) / samples
     # of other scales late only: an isolated vector or a huge multiplier stays, and leaves less to do for what follows
     scale = 10.0 ** rng.uniform(-20, 20, samples)

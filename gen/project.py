@@ -154,8 +154,8 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "twenty": number(20, precision),
         "half": number(0.5, precision),
         "zero": number(0, precision),
-        "input_scale": number(min(1.0, spec.input.limit), precision),
-        "label_scale": number(min(1.0, spec.label.limit), precision),
+        "input_scale": number(min(1.0, spec.input.max_abs), precision),
+        "label_scale": number(min(1.0, spec.label.max_abs), precision),
     }
     context["shown"] = _used_capacities(context)
     if program.valid is not None:

@@ -64,7 +64,7 @@ def instructions(name: str, dim: int, vectors: int) -> float:
     spec = make_spec(
         {
             "name": "model",
-            "input": {"dim": dim, "limit": 10.0},
+            "input": {"dim": dim, "max_abs": 10.0},
             "kernel": content,
             "learning": {"rule": "frozen"},
             "expansion": expansion,

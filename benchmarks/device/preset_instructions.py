@@ -58,7 +58,7 @@ def model_of(preset: str, n: int) -> Spec:
     if preset not in LINEAR:
         return spec_of(preset, n)
     learning = dict(LINEAR[preset])
-    content: dict[str, Any] = {"name": "busy", "input": {"dim": DIM, "limit": 10.0}, "learning": learning}
+    content: dict[str, Any] = {"name": "busy", "input": {"dim": DIM, "max_abs": 10.0}, "learning": learning}
     if preset == "rff-rls":
         learning["features"] = n
         content["kernel"] = {"sigma": 1.0}

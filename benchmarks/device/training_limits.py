@@ -64,7 +64,7 @@ def rows() -> list[dict[str, Any]]:
                 learning = {"rule": rule, "samples": samples, "ridge": part * largest}
                 content = {
                     "input": {"dim": dim},
-                    "label": {"limit": 10.0},
+                    "label": {"max_abs": 10.0},
                     "kernel": {"sigma": sigma},
                     "learning": learning,
                 }

@@ -93,8 +93,8 @@ COLUMNS = ("predictor", "budget", "n", "ram_bytes", "state_bytes", "settings", "
 def spec_of(settings: Settings) -> Spec:
     content: dict[str, Any] = {
         "name": "demo",
-        "input": {"dim": 8, "limit": 10.0},
-        "label": {"limit": 10_000.0},
+        "input": {"dim": 8, "max_abs": 10.0},
+        "label": {"max_abs": 10_000.0},
     }
     for key, value in settings.items():
         section, name = key.split(".")

@@ -89,12 +89,12 @@ def cases() -> dict[str, Case]:
 
 def spec_of(name: str, case: Case) -> Spec:
     rule = case.get("learning", {}).get("rule", "klms")
-    content: dict[str, Any] = {"name": "changing", "input": {"dim": DIM, "limit": 1e4}, **case}
+    content: dict[str, Any] = {"name": "changing", "input": {"dim": DIM, "max_abs": 1e4}, **case}
     if rule not in ("nlms", "rls"):
         content["kernel"] = {"sigma": 1.0}
         content["reduction"] = {"n_max": VECTORS, **case.get("reduction", {})}
     if rule != "okfeb":
-        content["label"] = {"limit": 100.0}
+        content["label"] = {"max_abs": 100.0}
     return make_spec(content, name)
 
 

@@ -84,7 +84,7 @@ def spec_of(
         {
             "name": "measured",
             "precision": precision,
-            "input": {"dim": dim, "limit": 1e3},
+            "input": {"dim": dim, "max_abs": 1e3},
             "kernel": {"gamma": gamma},
             "learning": {"rule": "nystrom-rls", "ridge": RIDGE, "samples": max(rows, 2 * n), "seed": seed},
             "reduction": {"n_max": n, "gate": GATE},

@@ -45,7 +45,7 @@ def spec_of(
     content: dict[str, Any] = {
         "name": "tracked",
         "precision": precision,
-        "input": {"dim": dim, "limit": LIMIT},
+        "input": {"dim": dim, "max_abs": LIMIT},
         "kernel": {"gamma": gamma},
         "learning": {"rule": "okfeb", "features": rank, **(learning or {})},
         "reduction": {"n_max": n_max, "force": True, **({} if gate is None else {"gate": gate})},

@@ -95,7 +95,7 @@ class DetectorConfig(Config):
     detector: Detector
     center: Real[DIM]  # subtracted from the inputs
     factor: Real[DIM]  # what they are multiplied by after that
-    input_limit: Real
+    input_max_abs: Real
     most: Real  # no number of the state is beyond
     prior: Real  # variance of everything before the first sample
     window: Index  # samples that count
@@ -278,7 +278,7 @@ def watch(s: Normal, w: DetectorWork, c: DetectorConfig) -> Index:
 def within(c: DetectorConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within the limit."""
     for j in range(len(x)):
-        if not (absolute(x[j]) <= c.input_limit):
+        if not (absolute(x[j]) <= c.input_max_abs):
             return False
     return True
 
@@ -444,7 +444,7 @@ class Detectors:
             "detector": Detector[spec.detector.upper()],
             "center": spec.input.center or [0.0] * dim,
             "factor": spec.input.factor or [1.0] * dim,
-            "input_limit": spec.input.limit,
+            "input_max_abs": spec.input.max_abs,
             "most": 1e30,
             "prior": spec.prior**2,
             "window": spec.window,

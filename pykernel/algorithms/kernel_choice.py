@@ -45,7 +45,7 @@ class KernelConfig(Config):
     value_limit: Real  # largest |k(a, b)| of a user's kernel
     center: Real[DIM]  # subtracted from the inputs
     factor: Real[DIM]  # what they are multiplied by after that
-    input_limit: Real  # largest |x_j| that is taken
+    input_max_abs: Real  # largest |x_j| that is taken
 
 
 @kernel
@@ -53,7 +53,7 @@ def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within the limit."""
     for j in unroll(len(x)):
         # not "> limit": NaN must fail
-        if not (absolute(x[j]) <= q.input_limit):
+        if not (absolute(x[j]) <= q.input_max_abs):
             return False
     return True
 

@@ -102,8 +102,8 @@ class LinearConfig(Config):
     amplitude: Real  # sqrt(2 / number of random features)
     frequencies: Real[FEATURES - 1, DIM]  # turns of each random feature for each unit of an input
     phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
-    input_limit: Real  # largest |x_j| that is taken
-    label_limit: Real  # largest |y| that is taken
+    input_max_abs: Real  # largest |x_j| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     weight_limit: Real  # largest |w_k| that is stored
     low: Real  # least prediction
     high: Real  # largest prediction
@@ -198,7 +198,7 @@ def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not bounded(c.input_limit, x):
+    if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     if c.standardises:
         standardise(z, c.clip, x, w.x)
@@ -404,9 +404,9 @@ def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[D
 
     0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
     """
-    if not bounded(c.input_limit, x):
+    if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return LinearStatus.REFUSED_LABEL
     w.y[0] = y
     return take(s, z, w, c, x)
@@ -418,10 +418,10 @@ def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: R
 
     0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
     """
-    if not bounded(c.input_limit, x):
+    if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return LinearStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]
@@ -437,7 +437,7 @@ def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: 
     D) for random ones.  0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then
     unchanged.
     """
-    if not bounded(c.input_limit, x):
+    if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     if label < 0 or label >= c.classes:
         return LinearStatus.REFUSED_LABEL
@@ -516,7 +516,7 @@ def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
         if c.gain == Gain.RLS:
             if z.seen[0] < c.warmup and s.started[0] == 1:
                 return False
-        if not valid_standardiser(z, c.input_limit, c.horizon):
+        if not valid_standardiser(z, c.input_max_abs, c.horizon):
             return False
     return True
 

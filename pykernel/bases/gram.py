@@ -199,7 +199,7 @@ class MercerKernel:
             "coef0": self.coef0,
             "degree": self.degree,
             "value_limit": self.most,
-            "input_limit": 1e300,
+            "input_max_abs": 1e300,
         }
         return KernelConfig.of(FLOAT64, values | own)
 

@@ -343,9 +343,9 @@ class Streaming(KernelEstimator):
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return True
 
-    def _reach(self, limit: float, content: Mapping[str, Any], dim: int) -> float:
+    def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
         """The derived limit of inputs, where more than the kernel's width bounds it."""
-        return limit
+        return max_abs
 
     def _remedy(self) -> str:
         """What to do about divergence."""
@@ -369,10 +369,10 @@ class Streaming(KernelEstimator):
     def _start(self, X: np.ndarray, label: dict[str, Any] | None, about: dict[str, Any]) -> None:
         """A new model, with what is derived from the data; parameters that were not given are left to the spec."""
         values = self._given()
-        content, limit = self._sections(values), LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
+        content, max_abs = self._sections(values), LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
         if self._has_kernel(values):
-            content["kernel"], limit = self._kernel_section(values, X, limit)
-        limits = {"limit": self._reach(limit, content, X.shape[1])}
+            content["kernel"], max_abs = self._kernel_section(values, X, max_abs)
+        limits = {"max_abs": self._reach(max_abs, content, X.shape[1])}
         content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
         if label is not None:
             content["label"] = label | content.get("label", {})
@@ -408,34 +408,34 @@ class Streaming(KernelEstimator):
             return None
         status, limits = self.spec_.program.status, []
         if status["REFUSED_INPUT"] in self._last_statuses:
-            limits.append(f"input_limit from {self.spec_.input.limit:g}")
+            limits.append(f"input_max_abs from {self.spec_.input.max_abs:g}")
         if status["REFUSED_LABEL"] in self._last_statuses:
-            limits.append(f"label_limit from {self.spec_.label.limit:g}")
+            limits.append(f"label_max_abs from {self.spec_.label.max_abs:g}")
         return f"the last {len(self._last_statuses)} updates were all refused: raise {' and '.join(limits)}"
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
         """What the device computes, in float64; a warning for the samples that it would refuse."""
         refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
         if refused:
-            limit = self.spec_.input.limit
-            warn(f"{refused} of {len(values)} samples have an input beyond the limit of {limit:g}: they give NaN")
+            max_abs = self.spec_.input.max_abs
+            warn(f"{refused} of {len(values)} samples have an input beyond the limit of {max_abs:g}: they give NaN")
         return values.astype(np.float64)
 
     # ---- the kernel, with what is derived from the inputs
 
-    def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray, limit: float) -> tuple[dict[str, Any], float]:
+    def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
         """The spec's [kernel], and the limit of inputs that goes with it."""
         given = values["kernel"]
         if not isinstance(given, MercerKernel):
-            return kernel_section(values, X, limit)
+            return kernel_section(values, X, max_abs)
         self._alone(*(name for name in KERNEL if name != "kernel"))
         if given.own is None:
-            return kernel_section({**values, **given.section(), "kernel": given.function}, X, limit)
-        if values["input_limit"] is None:
+            return kernel_section({**values, **given.section(), "kernel": given.function}, X, max_abs)
+        if values["input_max_abs"] is None:
             raise self._error(
-                "input_limit must be given with a kernel of your own: most is its bound for inputs within that"
+                "input_max_abs must be given with a kernel of your own: most is its bound for inputs within that"
             )
-        return given.section(), limit
+        return given.section(), max_abs
 
 
 KERNEL = {
@@ -464,8 +464,8 @@ def width(sigma: Any, X: np.ndarray) -> float:
     return found
 
 
-def kernel_section(values: Mapping[str, Any], X: np.ndarray, limit: float) -> tuple[dict[str, Any], float]:
-    """The spec's section of a kernel by name, and the limit of inputs that goes with it (``limit``, where none does)."""
+def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
+    """The spec's section of a kernel by name, and the limit of inputs that goes with it (``max_abs``, where none does)."""
     dim, function = X.shape[1], values["kernel"] or "gaussian"
     section = {
         key: values[key] for key in KERNEL if key != "kernel" and values[key] is not None and values[key] is not False
@@ -493,11 +493,11 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray, limit: float) -> tu
     if gamma is not None and function in ("laplacian", "matern32", "matern52"):
         return section, LIMIT / gamma
     if function not in ("polynomial", "linear"):
-        return section, limit
+        return section, max_abs
     # (gamma dim limit^2 + coef0)^degree, of which two are multiplied
     degree = section.get("degree", 3) if function == "polynomial" else 1
     coef0 = section.get("coef0", 0.0) if function == "polynomial" else 0.0
     if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):
-        return section, limit
+        return section, max_abs
     product = (1e16 if values["precision"] == "float32" else 1e140) ** (1 / degree) - coef0
-    return section, min(limit, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))
+    return section, min(max_abs, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))

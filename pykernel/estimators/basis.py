@@ -241,7 +241,7 @@ default="gaussian"
         model: Any = None,
         *,
         precision: str = "float32",
-        limit: float | None = None,
+        max_abs: float | None = None,
         scaler: Any = None,
     ) -> Spec:
         """The features, or a linear model of them, for the device: rule "nystrom", components and weights in flash.
@@ -254,7 +254,7 @@ default="gaussian"
             One with ``coef_`` and ``intercept_``, such as Ridge or LogisticRegression, that learned the features. None:
             ``NAME_predict`` writes the features.
         precision : {"float32", "float64"}, default="float32"
-        limit : float, default=None
+        max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training (of
             polynomial kernels ten times), or less where that could overflow.
         scaler : fitted scaler, default=None
@@ -277,7 +277,7 @@ default="gaussian"
         weights, bias, label = (None, None, None) if model is None else self._linear(model)
         with self._named():
             content = nystrom_content(
-                self.basis_, name, precision, self._largest, limit=plain(limit), columns=columns, label=label,
+                self.basis_, name, precision, self._largest, max_abs=plain(max_abs), columns=columns, label=label,
                 weights=weights, bias=bias,
                 center=None if center is None or not center.any() else center,
                 factor=None if factor is None or (factor == 1).all() else factor,

@@ -496,7 +496,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         name: str,
         *,
         precision: str | None = None,
-        limit: float | None = None,
+        max_abs: float | None = None,
         distance: str = "auto",
         rule: str = "frozen",
     ) -> Spec:
@@ -511,7 +511,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             Prefix of every symbol and file in C.
         precision : {"float32", "float64"}, default=None
             None: the estimator's.
-        limit : float, default=None
+        max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
             less where that could overflow. A kernel of your own, whose ``most`` is for such inputs, must have it.
         distance : {"auto", "differences", "products"}, default="auto"
@@ -543,8 +543,8 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         if rule not in ("frozen", "nystrom"):
             raise self._error(f'rule is {rule!r}; it must be "frozen" or "nystrom"')
         if rule == "nystrom":
-            return self._nystrom(name, precision, limit, distance)
-        spec = frozen(self._machine(), name, precision, plain(limit), distance=distance)  # type: ignore[arg-type]
+            return self._nystrom(name, precision, max_abs, distance)
+        spec = frozen(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
             warn(
@@ -553,7 +553,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             )
         return spec
 
-    def _nystrom(self, name: str, precision: str, limit: float | None, distance: str) -> Spec:
+    def _nystrom(self, name: str, precision: str, max_abs: float | None, distance: str) -> Spec:
         """The functions on projection features."""
         if self.reduced_ is None:
             raise self._error('rule is "nystrom", which is of models on a basis; give basis when training')
@@ -561,7 +561,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             raise self._error(f'distance is {distance!r}, which is of rule "frozen"; leave it out')
         with self._named():
             content = reduced.nystrom_content(
-                self.reduced_.basis, name, precision, self._largest, limit=plain(limit), columns=self._columns,
+                self.reduced_.basis, name, precision, self._largest, max_abs=plain(max_abs), columns=self._columns,
                 label=self._label(self._columns), weights=self.reduced_.w, bias=self.reduced_.bias,
             )  # fmt: skip
         return self._made(content, self._mercer_kernel.own)
@@ -590,18 +590,20 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         )
 
     def _learning_content(
-        self, name: str, precision: str | None, limit: float | None, scaler: Any, part: float = 1.0
+        self, name: str, precision: str | None, max_abs: float | None, scaler: Any, part: float = 1.0
     ) -> dict[str, Any]:
         """The spec of a model that trains on the device, but for [learning], on so large a part of the samples here."""
         centre, factor, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
         if scaler is not None:
             centre, factor, columns = self._scaling(scaler)
         inputs = self._input_section(columns)
-        if self._mercer_kernel.own is not None and limit is None:
-            raise self._error("limit must be given with a kernel of your own: most is its bound for inputs within that")
+        if self._mercer_kernel.own is not None and max_abs is None:
+            raise self._error(
+                "max_abs must be given with a kernel of your own: most is its bound for inputs within that"
+            )
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / factor + np.abs(centre)).max())
-        inputs["limit"] = reach * (largest or 1.0) if limit is None else plain(limit)
+        inputs["max_abs"] = reach * (largest or 1.0) if max_abs is None else plain(max_abs)
         if scaler is not None:
             inputs |= {"center": centre.tolist(), "factor": factor.tolist()}
         precision = self.precision if precision is None else precision
@@ -614,7 +616,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             )
         label = self._label(columns)
         if hasattr(self, "_largest_label"):
-            label["limit"] = REACH * (self._largest_label or 1.0)
+            label["max_abs"] = REACH * (self._largest_label or 1.0)
         return {
             "name": name,
             "precision": precision,
@@ -822,7 +824,7 @@ class _TrainsOnSamples(_KernelMachine):
         *,
         samples: int | None = None,
         precision: str | None = None,
-        limit: float | None = None,
+        max_abs: float | None = None,
         scaler: Any = None,
     ) -> Spec:
         """The model that learns on the device, with the kernel and the ridge found here.
@@ -836,7 +838,7 @@ class _TrainsOnSamples(_KernelMachine):
         samples : int, default=None
             How many samples it keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit`` had. On a
             basis none: each sample is learned when it comes, in O(p^2), by recursive least squares (``nystrom-rls``).
-        precision, limit, scaler
+        precision, max_abs, scaler
             As in ``to_spec``.
 
         Returns
@@ -858,16 +860,16 @@ class _TrainsOnSamples(_KernelMachine):
         if getattr(self, "coding", "signs") != "signs":
             raise self._error(f'coding is {self.coding!r}; the device learns "signs"')  # type: ignore[attr-defined]
         if self.reduced_ is not None:
-            return self._device_spec_of_basis(name, samples, precision, limit, scaler)
+            return self._device_spec_of_basis(name, samples, precision, max_abs, scaler)
         samples = len(self.basis_) if samples is None else plain(samples)
         part = samples / len(self.basis_) if isinstance(samples, int) else 1.0
-        content = self._learning_content(name, precision, limit, scaler, part)
+        content = self._learning_content(name, precision, max_abs, scaler, part)
         return self._made(
             {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
             self._mercer_kernel.own,
         )
 
-    def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, limit: Any, scaler: Any) -> Spec:
+    def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, max_abs: Any, scaler: Any) -> Spec:
         if self._model == "ls-svm":
             raise self._error(
                 "the device's recursive least squares on a basis has no bias; take a KernelRidgeRegressor or "
@@ -876,7 +878,7 @@ class _TrainsOnSamples(_KernelMachine):
         if samples is not None:
             raise self._error("samples is given, but on a basis no samples are kept; leave it out")
         assert self.reduced_ is not None
-        content = self._learning_content(name, precision, limit, scaler)
+        content = self._learning_content(name, precision, max_abs, scaler)
         with self._named():
             reduced.need_distinct(self.reduced_.basis, content["precision"])
         content |= {"learning": {"rule": "nystrom-rls", "ridge": self.ridge_}, "basis": {"method": "given"}}
@@ -959,7 +961,7 @@ class KernelFisherClassifier(_Classifier):
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
     def device_spec(
-        self, name: str, *, precision: str | None = None, limit: float | None = None, scaler: Any = None
+        self, name: str, *, precision: str | None = None, max_abs: float | None = None, scaler: Any = None
     ) -> Spec:
         """The model that learns on the device: ``basis_`` in flash, with the kernel and the ridge found here.
 
@@ -970,7 +972,7 @@ class KernelFisherClassifier(_Classifier):
         ----------
         name : str
             Prefix of every symbol and file in C.
-        precision, limit, scaler
+        precision, max_abs, scaler
             As in ``to_spec``.
 
         Returns
@@ -990,7 +992,7 @@ class KernelFisherClassifier(_Classifier):
         check_is_fitted(self)
         if self.coding != "counts":
             raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
-        content = self._learning_content(name, precision, limit, scaler)
+        content = self._learning_content(name, precision, max_abs, scaler)
         content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
         return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.own)
 

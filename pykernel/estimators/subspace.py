@@ -88,8 +88,8 @@ PARAMETERS = {
     "hold": NOVELTY,
     "precision": Parameter(""),
     "n_epochs": Parameter(must=whole(1)),
-    "input_limit": Parameter("input", "limit"),
-    "label_limit": Parameter("label", "limit"),
+    "input_max_abs": Parameter("input", "max_abs"),
+    "label_max_abs": Parameter("label", "max_abs"),
 }
 """Of what learns sample by sample."""
 PIVOT = {"float32": 2.0**-16, "float64": 2.0**-40}
@@ -319,7 +319,7 @@ default="gaussian"
         model: Any = None,
         *,
         precision: str = "float32",
-        limit: float | None = None,
+        max_abs: float | None = None,
         scaler: Any = None,
     ) -> Spec:
         """The features, or a linear model of them, as a frozen kernel expansion for the device.
@@ -335,7 +335,7 @@ default="gaussian"
             One that learned what transform returns: with ``coef_`` and ``intercept_``, such as Ridge or
             LogisticRegression, or with ``cluster_centers_``. None: ``NAME_predict`` writes the features.
         precision : {"float32", "float64"}, default="float32"
-        limit : float, default=None
+        max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
             less where that could overflow.
         scaler : fitted scaler, default=None
@@ -367,7 +367,7 @@ default="gaussian"
             scaler,
             self._largest,
         )
-        return _exported(machine, name, precision, plain(limit))
+        return _exported(machine, name, precision, plain(max_abs))
 
     def _solved(self, X: np.ndarray, kernel: MercerKernel, given: Mapping[str, Any], seed: int) -> Factors:
         """L in the span of all samples."""
@@ -424,7 +424,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         hold: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
-        input_limit: float | None = None,
+        input_max_abs: float | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -442,7 +442,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         -------
         z : ndarray of shape (n_samples, n_components)
             The numbers that the device's ``NAME_features`` writes, in float64; NaN, with a warning, where it would refuse
-            the input as beyond ``input_limit``.
+            the input as beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.ask("features", X)[0])
@@ -550,12 +550,12 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
             return spec
         center, factor, names = self._scaling(scaler)
         # what the model takes, in the units that come before the scaler
-        limit = float((spec.input.limit / np.abs(factor) - np.abs(center)).min())
-        if not limit > 0:
+        max_abs = float((spec.input.max_abs / np.abs(factor) - np.abs(center)).min())
+        if not max_abs > 0:
             raise self._error(
-                f"input_limit is {spec.input.limit:g}, which the scaler's center alone exceeds; learn with a larger one"
+                f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
             )
-        scaled = {"limit": limit, "center": center.tolist(), "factor": factor.tolist()}
+        scaled = {"max_abs": max_abs, "center": center.tolist(), "factor": factor.tolist()}
         content = spec.model_dump(exclude_unset=True) | {"input": self._input_section(names) | scaled}
         return self._made(content, spec.own)
 
@@ -565,7 +565,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         model: Any = None,
         *,
         precision: str | None = None,
-        limit: float | None = None,
+        max_abs: float | None = None,
         scaler: Any = None,
     ) -> Spec:
         """The features as they are now, or a linear model of them, as a frozen kernel expansion for the device.
@@ -582,7 +582,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
             LogisticRegression, or with ``cluster_centers_``. None: ``NAME_predict`` writes the features.
         precision : {"float32", "float64"}, default=None
             None: that of the model.
-        limit : float, default=None
+        max_abs : float, default=None
             Largest magnitude of an input. None: a million times the largest in the expansion vectors, or less where that
             could overflow.
         scaler : fitted scaler, default=None
@@ -605,7 +605,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         """
         check_is_fitted(self)
         machine = self._machine(model, scaler)
-        return _exported(machine, name, self.spec_.precision if precision is None else precision, plain(limit))
+        return _exported(machine, name, self.spec_.precision if precision is None else precision, plain(max_abs))
 
     def _machine(self, model: Any = None, scaler: Any = None) -> Machine:
         """The frozen map, or a linear model of it."""
@@ -649,21 +649,21 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         # without a name or a number of them there would be none
         return label and (label if label.keys() & {"classes", "column", "columns"} else {"outputs": 1} | label), about
 
-    def _reach(self, limit: float, content: Mapping[str, Any], dim: int) -> float:
+    def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
         """With which k(x, x) of a dot product, and |q|^2 with it, stays far from overflow."""
         section, shrinkage = content["kernel"], content.get("subspace", {}).get("shrinkage", 0.1)
         if section.get("function") not in ("polynomial", "linear") or section.get("normalise"):
-            return limit
+            return max_abs
         gamma, coef0 = section.get("gamma", 1.0), section.get("coef0", 0.0)
         degree = section.get("degree", 3 if section["function"] == "polynomial" else 1)
         numbers = all(type(value) in (int, float) for value in (coef0, degree, shrinkage))
         if not numbers or min(shrinkage, degree) <= 0:  # which the spec refuses
-            return limit
+            return max_abs
         # sums of |q|^2 <= k / (4 lambda), up to where rounding stops them, times k
         precision = content["precision"]
         most = math.sqrt(largest(precision) * shrinkage * (2.0**-26 if precision == "float32" else 2.0**-60))
         product = most ** (1 / degree) - coef0
-        return min(limit, math.sqrt(max(product, 1.0) / dim / gamma))
+        return min(max_abs, math.sqrt(max(product, 1.0) / dim / gamma))
 
     def _monitored(self, X: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Ask, then learn: (novelty, alarms)."""
@@ -708,7 +708,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel is taken as it is; it may be a kernel
-        of your own, which takes ``input_limit``.
+        of your own, which takes ``input_max_abs``.
     sigma : float or "scale", default="scale"
         Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
         their variance in the data of ``fit`` or of the first ``partial_fit``.
@@ -762,7 +762,7 @@ default="gaussian"
         Number format of the model, on the host and on the device.
     n_epochs : int, default=1
         Passes that ``fit`` makes over the data, in order.
-    input_limit : float, default=None
+    input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
         and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or of the
         first ``partial_fit``.
@@ -932,7 +932,7 @@ default="gaussian"
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            1 or -1. What the device would refuse as beyond ``input_limit`` is -1.
+            1 or -1. What the device would refuse as beyond ``input_max_abs`` is -1.
         """
         X = self._inputs(X)
         with np.errstate(invalid="ignore"):
@@ -967,13 +967,13 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     n_components : int, default=16
         Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_limit
+budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_max_abs
         As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
     ridge : float, default=0.1
         Weight of the squared coefficients.
     head_forgetting : float, default=1.0
         What a label's weight is multiplied by at each later one, in (0.5, 1].
-    label_limit : float, default=None
+    label_max_abs : float, default=None
         Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
         ``fit`` or of the first ``partial_fit``.
 
@@ -1035,8 +1035,8 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         hold: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
-        input_limit: float | None = None,
-        label_limit: float | None = None,
+        input_max_abs: float | None = None,
+        label_max_abs: float | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -1052,7 +1052,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             The numbers that the device computes, in float64; NaN, with a warning, where it would refuse the input as
-            beyond ``input_limit``.
+            beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
@@ -1094,7 +1094,7 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     n_components : int, default=16
         Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_limit
+budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_max_abs
         As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
         "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a gradient
@@ -1166,7 +1166,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         hold: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
-        input_limit: float | None = None,
+        input_max_abs: float | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -1183,7 +1183,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         -------
         p : ndarray of shape (n_samples, n_classes)
             The numbers that the device's ``NAME_probability`` writes, in float64; NaN, with a warning, where it would
-            refuse the input as beyond ``input_limit``.
+            refuse the input as beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.probability(X))
@@ -1225,9 +1225,9 @@ def _coefficients(gram: np.ndarray, shrinkage: float, least: float) -> np.ndarra
     return np.linalg.solve(gram + shrinkage * np.eye(rank), root.T)
 
 
-def _exported(machine: Machine, name: str, precision: str, limit: float | None) -> Spec:
+def _exported(machine: Machine, name: str, precision: str, max_abs: float | None) -> Spec:
     """The frozen spec of what it computes; a warning where the precision is too coarse for its weights."""
-    spec = spec_of(machine, name, precision, limit)
+    spec = spec_of(machine, name, precision, max_abs)
     for note in notes(machine, spec):
         warn(note)
     return spec

@@ -485,14 +485,12 @@ class _Run:
         """Why a sample was refused, and what to do about it."""
         spec = self.spec
         if status == "REFUSED_INPUT":
-            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.limit)))[0])
+            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.max_abs)))[0])
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
-            return (
-                f"{column} is {x[j]:g} and [input] limit is {spec.input.limit:g}; raise that limit or scale the column"
-            )
+            return f"{column} is {x[j]:g} and [input] max_abs is {spec.input.max_abs:g}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.family.why_ignored(spec, "learning", "eta") is None else []
         labelled = spec.program.label_kind != "none"
-        remedies = [*lower, *(["raise [label] limit if the labels are larger than it"] if labelled else [])]
+        remedies = [*lower, *(["raise [label] max_abs if the labels are larger than it"] if labelled else [])]
         return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])
 
     def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
@@ -564,7 +562,7 @@ class _Run:
         """Which labels a model could learn, in y's shape."""
         if self.classes:
             return (y >= 0) & (y < len(self.classes))
-        return np.abs(y) <= self.spec.real.real(self.spec.label.limit)
+        return np.abs(y) <= self.spec.real.real(self.spec.label.max_abs)
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
@@ -711,8 +709,8 @@ class Simulation(_Run):
         value = np.atleast_1d(y)[i]
         if self.classes:
             return f"{self.labels[0]} is {value}; classes are numbered from 0 to {len(self.classes) - 1}"
-        limit = self.spec.label.limit
-        return f"{self.labels[i]} is {value:g} and [label] limit is {limit:g}; raise that limit or scale the column"
+        limit = self.spec.label.max_abs
+        return f"{self.labels[i]} is {value:g} and [label] max_abs is {limit:g}; raise that limit or scale the column"
 
     def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
         """Errors from row ``first`` on: mae and rmse of each predictor, or of classes error_rate."""

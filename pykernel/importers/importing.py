@@ -29,7 +29,7 @@ def from_sklearn(
     name: str,
     *,
     precision: str = "float32",
-    limit: float | None = None,
+    max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
@@ -47,7 +47,7 @@ def from_sklearn(
     name : str
         Prefix of every symbol and file in C.
     precision : {"float32", "float64"}
-    limit : float, optional
+    max_abs : float, optional
         Largest magnitude of an input; the device refuses samples beyond. By default a million times the largest number
         in the model's vectors, or less where that could overflow.
     input_names : sequence of str, optional
@@ -87,7 +87,7 @@ def from_sklearn(
     ('gaussian', ('a', 'b', 'c'))
     """
     machine = read_estimator(estimator)
-    spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
+    spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
     for note in notes(machine, spec):
         warnings.warn(note, stacklevel=2)
     return spec
@@ -99,7 +99,7 @@ def load_model(
     *,
     trusted: Sequence[str] = (),
     precision: str = "float32",
-    limit: float | None = None,
+    max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
@@ -117,7 +117,7 @@ def load_model(
         Prefix of every symbol and file in C; the file's name if not given.
     trusted : sequence of str
         Further types that a .skops file may hold, such as ``"mypackage.MyScaler"``: their code will run.
-    precision, limit, input_names, classes, distance
+    precision, max_abs, input_names, classes, distance
         As for ``from_sklearn``.
 
     Raises
@@ -127,7 +127,7 @@ def load_model(
     """
     machine, _ = read_file(path, trusted)
     name = Path(path).stem if name is None else name
-    spec, told = spec_of_file(path, machine, name, precision, limit, input_names, classes, distance)
+    spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance)
     for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
@@ -218,7 +218,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     from pykernel.host.model import HostModel
 
     x = np.array(x, spec.real.dtype, ndmin=2)
-    taken = (np.abs(x) <= spec.input.limit).all(axis=1)
+    taken = (np.abs(x) <= spec.input.max_abs).all(axis=1)
     taken, x, exact, model = x[taken], x, x[taken].astype(np.float64), HostModel(spec)
     functions = _asked(machine, lambda: source_functions(source, exact))
     if functions.shape != (len(exact), len(machine.bias)):

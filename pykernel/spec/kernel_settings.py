@@ -74,8 +74,8 @@ def validate(spec: Spec, refuse: Refuse) -> None:
             refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {top:g} for {spec.precision}")
     if abs(kernel.coef0) > high:
         refuse("[kernel] coef0", f"is {kernel.coef0:g}; it must be at most {high:g} for {spec.precision}")
-    if spec.input.limit < low:
-        refuse("[input] limit", f"is {spec.input.limit:g}; it must be {low:g} or more for {spec.precision}")
+    if spec.input.max_abs < low:
+        refuse("[input] max_abs", f"is {spec.input.max_abs:g}; it must be {low:g} or more for {spec.precision}")
     for key in ("center", "factor"):
         values = getattr(spec.input, key)
         if values is not None and len(values) != spec.dim:
@@ -90,7 +90,7 @@ def reach(spec: Spec) -> np.ndarray:
     """Bounds of the scaled inputs, (DIM,)."""
     center = np.zeros(spec.dim) if spec.input.center is None else np.array(spec.input.center)
     factor = np.ones(spec.dim) if spec.input.factor is None else np.array(spec.input.factor)
-    return (spec.input.limit + np.abs(center)) * np.abs(factor)
+    return (spec.input.max_abs + np.abs(center)) * np.abs(factor)
 
 
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
@@ -124,8 +124,8 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
             step, value = max(step, value * value), 1.0  # k(a, a) k(b, b)
     if not step <= largest(spec.precision):
         refuse(
-            "[input] limit",
-            f"is {spec.input.limit:g}, with which a {kernel.function} kernel can overflow {spec.precision}; it must be lower",
+            "[input] max_abs",
+            f"is {spec.input.max_abs:g}, with which a {kernel.function} kernel can overflow {spec.precision}; it must be lower",
         )
     return value
 
@@ -140,7 +140,7 @@ def scale(spec: Spec) -> float:
             return 1 / kernel.gamma
         if kernel.function == "gaussian":
             return math.sqrt(0.5 / kernel.gamma)
-    return min(1.0, spec.input.limit)
+    return min(1.0, spec.input.max_abs)
 
 
 def rate(spec: Spec) -> float:
@@ -168,5 +168,5 @@ def parameters(spec: Spec) -> dict[str, Any]:
         "value_limit": kernel.most or 0.0,
         "center": spec.input.center if spec.input.center is not None else np.zeros(spec.dim),
         "factor": spec.input.factor if spec.input.factor is not None else np.ones(spec.dim),
-        "input_limit": spec.input.limit,
+        "input_max_abs": spec.input.max_abs,
     }

@@ -85,7 +85,7 @@ class Input(Section):
         None, strict=False, description="names of the inputs, as in the data's header"
     )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
-    limit: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+    max_abs: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
     standardise: bool = Field(False, description="subtract a running mean, divide by a running standard deviation")
     clip: float = Field(
         5.0, ge=1, le=100, description="standardised inputs are kept within so many standard deviations"
@@ -135,7 +135,7 @@ class Label(Section):
     classes: tuple[str, ...] | None = Field(
         None, strict=False, description="what the label can be, as in the data's cells: the model then classifies"
     )
-    limit: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+    max_abs: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
     low: float | None = Field(None, description="predictions are not below")
     high: float | None = Field(None, description="predictions are not above")
 
@@ -188,7 +188,7 @@ class KernelSection(Section):
         None, description="own: the Python file with your kernel, beside the spec; it is executed, see --trust-code"
     )
     kernel: str | None = Field(None, description="own: the name of your kernel in that file")
-    most: float | None = Field(None, description="own: k(x, x) is at most this, for every input within the limit")
+    most: float | None = Field(None, description="own: k(x, x) is at most this, for every input within max_abs")
 
     @field_validator("source")
     @classmethod
@@ -589,16 +589,16 @@ class Spec(Section):
                     where = "column" if label.column else "columns"
                     refuse(f"[label] {where}", f"is {name!r}, which is also an input; a model must not see its label")
         low, high = (1e-20, 1e24) if narrow else (1e-20, 1e100)
-        if not low <= label.limit <= high:
-            refuse("[label] limit", f"is {label.limit:g}; it must be from {low:g} to {high:g} for {self.precision}")
+        if not low <= label.max_abs <= high:
+            refuse("[label] max_abs", f"is {label.max_abs:g}; it must be from {low:g} to {high:g} for {self.precision}")
         bounds = [bound for bound in (label.low, label.high) if bound is not None]
         if bounds and label.classes is not None:
             refuse("[label]", "has both classes and low or high; a class has no bounds")
         for name in ("low", "high"):
-            if abs(getattr(label, name) or 0.0) > label.limit:
+            if abs(getattr(label, name) or 0.0) > label.max_abs:
                 refuse(
                     f"[label] {name}",
-                    f"is {getattr(label, name):g}; it must be within the limit, {label.limit:g}",
+                    f"is {getattr(label, name):g}; it must be within max_abs, {label.max_abs:g}",
                 )
         if bounds != sorted(set(bounds)):
             refuse("[label] low", f"is {label.low:g}; it must be below high, {label.high:g}")
@@ -657,9 +657,9 @@ class Spec(Section):
         return len(self.label.columns) if self.label.columns is not None else self.label.outputs or 1
 
     @property
-    def label_limit(self) -> float:
+    def label_max_abs(self) -> float:
         """The largest magnitude that a function is taught; classes are -1 and 1."""
-        return 1.0 if self.label_kind == "class" else self.label.limit
+        return 1.0 if self.label_kind == "class" else self.label.max_abs
 
     @property
     def scale(self) -> float:

@@ -230,7 +230,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     if (wrong := ~np.isfinite(wide)).any():
         i, j = first(wrong)
         raise UserError(
-            f"[kernel] {name} is {wide[i, j]:g} {at(i, j)}; it must be a number for all within [input] limit"
+            f"[kernel] {name} is {wide[i, j]:g} {at(i, j)}; it must be a number for all within [input] max_abs"
         )
     if (wrong := np.diag(np.diag(wide) < 0)).any():
         i, j = first(wrong)

@@ -609,7 +609,7 @@ class HostSubspace:
         model: Any = None,
         *,
         precision: str = "float32",
-        limit: float | None = None,
+        max_abs: float | None = None,
         input_names: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
         triangular: bool = False,
@@ -620,7 +620,7 @@ class HostSubspace:
         model : None, or as of ``collapse``
             Classifiers and clusterings become classes: ``NAME_classify`` has the position.  The probability of a binary
             LogisticRegression comes along.
-        precision, limit, input_names, classes, distance
+        precision, max_abs, input_names, classes, distance
             As for ``from_sklearn``.
 
         Raises UserError: what cannot be a spec, more than 64 outputs, a subspace of which all directions vanish.  Warns where
@@ -654,7 +654,7 @@ class HostSubspace:
             own=k.own,
             most=k.most,
         )
-        spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
+        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
         for note in notes(machine, spec):
             warnings.warn(note, stacklevel=2)
         return spec

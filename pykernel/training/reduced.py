@@ -45,7 +45,7 @@ from pykernel.training.closed_form import (
     _solved,
     fold_numbers,
 )
-from pykernel.training.trained import Machine, input_limit
+from pykernel.training.trained import Machine, input_max_abs
 
 try:
     from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
@@ -852,7 +852,7 @@ def nystrom_content(
     precision: str,
     largest: np.ndarray,
     *,
-    limit: float | None = None,
+    max_abs: float | None = None,
     columns: tuple[str, ...] | None = None,
     label: Mapping[str, Any] | None = None,
     weights: np.ndarray | None = None,
@@ -862,7 +862,7 @@ def nystrom_content(
 ) -> dict[str, Any]:
     """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
 
-    largest: (D,), the largest magnitude of each input in training.  limit: the largest input that is taken; None: a million
+    largest: (D,), the largest magnitude of each input in training.  max_abs: the largest input that is taken; None: a million
     times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,); None: z itself is predicted.
     center, factor: (D,), inputs are (x - center) * factor before.  Raises UserError.
     """
@@ -870,8 +870,8 @@ def nystrom_content(
         raise UserError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
     need_distinct(basis, precision)
     kernel, n = basis.kernel, len(basis)
-    if kernel.function == "own" and limit is None:
-        raise UserError("limit must be given with a kernel of your own: most is its bound for inputs within that")
+    if kernel.function == "own" and max_abs is None:
+        raise UserError("max_abs must be given with a kernel of your own: most is its bound for inputs within that")
     machine = Machine(
         "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
         np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, factor=factor,
@@ -879,9 +879,9 @@ def nystrom_content(
     inputs: dict[str, Any] = {"dim": basis.vectors.shape[1]} if columns is None else {"columns": list(columns)}
     reach = largest if factor is None else largest / np.abs(factor)
     reach = float((reach if center is None else reach + np.abs(center)).max())
-    if limit is None and kernel.function == "polynomial":
-        limit = REACH_POLYNOMIAL * (reach or 1.0)
-    inputs["limit"] = limit if kernel.function == "own" else input_limit(machine, precision, reach, limit)
+    if max_abs is None and kernel.function == "polynomial":
+        max_abs = REACH_POLYNOMIAL * (reach or 1.0)
+    inputs["max_abs"] = max_abs if kernel.function == "own" else input_max_abs(machine, precision, reach, max_abs)
     inputs |= {key: values.tolist() for key, values in (("center", center), ("factor", factor)) if values is not None}
     expansion: dict[str, Any] = {"vectors": basis.vectors.tolist()}
     if weights is not None:

@@ -191,13 +191,13 @@ def to_spec(
     machine: Machine,
     name: str,
     precision: str = "float32",
-    limit: float | None = None,
+    max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
 ) -> Spec:
     """The frozen model that computes what the machine does.  Raises UserError, one sentence."""
-    made = content(machine, name, precision, limit, input_names, classes, distance)
+    made = content(machine, name, precision, max_abs, input_names, classes, distance)
     return make_spec(made, machine.source, machine.own)
 
 
@@ -205,7 +205,7 @@ def content(
     machine: Machine,
     name: str,
     precision: str = "float32",
-    limit: float | None = None,
+    max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
@@ -226,7 +226,7 @@ def content(
     if columns is not None and len(columns) != machine.dim:
         raise UserError(f"{where}: takes {machine.dim} inputs, but {len(columns)} names are given for them")
     inputs: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
-    inputs["limit"] = input_limit(machine, precision, largest, limit)
+    inputs["max_abs"] = input_max_abs(machine, precision, largest, max_abs)
     if machine.center is not None:
         inputs["center"] = machine.center.tolist()
     if machine.factor is not None:
@@ -371,7 +371,7 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
     return "differences", machine
 
 
-def input_limit(machine: Machine, precision: str, largest: float, given: float | None) -> float:
+def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
     """The limit of inputs below which nothing overflows: the given one, or one far beyond the vectors' numbers."""
     where, room = machine.source, kernel_settings.largest(precision)
     center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
@@ -379,14 +379,14 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
     if machine.function == "own" and given is None:
         raise UserError(
-            f"{where}: limit must be given with a kernel of your own: most is its bound for inputs within that"
+            f"{where}: max_abs must be given with a kernel of your own: most is its bound for inputs within that"
         )
     # several functions are added up for votes, and one is multiplied for a probability
     several = len(machine.bias) * max(1.0, 0.0 if machine.calibration is None else np.abs(machine.calibration).max())
 
-    def fits(limit: float) -> bool:
+    def fits(max_abs: float) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):
-            reach = (limit + center) * factor
+            reach = (max_abs + center) * factor
             value = 1.0
             if machine.function in ("matern32", "matern52"):
                 steps = [np.sum((reach + v) ** 2)]
@@ -406,11 +406,11 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
             return bool(max(*steps, several * (weights * value + np.abs(machine.bias).max())) <= room)
 
     if given is not None:
-        limit = number_of(given, where, "limit")
-        if not limit > 0:
-            raise UserError(f"{where}: limit is {limit:g}; it must be above 0")
-        if fits(limit):
-            return limit
+        max_abs = number_of(given, where, "max_abs")
+        if not max_abs > 0:
+            raise UserError(f"{where}: max_abs is {max_abs:g}; it must be above 0")
+        if fits(max_abs):
+            return max_abs
     wanted = REACH * (largest or 1.0) if given is None else given
     low, high = -300.0, math.log10(wanted)
     if not fits(10**high):
@@ -422,15 +422,15 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
         high = low
     # two digits, downwards
     exponent = math.floor(high) - 1
-    limit = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
+    max_abs = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
     if given is not None:
         raise UserError(
-            f"{where}: limit is {given:g}, where {precision} overflows; it must be at most {limit:g}"
+            f"{where}: max_abs is {given:g}, where {precision} overflows; it must be at most {max_abs:g}"
             + (", or use float64" if precision == "float32" else "")
         )
-    if limit < largest:
+    if max_abs < largest:
         raise UserError(
             f"{where}: could overflow {precision} if every input were as large as the largest in its vectors, {largest:g}; "
             f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before they come to it"
         )
-    return limit
+    return max_abs

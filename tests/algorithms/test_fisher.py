@@ -183,7 +183,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
     if function == "polynomial":
         kernel["degree"] = draw(st.integers(1, 2))
     dim = draw(st.integers(1, 3))
-    inputs: dict[str, Any] = {"dim": dim, "limit": 20.0}
+    inputs: dict[str, Any] = {"dim": dim, "max_abs": 20.0}
     if draw(st.booleans()):
         inputs |= {"center": [0.5] * dim, "factor": [0.75] * dim}
     vectors = rng.normal(size=(draw(st.integers(1, 6)), dim)).astype(np.float32).astype(float)
@@ -215,7 +215,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     share = rng.choice([1.0, 0.4]) ** np.arange(classes)
     found: list[Call] = []
     taken: list[tuple[np.ndarray, int]] = []
-    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -spec.input.limit, float(np.finfo(real).max)]
+    bad = [np.nan, np.inf, -np.inf, spec.input.max_abs * 1.01, -spec.input.max_abs, float(np.finfo(real).max)]
     for name in names:
         if name == "restart":
             taken = []
@@ -241,11 +241,16 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
             continue
         if rng.random() < 0.05:
             label = int(rng.choice([-1, classes, -(2**31), 2**31 - 1, 2**40]))
-        if name == "assess" and np.abs(x[0]) == spec.input.limit:
+        if name == "assess" and np.abs(x[0]) == spec.input.max_abs:
             continue  # acceptable, and no sample of the training
-        if name == "update" and np.isfinite(x).all() and (np.abs(x) <= spec.input.limit).all() and 0 <= label < classes:
+        if (
+            name == "update"
+            and np.isfinite(x).all()
+            and (np.abs(x) <= spec.input.max_abs).all()
+            and 0 <= label < classes
+        ):
             taken.append((x, label))
-        elif name == "assess" and odd and (np.abs(x) == spec.input.limit).any():
+        elif name == "assess" and odd and (np.abs(x) == spec.input.max_abs).any():
             continue
         found.append((name, x, label))
     return found
@@ -264,7 +269,7 @@ def spec_of(
     content = {
         "name": "gate",
         "precision": precision,
-        "input": {"dim": dim, "limit": 50.0},
+        "input": {"dim": dim, "max_abs": 50.0},
         "label": {"classes": [f"class {i}" for i in range(classes)]},
         "kernel": {"function": "gaussian", "gamma": 0.5},
         "learning": {"rule": "kfd", "ridge": ridge},
@@ -345,7 +350,7 @@ def test_the_least_ridge_is_a_part_of_the_trace(precision: str) -> None:
                 dim=1,
                 kernel={"function": "linear"},
                 expansion={"vectors": [[1.0]]},
-                input={"dim": 1, "limit": 1e7},
+                input={"dim": 1, "max_abs": 1e7},
             )
         )
         model.update([[a], [-a]], [0, 1])
@@ -506,7 +511,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
 )
 def test_c_gives_the_same_bytes(classes: int, kernel: dict[str, Any], precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
-    inputs = {"dim": 3, "limit": 20.0, "center": [0.1, 0.2, 0.3], "factor": [1.5, 1.0, 0.5]}
+    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "factor": [1.5, 1.0, 0.5]}
     spec = spec_of(precision, 0.05, classes, 5, 3, kernel=kernel, input=inputs)
     project = build(spec)
     host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0], ("-O3",))

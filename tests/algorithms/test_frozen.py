@@ -137,7 +137,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
         kernel["coef0"] = draw(st.sampled_from([0.0, 1.0, -0.5]))
     if function == "polynomial":
         kernel["degree"] = draw(st.integers(1, 9))
-    inputs: dict[str, Any] = {"dim": dim, "limit": 16.0}
+    inputs: dict[str, Any] = {"dim": dim, "max_abs": 16.0}
     if draw(st.booleans()):
         inputs |= {"center": rounded(rng.normal(size=dim)), "factor": rounded(rng.uniform(0.2, 2, dim))}
     kind = draw(st.sampled_from(["real", "reals", "class", "pairs"]))
@@ -183,7 +183,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
 
 def samples(spec: Spec, count: int, seed: int = 0) -> np.ndarray:
     """Inputs near and far, at the vectors, at and beyond the limit, NaN and infinities, as the device takes them."""
-    rng, real, limit = np.random.default_rng(seed), spec.real.dtype, spec.input.limit
+    rng, real, limit = np.random.default_rng(seed), spec.real.dtype, spec.input.max_abs
     x = rng.normal(size=(count, spec.dim))
     assert spec.expansion is not None
     vectors = np.array(spec.expansion.vectors)
@@ -270,7 +270,7 @@ def test_products_are_right_up_to_the_largest_vectors_and_beyond_them(
         {
             "name": "gate",
             "precision": precision,
-            "input": {"dim": 3, "limit": 1e17},
+            "input": {"dim": 3, "max_abs": 1e17},
             "label": {"outputs": outputs},
             "kernel": {"function": "gaussian", "gamma": 0.5},
             "learning": {"rule": "frozen"},
@@ -402,7 +402,7 @@ def test_no_spec_that_is_taken_can_overflow(seed: int, function: str, precision:
     if function == "gaussian" and rng.random() < 0.5:
         expansion["distance"] = "products"
     limit = float(10.0 ** rng.uniform(-3, top / 3))
-    inputs: dict[str, Any] = {"dim": dim, "limit": limit}
+    inputs: dict[str, Any] = {"dim": dim, "max_abs": limit}
     if rng.random() < 0.5:
         inputs |= {
             "center": (limit * rng.normal(size=dim)).tolist(),
@@ -476,7 +476,7 @@ def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
         "weights": rng.normal(size=(count, columns)).tolist(),
         "bias": rng.normal(size=functions).tolist(),
     }
-    inputs = {"dim": dim, "limit": 50.0, "center": [0.25] * dim, "factor": rng.uniform(0.5, 2, dim).tolist()}
+    inputs = {"dim": dim, "max_abs": 50.0, "center": [0.25] * dim, "factor": rng.uniform(0.5, 2, dim).tolist()}
     content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": given["kernel"]}
     return make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
 

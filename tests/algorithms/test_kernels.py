@@ -124,7 +124,7 @@ def spec_of(content: dict[str, Any]) -> Spec:
 
 @functools.cache
 def frozen(name: str, precision: str = "float32", dim: int = 3, limit: float = 50.0) -> Spec:
-    made = {"name": "flow", "precision": precision, "input": {"dim": dim, "limit": limit}, "kernel": section(name)}
+    made = {"name": "flow", "precision": precision, "input": {"dim": dim, "max_abs": limit}, "kernel": section(name)}
     made |= {"learning": {"rule": "frozen"}}
     return spec_of(made | {"expansion": {"vectors": [[0.1] * dim], "weights": [[1.0]], "bias": [0.0]}})
 
@@ -229,7 +229,7 @@ def test_gram_matrices_on_the_host(seed: int, name: str, rows: int, dim: int) ->
     }
     if name in theirs:
         np.testing.assert_allclose(k, theirs[name](), rtol=1e-9 * (1 + gamma), atol=1e-12)
-    spec = make_spec({"name": "m", "input": {"dim": dim, "limit": 10.0}, "learning": {"rule": "krr", "ridge": 1.0},
+    spec = make_spec({"name": "m", "input": {"dim": dim, "max_abs": 10.0}, "learning": {"rule": "krr", "ridge": 1.0},
                       "kernel": kernel.section()}) if not own else None  # fmt: skip
     if spec is not None:
         assert MercerKernel.of(spec) == MercerKernel(kernel.function, **({"degree": spec.kernel.degree} | kept))
@@ -270,7 +270,7 @@ def test_a_norm_of_zero_is_at_a_right_angle_to_everything() -> None:
 )  # fmt: skip
 def test_refusals_in_a_spec(kernel: dict[str, Any], message: str) -> None:
     limit = 1e18 if kernel.get("gamma") == 1e18 else 1e10 if "degree" in kernel and "normalise" in kernel else 1.0
-    content = {"name": "m", "input": {"dim": 2, "limit": limit}, "learning": {"rule": "krr", "ridge": 1.0}}
+    content = {"name": "m", "input": {"dim": 2, "max_abs": limit}, "learning": {"rule": "krr", "ridge": 1.0}}
     with pytest.raises(UserError, match=message):
         make_spec(content | {"kernel": kernel})
 
@@ -278,7 +278,7 @@ def test_refusals_in_a_spec(kernel: dict[str, Any], message: str) -> None:
 def test_what_is_divided_by_cannot_overflow_beside_tiny_vectors() -> None:
     content = {
         "name": "m",
-        "input": {"dim": 2, "limit": 1e15},
+        "input": {"dim": 2, "max_abs": 1e15},
         "kernel": {"function": "polynomial", "gamma": 1.0, "degree": 3, "normalise": True},
         "learning": {"rule": "frozen"},
         "expansion": {"vectors": [[1e-20, 1e-20]], "weights": [[1.0]], "bias": [0.0]},
@@ -312,7 +312,7 @@ def test_an_own_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host() -
 # ----------------------------------------------------------------------------------- every kernel in every program
 
 NEW = ["matern32", "matern52", "polynomial-normalised", "linear-normalised", "own", "own-normalised"]
-OUTPUTS = {"outputs": 2, "limit": 10.0}
+OUTPUTS = {"outputs": 2, "max_abs": 10.0}
 PROGRAMS: dict[str, dict[str, Any]] = {
     "frozen": {"learning": {"rule": "frozen"}, "expansion": expansion(5, 1)},
     "votes": {"learning": {"rule": "frozen"}, "label": CLASSES, "expansion": expansion(7, 2, True, decision="votes")},
@@ -334,7 +334,7 @@ def in_program(kernel: str, program: str, precision: str) -> Spec:
     own = kernel.startswith("own")
     made, limit = section(kernel, **({"most": 2e4} if own else {})), 5.0 if own else 50.0
     content = PROGRAMS[program] | {"name": "flow", "precision": precision, "kernel": made}
-    return spec_of(content | {"input": {"dim": 3, "limit": limit}})
+    return spec_of(content | {"input": {"dim": 3, "max_abs": limit}})
 
 
 def selected() -> list[Any]:

@@ -24,8 +24,8 @@ def given(size: int, precision: str = "float64", ridge: float = 0.1, outputs: in
         {
             "name": "line",
             "precision": precision,
-            "input": {"dim": size, "limit": 10.0},
-            "label": {"limit": 100.0, "outputs": outputs},
+            "input": {"dim": size, "max_abs": 10.0},
+            "label": {"max_abs": 100.0, "outputs": outputs},
             "kernel": {"function": "linear"},
             "learning": {"rule": "nystrom-rls", "ridge": ridge},
             "basis": {"method": "given"},

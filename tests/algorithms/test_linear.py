@@ -290,8 +290,8 @@ def test_plain_python_and_numba_agree_and_refusals_change_nothing(rule, precisio
 def test_weights_that_would_leave_their_range_are_refused(rule, precision):
     """Labels within a tiny limit cannot lead to weights beyond 2^20 times it; inputs near zero would need them."""
     learning = {} if rule == "nlms" else {"covariance": 1e12}
-    inputs = {"limit": 1e6 if rule == "nlms" else 10.0}
-    model = model_of(rule, precision, 1, learning, input=inputs, label={"limit": 1e-3})
+    inputs = {"max_abs": 1e6 if rule == "nlms" else 10.0}
+    model = model_of(rule, precision, 1, learning, input=inputs, label={"max_abs": 1e-3})
     rng, statuses = np.random.default_rng(0), []
     limit = model.config.weight_limit
     for _ in range(2000):
@@ -431,7 +431,7 @@ def long_streams(pytestconfig):
 def test_float32_stays_finite_and_learns(rule, name, long_streams):
     x, y = long_streams[name]
     learning = {"eta": 0.1} if rule == "nlms" else {"forgetting": 0.999}
-    model = model_of(rule, "float32", x.shape[1], learning, label={"limit": 100.0})
+    model = model_of(rule, "float32", x.shape[1], learning, label={"max_abs": 100.0})
     predictions, statuses = model.prequential(x, y)
     assert (statuses == LinearStatus.DONE).all()
     assert all(np.isfinite(model.memory.field(field)).all() for field in PERSISTENT)
@@ -526,8 +526,8 @@ def test_whatever_learning_leads_to_is_valid(
     rule, precision, kind, dim, standardise, forgetting, covariance, limit, seed
 ):
     learning = {} if rule == "nlms" else {"forgetting": forgetting, "covariance": covariance}
-    label = KINDS[kind] | ({} if kind == "class" else {"limit": limit})
-    spec = spec_of(rule, precision, dim, learning, label=label, input={"limit": limit, "standardise": standardise})
+    label = KINDS[kind] | ({} if kind == "class" else {"max_abs": limit})
+    spec = spec_of(rule, precision, dim, learning, label=label, input={"max_abs": limit, "standardise": standardise})
     model, (x, y) = HostModel(spec), mixed_stream(spec, 3000, seed)
     for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
         model.prequential(x[part], y[part])
@@ -589,15 +589,15 @@ BASE = {"name": "line", "input": {"dim": 2}}
         ("rls", {"kernel": {"sigma": 1.0}}, r"\[kernel\] sigma is of kernel models and rff-rls; rls has no kernel"),
         ("rff-rls", {}, r"\[kernel\] is missing; rff-rls needs sigma"),
         ("rff-rls", {"kernel": {"sigma": 0.0}}, r"\[kernel\] sigma is 0; it must be from 1e-18"),
-        ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "limit": 1e18}, "learning": {"covariance": 1e-9}},
-         "limit is 1e.18, too many times sigma, 1e-18"),
+        ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "max_abs": 1e18}, "learning": {"covariance": 1e-9}},
+         "max_abs is 1e.18, too many times sigma, 1e-18"),
         ("rff-rls", {"kernel": {"function": "polynomial", "gamma": 1.0}}, "polynomial, which has no random Fourier"),
         ("rff-rls", {"kernel": {"function": "matern32"}}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ("rff-rls", {"kernel": {"sigma": 1.0}, "learning": {"features": 4096}}, "features is 4096, which takes 67"),
         ("rls", {"learning": {"covariance": 1e-30}}, "covariance is 1e-30; it must be from 1e-18"),
-        ("rls", {"learning": {"covariance": 1e10}, "input": {"dim": 2, "limit": 1e15}}, "for which rls with covariance 1e.10 overflows float32"),
-        ("quadratic-rls", {"input": {"dim": 2, "limit": 1e9}}, "limit is 1e.09, for which quadratic-rls with covariance 100 overflows"),
-        ("nlms", {"input": {"dim": 2, "limit": 1e18}}, "limit is 1e.18, for which nlms overflows float32"),
+        ("rls", {"learning": {"covariance": 1e10}, "input": {"dim": 2, "max_abs": 1e15}}, "for which rls with covariance 1e.10 overflows float32"),
+        ("quadratic-rls", {"input": {"dim": 2, "max_abs": 1e9}}, "max_abs is 1e.09, for which quadratic-rls with covariance 100 overflows"),
+        ("nlms", {"input": {"dim": 2, "max_abs": 1e18}}, "max_abs is 1e.18, for which nlms overflows float32"),
         ("quadratic-rls", {"input": {"dim": 1000}}, r"\[input\] dim is 1000, which takes 1,00"),
     ],
 )  # fmt: skip
@@ -616,9 +616,9 @@ def test_the_largest_numbers_that_a_spec_allows_overflow_nothing(rule, precision
     limit = next(
         limit
         for limit in 10.0 ** np.arange(150 if precision == "float64" else 18, -3, -1)
-        if taken(lambda limit=limit: spec_of(rule, precision, 3, input={"limit": float(limit)}, **kernel))
+        if taken(lambda limit=limit: spec_of(rule, precision, 3, input={"max_abs": float(limit)}, **kernel))
     )
-    spec = spec_of(rule, precision, 3, {}, input={"limit": float(limit)}, label={"limit": 1e24}, **kernel)
+    spec = spec_of(rule, precision, 3, {}, input={"max_abs": float(limit)}, label={"max_abs": 1e24}, **kernel)
     model, rng = HostModel(spec), np.random.default_rng(0)
     x = rng.choice([-1, 1, 0.5, 1e-9], (3000, 3)) * limit
     y = rng.choice([-1e24, 1e24, 1.0], 3000)

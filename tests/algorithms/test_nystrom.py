@@ -51,8 +51,8 @@ KERNELS: dict[str, dict[str, Any]] = {
 LIMITS = {"polynomial": 6.0, "cubic": 3.0}
 """Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
-    "number": {"limit": 50.0},
-    "numbers": {"outputs": 2, "limit": 50.0},
+    "number": {"max_abs": 50.0},
+    "numbers": {"outputs": 2, "max_abs": 50.0},
     "two classes": {"classes": ["no", "yes"]},
     "three classes": {"classes": ["rest", "tap", "shake"]},
 }
@@ -78,7 +78,7 @@ def spec_of(
     made: dict[str, Any] = {
         "name": "gate",
         "precision": precision,
-        "input": {"dim": dim, "limit": LIMITS.get(kernel, 20.0)} | (input or {}),
+        "input": {"dim": dim, "max_abs": LIMITS.get(kernel, 20.0)} | (input or {}),
         "label": LABELS[label],
         "kernel": KERNELS[kernel],
     }
@@ -257,14 +257,14 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     there = {entry.name for entry in program.entries_for(spec.config)}
     found: list[Call] = []
     taken: list[np.ndarray] = []
-    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -spec.input.limit, float(np.finfo(real).max)]
+    bad = [np.nan, np.inf, -np.inf, spec.input.max_abs * 1.01, -spec.input.max_abs, float(np.finfo(real).max)]
     for name in names:
         if name not in there:
             continue
         if name in ("select", "restart"):
             found.append((name,))
             continue
-        x = rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, spec.input.limit / 7])
+        x = rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, spec.input.max_abs / 7])
         chance = rng.random()
         if taken and chance < 0.2:
             x = taken[rng.integers(len(taken))] * rng.choice([1.0, 1 + 1e-4, 1 + 1e-7])
@@ -273,7 +273,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
         if rng.random() < 0.05:
             x = np.where(np.arange(spec.dim) == rng.integers(spec.dim), rng.choice(bad), x)
         x = x.astype(real)
-        if np.isfinite(x).all() and np.abs(x).max() <= spec.input.limit:
+        if np.isfinite(x).all() and np.abs(x).max() <= spec.input.max_abs:
             taken.append(x)
         if name != "update":
             found.append((name, x))
@@ -477,9 +477,9 @@ def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -
     size = 6 if kernel == "cubic" else 12
     spec = spec_of(precision, kernel, n=size, rows=3 * size, gate=1e-3, horizon=60, forgetting=0.99, dim=3)
     model, twin = HostModel(spec), Kernel(spec)
-    rng, part = np.random.default_rng(3), spec.input.limit / 6.7
+    rng, part = np.random.default_rng(3), spec.input.max_abs / 6.7
     x = rng.normal(size=(12_000, 3)) + 3 * np.sin(np.arange(12_000) / 150)[:, None]
-    x = np.clip(x * min(part, 1.0), -spec.input.limit, spec.input.limit)
+    x = np.clip(x * min(part, 1.0), -spec.input.max_abs, spec.input.max_abs)
     statuses = model.update(x, np.sin(x.sum(1)))
     assert (statuses == NystromStatus.REPLACED).sum() > 100, Counter(statuses.tolist())
     n, field = int(model.memory.field("n")[0]), model.memory.field
@@ -829,7 +829,7 @@ def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, kernel: 
         model.update(x, np.clip(rng.normal(size=(40, 2)) * 10.0 ** rng.uniform(-10, 2, (40, 1)), -50, 50))
         model.call("select")
         assert_finite(model)
-        inside = np.clip(x, -spec.input.limit, spec.input.limit)
+        inside = np.clip(x, -spec.input.max_abs, spec.input.max_abs)
         assert np.isfinite(model.predict(inside)).all() and np.isfinite(model.ask("features", inside)[0]).all()
         part = model.ask("residual", inside)[0]
         assert (part >= 0).all() and (part <= 1).all()
@@ -858,7 +858,7 @@ def frozen_spec(
         {
             "name": "map",
             "precision": precision,
-            "input": {"dim": dim, "limit": LIMITS.get(kernel, 20.0)} | input,
+            "input": {"dim": dim, "max_abs": LIMITS.get(kernel, 20.0)} | input,
             "label": labels,
             "kernel": KERNELS[kernel],
             "learning": {"rule": "nystrom"},
@@ -919,7 +919,7 @@ def test_the_frozen_map_of_a_streams_basis_has_its_features(kernel: str, precisi
     content = {
         "name": "map",
         "precision": precision,
-        "input": {"dim": 2, "limit": 20.0},
+        "input": {"dim": 2, "max_abs": 20.0},
         "label": {"outputs": 5},
         "kernel": KERNELS[kernel],
         "learning": {"rule": "nystrom"},

@@ -56,8 +56,8 @@ LIMITS = {"polynomial": 6.0, "cubic": 3.0}
 """Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
     "none": {},
-    "number": {"column": "y", "limit": 50.0},
-    "numbers": {"outputs": 2, "limit": 50.0},
+    "number": {"column": "y", "max_abs": 50.0},
+    "numbers": {"outputs": 2, "max_abs": 50.0},
     "two classes": {"classes": ["no", "yes"]},
     "three classes": {"classes": ["rest", "tap", "shake"]},
 }
@@ -80,7 +80,7 @@ def spec_of(
     made: dict[str, Any] = {
         "name": "gate",
         "precision": precision,
-        "input": {"dim": dim, "limit": LIMITS.get(kernel, 20.0)} | (input or {}),
+        "input": {"dim": dim, "max_abs": LIMITS.get(kernel, 20.0)} | (input or {}),
         "kernel": KERNELS[kernel],
         "learning": {"rule": "okfeb", "features": r} | (learning or {}),
         "reduction": {"n_max": n, "force": True} | ({} if gate is None else {"gate": gate}),
@@ -294,7 +294,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     there = {entry.name for entry in spec.program.entries_for(spec.config)} | {"snapshot", "scramble"}
     found: list[Call] = []
     taken: list[np.ndarray] = []
-    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -1.01 * spec.input.limit, float(np.finfo(real).max)]
+    bad = [np.nan, np.inf, -np.inf, spec.input.max_abs * 1.01, -1.01 * spec.input.max_abs, float(np.finfo(real).max)]
     for name in names:
         if name not in there:
             continue
@@ -302,17 +302,17 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
             found.append((name,))
             continue
         # within reach of each other: what learning does to a vector that nothing is near to, rounding decides
-        x = np.clip(rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, min(2.0, spec.input.limit / 4)]), -3, 3)
+        x = np.clip(rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, min(2.0, spec.input.max_abs / 4)]), -3, 3)
         chance = rng.random()
         if taken and chance < 0.15:
             x = taken[rng.integers(len(taken))] * rng.choice([1.0, 1.0, 1 + 1e-6])
         elif chance < 0.18:
             x = np.array(spec.input.center) if spec.input.center is not None else np.zeros(spec.dim)
         if rng.random() < (0.05 if name == "update" else 0.2):
-            other = rng.choice(bad if name == "update" else [*bad, -spec.input.limit])
+            other = rng.choice(bad if name == "update" else [*bad, -spec.input.max_abs])
             x = np.where(np.arange(spec.dim) == rng.integers(spec.dim), other, x)
         x = x.astype(real)
-        if np.isfinite(x).all() and np.abs(x).max() <= spec.input.limit:
+        if np.isfinite(x).all() and np.abs(x).max() <= spec.input.max_abs:
             taken.append(x)
         if name != "update":
             found.append((name, x))
@@ -546,7 +546,7 @@ def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> 
 
     Each is idle: no sample touches it, and nothing but the restart of idle columns would move it.
     """
-    spec = spec_of("float32", dim=dim, r=6, n=16, input={"limit": 100.0}, update=update, fading=0.999)
+    spec = spec_of("float32", dim=dim, r=6, n=16, input={"max_abs": 100.0}, update=update, fading=0.999)
     rng = np.random.default_rng(0)
     home = rng.uniform(-1.5, 1.5, (5000, dim))
     still = np.tile(home[-1], (5000, 1))
@@ -755,7 +755,7 @@ def test_forgetting_follows_a_switch_and_no_forgetting_does_not() -> None:
             x, fresh = regimes(seed)
             content = {
                 "name": "gate",
-                "input": {"dim": 20, "limit": 20.0},
+                "input": {"dim": 20, "max_abs": 20.0},
                 "kernel": kernel,
                 "learning": {"rule": "okfeb", "features": 8},
                 "reduction": {"n_max": 40},
@@ -1059,7 +1059,7 @@ def test_c_gives_the_same_bytes(case: str, precision: str) -> None:
 def test_nothing_leaves_anything_but_numbers(seed: int, spec: Spec, size: float) -> None:
     """Inputs and labels up to their limits and of any size, near repeats and the origin: numbers."""
     rng = np.random.default_rng(seed)
-    model, limit, dim = HostModel(spec), spec.input.limit, spec.dim
+    model, limit, dim = HostModel(spec), spec.input.max_abs, spec.dim
     for _ in range(4):
         x = rng.normal(size=(40, dim)) * 10.0 ** rng.uniform(-20, 2, (40, 1))
         x[10:20] = x[9] * (1 + 10.0 ** rng.uniform(-9, -2, (10, 1)))

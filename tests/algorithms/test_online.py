@@ -165,7 +165,7 @@ def test_what_diverges_is_refused() -> None:
     """FKLMS keeping the younger of a pair (note, section 8.3), and AFMKLMS, whose metric is negative where dense."""
     with pytest.raises(UserError, match="oldest"):
         spec_of("fklms", 14, tie="oldest")
-    for made in (of_table("fklms", 14, tie="oldest", limit=1.0), of_table("afmklms", 14, limit=1.0, gate=0.0)):
+    for made in (of_table("fklms", 14, tie="oldest", max_abs=1.0), of_table("afmklms", 14, max_abs=1.0, gate=0.0)):
         refused = 0
         for seed in range(5):
             _, model, statuses = realisation(made, seed)
@@ -369,22 +369,25 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
         keys["force"] = True
         if technique != "at" and keys.get("when") != "before" and draw(st.integers(0, 3)) == 0:
             keys |= {"lambda_max": draw(st.sampled_from([1e-3, 0.5])), "removals": 2}
-    input_limit, label_limit = draw(st.sampled_from([1e6, 1e18, 1e-10])), draw(st.sampled_from([1e6, 1e20, 1e-18, 1.0]))
+    input_max_abs, label_max_abs = (
+        draw(st.sampled_from([1e6, 1e18, 1e-10])),
+        draw(st.sampled_from([1e6, 1e20, 1e-18, 1.0])),
+    )
     if rule == "krls-t":
-        label_limit = min(label_limit, 1e15)
+        label_max_abs = min(label_max_abs, 1e15)
     made = spec_of(
         technique,
         draw(st.integers(1, 9)),
         dim,
         draw(st.sampled_from(["float32", "float64"])),
         sigma=draw(st.sampled_from([1.0, 1e-15, 1e15, 0.1])),
-        input={"limit": input_limit},
-        limit=label_limit,
+        input={"max_abs": input_max_abs},
+        max_abs=label_max_abs,
         **{key: value for key, value in keys.items() if value is not None},
     )
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     x, y = rng.normal(size=(count, dim)), rng.normal(size=count)
-    for part, limit in ((x, input_limit), (y, label_limit)):
+    for part, limit in ((x, input_max_abs), (y, label_max_abs)):
         scale = draw(st.sampled_from(["fitting", "limit", "mixed"]))
         if scale == "mixed":
             part *= 10.0 ** rng.integers(-20, 21, part.shape)
@@ -407,9 +410,9 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
 
 
 def expected_refusal(spec: Spec, x: np.ndarray, y: float) -> Status | None:
-    if not (np.abs(x) <= spec.config.input_limit).all():
+    if not (np.abs(x) <= spec.config.input_max_abs).all():
         return Status.REFUSED_INPUT
-    return None if abs(y) <= spec.config.label_limit else Status.REFUSED_LABEL
+    return None if abs(y) <= spec.config.label_max_abs else Status.REFUSED_LABEL
 
 
 @given(streams())

@@ -59,7 +59,7 @@ def made_of(
         keys["projection"] = "klms"
     if rule != "ald-krls":
         keys.setdefault("force", True)
-    inputs = {"limit": LIMIT, **keys.pop("input", {})}
+    inputs = {"max_abs": LIMIT, **keys.pop("input", {})}
     return spec_of(technique, n_max, dim, kernel=KERNELS[kernel], rule=rule, input=inputs, **keys)
 
 
@@ -148,7 +148,7 @@ def test_a_kernel_with_norms_is_the_cosine_of_it_with_labels_in_their_parts(kern
     keys = {"noise": 0.05 / own} if rule == "krls-t" else {}
     if rule in ("krls-t", "fb-krls"):
         keys["projection"] = "klms"
-    cosine = spec_of("sup", 10, 3, kernel=section, rule=rule, input={"limit": LIMIT}, **keys)
+    cosine = spec_of("sup", 10, 3, kernel=section, rule=rule, input={"max_abs": LIMIT}, **keys)
     a, b = HostModel(plain), HostModel(cosine)
     first, second = a.prequential(x, y), b.prequential(x, y / np.sqrt(own))
     np.testing.assert_array_equal(first[1], second[1])
@@ -171,7 +171,7 @@ def test_krls_t_with_room_for_all_is_ridge_regression_in_the_inputs() -> None:
     probes = rng.normal(size=(40, 3))
     np.testing.assert_allclose(model.predict(probes), probes @ weights, rtol=0, atol=1e-5)
     left = np.sum(probes * np.linalg.solve(np.eye(3) + x.T @ x / 0.05, probes.T).T, axis=1)
-    expected = (0.05 + left) * float(model.memory.field("power")[0]) * made.label.limit**2
+    expected = (0.05 + left) * float(model.memory.field("power")[0]) * made.label.max_abs**2
     np.testing.assert_allclose(model.variance(probes), expected, rtol=1e-3)
 
 
@@ -237,19 +237,19 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
     if draw(st.integers(0, 3)) == 0:
         keys["input"] = {"standardise": True, "warmup": 2}
     limit = draw(st.sampled_from([LIMIT, LIMIT, 300.0, 1e-6]))
-    keys["input"] = keys.get("input", {}) | {"limit": limit}
+    keys["input"] = keys.get("input", {}) | {"max_abs": limit}
     if rule == "krls-t":
-        keys["limit"] = draw(st.sampled_from([1e3, 1e-10]))
+        keys["max_abs"] = draw(st.sampled_from([1e3, 1e-10]))
     else:
-        keys["limit"] = draw(st.sampled_from([1e6, 1e-15, 1e20]))
+        keys["max_abs"] = draw(st.sampled_from([1e6, 1e-15, 1e20]))
     made = made_of(kernel, rule, technique, draw(st.integers(1, 7)), dim, **keys)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     count = draw(st.integers(10, 60))
-    x, y = rng.normal(size=(count, dim)) * min(1.0, limit), rng.normal(size=count) * min(1.0, made.label.limit)
+    x, y = rng.normal(size=(count, dim)) * min(1.0, limit), rng.normal(size=count) * min(1.0, made.label.max_abs)
     if draw(st.booleans()):
         x *= np.minimum(10.0 ** rng.integers(-20, 4, (count, 1)), limit / np.abs(x).max(1, keepdims=True))
     if draw(st.booleans()):
-        y = np.clip(y * 10.0 ** rng.integers(-20, 20, count), -made.label.limit, made.label.limit)
+        y = np.clip(y * 10.0 ** rng.integers(-20, 20, count), -made.label.max_abs, made.label.max_abs)
     for row in np.flatnonzero(rng.random(count) < 0.3):
         x[row] = x[rng.integers(0, count)] * rng.choice([1.0, 0.5, -1.0, 0.0])
     odd = rng.random(count) < 0.05
@@ -268,7 +268,7 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
         (status,) = model.update(x[t], y[t])
         if status < 0:
             assert persistent(model) == before
-        refused = not (np.abs(x[t]) <= made.config.input_limit).all()
+        refused = not (np.abs(x[t]) <= made.config.input_max_abs).all()
         assert (status == Status.REFUSED_INPUT) == refused
         assert np.isnan(predicted) if refused else np.isfinite(predicted)
         if not refused:
@@ -302,7 +302,7 @@ def same_bytes(kernel: str, rule: str, technique: str, precision: str, samples: 
     keys: dict[str, Any] = {"forgetting": 0.99} if rule == "krls-t" else {}
     if rule in GRADIENT:
         keys = {"rho": 0.01, "step_limit": 5.0}
-    made = made_of(kernel, rule, technique, 8, 3, precision=precision, input={"limit": 300.0}, **keys)
+    made = made_of(kernel, rule, technique, 8, 3, precision=precision, input={"max_abs": 300.0}, **keys)
     report = check(made, samples=samples, compilers=["gcc"])
     assert report.ok, report.rows
     assert report.statuses["refused_input"] > 10
@@ -367,7 +367,7 @@ def own_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **keys: 
     content = {
         "name": "m",
         "precision": keys.pop("precision", "float64"),
-        "input": {"dim": 2, "limit": LIMIT},
+        "input": {"dim": 2, "max_abs": LIMIT},
         "kernel": section | keys,
         "learning": {"rule": rule},
         "reduction": {"n_max": 6, **reduction},
@@ -428,12 +428,12 @@ def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
         ({"function": "sigmoid", "gamma": 1.0}, {}, "sigmoid, which is not positive definite"),
         ({"function": "matern32"}, {}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ({"function": "polynomial", "gamma": 1.0, "coef0": -1.0}, {}, "coef0 is -1; it must be 0 or more"),
-        ({"function": "polynomial", "gamma": 1.0}, {"precision": "float32"}, "limit is 1e\\+06.* polynomial kernel can"),
-        ({"function": "polynomial", "gamma": 1.0, "degree": 2}, {"input": {"limit": 1e5}, "precision": "float32"}, "takes 3e\\+17 at most"),
+        ({"function": "polynomial", "gamma": 1.0}, {"precision": "float32"}, "max_abs is 1e\\+06.* polynomial kernel can"),
+        ({"function": "polynomial", "gamma": 1.0, "degree": 2}, {"input": {"max_abs": 1e5}, "precision": "float32"}, "takes 3e\\+17 at most"),
         ({"function": "linear", "gamma": 1.0}, {}, "gamma is of .* linear does not have it"),
         ({"function": "laplacian", "gamma": 1.0, "normalise": True}, {}, "normalise changes nothing"),
         ({"function": "linear"}, {"rule": "qklms", "quantisation": 1.5}, "quantisation is 1.5, a sine"),
-        ({"function": "linear"}, {"rule": "krls-t", "technique": "sup", "limit": 1e12, "precision": "float32"}, "its variance overflows"),
+        ({"function": "linear"}, {"rule": "krls-t", "technique": "sup", "max_abs": 1e12, "precision": "float32"}, "its variance overflows"),
         ({"function": "linear"}, {"input": {"factor": [1.0]}}, "factor is of krr"),
     ],
 )  # fmt: skip
@@ -471,7 +471,7 @@ def test_estimators_take_kernels(rule: str) -> None:
     for name in ("laplacian", "matern32", "matern52", "polynomial", "linear"):
         keys: dict[str, Any] = {"coef0": 1.0, "degree": 2} if name == "polynomial" else {}
         model = estimators.BudgetedKernelRegressor(technique, rule=rule, kernel=name, n_max=20, **keys).fit(x, y)
-        assert model.spec_.kernel.function == name and model.spec_.input.limit > 5 * np.abs(x).max()
+        assert model.spec_.kernel.function == name and model.spec_.input.max_abs > 5 * np.abs(x).max()
         assert set(key for key, count in model.status_counts_.items() if count) <= {
             "ADDED",
             "REPLACED",

@@ -99,7 +99,7 @@ def test_the_standardiser_makes_one_sigma_fit_sensors_of_different_ranges():
 
 
 def test_the_first_samples_are_observed_and_outliers_are_clipped():
-    model = HostModel(spec_of(input={"standardise": True, "warmup": 20, "clip": 3.0, "limit": 1e9}))
+    model = HostModel(spec_of(input={"standardise": True, "warmup": 20, "clip": 3.0, "max_abs": 1e9}))
     x, y = data(100)
     statuses = model.update(x, y)
     assert (statuses[:20] == Status.OBSERVED).all() and (statuses[20:] != Status.OBSERVED).all()
@@ -108,7 +108,7 @@ def test_the_first_samples_are_observed_and_outliers_are_clipped():
 
 
 def test_a_refused_sample_leaves_the_statistics_alone():
-    model = HostModel(spec_of(input={"standardise": True, "limit": 10.0}, label={"limit": 10.0}))
+    model = HostModel(spec_of(input={"standardise": True, "max_abs": 10.0}, label={"max_abs": 10.0}))
     x, y = data(100)
     model.update(x, y)
     before = bytes(model.memory.bytes)
@@ -120,7 +120,7 @@ def test_a_refused_sample_leaves_the_statistics_alone():
 
 @given(seed=st.integers(0, 10**6), constant=st.booleans())
 def test_statistics_stay_finite_whatever_comes(seed, constant):
-    spec = spec_of(precision="float32", input={"standardise": True, "limit": 1e18})
+    spec = spec_of(precision="float32", input={"standardise": True, "max_abs": 1e18})
     model = HostModel(spec)
     x, y = mixed_stream(spec, 300, seed)
     if constant:
@@ -144,7 +144,7 @@ def test_predictions_are_clamped_and_learning_is_not():
 
 @pytest.mark.parametrize("technique", ["nt", "fklms", "mklms"])
 def test_one_poisoned_label_changes_the_function_by_no_more_than_the_step_limit(technique):
-    model = HostModel(spec_of(technique, learning={"step_limit": 0.25}, label={"limit": 1e9}))
+    model = HostModel(spec_of(technique, learning={"step_limit": 0.25}, label={"max_abs": 1e9}))
     x, y = data()
     model.update(x, y)
     grid = np.random.default_rng(1).normal(size=(500, 2))

@@ -66,7 +66,7 @@ def test_krls_t_with_room_for_all_is_kernel_ridge_regression() -> None:
     np.testing.assert_allclose(model.predict(grid), cross @ weights, rtol=0, atol=1e-7)
     # the variance of a label there: noise and what the samples leave open of the function
     left = 1 + 1e-6 - np.sum(cross * np.linalg.solve(gram + 0.05 * np.eye(60), cross.T).T, axis=1)
-    expected = (0.05 + left) * float(model.memory.field("power")[0]) * made.label.limit**2
+    expected = (0.05 + left) * float(model.memory.field("power")[0]) * made.label.max_abs**2
     np.testing.assert_allclose(model.variance(grid), expected, rtol=1e-6)
 
 
@@ -75,7 +75,7 @@ def test_krls_t_knows_how_wrong_it_may_be() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-3, 3, (3000, 1))
     y = 5 * np.sinc(x[:, 0]) + 0.3 * rng.normal(size=3000)
-    model = HostModel(spec_of("sup", 20, rule="krls-t", sigma=0.5, noise=0.04, limit=100.0))
+    model = HostModel(spec_of("sup", 20, rule="krls-t", sigma=0.5, noise=0.04, max_abs=100.0))
     assert model.variance([[0.0]])[0] == pytest.approx(100.0**2 * (1.001 + 0.04))  # nothing is known
     assert learned(model.update(x[:2000], y[:2000]))
     within = np.abs(y[2000:] - model.predict(x[2000:])) <= 2 * np.sqrt(model.variance(x[2000:]))

@@ -50,7 +50,7 @@ def spec_of(n_max: int = 16, features: int = 4, gate: float | None = None, **sub
         {
             "name": "m",
             "precision": "float64",
-            "input": {"dim": 4, "limit": 10.0},
+            "input": {"dim": 4, "max_abs": 10.0},
             "kernel": {"gamma": GAMMA},
             "learning": {"rule": "okfeb", "features": features},
             "reduction": reduction,

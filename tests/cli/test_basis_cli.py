@@ -253,7 +253,7 @@ def test_learning_on_the_device_starts_from_the_basis_and_learns(folder, basis):
     assert report["rule"] == spec.learning.rule == "nystrom-rls" and spec.basis.method == "given"
     assert (
         spec.learning.ridge == report["best"]["ridge"]
-        and 2 * np.abs(Y).max() <= spec.label.limit <= 5 * np.abs(Y).max()
+        and 2 * np.abs(Y).max() <= spec.label.max_abs <= 5 * np.abs(Y).max()
     )
     model = HostModel(spec)
     model.update(X, Y) if hasattr(model, "update") else model.prequential(X, Y)

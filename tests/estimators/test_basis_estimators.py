@@ -298,14 +298,14 @@ def test_a_kernel_of_ones_own_goes_all_the_way():
     x, y = samples("number")
     kernel = MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, most=1.0)
     transformer = KernelBasis(kernel, n_components=10, epsilon=2e-3).fit(x)
-    with pytest.raises(UserError, match="limit must be given with a kernel of your own"):
+    with pytest.raises(UserError, match="max_abs must be given with a kernel of your own"):
         transformer.to_spec("m")
-    features = HostModel(transformer.to_spec("m", limit=10.0, precision="float64"))
+    features = HostModel(transformer.to_spec("m", max_abs=10.0, precision="float64"))
     assert np.abs(features.predict(x) - transformer.transform(x)).max() < 1e-10
     model = KernelRidgeRegressor(basis=transformer.basis_, ridge=[0.1, 1.0]).fit(x, y)
-    frozen = HostModel(model.to_spec("m", rule="nystrom", limit=10.0, precision="float64"))
+    frozen = HostModel(model.to_spec("m", rule="nystrom", max_abs=10.0, precision="float64"))
     assert np.abs(frozen.predict(x) - model.predict(x)).max() < 1e-10
-    learner = HostModel(model.device_spec("m", limit=10.0, precision="float64"))
+    learner = HostModel(model.device_spec("m", max_abs=10.0, precision="float64"))
     learner.update(x, y)
     assert np.abs(learner.predict(x) - model.predict(x)).max() < 1e-8
 

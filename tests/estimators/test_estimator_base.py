@@ -105,7 +105,7 @@ def test_questions_before_fit_are_told_so(kind):
 def test_warnings_are_of_the_line_that_called():
     """Through scikit-learn's wrapper of transform, and through our own helpers."""
     x = np.random.default_rng(0).normal(size=(60, 2))
-    model = OnlineKernelSubspace(4, n_max=8, input_limit=10.0).fit(x)
+    model = OnlineKernelSubspace(4, n_max=8, input_max_abs=10.0).fit(x)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.transform(100 * x)

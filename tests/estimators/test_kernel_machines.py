@@ -505,7 +505,7 @@ def test_a_mercer_kernel_goes_to_the_device(kind, labels, kernel):
     raw = x * [1.0, 2.0, 0.5] + [3.0, -5.0, 0.0]
     pipeline = make_pipeline(StandardScaler(), kind(GIVEN[kernel], ridge=0.3)).fit(raw, y)
     scaler, model = clone(pipeline).fit(raw, y)
-    inputs, limit = scaler.transform(raw), {"limit": 20.0} if kernel == "own" else {}
+    inputs, limit = scaler.transform(raw), {"max_abs": 20.0} if kernel == "own" else {}
     f = values(model, inputs)
     for precision in ("float32", "float64"):
         spec = from_sklearn(pipeline, "m", precision=precision, **limit)
@@ -525,7 +525,7 @@ def test_a_mercer_kernel_goes_to_the_device(kind, labels, kernel):
 def test_a_mercer_kernel_with_a_basis(kernel):
     """Chosen vectors, positions, and a Basis of the same kernel, against the normal equations of the kernel written out."""
     x, y = samples("number")
-    mercer, limit = GIVEN[kernel], {"limit": 8.0} if kernel == "own" else {}
+    mercer, limit = GIVEN[kernel], {"max_abs": 8.0} if kernel == "own" else {}
     basis = select_basis(x, mercer, 3 if kernel == "cosine" else 8, "rpcholesky", epsilon=2e-3)
     model = KernelRidgeRegressor(basis=basis, ridge=0.1).fit(x, y)
     columns, small = given_value(kernel, x, basis.vectors), given_value(kernel, basis.vectors, basis.vectors)
@@ -549,7 +549,7 @@ def test_a_mercer_kernel_with_a_basis(kernel):
 def test_a_kernel_of_ones_own_is_checked_byte_for_byte(one_compiler):
     x, y = samples("number")
     model = KernelRidgeRegressor(GIVEN["own cosine"], ridge=0.3).fit(x, y)
-    spec = model.to_spec("m", limit=8.0)
+    spec = model.to_spec("m", max_abs=8.0)
     assert check(spec, samples=500, levels=["-O1"]).ok
     allowed = 64 * np.finfo(np.float32).eps * np.abs(model.alpha_).sum()
     assert np.abs(HostModel(spec).predict(x) - model.predict(x)).max() <= allowed < 1e-3
@@ -587,7 +587,7 @@ def test_a_mercer_kernel_is_a_parameter_like_others(kind):
     model = kind(GIVEN["own"], ridge=[0.1, 1.0]).fit(x, y)
     for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert values(other, x).tobytes() == values(model, x).tobytes() and other.kernel == GIVEN["own"]
-        assert other.to_spec("m", limit=8.0) == model.to_spec("m", limit=8.0)
+        assert other.to_spec("m", max_abs=8.0) == model.to_spec("m", max_abs=8.0)
     assert model.get_params()["kernel"] is GIVEN["own"]
     search = GridSearchCV(
         make_pipeline(StandardScaler(), kind(ridge=1.0)), {f"{kind.__name__.lower()}__kernel": list(GIVEN.values())}
@@ -633,7 +633,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
         ):
             make("m")
     with pytest.raises(UserError, match=r"^KernelRidgeRegressor: limit is -1; it must be above 0"):
-        model.to_spec("m", limit=-1)
+        model.to_spec("m", max_abs=-1)
 
 
 # ---------------------------------------------------------------------------------------------------- what cannot be
@@ -805,8 +805,8 @@ def test_weights_that_float32_cannot_resolve_are_told():
 def test_limits_and_names_of_a_spec():
     x, y = samples()
     model = single(LSSVMClassifier).fit(x, y)
-    assert model.to_spec("m").input.limit >= 1e3 * np.abs(x).max()
-    assert model.to_spec("m", limit=np.float64(12.5)).input.limit == 12.5
+    assert model.to_spec("m").input.max_abs >= 1e3 * np.abs(x).max()
+    assert model.to_spec("m", max_abs=np.float64(12.5)).input.max_abs == 12.5
     assert model.spec_ == model.to_spec("model")
     with pytest.raises(UserError, match=r"^LSSVMClassifier: name is 'int'"):
         model.to_spec("int")

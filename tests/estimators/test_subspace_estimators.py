@@ -234,7 +234,7 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
     }.get(kind, LogisticRegression())
     given = OWN if kernel == "own" else kernel
     batch = KernelSubspace(5, kernel=given, n_max=20)
-    online = OnlineKernelSubspace(5, kernel=given, n_max=20, precision="float64", input_limit=10.0)
+    online = OnlineKernelSubspace(5, kernel=given, n_max=20, precision="float64", input_max_abs=10.0)
     for transformer, scaler in ((batch, StandardScaler()), (online, MinMaxScaler((-1, 2)))):
         steps = [scaler, clone(transformer)] + [learner] * (learner is not None)
         pipeline = make_pipeline(*steps).fit(x, y)
@@ -243,7 +243,7 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
             values = pipeline.decision_function(x) if "classes" in kind else pipeline.predict(x)
         export = pipeline[1].to_spec if transformer is batch else pipeline[1].frozen_spec
         for precision in ("float64", "float32"):
-            options = {"precision": precision, "scaler": pipeline[0], "limit": 100.0}
+            options = {"precision": precision, "scaler": pipeline[0], "max_abs": 100.0}
             spec = export("m", learner, **options)
             device = HostModel(spec)
             assert spec.learning.rule == "frozen" and len(spec.expansion.vectors) <= 20
@@ -320,7 +320,7 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
 def test_pieces_of_a_stream_are_the_stream(stream, case):
     x, y = stream
     y = labels(case, y)
-    model = clone(MODELS[case]).set_params(input_limit=1e3)
+    model = clone(MODELS[case]).set_params(input_max_abs=1e3)
     if "polynomial" not in case and "matern" not in case:
         model.set_params(sigma=1.5)
     else:
@@ -330,7 +330,7 @@ def test_pieces_of_a_stream_are_the_stream(stream, case):
     for cuts in ([150], [1, 2, 3, 299], sorted(np.random.default_rng(0).choice(299, 40, replace=False) + 1)):
         pieces = clone(model)
         if "regression" in case:
-            pieces.set_params(label_limit=whole.spec_.label.limit)
+            pieces.set_params(label_max_abs=whole.spec_.label.max_abs)
         for t, part in enumerate(np.split(np.arange(300), cuts)):
             pieces.partial_fit(x[part], None if y is None else y[part], **{} if t else first)
         assert state(pieces) == state(whole)
@@ -436,11 +436,11 @@ def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_pa
     x, y = stream
     scaler = StandardScaler().fit(5 + 10 * x[:200])
     target = labels(case, y)
-    model = clone(MODELS[case]).set_params(input_limit=100.0)
+    model = clone(MODELS[case]).set_params(input_max_abs=100.0)
     model.fit(scaler.transform(5 + 10 * x[:200]), None if target is None else target[:200])
     spec = model.to_spec("flow", scaler)
     # what the device takes is what the model takes
-    corners = (np.array([[-1], [1]]) * spec.input.limit - scaler.mean_) / scaler.scale_
+    corners = (np.array([[-1], [1]]) * spec.input.max_abs - scaler.mean_) / scaler.scale_
     assert np.abs(corners).max() == pytest.approx(100.0)
     generated = pykernel.generate(spec, tmp_path / "flow", memory=model.model_.memory)
     assert generated.figures["learned"]
@@ -613,10 +613,10 @@ def test_heads_learn_what_linear_models_of_the_features_learn(head):
         ({"rate": 2.0}, "[novelty] rate is 2.0"),
         ({"kernel": "sigmoid", "gamma": 1.0}, "[kernel] function is"),
         ({"sigma": 0.0}, 'sigma is 0.0; it must be a number above 0 or "scale"'),
-        ({"kernel": OWN}, "input_limit must be given with a kernel of your own"),
+        ({"kernel": OWN}, "input_max_abs must be given with a kernel of your own"),
         ({"precision": "float16"}, "precision is 'float16'"),
         ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number from 1"),
-        ({"input_limit": -1.0}, "[input] limit is -1.0"),
+        ({"input_max_abs": -1.0}, "[input] max_abs is -1.0"),
     ],
 )
 def test_parameters_that_cannot_be(stream, parameters, sentence):
@@ -638,12 +638,12 @@ def test_heads_refuse_what_is_not_theirs(stream):
     with pytest.raises(AttributeError):
         OnlineSubspaceClassifier().fit(x, y > 0).predict_proba(x)
     with pytest.raises(UserError, match=r"^OnlineSubspaceRegressor: \[label\] limit is -1"):
-        OnlineSubspaceRegressor(label_limit=-1.0).fit(x, y)
+        OnlineSubspaceRegressor(label_max_abs=-1.0).fit(x, y)
 
 
 def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, input_limit=20.0, threshold=0.3, warmup=10).fit(x)
+    model = OnlineKernelSubspace(**SMALL, input_max_abs=20.0, threshold=0.3, warmup=10).fit(x)
     before, bad = state(model), np.full((4, 3), 20.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -656,16 +656,16 @@ def test_what_is_out_of_range_is_refused_counted_and_named(stream):
         assert np.isnan(answers).all(axis=1).tolist() == [True] * 4 + [False] * 3
     novelty, alarms = model.monitor(bad)
     assert np.isnan(novelty).all() and not alarms.any()
-    with pytest.warns(UserWarning, match="^the last 32 updates were all refused: raise input_limit from 20"):
+    with pytest.warns(UserWarning, match="^the last 32 updates were all refused: raise input_max_abs from 20"):
         model.partial_fit(np.repeat(bad, base.PATIENCE // 4, axis=0))
     with pytest.warns(UserWarning):
-        empty = OnlineKernelSubspace(sigma=1.0, input_limit=1e-3).fit(x)
+        empty = OnlineKernelSubspace(sigma=1.0, input_max_abs=1e-3).fit(x)
     assert (empty.novelty(0 * x) == 1).all() and (empty.transform(0 * x) == 0).all()
     for call in (lambda: empty.subspace_, lambda: empty.frozen_spec("m"), lambda: empty.approximation(x)):
         with pytest.raises(UserError, match=r"^OnlineKernelSubspace: has no expansion vectors, as every sample"):
             call()
     scaler = StandardScaler().fit(1e6 + x)
-    with pytest.raises(UserError, match="input_limit is 20, which the scaler's center alone exceeds"):
+    with pytest.raises(UserError, match="input_max_abs is 20, which the scaler's center alone exceeds"):
         model.to_spec("m", scaler)
     with pytest.raises(NotFittedError):
         OnlineKernelSubspace().monitor(x)
@@ -687,7 +687,7 @@ def test_fewer_samples_than_features_and_a_stream_of_equals():
 
 def test_a_kernel_of_ones_own_goes_all_the_way(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, kernel=OWN, input_limit=10.0, precision="float64").fit(x)
+    model = OnlineKernelSubspace(**SMALL, kernel=OWN, input_max_abs=10.0, precision="float64").fit(x)
     spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
     host = HostModel(spec)
     host.update(x)

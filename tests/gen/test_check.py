@@ -92,7 +92,7 @@ def test_every_rule_and_strategy_is_equal(choice, precision):
 
 
 LABEL_SECTIONS = {
-    "several": {"outputs": 3, "limit": 10.0},
+    "several": {"outputs": 3, "max_abs": 10.0},
     "two classes": {"classes": ["a", "b"]},
     "three classes": {"classes": ["a", "b", "c"]},
 }
@@ -231,8 +231,8 @@ def test_any_configuration_is_equal(
     kind = LABEL_SECTIONS.get(label, {})
     spec = a_spec(
         precision=precision,
-        input={"dim": dim, "limit": limit, "standardise": standardise},
-        label=kind if "classes" in kind else kind | {"limit": min(limit, 1e12), "high": high},
+        input={"dim": dim, "max_abs": limit, "standardise": standardise},
+        label=kind if "classes" in kind else kind | {"max_abs": min(limit, 1e12), "high": high},
         kernel={"sigma": sigma},
         learning=learning,
         reduction={"technique": technique, "projection": projection, "n_max": n_max, "ridge": ridge, "force": True}

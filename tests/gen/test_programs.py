@@ -650,7 +650,7 @@ def test_a_log_of_a_trained_model_replays():
 
 
 def test_a_log_of_predictions_replays():
-    spec = glass_spec("class", input={"columns": ["a", "b", "c"], "limit": 100.0})
+    spec = glass_spec("class", input={"columns": ["a", "b", "c"], "max_abs": 100.0})
     device = CModel(build(spec), find_compilers()[0])
     x, _ = mixed_stream(spec, 50)
     values, statuses = device.ask("predict", x)
@@ -703,11 +703,11 @@ def test_programs_that_nobody_changed_are_as_they_were():
 
 # --------------------------------------------------------------------------------------------------- the command
 
-DATA = {"input": {"columns": ["a", "b"], "limit": 100.0}, "kernel": {"sigma": 1.0}}
+DATA = {"input": {"columns": ["a", "b"], "max_abs": 100.0}, "kernel": {"sigma": 1.0}}
 CLASSES = {"column": "c", "classes": ["low", "high"]}
 VECTORS = [[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.5, -1.0]]
 MODELS = {
-    "krr": {"label": {"column": "y", "limit": 10.0}, "learning": {"rule": "krr", "samples": 24}},
+    "krr": {"label": {"column": "y", "max_abs": 10.0}, "learning": {"rule": "krr", "samples": 24}},
     "ls-svm": {"label": CLASSES, "learning": {"rule": "ls-svm", "samples": 24}},
     "kfd": {"label": CLASSES, "learning": {"rule": "kfd"}, "expansion": {"vectors": VECTORS}},
     "frozen": {

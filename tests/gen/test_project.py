@@ -266,7 +266,7 @@ def alternating(precision):
         {
             "name": "flow",
             "precision": precision,
-            "input": {"dim": 1, "limit": 10.0},
+            "input": {"dim": 1, "max_abs": 10.0},
             "kernel": {"sigma": 1.0},
             "learning": {"rule": "frozen"},
             "label": {"outputs": 2 * times},

@@ -387,7 +387,7 @@ def test_a_model_that_keeps_refusing_is_told_of():
     run = Monitoring(gauge_spec())
     list(run.run(np.full((150, 3), 1e3), np.zeros((150, 0))))
     assert run.warning == (
-        "the model refused the last 150 samples: input 0 is 1000 and [input] limit is 100; raise that limit or scale the "
+        "the model refused the last 150 samples: input 0 is 1000 and [input] max_abs is 100; raise that limit or scale the "
         "column; on the device, gauge_reset() starts afresh"
     )
 
@@ -497,7 +497,7 @@ def test_without_the_column_every_row_was_learned():
     ):
         with pytest.raises(UserError, match=f"log, line 2: {re.escape(says)}"):
             replayed(spec, [lines[0], bad])
-    named = gauge_spec(input={"columns": ["a", "learned", "c"], "limit": 100.0})
+    named = gauge_spec(input={"columns": ["a", "learned", "c"], "max_abs": 100.0})
     with pytest.raises(UserError, match="a log's column learned has a meaning of its own"):
         replayed(named, ["a,learned,c", "1,2,3"])
     # of a model that does not learn, the status is the answer's
@@ -516,7 +516,7 @@ name = "monitor"
 
 [input]
 columns = ["a", "b"]
-limit = 20.0
+max_abs = 20.0
 
 [kernel]
 sigma = 1.5

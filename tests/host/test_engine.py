@@ -597,7 +597,7 @@ def test_streams() -> None:
     """First rows left out, labels that come late, alarms that are read after each row, and no labels at all."""
     labelled = make_spec(
         MACHINES["subspace-rls"]
-        | {"name": "flow", "input": {"dim": 3, "limit": 10.0}, "learning": {"rule": "okfeb", "features": 4}}
+        | {"name": "flow", "input": {"dim": 3, "max_abs": 10.0}, "learning": {"rule": "okfeb", "features": 4}}
     )
     for spec in (labelled, gauge_spec(), machine("subspace")):
         rng = np.random.default_rng(5)

@@ -31,8 +31,8 @@ def spec_of(technique="mklms", precision="float32", **sections):
     content = {
         "name": "flow",
         "precision": precision,
-        "input": {"columns": ["a", "b"], "limit": 10.0},
-        "label": {"column": "y", "limit": 10.0},
+        "input": {"columns": ["a", "b"], "max_abs": 10.0},
+        "label": {"column": "y", "max_abs": 10.0},
         "kernel": {"sigma": 1.0},
         "reduction": {"technique": technique, "n_max": 8},
     }
@@ -199,7 +199,7 @@ def test_dense_hashes_name_the_very_row(technique, precision):
 def labelled(kind, **sections):
     """A spec for several labels or for classes, with names."""
     label = {"columns": ["p", "q", "r"]} if kind == "reals" else {"column": "state", "classes": ["low", "mid", "high"]}
-    return toy_spec(kind, input={"columns": ["a", "b"], "limit": 10.0}, label=label | {"limit": 10.0}, **sections)
+    return toy_spec(kind, input={"columns": ["a", "b"], "max_abs": 10.0}, label=label | {"max_abs": 10.0}, **sections)
 
 
 def recorded_by_c(spec, x, y, questions=("predict",)):

@@ -260,8 +260,8 @@ def test_whatever_learning_leads_to_is_valid(
     spec = spec_of(
         technique,
         precision,
-        input={"dim": dim, "limit": limit, "standardise": standardise, "clip": clip, "horizon": horizon},
-        label={"limit": limit},
+        input={"dim": dim, "max_abs": limit, "standardise": standardise, "clip": clip, "horizon": horizon},
+        label={"max_abs": limit},
         kernel={"sigma": sigma},
         learning={"eta": eta, "rho": rho} | ({"step_limit": step_limit} if step_limit else {}),
         reduction={"technique": technique, "n_max": n_max, "ridge": ridge},
@@ -558,7 +558,7 @@ def hostile_states(spec):
         ("frozen", 0, 2), ("frozen", 0, -1), ("frozen", 0, 2**30),
         *((field, at, bad) for bad in (np.nan, np.inf, -np.inf) for field, at in (("v", (0, 1)), ("alpha", last))),
         ("alpha", 0, float(config.alpha_limit) * 1.001), ("alpha", 1, -1e33), ("alpha", 1, tiny), ("alpha", 1, -(2.0**-101)),
-        ("v", (last, 0), 2 * float(config.input_limit)), ("v", (0, 0), -1e20),
+        ("v", (last, 0), 2 * float(config.input_max_abs)), ("v", (0, 0), -1e20),
     ]  # fmt: skip
     if spec.reduction.technique == "mklms":
         changes += [
@@ -569,7 +569,7 @@ def hostile_states(spec):
         changes += [
             *((field, 1, bad) for bad in (np.nan, np.inf) for field in ("mean", "variance", "scale")),
             ("seen", 0, -1), ("seen", 0, 0), ("seen", 0, spec.input.horizon + 1), ("seen", 0, spec.input.warmup - 1),
-            ("mean", 0, 3 * float(config.input_limit)), ("variance", 0, -1.0), ("scale", 0, 1e30),
+            ("mean", 0, 3 * float(config.input_max_abs)), ("variance", 0, -1.0), ("scale", 0, 1e30),
         ]  # fmt: skip
     for name, at, value in changes:
         memory = spec.memory(build(spec).drop)

@@ -40,8 +40,8 @@ def read(text, rows=BATCH):
 def spec(technique="mklms", n_max=6, **changes):
     content = {
         "name": "m",
-        "input": {"columns": list(INPUTS), "limit": 100.0},
-        "label": {"column": LABEL, "limit": 50.0},
+        "input": {"columns": list(INPUTS), "max_abs": 100.0},
+        "label": {"column": LABEL, "max_abs": 50.0},
         "kernel": {"sigma": 1.0},
         "reduction": {"technique": technique, "n_max": n_max},
     }
@@ -111,7 +111,7 @@ def labelled(kind):
     """A spec with names for a kind of label."""
     names = {"reals": {"columns": ["p,1", "q", "r"]}, "class": {"column": "state", "classes": ["low", "mid [x]", "1"]}}
     label = names.get(kind) or {"column": "state", "classes": ["shut", "open"]}
-    return toy_spec(kind, input={"columns": list(INPUTS), "limit": 100.0}, label={**label, "limit": 50.0})
+    return toy_spec(kind, input={"columns": list(INPUTS), "max_abs": 100.0}, label={**label, "max_abs": 50.0})
 
 
 def test_several_labels_are_columns_of_a_table():
@@ -221,10 +221,10 @@ def twin(a_spec, x, y, delay, refresh_every):
                 status = None
             else:
                 statuses[status.name.lower()] = statuses.get(status.name.lower(), 0) + 1
-                if abs(label) <= a_spec.label.limit:
+                if abs(label) <= a_spec.label.max_abs:
                     known.append(float(label))
         truth = np.float32(y[t])
-        scored = abs(truth) <= a_spec.label.limit and not np.isnan(prediction)
+        scored = abs(truth) <= a_spec.label.max_abs and not np.isnan(prediction)
         rows.append(
             (prediction, status, [abs(float(p) - float(truth)) for p in (prediction, last, mean)] if scored else None)
         )

@@ -85,7 +85,7 @@ def test_memory_is_as_the_formulas_say(forgetting: float, outputs: int) -> None:
     for row in table("## Memory"):
         for method in re.findall(r"`(\w+)`", row[0]):
             learning: dict[str, Any] = {"rule": "nystrom" if method == "nystrom" else "nystrom-rls"}
-            content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "limit": 10.0}, "kernel": {"sigma": 1.0}}
+            content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "max_abs": 10.0}, "kernel": {"sigma": 1.0}}
             content["label"] = {"outputs": outputs}
             if learning["rule"] == "nystrom":
                 weights = np.ones((5, outputs)).tolist()

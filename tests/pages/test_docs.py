@@ -105,7 +105,7 @@ def test_every_key_of_a_spec_is_documented_with_its_default():
                 found = rows[key, inner]
                 if isinstance(option.default, bool):
                     assert found == f"`{str(option.default).lower()}`", inner
-                elif isinstance(option.default, (int, float)) and inner != "limit":
+                elif isinstance(option.default, (int, float)) and inner != "max_abs":
                     assert float(found.strip("`")) == option.default, inner
         else:
             assert (None, key) in rows, key

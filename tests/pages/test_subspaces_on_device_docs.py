@@ -48,7 +48,7 @@ def blocks() -> list[tuple[str, str, str]]:
 
 
 def spec_of(**sections: Any) -> Any:
-    content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "limit": 10.0}, "kernel": {"sigma": 1.0}}
+    content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "max_abs": 10.0}, "kernel": {"sigma": 1.0}}
     content["learning"] = {"rule": "okfeb", "features": 4} | sections.pop("learning", {})
     content["reduction"] = {"n_max": 7, "force": True} | sections.pop("reduction", {})
     return make_spec(content | sections)
@@ -167,7 +167,7 @@ def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
 
 def test_the_sizes_of_the_text_are_those_of_the_code() -> None:
     (exact, drop) = re.findall(r"takes ([\d,]+) bytes of state; `drop` ([\d,]+)\.", " ".join(PAGE.split()))[0]
-    content = {"input": {"dim": 16, "limit": 10.0}, "reduction": {"n_max": 64}, "learning": {"features": 8}}
+    content = {"input": {"dim": 16, "max_abs": 10.0}, "reduction": {"n_max": 64}, "learning": {"features": 8}}
     for said, budget in ((exact, "exact"), (drop, "drop")):
         figures = build(spec_of(**content, subspace={"budget": budget, "fading": 0.99})).figures
         assert figures["state_bytes"] == int(said.replace(",", ""))
@@ -230,7 +230,7 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
 def test_a_held_state_is_the_new_normal_after_so_many_samples() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, 3)).astype(np.float32)
-    model = HostModel(spec_of(novelty={"hold": 50, "warmup": 500}, input={"dim": 3, "limit": 100.0}))
+    model = HostModel(spec_of(novelty={"hold": 50, "warmup": 500}, input={"dim": 3, "max_abs": 100.0}))
     model.update(x)
     elsewhere = 0.1 * rng.normal(size=(400, 3)).astype(np.float32) + 8
     statuses = model.update(elsewhere)

@@ -26,7 +26,7 @@ from tests.support.machines import expansion
 
 SOURCE = Path(own_kernels.__file__).read_text()
 OWN = {"function": "own", "source": "own_kernels.py", "kernel": "rational_quadratic", "gamma": 0.5, "most": 1.0}
-FROZEN: dict[str, Any] = {"name": "flow", "input": {"dim": 3, "limit": 50.0}, "learning": {"rule": "frozen"}}
+FROZEN: dict[str, Any] = {"name": "flow", "input": {"dim": 3, "max_abs": 50.0}, "learning": {"rule": "frozen"}}
 FROZEN |= {"expansion": expansion(5, 1), "kernel": OWN}
 HEAD = "from pykernel.dialect import DIM, Real, kernel, entry, driver, real, sqrt\nfrom pykernel.algorithms.kernel_choice import KernelConfig, kernel_value\n"
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:\n    "
@@ -294,7 +294,7 @@ def kernel_value_of():
 def test_the_judgement_lets_true_kernels_pass_at_every_scale():
     for limit in (1e-9, 1.0, 1e4):
         content = FROZEN | {
-            "input": {"dim": 3, "limit": limit},
+            "input": {"dim": 3, "max_abs": limit},
             "expansion": {"vectors": [[0.0, 0.0, 0.0]], "weights": [[1.0]], "bias": [0.0]},
         }
         for name, most in (("rational_quadratic", 1.0), ("products", 2 * (limit**2 + 0.5) ** 3 + 3 * limit**2)):

@@ -67,8 +67,8 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     *each("input", "dim", 3, columns=["a", "b"]),
     *each("input", "columns", [], "ab", {"a": 1}, {"a"}, [1], ["a", "a"], [""], [" a"], ["a\n"], ["a\0"], dim=None),
     *each("input", "columns", ["\u202ea"], ["a" * 101], ["\ud800"], [str(i) for i in range(DIM_LIMIT + 1)], dim=None),
-    *each("input", "limit", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
-    *each("label", "limit", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
+    *each("input", "max_abs", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
+    *each("label", "max_abs", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
     *each("label", "column", "", "a\nb", "\u2028", "\u200b", 3),
     *each("kernel", "sigma", 0, -0.0, -1, NAN, INF, "1", None, True, 1e-300, 1e300, 10**400),
     *each("learning", "eta", 0, -1, 2, NAN, INF, 1e-60, "0.5"),
@@ -104,7 +104,7 @@ def test_invalid_values_get_one_sentence_with_key_and_remedy(key: str, change: d
 
 LINEAR = {"function": "linear"}
 BEYOND: list[tuple[str, str, dict[str, Any]]] = [
-    ("inverse_limit", "at most", {"input": {"dim": 1, "limit": 1e-14}, "kernel": LINEAR,
+    ("inverse_limit", "at most", {"input": {"dim": 1, "max_abs": 1e-14}, "kernel": LINEAR,
       "learning": {"rule": "okfeb", "features": 1}, "reduction": {"n_max": 2}}),
     ("[learning] ridge", "at most", {"learning": {"rule": "krr", "samples": 4, "ridge": 1e60}, "reduction": {}}),
     ("[label] low", "nothing below", {"label": {"low": -1e-60}}),
@@ -131,7 +131,7 @@ def test_what_is_missing_is_named(missing: str) -> None:
 def test_a_near_miss_of_a_key_is_recognised() -> None:
     assert "did you mean 'sigma'" in refusal(merged(kernel={"sigma": 1.0, "sgima": 1.0}))
     assert "did you mean 'reduction'" in refusal(merged(reducton={}))
-    assert "columns, dim, limit" in refusal(merged(input={"dim": 2, "xyz": 1}))
+    assert "columns, dim, max_abs" in refusal(merged(input={"dim": 2, "xyz": 1}))
 
 
 @pytest.mark.parametrize("content", [
@@ -219,8 +219,8 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "name": "flow",
         "precision": draw(st.sampled_from(["float32", "float64"])),
-        "input": draw(inputs) | some({"limit": number(1e-6, 1e9)}),
-        "label": some({"limit": number(1e-6, 1e9), "column": st.sampled_from(["y", "a"])}),
+        "input": draw(inputs) | some({"max_abs": number(1e-6, 1e9)}),
+        "label": some({"max_abs": number(1e-6, 1e9), "column": st.sampled_from(["y", "a"])}),
         "kernel": {"sigma": draw(number(1e-6, 1e6))},
         "learning": some({
             "eta": number(1e-6, 1.9),
@@ -262,12 +262,12 @@ def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, An
     if made.family is not KERNEL_MODELS:
         return
     # none of these may have been rounded away
-    assert config.gamma > 0 and config.eta > 0 and config.input_limit > 0 and config.label_limit > 0
-    assert config.alpha_limit > config.label_limit * 16
+    assert config.gamma > 0 and config.eta > 0 and config.input_max_abs > 0 and config.label_max_abs > 0
+    assert config.alpha_limit > config.label_max_abs * 16
     # a first sample is new enough to be stored
     assert not config.keeps_factor or config.kappa_least <= config.gate < config.ridge_diagonal
     # the farthest pair within the limit still has a finite distance
-    reach = made.real.real(2) * config.input_limit
+    reach = made.real.real(2) * config.input_max_abs
     with np.errstate(over="raise"):
         assert reach * reach * made.real.real(made.dim) < np.finfo(made.real.dtype).max
 
@@ -336,12 +336,12 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
         (full, None, "precision", "float32"),
         (full, "input", "columns", ["a", "b", "c"]),
-        (full, "input", "limit", 5.0),
+        (full, "input", "max_abs", 5.0),
         (full, "input", "standardise", False),
         (full, "input", "clip", 4.0),
         (full, "input", "warmup", 17),
         (full, "input", "horizon", 500),
-        (full, "label", "limit", 5.0),
+        (full, "label", "max_abs", 5.0),
         (full, "label", "low", -0.5),
         (full, "label", "high", 0.5),
         (plain, "label", "classes", ["no", "yes"]),
@@ -379,7 +379,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (frozen, "kernel", "gamma", 0.25),
         (frozen, "kernel", "coef0", 1.0),
         (frozen, "kernel", "degree", 2),
-        (frozen | {"input": {"dim": 2, "limit": 10.0}}, "kernel", "normalise", True),
+        (frozen | {"input": {"dim": 2, "max_abs": 10.0}}, "kernel", "normalise", True),
         (batch, "learning", "ridge", 0.2),
         (batch, "learning", "samples", 65),
         (streaming, "basis", "method", "efvs"),
@@ -435,7 +435,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         hashes |= {hash_of(changed), hash_of(base)}
     for own, most in ((rational_quadratic, 1.0), (rational_quadratic, 2.0), (products, 2.0)):
         named = {"function": "own", "source": "own_kernels.py", "kernel": own.name, "most": most}
-        made = build(make_spec({**frozen, "input": {"dim": 2, "limit": 0.5}, "kernel": named}, own=own))
+        made = build(make_spec({**frozen, "input": {"dim": 2, "max_abs": 0.5}, "kernel": named}, own=own))
         assert made.figures["config_hash"] not in hashes
         hashes.add(str(made.figures["config_hash"]))
     content = make_spec(full).model_dump(mode="json")

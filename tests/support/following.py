@@ -20,8 +20,8 @@ GRADIENT = ("klms", "qklms")
 
 
 def spec_of(technique: str = "mklms", n_max: int = 8, dim: int = 1, precision: str = "float64", **keys: Any) -> Spec:
-    """Parameters by their names in the spec; ``limit``, ``outputs`` and ``classes`` (a number) are the label's."""
-    label: dict[str, Any] = {key: keys.pop(key) for key in ("limit", "outputs", "low", "high") if key in keys}
+    """Parameters by their names in the spec; ``max_abs``, ``outputs`` and ``classes`` (a number) are the label's."""
+    label: dict[str, Any] = {key: keys.pop(key) for key in ("max_abs", "outputs", "low", "high") if key in keys}
     if "classes" in keys:
         label["classes"] = [f"class {i}" for i in range(keys.pop("classes"))]
     content: dict[str, Any] = {
@@ -128,7 +128,7 @@ def assert_sound(model: HostModel) -> None:
 def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-6) -> HostModel:
     """Learn one sample at a time, the twin beside; everything that can be seen is compared after each."""
     model, twin = HostModel(spec), Twin(spec)
-    largest = twin.label_limit * 1e-6
+    largest = twin.label_max_abs * 1e-6
     for t in range(len(x)):
         before = persistent(model)
         if labels.dtype.kind == "f":
@@ -218,7 +218,7 @@ def specs(
     keys["ridge"] = draw(st.sampled_from([1e-3, 1e-2]))
     keys["gate"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
     if kind == "real":
-        keys["limit"] = draw(st.sampled_from([1e6, 1e6, 1e6, 1e-5])) if rule in GRADIENT else 1e6
+        keys["max_abs"] = draw(st.sampled_from([1e6, 1e6, 1e6, 1e-5])) if rule in GRADIENT else 1e6
     else:
         keys["classes" if kind == "class" else "outputs"] = draw(st.integers(2, 4))
     if rule != "ald-krls":
@@ -268,6 +268,6 @@ def problems(draw: st.DrawFn, /, **parameters: Any) -> tuple[Spec, np.ndarray, n
     if spec.label.classes is not None:
         classes = len(spec.label.classes)
         return spec, x, np.clip((x.sum(1) + 2) / 4 * classes, 0, classes - 1).astype(int)
-    scale = min(1.0, spec.label.limit) * draw(st.sampled_from([1.0, 1.0, 1e-3]))
+    scale = min(1.0, spec.label.max_abs) * draw(st.sampled_from([1.0, 1.0, 1e-3]))
     y = scale * np.sin(np.outer(x.sum(1), 3 - np.arange(spec.outputs))) * (rng.random((count, 1)) < 0.9)
     return spec, x, y[:, 0] if spec.label_kind == "real" else y

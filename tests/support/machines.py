@@ -56,7 +56,7 @@ MACHINES: dict[str, dict[str, Any]] = {
         5,
         3,
         label=CLASSES,
-        input={"limit": 100.0},
+        input={"max_abs": 100.0},
         expansion=expansion(5, 3, calibration=[[-1.0, 0.1], [-2.0, 0.0], [-0.5, -0.3]]),
     ),
     "two": _frozen("linear", 1, label=TWO, input=SCALED, expansion=expansion(1, 1, calibration=[[-1.5, 0.25]])),
@@ -65,8 +65,8 @@ MACHINES: dict[str, dict[str, Any]] = {
     "krr-poly": {
         "learning": {"rule": "krr", "ridge": 2.0, "samples": 8},
         "kernel": KERNELS["polynomial"],
-        "input": {"limit": 10.0},
-        "label": {"outputs": 2, "limit": 10.0},
+        "input": {"max_abs": 10.0},
+        "label": {"outputs": 2, "max_abs": 10.0},
     },
     "ls-svm": {
         "learning": {"rule": "ls-svm", "ridge": 0.1, "samples": 16},
@@ -104,7 +104,7 @@ def _chosen(kernel: dict[str, Any], n: int, rows: int, basis: dict[str, Any], **
     """Learned on a basis that is chosen on the device."""
     learning = {"rule": "nystrom-rls", "ridge": 0.25, "samples": rows, "seed": 7} | sections.pop("learning", {})
     made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": {"n_max": n, "gate": 0.01}}
-    return made | {"basis": basis, "input": {"limit": 10.0}, "label": {"limit": 10.0}} | sections
+    return made | {"basis": basis, "input": {"max_abs": 10.0}, "label": {"max_abs": 10.0}} | sections
 
 
 COSINE = {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2, "normalise": True}
@@ -122,14 +122,14 @@ BASES: dict[str, dict[str, Any]] = {
         "learning": {"rule": "nystrom"},
         "kernel": COSINE,
         "label": CLASSES,
-        "input": {"limit": 100.0},
+        "input": {"max_abs": 100.0},
         "expansion": expansion(4, 3),
     },
     "map-clamped": {
         "learning": {"rule": "nystrom"},
         "kernel": KERNELS["polynomial"],
         "label": {"outputs": 2, "low": -1.0, "high": 2.0},
-        "input": {"limit": 10.0},
+        "input": {"max_abs": 10.0},
         "expansion": expansion(6, 2),
     },
     "given": _given(),
@@ -142,7 +142,7 @@ BASES: dict[str, dict[str, Any]] = {
         6,
         15,
         {"method": "stream", "cache": False, "horizon": 200},
-        label={"outputs": 2, "limit": 10.0},
+        label={"outputs": 2, "max_abs": 10.0},
     ),
     "stream-polynomial": _chosen(
         KERNELS["polynomial"],
@@ -150,14 +150,14 @@ BASES: dict[str, dict[str, Any]] = {
         21,
         {"method": "stream"},
         learning={"ridge": 20.0, "forgetting": 0.99},
-        label={"limit": 5.0, "low": -2.0, "high": 2.0},
+        label={"max_abs": 5.0, "low": -2.0, "high": 2.0},
     ),
     "stream-linear": _chosen(
-        KERNELS["linear"], 2, 6, {"method": "stream", "horizon": 50}, label=TWO, input=SCALED | {"limit": 20.0}
+        KERNELS["linear"], 2, 6, {"method": "stream", "horizon": 50}, label=TWO, input=SCALED | {"max_abs": 20.0}
     ),
     "efvs": _chosen(KERNELS["laplacian"], 6, 20, {"method": "efvs", "candidates": 7, "points": 9}, label=CLASSES),
     "efvs-all": _chosen(
-        COSINE, 5, 12, {"method": "efvs", "tau": 0.05, "horizon": 60}, label={"outputs": 2, "limit": 10.0}
+        COSINE, 5, 12, {"method": "efvs", "tau": 0.05, "horizon": 60}, label={"outputs": 2, "max_abs": 10.0}
     ),
     "sgma": _chosen(KERNELS["gaussian"], 8, 30, {"method": "sgma", "candidates": 5}, learning={"forgetting": 0.995}),
     "sgma-polynomial": _chosen(
@@ -173,7 +173,7 @@ def _subspace(kernel: dict[str, Any], r: int, n: int, **sections: Any) -> dict[s
     learning = {"rule": "okfeb", "features": r} | sections.pop("learning", {})
     reduction = {"n_max": n} | sections.pop("reduction", {})
     made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": reduction}
-    return made | {"input": {"limit": 10.0}} | sections
+    return made | {"input": {"max_abs": 10.0}} | sections
 
 
 SUBSPACES: dict[str, dict[str, Any]] = {
@@ -184,13 +184,13 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         14,
         subspace={"budget": "drop", "step": "averaged", "window": 200, "fading": 0.99},
         novelty={"rate": 0.02, "smoothing": 0.25, "warmup": 60, "hold": 5},
-        input=SCALED | {"limit": 30.0},
+        input=SCALED | {"max_abs": 30.0},
     ),
     "subspace-nonparametric": _subspace(
         KERNELS["matern32"],
         3,
         9,
-        label={"column": "y", "limit": 10.0, "low": -2.0, "high": 2.0},
+        label={"column": "y", "max_abs": 10.0, "low": -2.0, "high": 2.0},
         learning={"forgetting": 0.98, "ridge": 0.5},
         subspace={"update": "nonparametric", "step": "normalised", "fading": 0.95, "insensitivity": 0.01},
         novelty={"threshold": 0.5, "warmup": 20},
@@ -200,9 +200,9 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         4,
         10,
         reduction={"gate": 0.02},
-        label={"outputs": 2, "limit": 10.0},
+        label={"outputs": 2, "max_abs": 10.0},
         subspace={"update": "hybrid", "step": "decreasing", "censoring": 0.4, "window": 0, "fading": 0.97},
-        input={"limit": 5.0},
+        input={"max_abs": 5.0},
     ),
     "subspace-rls": _subspace(
         KERNELS["gaussian"],

@@ -168,7 +168,7 @@ class Twin:
         self.below, self.old = reduction.truncate_below, reduction.truncate_age
         self.classes = len(spec.label.classes) if spec.label.classes is not None else 0
         self.outputs = spec.outputs
-        self.label_limit = 1.0 if self.classes else spec.label.limit
+        self.label_max_abs = 1.0 if self.classes else spec.label.max_abs
         self.alpha_limit = float(spec.config.alpha_limit)
         self.noise_least = 1e-4 if spec.precision == "float32" else 1e-10
         self.power, self.weight = 0.0, 0.0  # krls-t: mean squared standardised error, and of how many
@@ -240,7 +240,7 @@ class Twin:
         model = self._forgetful(self.model)
         k = self.kernels(model, x)
         q = np.linalg.solve(self.gram(model), k)
-        power = self.power / self.weight if self.weight else self.label_limit**2
+        power = self.power / self.weight if self.weight else self.label_max_abs**2
         own = self.power_of(x)
         return float((self.noise_at(x) + own * (1 + self.ridge) - k @ q + q @ model.spread @ q) * power)
 

@@ -251,13 +251,13 @@ class Twin:
     # ---- calls: what rounding allows the product to answer
 
     def accepted(self, x: np.ndarray) -> bool:
-        limit = self.spec.real.dtype.type(self.spec.input.limit)
+        limit = self.spec.real.dtype.type(self.spec.input.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in x)
 
     def known(self, label: Any) -> bool:
         if self.classes:
             return 0 <= label < self.classes
-        limit = self.spec.real.dtype.type(self.spec.label.limit)
+        limit = self.spec.real.dtype.type(self.spec.label.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
 
     def restart(self, status: int) -> list[int]:

@@ -236,7 +236,7 @@ class Twin:
     # ---- calls
 
     def accepted(self, x: np.ndarray) -> bool:
-        limit = self.spec.real.dtype.type(self.spec.input.limit)
+        limit = self.spec.real.dtype.type(self.spec.input.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in x)
 
     def known(self, label: Any) -> bool:
@@ -244,7 +244,7 @@ class Twin:
             return True
         if self.classes:
             return 0 <= label < self.classes
-        limit = self.spec.real.dtype.type(self.spec.label.limit)
+        limit = self.spec.real.dtype.type(self.spec.label.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
 
     def update(self, x: np.ndarray, label: Any = None, status: int = DONE) -> list[int]:

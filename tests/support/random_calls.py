@@ -56,7 +56,7 @@ class Samples:
 
     def x(self) -> np.ndarray:
         rng, spec = self.rng, self.spec
-        limit, how = spec.input.limit, rng.random()
+        limit, how = spec.input.max_abs, rng.random()
         scale = min(spec.scale, limit / 3)
         if rng.random() < 0.02:  # another place, and another spread
             self.center = rng.uniform(-1, 1, spec.dim) * min(limit, 10.0 ** rng.uniform(-1, 3) * scale)
@@ -71,7 +71,7 @@ class Samples:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _row(self, how: float, scale: float) -> np.ndarray:
-        rng, spec, limit = self.rng, self.spec, self.spec.input.limit
+        rng, spec, limit = self.rng, self.spec, self.spec.input.max_abs
         row = self.center + rng.normal(size=spec.dim) * scale * self.step
         if how < 0.25 and self.seen:
             row = self.seen[int(rng.integers(len(self.seen)))].astype(float)
@@ -89,7 +89,7 @@ class Samples:
         return np.asarray(spec.unscaled(row))
 
     def y(self) -> np.ndarray:
-        rng, spec, limit = self.rng, self.spec, self.spec.label_limit
+        rng, spec, limit = self.rng, self.spec, self.spec.label_max_abs
         if not self.told:
             return np.zeros((0,), spec.real.dtype)
         if self.label.is_class:

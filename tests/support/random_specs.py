@@ -68,7 +68,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
     content: Content = {
         "name": "m",
         "precision": str(rng.choice(["float32", "float32", "float64"])),
-        "input": {"dim": dim, "limit": 10.0},
+        "input": {"dim": dim, "max_abs": 10.0},
         "learning": {"rule": rule},
     }
     label, functions, classes = _label(rng, rule)
@@ -110,10 +110,10 @@ def _label(rng: np.random.Generator, rule: str) -> tuple[Content, int, int]:
     if rule == "kfd" and "classes" not in kind:
         kind = "classes"
     if kind == "one":
-        return {"column": "y", "limit": 5.0}, 1, 0
+        return {"column": "y", "max_abs": 5.0}, 1, 0
     if kind == "several":
         outputs = int(rng.integers(2, 4))
-        return {"outputs": outputs, "limit": 5.0}, outputs, 0
+        return {"outputs": outputs, "max_abs": 5.0}, outputs, 0
     classes = 2 if kind == "two classes" else int(rng.integers(3, 5))
     return {"classes": [f"c{i}" for i in range(classes)]}, 1 if classes == 2 else classes, classes
 

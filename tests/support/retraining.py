@@ -180,14 +180,14 @@ class Inputs:
 
     def accepted(self, x: np.ndarray) -> bool:
         """Every input is a number within the limit."""
-        limit = self.spec.real.dtype.type(self.spec.input.limit)
+        limit = self.spec.real.dtype.type(self.spec.input.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in x)
 
     def known(self, label: Any) -> bool:
         """A class, or numbers within the limit."""
         if self.classes:
             return 0 <= label < self.classes
-        limit = self.spec.real.dtype.type(self.spec.label.limit)
+        limit = self.spec.real.dtype.type(self.spec.label.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
 
     def scaled(self, x: np.ndarray) -> np.ndarray:

@@ -149,7 +149,7 @@ MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
 def test_every_preset_rule_and_strategy(name, target):
     """1000 updates with and without an FPU; the kinds of label in turn."""
     learning, reduction = MODELS[name]
-    labels = ({"limit": 10.0}, {"outputs": 2, "limit": 10.0}, {"classes": ["a", "b", "c"]}, {"classes": ["a", "b"]})
+    labels = ({"max_abs": 10.0}, {"outputs": 2, "max_abs": 10.0}, {"classes": ["a", "b", "c"]}, {"classes": ["a", "b"]})
     reduction = {"n_max": 6} | reduction | ({"force": True} if name in ("afmklms", "lsreg") else {})
     spec = spec_of(learning=learning, reduction=reduction, label=labels[list(MODELS).index(name) % 4])
     report = check_targets(spec, [target], samples=1000, chain="zig", tries=0)

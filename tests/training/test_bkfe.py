@@ -453,7 +453,7 @@ def test_the_frozen_map_computes_the_features(kernel, precision):
     if precision == "float32":
         x = x.astype(np.float32).astype(float)
     for triangular in (False, True):
-        spec = subspace.to_spec("map", precision=precision, limit=10.0, triangular=triangular)
+        spec = subspace.to_spec("map", precision=precision, max_abs=10.0, triangular=triangular)
         z, weights = subspace.features(x, triangular), subspace.expansion(triangular)
         # rounding of sums that are mostly larger than what they come to
         sizes = np.abs(kernel.gram(x, subspace.vectors)) @ np.abs(weights)

@@ -124,7 +124,7 @@ class NystromConfig(Config):
     turned_limit: Real  # above any coordinate that was turned
     reciprocal_limit: Real  # above the reciprocal of any residual's root
     solved_limit: Real  # above any element of K_SS^-1 k
-    label_limit: Real  # largest |y| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     low: Real  # least prediction
     high: Real  # largest prediction
     classes: Index  # how many classes there are

@@ -295,7 +295,7 @@ def update(
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return NystromStatus.REFUSED_LABEL
     w.target[0] = y
     return take(b, g, e, w, c, q, x)
@@ -321,7 +321,7 @@ def update_many(
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return NystromStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.target[o] = y[o]
@@ -491,7 +491,7 @@ def valid_rows(b: Basis, e: Reservoir, c: NystromConfig) -> Bool:
                 return False
         if c.method != Method.STREAM:
             for o in range(len(e.labels[0])):
-                if not (absolute(e.labels[t, o]) <= c.label_limit):
+                if not (absolute(e.labels[t, o]) <= c.label_max_abs):
                     return False
                 if t >= count and e.labels[t, o] != real(0):
                     return False

@@ -100,7 +100,7 @@ class BatchConfig(Config):
     ridge: Real  # added to the Gram matrix's diagonal
     least: Real  # smallest ridge, in parts of the Gram matrix's largest row sum, that the precision can solve with
     scaled_limit: Real  # above any scaled input
-    label_limit: Real  # largest |y| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
     press_limit: Real  # its square
     low: Real  # least prediction
@@ -199,7 +199,7 @@ def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -
         return BatchStatus.REFUSED_STATE
     if not acceptable(q, x):
         return BatchStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return BatchStatus.REFUSED_LABEL
     s.targets[s.next[0], 0] = y
     return gather(s, q, x)
@@ -216,7 +216,7 @@ def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Re
     if not acceptable(q, x):
         return BatchStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return BatchStatus.REFUSED_LABEL
     for o in range(len(y)):
         s.targets[s.next[0], o] = y[o]
@@ -543,7 +543,7 @@ def valid_samples(s: Samples, c: BatchConfig) -> Bool:
                 return False
         else:
             for o in range(len(s.targets[0])):
-                if not (absolute(s.targets[i, o]) <= c.label_limit):
+                if not (absolute(s.targets[i, o]) <= c.label_max_abs):
                     return False
                 if i >= n and s.targets[i, o] != real(0):
                     return False

@@ -166,10 +166,10 @@ def variance(
         power = real(1)
     if not q.unit:
         if w.norm[0] == real(0):
-            y[0] = c.noise * power * c.label_limit * c.label_limit
+            y[0] = c.noise * power * c.label_max_abs * c.label_max_abs
             return Status.DONE
         power = w.own[0] * power
-    y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_limit * c.label_limit
+    y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_max_abs * c.label_max_abs
     return Status.DONE
 
 
@@ -500,7 +500,7 @@ def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCon
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return Status.REFUSED_LABEL
     w.y[0] = y
     return take(s, z, w, c, q, x)
@@ -520,7 +520,7 @@ def update_many(
     if not within(q, x):
         return Status.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return Status.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]

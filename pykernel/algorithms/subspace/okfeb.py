@@ -461,7 +461,7 @@ def update_real(
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return SubspaceStatus.REFUSED_LABEL
     w.target[0] = y
     status = track(s, m, w, c, q, x)
@@ -489,7 +489,7 @@ def update_reals(
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return SubspaceStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.target[o] = y[o]

@@ -191,7 +191,7 @@ class SubspaceConfig(Config):
     refill: Real  # head: what keeps the ridge as it is when earlier samples fade
     coefficient_limit: Real  # head: largest coefficient
     sum_limit: Real  # head: above any element of its factor
-    label_limit: Real  # largest |y| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     low: Real  # least prediction
     high: Real  # largest prediction
     classes: Index  # how many classes there are

@@ -310,7 +310,7 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
         content["label"] = label or {}
         content |= _learning(job, chosen.selection)
     if options.learn and samples.y is not None and not samples.classes:
-        content["label"]["limit"] = round_limit(samples.y)
+        content["label"]["max_abs"] = round_limit(samples.y)
     return make_spec(content, samples.name)
 
 

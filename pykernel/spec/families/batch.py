@@ -54,7 +54,7 @@ class _BatchModels:
 
     def _rehearsal(self, spec: Spec) -> float:
         factor = 1.0 if spec.input.factor is None else float(np.exp(np.mean(np.log(np.abs(spec.input.factor)))))
-        return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim) / factor, spec.input.limit / 2)
+        return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim) / factor, spec.input.max_abs / 2)
 
 
 class BatchModels(_BatchModels):
@@ -79,16 +79,18 @@ class BatchModels(_BatchModels):
         top = 1e15 if spec.precision == "float32" else 1e120
         if not self._alpha_limit(spec) <= top:
             refuse(
-                "[label] limit",
-                f"is {spec.label_limit:g}, for which multipliers can reach {self._alpha_limit(spec):.3g} with ridge {ridge:g}; "
+                "[label] max_abs",
+                f"is {spec.label_max_abs:g}, for which multipliers can reach {self._alpha_limit(spec):.3g} with ridge {ridge:g}; "
                 f"they must stay below {top:g} for {spec.precision}: give a lower limit",
             )
         if not self._alpha_limit(spec) * (spec.learning.samples + 1) * value <= most:
-            refuse("[input] limit", f"is {spec.input.limit:g}, with which predictions can overflow; it must be lower")
+            refuse(
+                "[input] max_abs", f"is {spec.input.max_abs:g}, with which predictions can overflow; it must be lower"
+            )
 
     def _alpha_limit(self, spec: Spec) -> float:
         learning = spec.learning
-        return 2.0**10 * math.sqrt(learning.samples) * spec.label_limit * max(1.0, 1 / learning.ridge)
+        return 2.0**10 * math.sqrt(learning.samples) * spec.label_max_abs * max(1.0, 1 / learning.ridge)
 
     def capacities(self, spec: Spec) -> dict[str, int]:
         samples = spec.learning.samples
@@ -114,14 +116,14 @@ class BatchModels(_BatchModels):
             "ridge": spec.learning.ridge,
             "least": LEAST[spec.precision],
             "scaled_limit": 1.01 * float(kernel_settings.reach(spec).max()),
-            "label_limit": spec.label_limit,
+            "label_max_abs": spec.label_max_abs,
             "alpha_limit": alpha_limit,
             "press_limit": 1.01 * alpha_limit**2,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
             "rehearsal_input": self._rehearsal(spec),
-            "rehearsal_label": min(1.0, spec.label_limit),
+            "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
 
@@ -149,8 +151,8 @@ class FisherModels(_BatchModels):
         top = 1e15 if spec.precision == "float32" else 1e100
         if not value <= top / 1e5:
             refuse(
-                "[input] limit",
-                f"is {spec.input.limit:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
                 f"{top / 1e5:g}",
             )
         low = 1e-9 if spec.precision == "float32" else 1e-30

@@ -148,7 +148,7 @@ class LinearModels:
             kernel_settings.validate(spec, refuse)
         elif spec.kernel is not None:
             refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")
-        within("[input] limit", spec.input.limit)
+        within("[input] max_abs", spec.input.max_abs)
         if gain is Gain.RLS:
             within("[learning] covariance", learning.covariance)
         self._complain_of_size(spec, refuse)
@@ -159,8 +159,8 @@ class LinearModels:
             if most > (1e36 if narrow else 1e300):
                 width = "sigma" if spec.kernel.function == "gaussian" else "1 / gamma"
                 refuse(
-                    "[input] limit",
-                    f"is {spec.input.limit:g}, too many times {width}, {spec.scale:g}; it must be lower, or the inputs standardised",
+                    "[input] max_abs",
+                    f"is {spec.input.max_abs:g}, too many times {width}, {spec.scale:g}; it must be lower, or the inputs standardised",
                 )
         # the sum of squares, or phi'P phi, whose inverse must be a normal number
         largest = 2 * (
@@ -169,7 +169,7 @@ class LinearModels:
         if gain is Gain.RLS:
             largest += math.log10(WINDUP * learning.covariance / learning.forgetting)
         if largest > (36 if narrow else 300) and basis is not Basis.FOURIER:
-            key = "clip" if spec.input.standardise else "limit"
+            key = "clip" if spec.input.standardise else "max_abs"
             other = f" with covariance {learning.covariance:g}" if gain is Gain.RLS else ""
             refuse(
                 f"[input] {key}",
@@ -203,7 +203,7 @@ class LinearModels:
     def _weight_limit(self, spec: Spec) -> float:
         """No prediction that the weights within it give overflows."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
-        return min(2.0**20 * spec.label_limit, 2.0**100, most)
+        return min(2.0**20 * spec.label_max_abs, 2.0**100, most)
 
     def capacities(self, spec: Spec) -> dict[str, int]:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
@@ -217,7 +217,7 @@ class LinearModels:
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
         gain, basis = RULES[spec.learning.rule]
-        learning, limit, features = spec.learning, spec.label_limit, self._features(spec)
+        learning, limit, features = spec.learning, spec.label_max_abs, self._features(spec)
         frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
         if basis is Basis.FOURIER:
             assert spec.kernel is not None
@@ -243,8 +243,8 @@ class LinearModels:
             "amplitude": math.sqrt(2 / (features - 1)),
             "frequencies": frequencies,
             "phases": phases,
-            "input_limit": spec.input.limit,
-            "label_limit": limit,
+            "input_max_abs": spec.input.max_abs,
+            "label_max_abs": limit,
             "weight_limit": weight_limit,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
@@ -252,14 +252,14 @@ class LinearModels:
             "warmup": spec.input.warmup,
             "horizon": spec.input.horizon,
             "classes": len(spec.label.classes or ()),
-            "rehearsal_input": min(3 * spec.scale / math.sqrt(spec.dim), 2 * spec.input.limit),
+            "rehearsal_input": min(3 * spec.scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
             "rehearsal_label": min(1.0, limit),
         }
 
 
 def _reach(spec: Spec) -> float:
     """The largest |x| that features are made of, or 1."""
-    return max(spec.input.clip if spec.input.standardise else spec.input.limit, 1.0)
+    return max(spec.input.clip if spec.input.standardise else spec.input.max_abs, 1.0)
 
 
 LINEAR_MODELS: Family = LinearModels()

@@ -152,18 +152,18 @@ class _NystromModels:
             "turned_limit": 2.02 * value * math.sqrt(size),
             "reciprocal_limit": 1.01 * 2.0 ** (45 if narrow else 450),
             "solved_limit": 1e18 if narrow else 1e150,
-            "label_limit": spec.label_limit,
+            "label_max_abs": spec.label_max_abs,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
             "rehearsed": REHEARSED if given else samples + (4 if method is Method.STREAM else 0),
             "rehearsal_input": self._rehearsal(spec),
-            "rehearsal_label": min(1.0, spec.label_limit),
+            "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
     def _coefficient_limit(self, spec: Spec, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge, and what a reservoir can add to that."""
-        return 2.0**10 * spec.label_limit * max(1.0, value / spec.learning.ridge, 1 / math.sqrt(spec.learning.ridge))
+        return 2.0**10 * spec.label_max_abs * max(1.0, value / spec.learning.ridge, 1 / math.sqrt(spec.learning.ridge))
 
 
 def _dependence(spec: Spec, row: int) -> str:
@@ -365,15 +365,15 @@ class NystromLearners(_NystromModels):
         sums = (2.0**14 if narrow else 2.0**28) * (math.sqrt(value * size) + math.sqrt(learning.ridge))
         if not (sums**2 <= most and value * size * sums <= most):
             refuse(
-                "[input] limit",
-                f"is {spec.input.limit:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
                 "be lower",
             )
         limit = self._coefficient_limit(spec, math.sqrt(value))
         if not limit * max(1.0, sums) * size <= most:
             refuse(
-                "[label] limit",
-                f"is {spec.label_limit:g}, for which coefficients can reach {limit:.3g} with ridge {learning.ridge:g}, and "
+                "[label] max_abs",
+                f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {learning.ridge:g}, and "
                 "overflow; it must be lower",
             )
 

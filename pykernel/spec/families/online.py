@@ -218,16 +218,16 @@ class KernelModels:
             )
         if kernel.function == "gaussian":
             far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
-            if spec.input.limit > far:
+            if spec.input.max_abs > far:
                 refuse(
-                    "[input] limit",
-                    f"is {spec.input.limit:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
+                    "[input] max_abs",
+                    f"is {spec.input.max_abs:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
                 )
         else:
             _most(spec, refuse)
 
     def _complain_of_learning(self, spec: Spec, refuse: Refuse) -> None:
-        learning, limit, narrow = spec.learning, spec.label_limit, spec.precision == "float32"
+        learning, limit, narrow = spec.learning, spec.label_max_abs, spec.precision == "float32"
         if learning.rule in GRADIENT:
             if learning.eta * learning.rho >= 1:
                 refuse(
@@ -262,7 +262,8 @@ class KernelModels:
             most /= max(1.0, math.sqrt(_most(spec)))
             if limit > most:
                 refuse(
-                    "[label] limit", f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows"
+                    "[label] max_abs",
+                    f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows",
                 )
 
     def _complain_of_reduction(self, spec: Spec, refuse: Refuse) -> None:
@@ -362,7 +363,7 @@ class KernelModels:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
         assert spec.kernel is not None
         function = spec.kernel.function
-        sigma, limit, alpha_limit = spec.scale, spec.label_limit, self._alpha_limit(spec)
+        sigma, limit, alpha_limit = spec.scale, spec.label_max_abs, self._alpha_limit(spec)
         gate, mu = _gate(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
         largest_norm = math.sqrt(_most(spec))
@@ -430,7 +431,7 @@ class KernelModels:
             "truncate_below": reduction.truncate_below or 0.0,
             "truncate_age": reduction.truncate_age or 0,
             "removals": reduction.removals,
-            "label_limit": limit,
+            "label_max_abs": limit,
             "alpha_limit": alpha_limit,
             "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
             if own["unit"]
@@ -442,7 +443,7 @@ class KernelModels:
             "horizon": spec.input.horizon,
             "drift_limit": DRIFT_LIMIT,
             "classes": len(spec.label.classes or ()),
-            "rehearsal_input": min(3 * sigma / math.sqrt(spec.dim), 2 * spec.input.limit),
+            "rehearsal_input": min(3 * sigma / math.sqrt(spec.dim), 2 * spec.input.max_abs),
             "rehearsal_label": min(1.0, limit),
         }
 
@@ -450,7 +451,7 @@ class KernelModels:
         """Multipliers are f / sqrt(k(x, x)) in size; no sum of them overflows."""
         norm = math.sqrt(_most(spec))
         widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
-        return min(2.0**20 * spec.label_limit * max(1.0, 1 / norm), 2.0**100, widest)
+        return min(2.0**20 * spec.label_max_abs * max(1.0, 1 / norm), 2.0**100, widest)
 
 
 def ridge_of(spec: Spec) -> float:
@@ -490,14 +491,14 @@ def _most(spec: Spec, refuse: Refuse | None = None) -> float:
     assert spec.kernel is not None
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
         return 1.0
-    key = "clip" if spec.input.standardise else "limit"
+    key = "clip" if spec.input.standardise else "max_abs"
     reach = getattr(spec.input, key)
 
     def reworded(where: str, message: str) -> NoReturn:
         assert refuse is not None
         refuse(f"[input] {key}", message)
 
-    inputs = spec.model_copy(update={"input": spec.input.model_copy(update={"limit": reach})})
+    inputs = spec.model_copy(update={"input": spec.input.model_copy(update={"max_abs": reach})})
     most = kernel_settings.bound(inputs, reworded, np.full(spec.dim, reach))
     # two vectors' own values are multiplied
     largest = math.sqrt(kernel_settings.largest(spec.precision))

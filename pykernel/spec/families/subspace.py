@@ -152,7 +152,7 @@ class SubspaceModels:
             refuse(
                 "[subspace] shrinkage",
                 f"is {subspace.shrinkage:g}, with which sums of |q|^2, up to k(x, x) / (4 shrinkage), overflow where k(x, x) "
-                f"reaches {value:.3g}; it must be larger, or [input] limit lower",
+                f"reaches {value:.3g}; it must be larger, or [input] max_abs lower",
             )
         if step_of(spec) == "constant" and eta_of(spec) >= 2:
             refuse(
@@ -193,8 +193,8 @@ class SubspaceModels:
             for key in ("low", "high"):
                 if getattr(spec.label, key) is not None:
                     refuse(f"[label] {key}", "is of models with a label, which column must name; leave it out")
-            if spec.label.limit != type(spec.label).model_fields["limit"].default:
-                refuse("[label] limit", "is of models with a label, which column must name; leave it out")
+            if spec.label.max_abs != type(spec.label).model_fields["max_abs"].default:
+                refuse("[label] max_abs", "is of models with a label, which column must name; leave it out")
         else:
             self._complain_of_head(spec, refuse, value)
 
@@ -212,8 +212,8 @@ class SubspaceModels:
         limit = self._coefficient_limit(spec, value)
         if not sums * sums <= most or not limit * max(1.0, sums) * size <= most:
             refuse(
-                "[label] limit",
-                f"is {spec.label_limit:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g}, and overflow; "
+                "[label] max_abs",
+                f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g}, and overflow; "
                 "it must be lower",
             )
 
@@ -226,7 +226,7 @@ class SubspaceModels:
     def _coefficient_limit(self, spec: Spec, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge; a logistic one is far from it."""
         ridge = spec.learning.ridge
-        return 2.0**10 * spec.label_limit * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
+        return 2.0**10 * spec.label_max_abs * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
 
     def _sum_limit(self, spec: Spec, value: float) -> float:
         size = rank_of(spec) + 1
@@ -320,7 +320,7 @@ class SubspaceModels:
             "refill": root_ridge * math.sqrt(1 - faded),
             "coefficient_limit": self._coefficient_limit(spec, value),
             "sum_limit": self._sum_limit(spec, value),
-            "label_limit": spec.label_limit,
+            "label_max_abs": spec.label_max_abs,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
@@ -332,7 +332,7 @@ class SubspaceModels:
             "hold": novelty.hold if novelty is not None else 0,
             "rehearsed": n_max + 12,
             "rehearsal_input": min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), float(reach.min()) / 2),
-            "rehearsal_label": min(1.0, spec.label_limit),
+            "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
 
