@@ -44,16 +44,16 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     """
     rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     dtype, dim, labels = spec.real.dtype, spec.dim, spec.program.label_array(spec.capacities)
-    x = rng.normal(size=(samples, dim)) * min(2 * spec.scale / np.sqrt(dim), spec.input.max_abs / 4)
+    x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input.max_abs / 4)
     if spec.expansion is not None:
         # far from its vectors a model has nothing to say
         vectors = np.array(spec.expansion.vectors, float)
         visits = own.random(samples) < 0.5
         x[visits] += vectors[own.integers(0, len(vectors), samples)][visits]
-    y = np.sin(x.sum(1) / spec.scale) + 0.1 * rng.normal(size=samples)
+    y = np.sin(x.sum(1) / spec.length_scale) + 0.1 * rng.normal(size=samples)
     positions = _classes(y, len(spec.label.classes or ()), own)
     if labels.shape:
-        directions = own.normal(size=(dim, *labels.shape)) / spec.scale
+        directions = own.normal(size=(dim, *labels.shape)) / spec.length_scale
         y = y[:, None] * own.uniform(-1, 1, labels.shape) + 0.5 * np.sin(x @ directions)
     y *= min(1.0, spec.label.max_abs / 4)
     kind, when = rng.random(samples), np.arange(samples) / samples
@@ -64,7 +64,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     loud = (kind > 0.1) & (kind < 0.2) & (when > 0.8)
     y[loud] = (y[loud].T * scale[loud]).T
     lattice = (kind > 0.2) & (kind < 0.35)
-    x[lattice] = np.round(x[lattice] / spec.scale) * spec.scale
+    x[lattice] = np.round(x[lattice] / spec.length_scale) * spec.length_scale
     earlier = np.maximum(np.arange(samples) - rng.integers(1, 40, samples), 0)
     for low, high, factor in ((0.35, 0.41, 1.0), (0.41, 0.45, 1 + 1e-6), (0.45, 0.5, 1 + 1e-3)):
         near = np.flatnonzero((kind > low) & (kind < high))

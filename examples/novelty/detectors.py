@@ -94,7 +94,7 @@ class DetectorWork(Struct):
 class DetectorConfig(Config):
     detector: Detector
     center: Real[DIM]  # subtracted from the inputs
-    factor: Real[DIM]  # what they are multiplied by after that
+    scale: Real[DIM]  # what they are multiplied by after that
     input_max_abs: Real
     most: Real  # no number of the state is beyond
     prior: Real  # variance of everything before the first sample
@@ -114,7 +114,7 @@ class DetectorConfig(Config):
 def terms(w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> None:
     """Scaled inputs to w.x, and with their products to w.d."""
     for j in range(len(x)):
-        w.x[j] = (x[j] - c.center[j]) * c.factor[j]
+        w.x[j] = (x[j] - c.center[j]) * c.scale[j]
         w.d[j] = w.x[j]
     if c.detector == Detector.QUADRATIC:
         at = len(x)
@@ -345,7 +345,7 @@ def rehearse(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> Non
     for t in range(64):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.center[j] + (real(seed) / real(65536) - real(0.5)) / c.factor[j]
+            x[j] = c.center[j] + (real(seed) / real(65536) - real(0.5)) / c.scale[j]
         status = update(s, w, c, x)
         if status < 0:
             break
@@ -443,7 +443,7 @@ class Detectors:
         return {
             "detector": Detector[spec.detector.upper()],
             "center": spec.input.center or [0.0] * dim,
-            "factor": spec.input.factor or [1.0] * dim,
+            "scale": spec.input.scale or [1.0] * dim,
             "input_max_abs": spec.input.max_abs,
             "most": 1e30,
             "prior": spec.prior**2,

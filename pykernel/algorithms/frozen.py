@@ -325,7 +325,7 @@ def rehearse(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> N
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         evaluate(w, c, q, x)
         for o in range(len(w.f)):
             w.trace[0] += w.f[o]

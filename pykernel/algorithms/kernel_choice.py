@@ -44,7 +44,7 @@ class KernelConfig(Config):
     degree: Index  # of the polynomial kernel
     value_limit: Real  # largest |k(a, b)| of a user's kernel
     center: Real[DIM]  # subtracted from the inputs
-    factor: Real[DIM]  # what they are multiplied by after that
+    scale: Real[DIM]  # what they are multiplied by after that
     input_max_abs: Real  # largest |x_j| that is taken
 
 
@@ -60,9 +60,9 @@ def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
 
 @kernel
 def rescale(q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
-    """(x - center) factor.  O(D)."""
+    """(x - center) scale.  O(D)."""
     for j in range(len(x)):
-        out[j] = (x[j] - q.center[j]) * q.factor[j]
+        out[j] = (x[j] - q.center[j]) * q.scale[j]
 
 
 @placeholder

@@ -193,7 +193,7 @@ class MercerKernel:
     def _config(self, dim: int) -> Any:
         """What a dialect kernel of the user's takes as q."""
         none = dict.fromkeys(("normalises", "unit", "rescales", "rate"), 0)
-        values = none | {"function": KernelFunction.OWN, "center": np.zeros(dim), "factor": np.ones(dim)}
+        values = none | {"function": KernelFunction.OWN, "center": np.zeros(dim), "scale": np.ones(dim)}
         own = {
             "gamma": self.gamma,
             "coef0": self.coef0,

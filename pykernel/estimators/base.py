@@ -185,17 +185,17 @@ class KernelEstimator(BaseEstimator):
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """Center and factor of a fitted scaler, and the names of its inputs."""
+        """Center and scale of a fitted scaler, and the names of its inputs."""
         if not isinstance(scaler, scalers()):
             kinds = [kind.__name__ for kind in scalers()]
             raise self._error(
                 f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds[:-1])} or {kinds[-1]}"
             )
         check_is_fitted(scaler)
-        center, factor = affine(scaler, f"{self._where}: scaler")
+        center, scale = affine(scaler, f"{self._where}: scaler")
         if len(center) != self.n_features_in_:
             raise self._error(f"scaler has {len(center)} inputs, and the model has {self.n_features_in_}")
-        return center, factor, writable(getattr(scaler, "feature_names_in_", None)) or self._columns
+        return center, scale, writable(getattr(scaler, "feature_names_in_", None)) or self._columns
 
     # ---- the kernel
 

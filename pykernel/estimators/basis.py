@@ -273,14 +273,14 @@ default="gaussian"
             apart; if the model is not linear, or learned something else than these features.
         """
         check_is_fitted(self)
-        center, factor, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)
+        center, scale, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)
         weights, bias, label = (None, None, None) if model is None else self._linear(model)
         with self._named():
             content = nystrom_content(
                 self.basis_, name, precision, self._largest, max_abs=plain(max_abs), columns=columns, label=label,
                 weights=weights, bias=bias,
                 center=None if center is None or not center.any() else center,
-                factor=None if factor is None or (factor == 1).all() else factor,
+                scale=None if scale is None or (scale == 1).all() else scale,
             )  # fmt: skip
         return self._made(content, self.basis_.kernel.own)
 

@@ -593,19 +593,19 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         self, name: str, precision: str | None, max_abs: float | None, scaler: Any, part: float = 1.0
     ) -> dict[str, Any]:
         """The spec of a model that trains on the device, but for [learning], on so large a part of the samples here."""
-        centre, factor, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
+        centre, scale, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
         if scaler is not None:
-            centre, factor, columns = self._scaling(scaler)
+            centre, scale, columns = self._scaling(scaler)
         inputs = self._input_section(columns)
         if self._mercer_kernel.own is not None and max_abs is None:
             raise self._error(
                 "max_abs must be given with a kernel of your own: most is its bound for inputs within that"
             )
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
-        largest = float((self._largest / factor + np.abs(centre)).max())
+        largest = float((self._largest / scale + np.abs(centre)).max())
         inputs["max_abs"] = reach * (largest or 1.0) if max_abs is None else plain(max_abs)
         if scaler is not None:
-            inputs |= {"center": centre.tolist(), "factor": factor.tolist()}
+            inputs |= {"center": centre.tolist(), "scale": scale.tolist()}
         precision = self.precision if precision is None else precision
         least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
         if self.ridge_ < least:

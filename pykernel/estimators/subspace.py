@@ -548,14 +548,14 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         spec = super().to_spec(name)
         if scaler is None:
             return spec
-        center, factor, names = self._scaling(scaler)
+        center, scale, names = self._scaling(scaler)
         # what the model takes, in the units that come before the scaler
-        max_abs = float((spec.input.max_abs / np.abs(factor) - np.abs(center)).min())
+        max_abs = float((spec.input.max_abs / np.abs(scale) - np.abs(center)).min())
         if not max_abs > 0:
             raise self._error(
                 f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
             )
-        scaled = {"max_abs": max_abs, "center": center.tolist(), "factor": factor.tolist()}
+        scaled = {"max_abs": max_abs, "center": center.tolist(), "scale": scale.tolist()}
         content = spec.model_dump(exclude_unset=True) | {"input": self._input_section(names) | scaled}
         return self._made(content, spec.own)
 
@@ -1244,7 +1244,7 @@ def _frozen_machine(
 ) -> Machine:
     """z(x) = W' k(vectors, x), or a linear model of z; w: (n, r)."""
     where = estimator._where
-    center, factor, columns = (None, None, estimator._columns) if scaler is None else estimator._scaling(scaler)
+    center, scale, columns = (None, None, estimator._columns) if scaler is None else estimator._scaling(scaler)
     weights, bias, found = np.eye(w.shape[1]), np.zeros(w.shape[1]), cast(dict[str, Any], {})
     if model is not None:
         try:
@@ -1254,11 +1254,11 @@ def _frozen_machine(
         found["classes"] = _classes(model)
         if type(model[-1] if hasattr(model, "steps") else model) is LogisticRegression and len(model.classes_) == 2:
             found["calibration"] = np.array([[-1.0, 0.0]])
-    if reach is not None and factor is not None and center is not None:
-        reach = float((reach / np.abs(factor) + np.abs(center)).max())
+    if reach is not None and scale is not None and center is not None:
+        reach = float((reach / np.abs(scale) + np.abs(center)).max())
     machine = Machine(
         where, kernel.function, vectors, w @ weights, bias, kernel.gamma, kernel.coef0, kernel.degree, center=center,
-        factor=factor, columns=columns, largest=reach, normalise=kernel.normalise, own=kernel.own, most=kernel.most,
+        scale=scale, columns=columns, largest=reach, normalise=kernel.normalise, own=kernel.own, most=kernel.most,
         **found,
     )  # fmt: skip
     return checked(machine, where)

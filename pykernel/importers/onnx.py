@@ -171,9 +171,9 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
         if id(other) not in part:
             raise UserError(f"holds a {_shown(other.kind)} that is no part of the model; save the model without")
     machine = _classifier(node) if node.kind == "SVMClassifier" else _regressor(node)
-    steps, center, factor = _scaling(graph, chain, machine.dim)
-    if center.any() or (factor != 1).any():
-        machine = replace(machine, center=center, factor=factor)
+    steps, center, scale = _scaling(graph, chain, machine.dim)
+    if center.any() or (scale != 1).any():
+        machine = replace(machine, center=center, scale=scale)
     return checked(_decided(graph, node, after, labels, values, machine), node.kind), Source(steps, node)
 
 
@@ -412,10 +412,10 @@ def _before(graph: Graph, node: Node) -> list[Node]:
 def _scaling(
     graph: Graph, chain: Sequence[Node], dim: int
 ) -> tuple[list[tuple[Node, np.ndarray | None, bool]], np.ndarray, np.ndarray]:
-    """The operations with their constants; and center and factor of x -> (x - center) * factor, which they come to."""
+    """The operations with their constants; and center and scale of x -> (x - center) * scale, which they come to."""
     if graph.width not in (None, dim):
         raise UserError(f"takes {graph.width} inputs, but its vectors have {dim} numbers")
-    center, factor, steps, kind = np.zeros(dim), np.ones(dim), [], graph.type
+    center, scale, steps, kind = np.zeros(dim), np.ones(dim), [], graph.type
     for node in chain:
         constant, first = None, node.inputs[0] not in graph.tables
         if node.kind == "Cast":
@@ -440,11 +440,11 @@ def _scaling(
         for values in (slope, offset):
             if values.size not in (1, dim):
                 raise UserError(f"scales {values.size} inputs, but its vectors have {dim} numbers")
-        # slope (x - center) factor + offset
+        # slope (x - center) scale + offset
         with np.errstate(all="ignore"):
-            factor = factor * slope
-            center = center - offset / factor
-    return steps, center, factor
+            scale = scale * slope
+            center = center - offset / scale
+    return steps, center, scale
 
 
 def _slope_and_offset(node: Node, constant: np.ndarray | None, first: bool) -> tuple[np.ndarray, np.ndarray]:

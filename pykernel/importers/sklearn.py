@@ -48,7 +48,7 @@ def read_estimator(estimator: Any) -> Machine:
 
     where = type(estimator).__name__
     *scalers, (_, model) = steps_of(estimator)
-    readers, center, factor = _readers(), None, None
+    readers, center, scale = _readers(), None, None
     if type(model) not in readers and not hasattr(type(model), MACHINE):
         best = "; give its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise UserError(f"{_inside(where, model)} is not a model that can be imported{best or '; ' + _importable()}")
@@ -66,25 +66,25 @@ def read_estimator(estimator: Any) -> Machine:
             raise UserError(f"{_inside(where, part)} is not an estimator; {_importable()}") from None
     for step, scaler in scalers:
         c, f = _affine(scaler, f"{where}, step {_shown(step)}")
-        # ((x - center) factor - c) f
+        # ((x - center) scale - c) f
         if center is not None and len(center) != len(c):
             raise UserError(
                 f"{where}, step {_shown(step)}: scales {len(c)} inputs, but the one before it {len(center)}"
             )
-        center, factor = (c, f) if center is None or factor is None else (center + c / factor, factor * f)
+        center, scale = (c, f) if center is None or scale is None else (center + c / scale, scale * f)
     if model is not estimator:
         where = f"{where}, {type(model).__name__}"
     try:
         machine = readers[type(model)](model, where) if type(model) in readers else getattr(model, MACHINE)()
     except AttributeError as error:
         raise UserError(f"{where}: {error}; it is not as scikit-learn fits it") from None
-    if center is not None and factor is not None:
+    if center is not None and scale is not None:
         if len(center) != machine.dim:
             raise UserError(f"{where}: takes {machine.dim} inputs, but the scaler before it has {len(center)}")
         if machine.center is not None:
-            center = center + machine.center / factor
-        factor = factor if machine.factor is None else factor * machine.factor
-        machine = replace(machine, center=center, factor=factor)
+            center = center + machine.center / scale
+        scale = scale if machine.scale is None else scale * machine.scale
+        machine = replace(machine, center=center, scale=scale)
     names = getattr(estimator, "feature_names_in_", None)
     source = " of ".join(type(part).__name__ for part in (estimator, model)) if model is not estimator else where
     return replace(checked(machine, where), source=source, columns=_columns(names))
@@ -171,13 +171,13 @@ def _is_passthrough(step: Any) -> bool:
 
 
 def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """(center, factor) of x -> (x - center) * factor."""
+    """(center, scale) of x -> (x - center) * scale."""
     from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
     kind = type(scaler)
     if kind not in _scalers():
         raise UserError(
-            f"{where}: a {kind.__name__} is not x -> (x - center) * factor for each input; StandardScaler, "
+            f"{where}: a {kind.__name__} is not x -> (x - center) * scale for each input; StandardScaler, "
             "MinMaxScaler, MaxAbsScaler and RobustScaler are"
         )
     if getattr(scaler, "clip", False):
@@ -187,8 +187,8 @@ def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
         raise UserError(f"{where}: scales {dim} inputs; a model takes from 1 to {DIM_LIMIT}")
     zeros, ones = np.zeros(dim), np.ones(dim)
     if kind is MinMaxScaler:
-        factor = array_of(scaler.scale_, (dim,), where, "scale_")
-        return -array_of(scaler.min_, (dim,), where, "min_") / factor, factor
+        scale = array_of(scaler.scale_, (dim,), where, "scale_")
+        return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
     # a scaler keeps what it does not use
     center = (scaler.mean_ if scaler.with_mean else None) if kind is StandardScaler else None
     scale = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
@@ -335,8 +335,8 @@ def _gaussian_process(model: Any, where: str) -> Machine:
         inverse = float(first.ravel()[0])
         gamma = inverse / 2 if function == "gaussian" else unit * math.sqrt(inverse)
         return Machine(where, function, vectors, weights, bias, gamma=gamma)
-    factor = np.sqrt(first)
-    return Machine(where, function, vectors * factor, weights, bias, gamma=unit, factor=factor)
+    scale = np.sqrt(first)
+    return Machine(where, function, vectors * scale, weights, bias, gamma=unit, scale=scale)
 
 
 def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[str, np.ndarray] | None]]:

@@ -38,7 +38,7 @@ class Family(Protocol):
 
 
 AT_ONCE = {
-    "input": ("center", "factor"),
+    "input": ("center", "scale"),
     "learning": ("ridge", "samples"),
     "expansion": ("vectors", "weights", "bias", "decision", "owners", "break_ties", "calibration", "distance"),
 }

@@ -76,21 +76,21 @@ def validate(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel] coef0", f"is {kernel.coef0:g}; it must be at most {high:g} for {spec.precision}")
     if spec.input.max_abs < low:
         refuse("[input] max_abs", f"is {spec.input.max_abs:g}; it must be {low:g} or more for {spec.precision}")
-    for key in ("center", "factor"):
+    for key in ("center", "scale"):
         values = getattr(spec.input, key)
         if values is not None and len(values) != spec.dim:
             refuse(f"[input] {key}", f"holds {len(values)} numbers; it must hold {spec.dim}, one for each input")
         if values is not None and max(map(abs, values)) > high:
             refuse(f"[input] {key}", f"holds {max(map(abs, values)):g}; {high:g} must be the most for {spec.precision}")
-    if spec.input.factor is not None and min(map(abs, spec.input.factor)) < low:
-        refuse("[input] factor", f"holds {min(map(abs, spec.input.factor)):g}; {low:g} must be the least")
+    if spec.input.scale is not None and min(map(abs, spec.input.scale)) < low:
+        refuse("[input] scale", f"holds {min(map(abs, spec.input.scale)):g}; {low:g} must be the least")
 
 
 def reach(spec: Spec) -> np.ndarray:
     """Bounds of the scaled inputs, (DIM,)."""
     center = np.zeros(spec.dim) if spec.input.center is None else np.array(spec.input.center)
-    factor = np.ones(spec.dim) if spec.input.factor is None else np.array(spec.input.factor)
-    return (spec.input.max_abs + np.abs(center)) * np.abs(factor)
+    scale = np.ones(spec.dim) if spec.input.scale is None else np.array(spec.input.scale)
+    return (spec.input.max_abs + np.abs(center)) * np.abs(scale)
 
 
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
@@ -130,7 +130,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     return value
 
 
-def scale(spec: Spec) -> float:
+def length_scale(spec: Spec) -> float:
     """The length by which scaled inputs differ."""
     kernel = spec.kernel
     if kernel is not None and kernel.sigma is not None:
@@ -160,13 +160,13 @@ def parameters(spec: Spec) -> dict[str, Any]:
         "function": FUNCTIONS[kernel.function],
         "normalises": kernel.normalise,
         "unit": kernel.normalise or kernel.function in UNIT,
-        "rescales": spec.input.center is not None or spec.input.factor is not None,
+        "rescales": spec.input.center is not None or spec.input.scale is not None,
         "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "own" else 0.0),
         "rate": rate(spec) if smooth else 0.0,
         "coef0": kernel.coef0,
         "degree": kernel.degree,
         "value_limit": kernel.most or 0.0,
         "center": spec.input.center if spec.input.center is not None else np.zeros(spec.dim),
-        "factor": spec.input.factor if spec.input.factor is not None else np.ones(spec.dim),
+        "scale": spec.input.scale if spec.input.scale is not None else np.ones(spec.dim),
         "input_max_abs": spec.input.max_abs,
     }

@@ -97,7 +97,7 @@ class Input(Section):
     center: Numbers | None = Field(
         None, strict=False, description="frozen, krr, ls-svm, kfd: subtracted from the inputs"
     )
-    factor: Numbers | None = Field(
+    scale: Numbers | None = Field(
         None, strict=False, description="frozen, krr, ls-svm, kfd: what the inputs are multiplied by after that"
     )
 
@@ -662,13 +662,13 @@ class Spec(Section):
         return 1.0 if self.label_kind == "class" else self.label.max_abs
 
     @property
-    def scale(self) -> float:
+    def length_scale(self) -> float:
         """The length by which inputs differ."""
-        return kernel_settings.scale(self)
+        return kernel_settings.length_scale(self)
 
     def unscaled(self, x: np.ndarray) -> np.ndarray:
         """The inputs that the kernel sees as x, (samples, DIM)."""
-        x = x if self.input.factor is None else x / np.array(self.input.factor)
+        x = x if self.input.scale is None else x / np.array(self.input.scale)
         return x if self.input.center is None else x + np.array(self.input.center)
 
     @property

@@ -858,13 +858,13 @@ def nystrom_content(
     weights: np.ndarray | None = None,
     bias: np.ndarray | None = None,
     center: np.ndarray | None = None,
-    factor: np.ndarray | None = None,
+    scale: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
 
     largest: (D,), the largest magnitude of each input in training.  max_abs: the largest input that is taken; None: a million
     times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,); None: z itself is predicted.
-    center, factor: (D,), inputs are (x - center) * factor before.  Raises UserError.
+    center, scale: (D,), inputs are (x - center) * scale before.  Raises UserError.
     """
     if precision not in PRECISIONS:
         raise UserError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
@@ -874,15 +874,15 @@ def nystrom_content(
         raise UserError("max_abs must be given with a kernel of your own: most is its bound for inputs within that")
     machine = Machine(
         "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
-        np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, factor=factor,
+        np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,
     )  # fmt: skip
     inputs: dict[str, Any] = {"dim": basis.vectors.shape[1]} if columns is None else {"columns": list(columns)}
-    reach = largest if factor is None else largest / np.abs(factor)
+    reach = largest if scale is None else largest / np.abs(scale)
     reach = float((reach if center is None else reach + np.abs(center)).max())
     if max_abs is None and kernel.function == "polynomial":
         max_abs = REACH_POLYNOMIAL * (reach or 1.0)
     inputs["max_abs"] = max_abs if kernel.function == "own" else input_max_abs(machine, precision, reach, max_abs)
-    inputs |= {key: values.tolist() for key, values in (("center", center), ("factor", factor)) if values is not None}
+    inputs |= {key: values.tolist() for key, values in (("center", center), ("scale", scale)) if values is not None}
     expansion: dict[str, Any] = {"vectors": basis.vectors.tolist()}
     if weights is not None:
         expansion |= {"weights": weights.tolist(), "bias": machine.bias.tolist()}

@@ -52,7 +52,7 @@ def machine_of(spec: Spec) -> Machine:
         decision=expansion.decision,
         owners=None if expansion.owners is None else np.array(expansion.owners),
         center=None if spec.input.center is None else np.array(spec.input.center, float),
-        factor=None if spec.input.factor is None else np.array(spec.input.factor, float),
+        scale=None if spec.input.scale is None else np.array(spec.input.scale, float),
         normalise=kernel.normalise,
         own=kernel.own,
         most=kernel.most,
@@ -66,7 +66,7 @@ def error_bound(
 
     O(rows n D).  The machine's numbers are rounded to the precision first, and sums taken in the order of its vectors.  Of a
     kernel of your own nothing is known: its values count as exact to 16 u of their bound.  shifted: inputs may be scaled
-    before they are centered, x * factor - center * factor, as MinMaxScaler does.
+    before they are centered, x * scale - center * scale, as MinMaxScaler does.
     """
     u = float(np.finfo(PRECISIONS[precision].dtype).eps) / 2
     weights, rows = machine.columns_of_weights(), max(1, VALUES // max(1, len(machine.vectors)))
@@ -98,16 +98,16 @@ def _of_rows(
 
 def _scaled(machine: Machine, x: np.ndarray, precision: str, u: float, shifted: bool) -> tuple[np.ndarray, np.ndarray]:
     """The scaled inputs, and how far each of them may be off, both (rows, DIM)."""
-    z, center, factor = x, machine.center, machine.factor
+    z, center, scale = x, machine.center, machine.scale
     lost = 2 * u * np.abs(x) if shifted else np.zeros_like(x)
     if center is not None:
         z = z - center
         held = center.astype(PRECISIONS[precision].dtype).astype(np.float64)
         lost = lost + np.abs(center - held) + u * np.abs(z)
-    if factor is not None:
-        z = z * factor
-        # the factor itself, and the product
-        lost = lost * np.abs(factor) + 2 * u * np.abs(z)
+    if scale is not None:
+        z = z * scale
+        # the scale itself, and the product
+        lost = lost * np.abs(scale) + 2 * u * np.abs(z)
     return z, lost
 
 

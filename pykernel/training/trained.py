@@ -29,9 +29,9 @@ NUMBERS_LIMIT = 2**24
 
 @dataclass(frozen=True)
 class Machine:
-    """f(x) = sum_i weights_i k(vectors_i, (x - center) * factor) + bias, as the source has it, in float64.
+    """f(x) = sum_i weights_i k(vectors_i, (x - center) * scale) + bias, as the source has it, in float64.
 
-    vectors: (n, DIM); weights: (n, W); bias: (F,); center, factor: (DIM,) or None; the rest as in [expansion] of a spec.
+    vectors: (n, DIM); weights: (n, W); bias: (F,); center, scale: (DIM,) or None; the rest as in [expansion] of a spec.
     """
 
     source: str  # what it was, for people
@@ -48,7 +48,7 @@ class Machine:
     classes: tuple[Any, ...] | None = None
     calibration: np.ndarray | None = None
     center: np.ndarray | None = None
-    factor: np.ndarray | None = None
+    scale: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
     label: dict[str, Any] | None = None  # what a spec says of the labels, where it is known
     largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
@@ -74,13 +74,13 @@ class Machine:
 
     def inputs(self) -> np.ndarray:
         """The vectors in the inputs' own units, (n, DIM)."""
-        v = self.vectors if self.factor is None else self.vectors / self.factor
+        v = self.vectors if self.scale is None else self.vectors / self.scale
         return v if self.center is None else v + self.center
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
         """Inputs as the vectors are, (rows, DIM)."""
         x = x if self.center is None else x - self.center
-        return x if self.factor is None else x * self.factor
+        return x if self.scale is None else x * self.scale
 
     def functions(self, z: np.ndarray) -> np.ndarray:
         """All functions at rows of scaled inputs z, (rows, F); of pairs of classes in the order (0,1), (0,2), ..., (1,2)."""
@@ -121,11 +121,11 @@ def checked(machine: Machine, where: str) -> Machine:
     """Finite after all that was done to it, and of classes that differ; UserError if not."""
     if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
         raise UserError(f"{where}: holds the same class twice; fit it again")
-    for name in ("vectors", "weights", "bias", "center", "factor", "calibration"):
+    for name in ("vectors", "weights", "bias", "center", "scale", "calibration"):
         values = getattr(machine, name)
         if values is not None and not np.isfinite(values).all():
             raise UserError(f"{where}: {name} overflows; scale the data and fit it again")
-    if machine.factor is not None and not machine.factor.all():
+    if machine.scale is not None and not machine.scale.all():
         raise UserError(f"{where}: scales an input to nothing; leave that input out")
     return machine
 
@@ -229,8 +229,8 @@ def content(
     inputs["max_abs"] = input_max_abs(machine, precision, largest, max_abs)
     if machine.center is not None:
         inputs["center"] = machine.center.tolist()
-    if machine.factor is not None:
-        inputs["factor"] = machine.factor.tolist()
+    if machine.scale is not None:
+        inputs["scale"] = machine.scale.tolist()
     made: dict[str, Any] = {"name": name, "precision": precision, "input": inputs}
     if machine.classes is not None:
         if classes is not None and len(classes) != len(machine.classes):
@@ -319,22 +319,24 @@ def collapsed(machine: Machine) -> Machine:
 def rounded(machine: Machine, precision: str) -> Machine:
     """The same functions of an input that is scaled by numbers of the precision.
 
-    What center and factor lose by rounding goes into vectors and bias: where inputs lie far from zero, an error of the
-    center would be one of every distance. Of polynomial and sigmoid kernels only what the factor loses has a place;
+    What center and scale lose by rounding goes into vectors and bias: where inputs lie far from zero, an error of the
+    center would be one of every distance. Of polynomial and sigmoid kernels only what the scale loses has a place;
     of normalised ones and your own the vectors are moved as inputs are.
     """
-    if machine.center is None and machine.factor is None:
+    if machine.center is None and machine.scale is None:
         return machine
     exact = np.zeros(machine.dim) if machine.center is None else machine.center
-    scale = np.ones(machine.dim) if machine.factor is None else machine.factor
+    exact_scale = np.ones(machine.dim) if machine.scale is None else machine.scale
     with np.errstate(over="ignore", under="ignore"):
-        center, factor = (values.astype(PRECISIONS[precision].dtype).astype(np.float64) for values in (exact, scale))
-    if not np.isfinite(center).all() or not (np.isfinite(factor) & (factor != 0)).all():
+        center, scale = (
+            values.astype(PRECISIONS[precision].dtype).astype(np.float64) for values in (exact, exact_scale)
+        )
+    if not np.isfinite(center).all() or not (np.isfinite(scale) & (scale != 0)).all():
         raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
     lost = exact - center
-    vectors, bias = machine.vectors * (scale / factor), machine.bias
+    vectors, bias = machine.vectors * (exact_scale / scale), machine.bias
     if machine.function in (*kernel_settings.UNIT, "own") or machine.normalise:
-        vectors = (machine.vectors / scale + lost) * factor
+        vectors = (machine.vectors / exact_scale + lost) * scale
     elif machine.function == "linear":
         bias = bias - machine.columns_of_weights().T @ (machine.vectors * scale) @ lost
     else:
@@ -344,7 +346,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
         vectors=vectors,
         bias=bias,
         center=center if center.any() else None,
-        factor=factor if (factor != 1).any() else None,
+        scale=scale if (scale != 1).any() else None,
     )
 
 
@@ -362,10 +364,10 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
     if small(machine.vectors):
         return "products", machine
     center = np.zeros(machine.dim) if machine.center is None else machine.center
-    factor = np.ones(machine.dim) if machine.factor is None else machine.factor
-    middle = center + (machine.vectors.max(axis=0) + machine.vectors.min(axis=0)) / 2 / factor
+    scale = np.ones(machine.dim) if machine.scale is None else machine.scale
+    middle = center + (machine.vectors.max(axis=0) + machine.vectors.min(axis=0)) / 2 / scale
     middle = middle.astype(PRECISIONS[precision].dtype).astype(np.float64)
-    vectors = machine.vectors - (middle - center) * factor
+    vectors = machine.vectors - (middle - center) * scale
     if small(vectors):
         return "products", replace(machine, vectors=vectors, center=middle)
     return "differences", machine
@@ -375,7 +377,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     """The limit of inputs below which nothing overflows: the given one, or one far beyond the vectors' numbers."""
     where, room = machine.source, kernel_settings.largest(precision)
     center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
-    factor = np.ones(machine.dim) if machine.factor is None else np.abs(machine.factor)
+    scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
     if machine.function == "own" and given is None:
         raise UserError(
@@ -386,7 +388,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
 
     def fits(max_abs: float) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):
-            reach = (max_abs + center) * factor
+            reach = (max_abs + center) * scale
             value = 1.0
             if machine.function in ("matern32", "matern52"):
                 steps = [np.sum((reach + v) ** 2)]

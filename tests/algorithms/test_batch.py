@@ -162,7 +162,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
         kernel |= {"coef0": 1.0, "degree": draw(st.integers(1, 3))}
     inputs: dict[str, Any] = {"dim": draw(st.integers(1, 3)), "max_abs": 20.0}
     if draw(st.booleans()):
-        inputs |= {"center": [0.5] * inputs["dim"], "factor": [0.75] * inputs["dim"]}
+        inputs |= {"center": [0.5] * inputs["dim"], "scale": [0.75] * inputs["dim"]}
     kind = draw(st.sampled_from(["real", "reals", "class"]))
     label: dict[str, Any] = {"max_abs": draw(st.sampled_from([100.0, 3.0]))}
     if kind == "reals":
@@ -443,7 +443,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
 def test_c_gives_the_same_bytes(rule: str, label: dict[str, Any], kernel: dict[str, Any], precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     ridge = 0.5 if kernel["function"] in ("linear", "polynomial", "sigmoid") else 2e-3
-    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "factor": [1.5, 1.0, 0.5]}
+    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "scale": [1.5, 1.0, 0.5]}
     spec = spec_of(rule, precision, ridge, 9, 3, label=label, kernel=kernel, input=inputs)
     project = build(spec)
     host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0], ("-O3",))

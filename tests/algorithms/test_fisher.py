@@ -185,7 +185,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
     dim = draw(st.integers(1, 3))
     inputs: dict[str, Any] = {"dim": dim, "max_abs": 20.0}
     if draw(st.booleans()):
-        inputs |= {"center": [0.5] * dim, "factor": [0.75] * dim}
+        inputs |= {"center": [0.5] * dim, "scale": [0.75] * dim}
     vectors = rng.normal(size=(draw(st.integers(1, 6)), dim)).astype(np.float32).astype(float)
     ridges = [1.0, 0.1, 1e-2, 1e-3] + ([] if precision == "float32" else [1e-6, 1e-9])
     return make_spec(
@@ -511,7 +511,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
 )
 def test_c_gives_the_same_bytes(classes: int, kernel: dict[str, Any], precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
-    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "factor": [1.5, 1.0, 0.5]}
+    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "scale": [1.5, 1.0, 0.5]}
     spec = spec_of(precision, 0.05, classes, 5, 3, kernel=kernel, input=inputs)
     project = build(spec)
     host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0], ("-O3",))

@@ -95,7 +95,7 @@ class Twin(Inputs):
         steps = len(u) + 4
         for i, v in enumerate(self.vectors):
             k = abs(self.gram(u[None], v[None])[0, 0])
-            lost = 2 * eps * np.sum(np.abs(self.factor) * (np.abs(x) + np.abs(self.center)))  # of x, scaled
+            lost = 2 * eps * np.sum(np.abs(self.scale) * (np.abs(x) + np.abs(self.center)))  # of x, scaled
             product = np.sum(np.abs(u * v)) + lost * np.abs(v).max()
             if function == "gaussian":
                 exponent = gamma * (np.sum((u - v) ** 2) + 2 * lost / eps * np.abs(u - v).max())
@@ -139,7 +139,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
         kernel["degree"] = draw(st.integers(1, 9))
     inputs: dict[str, Any] = {"dim": dim, "max_abs": 16.0}
     if draw(st.booleans()):
-        inputs |= {"center": rounded(rng.normal(size=dim)), "factor": rounded(rng.uniform(0.2, 2, dim))}
+        inputs |= {"center": rounded(rng.normal(size=dim)), "scale": rounded(rng.uniform(0.2, 2, dim))}
     kind = draw(st.sampled_from(["real", "reals", "class", "pairs"]))
     label: dict[str, Any] = {}
     expansion: dict[str, Any] = {}
@@ -406,7 +406,7 @@ def test_no_spec_that_is_taken_can_overflow(seed: int, function: str, precision:
     if rng.random() < 0.5:
         inputs |= {
             "center": (limit * rng.normal(size=dim)).tolist(),
-            "factor": (10.0 ** rng.uniform(-3, 3, dim)).tolist(),
+            "scale": (10.0 ** rng.uniform(-3, 3, dim)).tolist(),
         }
     label = [{}, {"outputs": 2}, {"classes": ["a", "b", "c"]}][kind]
     content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": kernel}
@@ -476,7 +476,7 @@ def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
         "weights": rng.normal(size=(count, columns)).tolist(),
         "bias": rng.normal(size=functions).tolist(),
     }
-    inputs = {"dim": dim, "max_abs": 50.0, "center": [0.25] * dim, "factor": rng.uniform(0.5, 2, dim).tolist()}
+    inputs = {"dim": dim, "max_abs": 50.0, "center": [0.25] * dim, "scale": rng.uniform(0.5, 2, dim).tolist()}
     content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": given["kernel"]}
     return make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
 

@@ -216,7 +216,7 @@ def answers(twin: Twin, call: Call, values: np.ndarray) -> None:
 def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
     method = draw(st.sampled_from(METHODS))
     n, dim = draw(st.integers(1, 6)), draw(st.integers(1, 3))
-    inputs = {"center": [0.5] * dim, "factor": [0.75] * dim} if draw(st.booleans()) else {}
+    inputs = {"center": [0.5] * dim, "scale": [0.75] * dim} if draw(st.booleans()) else {}
     more: dict[str, Any] = {}
     if method != "given":
         more["horizon"] = draw(st.sampled_from([0, 0, 30, 1000]))
@@ -385,7 +385,7 @@ LONG: dict[str, dict[str, Any]] = {
     "polynomial": {"kernel": "polynomial", "dim": 3, "label": "two classes", "forgetting": 0.98},
     "cubic": {"kernel": "cubic", "dim": 3, "n": 9, "rows": 30, "forgetting": 0.999},
     "cosine": {"kernel": "cosine", "dim": 3, "n": 7, "horizon": 60},
-    "linear": {"kernel": "linear", "dim": 4, "n": 3, "rows": 9, "input": {"center": [0.5] * 4, "factor": [1.5] * 4}},
+    "linear": {"kernel": "linear", "dim": 4, "n": 3, "rows": 9, "input": {"center": [0.5] * 4, "scale": [1.5] * 4}},
     "efvs": {"method": "efvs", "kernel": "matern52", "candidates": 5, "points": 7, "label": "numbers"},
     "efvs, far": {"method": "efvs", "kernel": "polynomial", "dim": 3, "candidates": 4, "points": 6, "gate": 0.02},
     "sgma": {"method": "sgma", "kernel": "laplacian", "candidates": 5, "forgetting": 0.99, "horizon": 80},
@@ -872,14 +872,14 @@ def frozen_spec(
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_frozen_map_computes_its_definition(kernel: str, label: str, precision: str) -> None:
     n = 3 if kernel == "linear" else 6
-    inputs = {"center": [0.5, -1.0, 2.0], "factor": [0.5, 1.0, -2.0]} if label == "numbers" else {}
+    inputs = {"center": [0.5, -1.0, 2.0], "scale": [0.5, 1.0, -2.0]} if label == "numbers" else {}
     spec = frozen_spec(precision, kernel, label, n, 3, **inputs)
     model, own = HostModel(spec), Kernel(spec)
     vectors, weights = np.array(spec.expansion.vectors), np.array(spec.expansion.weights)
     x = np.clip(1.5 * points_of(40, 3, 4), -2.9, 2.9).astype(spec.real.dtype)
     x[0] = 25.0
     x[1] = spec.input.center or 0.0
-    s = x.astype(float) if not inputs else (x.astype(float) - inputs["center"]) * inputs["factor"]
+    s = x.astype(float) if not inputs else (x.astype(float) - inputs["center"]) * inputs["scale"]
     gram = own.gram(vectors, vectors)
     z = np.linalg.solve(np.linalg.cholesky(gram), own.gram(vectors, s)).T
     squares = np.maximum(own.own(s), 1e-30)

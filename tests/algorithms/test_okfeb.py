@@ -273,7 +273,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
             novelty["threshold"] = draw(st.sampled_from([0.3, 0.6]))
         else:
             novelty["rate"] = draw(st.sampled_from([0.05, 0.3]))
-    inputs = {"center": [0.5] * dim, "factor": [0.75] * dim} if draw(st.booleans()) else {}
+    inputs = {"center": [0.5] * dim, "scale": [0.75] * dim} if draw(st.booleans()) else {}
     # differences of nearly equal vectors: fewer digits, so the gate stays where all of them are compared
     gate = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
     kernel = draw(st.sampled_from(sorted(KERNELS)))
@@ -442,7 +442,7 @@ LONG: dict[str, dict[str, Any]] = {
     },
     "softmax": {
         "budget": "drop", "label": "three classes", "head": "logistic", "learning": {"ridge": 0.1, "eta": 0.3},
-        "input": {"center": [0.5, -1.0], "factor": [0.75, -1.5]}, "fading": 0.95, "window": 0,
+        "input": {"center": [0.5, -1.0], "scale": [0.75, -1.5]}, "fading": 0.95, "window": 0,
     },
 }  # fmt: skip
 

@@ -394,7 +394,7 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
         elif scale == "limit" or part is y:
             part *= limit / 3
         else:
-            part *= min(made.scale, limit / 3)
+            part *= min(made.length_scale, limit / 3)
     constant = draw(st.sampled_from([None, 0.0, 1.0]))
     if constant is not None:
         x[rng.random(count) < 0.3] = constant

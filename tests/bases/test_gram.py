@@ -135,7 +135,7 @@ def settings(name: str, degree: int, precision: Precision, gamma: float, coef0: 
         "degree": degree,
         "value_limit": 0.0,
         "center": np.zeros(3),
-        "factor": np.ones(3),
+        "scale": np.ones(3),
         "input_max_abs": 1e6,
     }
     return KernelConfig.of(precision, values, CAPACITIES)

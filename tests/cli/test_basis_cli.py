@@ -287,7 +287,7 @@ def test_uneven_inputs_are_standardised_unless_that_is_not_wanted(folder, basis)
     write_csv(Path("uneven.csv"), "a,b,y", [X[:, 0], 1000 * X[:, 1] + 5000, Y])
     report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--out", "u.toml")
     assert any(each.startswith("inputs standardised") for each in report["assumed"])
-    assert load_spec("u.toml").input.factor == pytest.approx([1 / X[:, 0].std(), 1e-3 / X[:, 1].std()])
+    assert load_spec("u.toml").input.scale == pytest.approx([1 / X[:, 0].std(), 1e-3 / X[:, 1].std()])
     report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--out", "v.toml", "--no-standardise")
     assert load_spec("v.toml").input.center is None
 

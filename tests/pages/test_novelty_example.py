@@ -147,7 +147,7 @@ def test_detectors_are_equal_in_c(kind, short):
 
 def reference(kind: str, x: np.ndarray, window: int, prior: float) -> np.ndarray:
     """Scores in float64, from covariances that are inverted anew at each sample."""
-    u = (x.astype(float) - np.array(SPEC.input.center)) * np.array(SPEC.input.factor)
+    u = (x.astype(float) - np.array(SPEC.input.center)) * np.array(SPEC.input.scale)
     if kind == "quadratic":
         i, j = np.tril_indices(u.shape[1])
         u = np.column_stack([u, u[:, i] * u[:, j]])

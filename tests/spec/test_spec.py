@@ -374,7 +374,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (full, "reduction", "fading", 0.999),
         (with_rule("fb-krls"), "learning", "relabel", True),
         (frozen, "input", "center", [1.0, 0.0]),
-        (frozen, "input", "factor", [1.0, 2.0]),
+        (frozen, "input", "scale", [1.0, 2.0]),
         (frozen, "kernel", "function", "sigmoid"),
         (frozen, "kernel", "gamma", 0.25),
         (frozen, "kernel", "coef0", 1.0),

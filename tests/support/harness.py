@@ -86,7 +86,7 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
         if kinds and kinds[0] == Real[DIM]:
             lines += [
                 "REAL x[M_DIM];",
-                f"fill(in, x, M_DIM, {_number(min(spec.scale, spec.input.max_abs / 3))}, {_number(spec.input.max_abs)});",
+                f"fill(in, x, M_DIM, {_number(min(spec.length_scale, spec.input.max_abs / 3))}, {_number(spec.input.max_abs)});",
             ]
         if entry.name in program.questions or entry.name in program.readings:
             array = kinds[-1]

@@ -19,7 +19,7 @@ KERNELS: dict[str, dict[str, Any]] = {
 }
 CLASSES = {"classes": ["rest", "tap", "shake"]}
 TWO = {"classes": ["rest", "tap"]}
-SCALED = {"center": [0.5, -2.0, 10.0], "factor": [1.0, 0.25, -2.0]}
+SCALED = {"center": [0.5, -2.0, 10.0], "scale": [1.0, 0.25, -2.0]}
 
 
 def expansion(vectors: int, functions: int, pairs: bool = False, **more: Any) -> dict[str, Any]:

@@ -153,7 +153,7 @@ class Twin:
         self.spec, self.function = spec, spec.kernel.function
         self.gaussian, self.radial = self.function == "gaussian", self.function in RADIAL
         self.unit = self.radial or spec.kernel.normalise
-        self.sigma = spec.scale if self.gaussian else 0.0
+        self.sigma = spec.length_scale if self.gaussian else 0.0
         self.ridge, self.n_max = ridge_of(spec), reduction.n_max
         self.eta, self.rho, self.step_limit = learning.eta, learning.rho, learning.step_limit
         self.quantisation, self.forgetting, self.noise = learning.quantisation, learning.forgetting, learning.noise

@@ -203,9 +203,9 @@ class Twin:
         self.gate = float(spec.reduction.gate if spec.reduction.gate is not None else 1e-3)
         self.classes, self.outputs = len(spec.label.classes or ()), spec.outputs
         self.random = WichmannHill(first_seeds(learning.seed))
-        center, factor = spec.input.center, spec.input.factor
+        center, scale = spec.input.center, spec.input.scale
         self.center = np.zeros(spec.dim) if center is None else np.array(center, real).astype(float)
-        self.factor = np.ones(spec.dim) if factor is None else np.array(factor, real).astype(float)
+        self.scale = np.ones(spec.dim) if scale is None else np.array(scale, real).astype(float)
         self.restart(DONE)
         if self.method == "given":
             assert spec.expansion is not None
@@ -218,7 +218,7 @@ class Twin:
         return Learned(vectors, self.ridge * np.eye(len(vectors)), np.zeros((len(vectors), self.outputs)))
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
-        return (np.asarray(x, float) - self.center) * self.factor
+        return (np.asarray(x, float) - self.center) * self.scale
 
     def factor_of(self, vectors: np.ndarray) -> np.ndarray:
         """L, K_SS = L L'."""

@@ -168,9 +168,9 @@ class Twin:
         self.gate = default if spec.reduction.gate is None or s.budget == "drop" else float(spec.reduction.gate)
         self.classes = len(spec.label.classes or ()) if spec.label_kind != "none" else 0
         self.outputs = spec.outputs
-        center, factor = spec.input.center, spec.input.factor
+        center, scale = spec.input.center, spec.input.scale
         self.center = np.zeros(spec.dim) if center is None else np.array(center, real).astype(float)
-        self.factor = np.ones(spec.dim) if factor is None else np.array(factor, real).astype(float)
+        self.scale = np.ones(spec.dim) if scale is None else np.array(scale, real).astype(float)
         self.begun: Counter[tuple[str, bool]] = Counter()
         """Why columns of L started again, and whether the sample was stored."""
         self.restart(DONE)
@@ -219,7 +219,7 @@ class Twin:
         return np.linalg.inv(self.gram)
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
-        return (np.asarray(x, float) - self.center) * self.factor
+        return (np.asarray(x, float) - self.center) * self.scale
 
     def look(self, x: np.ndarray) -> Seen:
         """Step 1 for a scaled input."""

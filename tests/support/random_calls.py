@@ -57,7 +57,7 @@ class Samples:
     def x(self) -> np.ndarray:
         rng, spec = self.rng, self.spec
         limit, how = spec.input.max_abs, rng.random()
-        scale = min(spec.scale, limit / 3)
+        scale = min(spec.length_scale, limit / 3)
         if rng.random() < 0.02:  # another place, and another spread
             self.center = rng.uniform(-1, 1, spec.dim) * min(limit, 10.0 ** rng.uniform(-1, 3) * scale)
             self.step = 10.0 ** rng.uniform(-3, 0.7)

@@ -195,7 +195,7 @@ def _last_accepted(make: Callable[[float], Content], good: float, bad: float) ->
 def _values(rng: np.random.Generator, name: str, field: Any, dim: int) -> Iterator[Any]:
     """Values to try, one after the other."""
     kinds, low, high = _declared(field)
-    if name in ("center", "factor"):
+    if name in ("center", "scale"):
         scale = 10.0 ** rng.uniform(-3, 3)
         yield (rng.normal(size=dim) * scale).tolist()
     elif bool in kinds:

@@ -173,9 +173,7 @@ class Inputs:
         self.center = (
             np.zeros(spec.dim) if spec.input.center is None else np.array(spec.input.center, real).astype(float)
         )
-        self.factor = (
-            np.ones(spec.dim) if spec.input.factor is None else np.array(spec.input.factor, real).astype(float)
-        )
+        self.scale = np.ones(spec.dim) if spec.input.scale is None else np.array(spec.input.scale, real).astype(float)
         self.classes = len(spec.label.classes or ())
 
     def accepted(self, x: np.ndarray) -> bool:
@@ -191,7 +189,7 @@ class Inputs:
         return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
-        return (np.asarray(x, float) - self.center) * self.factor
+        return (np.asarray(x, float) - self.center) * self.scale
 
     def gram(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Of scaled inputs."""

@@ -270,7 +270,7 @@ def rehearse(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) ->
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         scaled(w, q, x)
         project_given(w, c, q, w.x)
         combine(w, c, w.y)

@@ -425,7 +425,7 @@ def rehearse(
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         for o in range(len(w.target)):
             seed = (seed * 75 + 74) % 65537
             w.target[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))

@@ -603,7 +603,7 @@ def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Ker
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         status = track(s, m, w, c, q, x)
         if status < 0:
             break
@@ -620,7 +620,7 @@ def rehearse_labels(
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         status = track(s, m, w, c, q, x)
         if status < 0:
             break

@@ -304,7 +304,7 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
         weights=None if machine is None else machine.w,
         bias=None if machine is None else machine.bias,
         center=job.scaled.center,
-        factor=job.scaled.factor,
+        scale=job.scaled.scale,
     )
     if options.learn or options.kfd:
         content["label"] = label or {}

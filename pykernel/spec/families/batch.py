@@ -44,7 +44,7 @@ class _BatchModels:
         if section == "reduction":
             return f"is of models that learn sample by sample; {rule} has no such budget: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return f"is of models that learn sample by sample; {rule} has center and factor"
+            return f"is of models that learn sample by sample; {rule} has center and scale"
         if section == "kernel":
             return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and (rule != "kfd" or key != "vectors"):
@@ -53,8 +53,8 @@ class _BatchModels:
         return None
 
     def _rehearsal(self, spec: Spec) -> float:
-        factor = 1.0 if spec.input.factor is None else float(np.exp(np.mean(np.log(np.abs(spec.input.factor)))))
-        return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim) / factor, spec.input.max_abs / 2)
+        scale = 1.0 if spec.input.scale is None else float(np.exp(np.mean(np.log(np.abs(spec.input.scale)))))
+        return min(3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim) / scale, spec.input.max_abs / 2)
 
 
 class BatchModels(_BatchModels):

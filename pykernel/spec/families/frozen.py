@@ -34,7 +34,7 @@ class FrozenModels:
         if section in ("learning", "reduction") and key != "rule":
             return "is of models that learn; a frozen one does not: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "is of models that learn; a frozen one has center and factor"
+            return "is of models that learn; a frozen one has center and scale"
         if section == "kernel":
             return kernel_settings.why_ignored(spec, key)
         return None
@@ -186,7 +186,9 @@ class FrozenModels:
             "offsets": -calibration[:, 1],
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
-            "rehearsal_input": min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), 2 * spec.input.max_abs),
+            "rehearsal_input": min(
+                3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), 2 * spec.input.max_abs
+            ),
         }
 
 

@@ -155,12 +155,14 @@ class LinearModels:
         if basis is Basis.FOURIER:
             assert spec.kernel is not None
             # no Cauchy number of 2^32 is above 2^32 / pi
-            most = _reach(spec) / spec.scale * spec.dim * (2.0**31 if spec.kernel.function == "laplacian" else 1.0)
+            most = (
+                _reach(spec) / spec.length_scale * spec.dim * (2.0**31 if spec.kernel.function == "laplacian" else 1.0)
+            )
             if most > (1e36 if narrow else 1e300):
                 width = "sigma" if spec.kernel.function == "gaussian" else "1 / gamma"
                 refuse(
                     "[input] max_abs",
-                    f"is {spec.input.max_abs:g}, too many times {width}, {spec.scale:g}; it must be lower, or the inputs standardised",
+                    f"is {spec.input.max_abs:g}, too many times {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
                 )
         # the sum of squares, or phi'P phi, whose inverse must be a normal number
         largest = 2 * (
@@ -222,7 +224,7 @@ class LinearModels:
         if basis is Basis.FOURIER:
             assert spec.kernel is not None
             frequencies, phases = random_features(learning.seed, features - 1, spec.dim, spec.kernel.function)
-            frequencies = frequencies / (2 * math.pi * spec.scale)
+            frequencies = frequencies / (2 * math.pi * spec.length_scale)
         weight_limit, start = self._weight_limit(spec), math.sqrt(learning.covariance)
         trace_limit = WINDUP * features * learning.covariance
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
@@ -252,7 +254,7 @@ class LinearModels:
             "warmup": spec.input.warmup,
             "horizon": spec.input.horizon,
             "classes": len(spec.label.classes or ()),
-            "rehearsal_input": min(3 * spec.scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
+            "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
             "rehearsal_label": min(1.0, limit),
         }
 

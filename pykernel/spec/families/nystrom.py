@@ -100,7 +100,9 @@ class _NystromModels:
             refuse("[expansion] vectors", _dependence(spec, dependent))
 
     def _rehearsal(self, spec: Spec) -> float:
-        return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2)
+        return min(
+            3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2
+        )
 
     def _parameters(self, spec: Spec) -> dict[str, Any]:
         capacities, learning, narrow = spec.capacities, spec.learning, spec.precision == "float32"
@@ -231,7 +233,7 @@ class NystromModels(_NystromModels):
         if section in ("learning", "reduction", "basis") and key != "rule":
             return "is of models that learn; a frozen basis does not: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "is of models that learn sample by sample; a frozen basis has center and factor"
+            return "is of models that learn sample by sample; a frozen basis has center and scale"
         if section == "kernel":
             return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and key not in ("vectors", "weights", "bias"):
@@ -306,7 +308,7 @@ class NystromLearners(_NystromModels):
         if section == "basis" and method not in BASIS_KEYS.get(key, (method,)):
             return f"is of {' and '.join(BASIS_KEYS[key])}; {method} does not have it: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "does not go with nystrom-rls, which has center and factor: basis vectors must stay where they are"
+            return "does not go with nystrom-rls, which has center and scale: basis vectors must stay where they are"
         if section == "kernel":
             return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and (key != "vectors" or method != "given"):

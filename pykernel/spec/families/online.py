@@ -363,7 +363,7 @@ class KernelModels:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
         assert spec.kernel is not None
         function = spec.kernel.function
-        sigma, limit, alpha_limit = spec.scale, spec.label_max_abs, self._alpha_limit(spec)
+        sigma, limit, alpha_limit = spec.length_scale, spec.label_max_abs, self._alpha_limit(spec)
         gate, mu = _gate(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
         largest_norm = math.sqrt(_most(spec))
@@ -475,7 +475,7 @@ def _quantum(spec: Spec) -> float:
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
     if function == "gaussian":
-        return (units * spec.scale) ** 2
+        return (units * spec.length_scale) ** 2
     fading = -math.expm1(-units)
     if function == "laplacian":
         return fading

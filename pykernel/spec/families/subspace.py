@@ -105,7 +105,7 @@ class SubspaceModels:
             if key == "head" and kind == "none":
                 return "needs a label, which [label] must name: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "does not go with okfeb, which has center and factor: expansion vectors must stay where they are"
+            return "does not go with okfeb, which has center and scale: expansion vectors must stay where they are"
         if section == "kernel":
             return kernel_settings.why_ignored(spec, key)
         if section == "expansion":
@@ -331,7 +331,9 @@ class SubspaceModels:
             "warmup": novelty.warmup if novelty is not None else 0,
             "hold": novelty.hold if novelty is not None else 0,
             "rehearsed": n_max + 12,
-            "rehearsal_input": min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), float(reach.min()) / 2),
+            "rehearsal_input": min(
+                3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), float(reach.min()) / 2
+            ),
             "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
