@@ -88,7 +88,7 @@ def pykernel_row(chain: str, listing: bool) -> None:
             "name": "model",
             "input": {"dim": INPUTS},
             "kernel": {"sigma": 1.0},
-            "reduction": {"technique": "nt", "n_max": VECTORS, "gate": 0.0},
+            "reduction": {"technique": "nt", "n_max": VECTORS, "ald_threshold": 0.0},
         }
     )
     project = build(spec)

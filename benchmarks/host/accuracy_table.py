@@ -73,7 +73,7 @@ PREDICTORS: dict[str, Predictor] = {
     "fb-krls, sup": recursive("fb-krls", "sup", {"reduction.ridge": (1e-2, 3e-2, 0.1, 0.3)}),
     "ald-krls": Predictor(
         {"learning.rule": "ald-krls"},
-        {"kernel.sigma": WIDE, "reduction.gate": (0.002, 0.02, 0.1, 0.3, 0.6)},
+        {"kernel.sigma": WIDE, "reduction.ald_threshold": (0.002, 0.02, 0.1, 0.3, 0.6)},
     ),
     "nlms": Predictor({"learning.rule": "nlms"}, {"learning.eta": (0.01, 0.03, 0.1, 0.3, 1.0)}, None),
     "rls": Predictor({"learning.rule": "rls"}, {"learning.forgetting": (*FORGETTING, 0.98)}, None),

@@ -49,7 +49,7 @@ class Task:
     def spec(self, technique: str, projection: str) -> Spec:
         reduction = {"technique": technique, "projection": projection, "n_max": self.n_max, "force": True}
         if self.precision == "float64":
-            reduction |= {"ridge": 1e-9, "gate": 1e-8}
+            reduction |= {"ridge": 1e-9, "ald_threshold": 1e-8}
         sinc = self.name == "sinc"
         return make_spec(
             {

@@ -45,7 +45,7 @@ ROWS: dict[str, Any] = {
 }
 """Rows of the reservoir."""
 OFFLINE = {"sgma": "SGMA, 59 candidates", "rpcholesky": "randomly pivoted Cholesky", "uniform": "uniform"}
-GATE = 1e-3
+ALD_THRESHOLD = 1e-3
 RIDGE = 1.0
 CALLS = {"efvs": {"candidates": 59, "points": 59}, "sgma": {"candidates": 59}}
 SEEDS = 4
@@ -87,7 +87,7 @@ def spec_of(
             "input": {"dim": dim, "max_abs": 1e3},
             "kernel": {"gamma": gamma},
             "learning": {"rule": "nystrom-rls", "ridge": RIDGE, "samples": max(rows, 2 * n), "seed": seed},
-            "reduction": {"n_max": n, "gate": GATE},
+            "reduction": {"n_max": n, "ald_threshold": ALD_THRESHOLD},
             "basis": {"method": method} | CALLS.get(method, {}),
         }
     )

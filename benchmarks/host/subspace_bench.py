@@ -35,7 +35,7 @@ def spec_of(
     gamma: float,
     *,
     precision: str = "float32",
-    gate: float | None = None,
+    ald_threshold: float | None = None,
     label: Mapping[str, Any] | None = None,
     novelty: Mapping[str, Any] | None = None,
     learning: Mapping[str, Any] | None = None,
@@ -48,7 +48,11 @@ def spec_of(
         "input": {"dim": dim, "max_abs": LIMIT},
         "kernel": {"gamma": gamma},
         "learning": {"rule": "okfeb", "features": rank, **(learning or {})},
-        "reduction": {"n_max": n_max, "force": True, **({} if gate is None else {"gate": gate})},
+        "reduction": {
+            "n_max": n_max,
+            "force": True,
+            **({} if ald_threshold is None else {"ald_threshold": ald_threshold}),
+        },
         "subspace": {"shrinkage": SHRINKAGE, **subspace},
     }
     content |= {} if label is None else {"label": dict(label)}

@@ -52,7 +52,7 @@ FITTED_FROM = 32
 ROUNDS = 9
 BLOCK_SECONDS = 0.008
 STREAM = 20_000
-GATE, RIDGE, ETA, RHO = 2e-3, 1e-3, 0.5, 0.1
+ALD_THRESHOLD, RIDGE, ETA, RHO = 2e-3, 1e-3, 0.5, 0.1
 PATIENCE = 0.5
 """Seconds of one update beyond which a peer is not asked for larger budgets."""
 
@@ -215,7 +215,7 @@ class Dlib:
             raise UserError(f"dlib: {error}; give --blas another library, or leave it out") from None
 
     def learner(self, n_max: int) -> Callable[[np.ndarray, np.ndarray], None]:
-        model = self.library.begin(0.5, GATE, n_max)
+        model = self.library.begin(0.5, ALD_THRESHOLD, n_max)
         return lambda x, y: self.library.learn(model, x.ctypes.data, y.ctypes.data, len(x))
 
 

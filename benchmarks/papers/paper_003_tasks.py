@@ -51,9 +51,9 @@ def content_of(
     if exact:
         parts = {reduction.get("technique", "mklms"), reduction.get("projection")}
         if parts & WITH_FACTOR:
-            reduction = {"ridge": 0.0, "gate": 1e-7, **reduction}
+            reduction = {"ridge": 0.0, "ald_threshold": 1e-7, **reduction}
         else:
-            reduction = {"gate": 0.0, **reduction}
+            reduction = {"ald_threshold": 0.0, **reduction}
         if parts & {"lsreg", "lsridge"}:
             reduction = {"penalty": 1e-6, **reduction}
     return {
@@ -82,7 +82,15 @@ def accepted(content: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
 
     given = content["reduction"]
     reasons = []
-    for leave in ((), ("ridge",), ("gate",), ("ridge", "gate"), ("penalty",), ("penalty", "ridge"), ("force",)):
+    for leave in (
+        (),
+        ("ridge",),
+        ("ald_threshold",),
+        ("ridge", "ald_threshold"),
+        ("penalty",),
+        ("penalty", "ridge"),
+        ("force",),
+    ):
         kept = {key: value for key, value in given.items() if key not in leave}
         forced = {**content, "reduction": kept if leave == ("force",) else {**kept, "force": True}}
         reasons.append(refusal(forced))

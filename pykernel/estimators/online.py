@@ -48,7 +48,7 @@ PARAMETERS = {
     "features": LEARNING,
     "seed": LEARNING,
     "ridge": REDUCTION,
-    "gate": REDUCTION,
+    "ald_threshold": REDUCTION,
     "projection": REDUCTION,
     "penalty": REDUCTION,
     "when": REDUCTION,
@@ -96,7 +96,7 @@ class _BudgetedKernelModel(Streaming):
         features: int | None = None,
         seed: int | None = None,
         ridge: float | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         projection: str | None = None,
         penalty: float | None = None,
         when: str | None = None,
@@ -242,7 +242,7 @@ default="gaussian"
         "rff-rls": which random features.
     ridge : float, default=None
         Techniques and rules with a Gram matrix: added to its diagonal. None: 1e-3; "fb-krls": 0.1.
-    gate : float, default=None
+    ald_threshold : float, default=None
         A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
         None: ``2 * ridge``.
     projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
@@ -388,7 +388,7 @@ default="gaussian"
         features: int | None = None,
         seed: int | None = None,
         ridge: float | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         projection: str | None = None,
         penalty: float | None = None,
         when: str | None = None,
@@ -578,7 +578,7 @@ default="gaussian"
         "rff-rls": which random features.
     ridge : float, default=None
         Techniques and rules with a Gram matrix: added to its diagonal. None: 1e-3; "fb-krls": 0.1.
-    gate : float, default=None
+    ald_threshold : float, default=None
         A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
         None: ``2 * ridge``.
     projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None

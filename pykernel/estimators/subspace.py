@@ -73,7 +73,7 @@ PARAMETERS = {
     "window": SUBSPACE,
     "forgetting": SUBSPACE,
     "budget": SUBSPACE,
-    "gate": REDUCTION,
+    "ald_threshold": REDUCTION,
     "fading": SUBSPACE,
     "insensitivity": SUBSPACE,
     "censoring": SUBSPACE,
@@ -413,7 +413,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         window: int | None = None,
         forgetting: float | None = None,
         budget: str | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         fading: float | None = None,
         insensitivity: float | None = None,
         censoring: float | None = None,
@@ -738,7 +738,7 @@ default="gaussian"
     budget : {"exact", "drop"}, default="exact"
         What becomes of a vector that goes: "exact" projects it on the others, which takes an ``n_max`` x ``n_max`` inverse;
         "drop" forgets it, and is refused with ``update="rls"``, which hardly learns then.
-    gate : float, default=None
+    ald_threshold : float, default=None
         "exact": samples of which less than this part is new to the expansion vectors are not stored. None: 3e-2 for
         float32, 1e-6 for float64.
     fading : float, default=1.0
@@ -967,7 +967,7 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     n_components : int, default=16
         Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_max_abs
+budget, ald_threshold, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_max_abs
         As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
     ridge : float, default=0.1
         Weight of the squared coefficients.
@@ -1022,7 +1022,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         window: int | None = None,
         forgetting: float | None = None,
         budget: str | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         fading: float | None = None,
         insensitivity: float | None = None,
         censoring: float | None = None,
@@ -1094,7 +1094,7 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     n_components : int, default=16
         Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_max_abs
+budget, ald_threshold, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_max_abs
         As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
         "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a gradient
@@ -1151,7 +1151,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         window: int | None = None,
         forgetting: float | None = None,
         budget: str | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         fading: float | None = None,
         insensitivity: float | None = None,
         censoring: float | None = None,

@@ -191,12 +191,12 @@ def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
         return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
     # a scaler keeps what it does not use
     center = (scaler.mean_ if scaler.with_mean else None) if kind is StandardScaler else None
-    scale = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
+    spread = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
     if kind is RobustScaler and scaler.with_centering:
         center = scaler.center_
     return (
         zeros if center is None else array_of(center, (dim,), where, "center"),
-        ones if scale is None else 1 / array_of(scale, (dim,), where, "scale_"),
+        ones if spread is None else 1 / array_of(spread, (dim,), where, "scale_"),
     )
 
 

@@ -298,7 +298,7 @@ class Reduction(Section):
         le=1,
         description="techniques with a Gram matrix: added to its diagonal, in parts of it; 1e-3 if not given, fb-krls 0.1: it fits the labels that it stores, noise and all",
     )
-    gate: float | None = Field(
+    ald_threshold: float | None = Field(
         None,
         ge=0,
         lt=1,

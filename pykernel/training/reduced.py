@@ -32,7 +32,7 @@ from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
 from pykernel.parallel import Workers
 from pykernel.rows import Rows, as_rows
-from pykernel.spec.families.nystrom import LEAST_GATE
+from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.training import selection
 from pykernel.training.closed_form import (
     LEAST_RIDGE,
@@ -899,7 +899,7 @@ def nystrom_content(
 
 def need_distinct(basis: Basis, precision: str) -> None:
     """Raises UserError if a vector adds less to the span of those before it than the precision resolves."""
-    least = LEAST_GATE[precision]
+    least = LEAST_ALD_THRESHOLD[precision]
     delta = basis.factor.diagonal() ** 2 / basis.kernel.diagonal(basis.vectors)
     worst = int(delta.argmin())
     if delta[worst] <= least:

@@ -323,8 +323,8 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "fklms": {"learning": {"rule": "klms", "eta": 0.2}, "reduction": {"technique": "fklms", "n_max": 6}},
     "krls-t": {"learning": {"rule": "krls-t"}, "reduction": {"technique": "sup", "n_max": 6}},
     "nystrom": {"learning": {"rule": "nystrom"}, "expansion": expansion(3, 1)},
-    "stream": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "gate": 1e-2}},
-    "efvs": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "gate": 1e-2},
+    "stream": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "ald_threshold": 1e-2}},
+    "efvs": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "ald_threshold": 1e-2},
              "basis": {"method": "efvs", "candidates": 7, "points": 5}},
 }  # fmt: skip
 

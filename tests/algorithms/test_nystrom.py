@@ -67,7 +67,7 @@ def spec_of(
     n: int = 6,
     rows: int = 18,
     dim: int = 2,
-    gate: float = 1e-3,
+    ald_threshold: float = 1e-3,
     ridge: float = 0.1,
     forgetting: float = 1.0,
     seed: int = 0,
@@ -88,7 +88,7 @@ def spec_of(
     else:
         made |= {
             "learning": learning | {"samples": rows, "seed": seed},
-            "reduction": {"n_max": n, "gate": gate},
+            "reduction": {"n_max": n, "ald_threshold": ald_threshold},
         }
     return make_spec(made | {"basis": {"method": method} | basis})
 
@@ -380,14 +380,21 @@ def test_every_call_does_what_the_definitions_say(sequence: tuple[Spec, list[Cal
 LONG: dict[str, dict[str, Any]] = {
     "gaussian": {},
     "wide": {"kernel": "wide", "n": 8, "rows": 24, "forgetting": 0.995},
-    "laplacian": {"kernel": "laplacian", "label": "numbers", "horizon": 100, "gate": 0.3},
+    "laplacian": {"kernel": "laplacian", "label": "numbers", "horizon": 100, "ald_threshold": 0.3},
     "matern": {"kernel": "matern32", "label": "three classes", "cache": False},
     "polynomial": {"kernel": "polynomial", "dim": 3, "label": "two classes", "forgetting": 0.98},
     "cubic": {"kernel": "cubic", "dim": 3, "n": 9, "rows": 30, "forgetting": 0.999},
     "cosine": {"kernel": "cosine", "dim": 3, "n": 7, "horizon": 60},
     "linear": {"kernel": "linear", "dim": 4, "n": 3, "rows": 9, "input": {"center": [0.5] * 4, "scale": [1.5] * 4}},
     "efvs": {"method": "efvs", "kernel": "matern52", "candidates": 5, "points": 7, "label": "numbers"},
-    "efvs, far": {"method": "efvs", "kernel": "polynomial", "dim": 3, "candidates": 4, "points": 6, "gate": 0.02},
+    "efvs, far": {
+        "method": "efvs",
+        "kernel": "polynomial",
+        "dim": 3,
+        "candidates": 4,
+        "points": 6,
+        "ald_threshold": 0.02,
+    },
     "sgma": {"method": "sgma", "kernel": "laplacian", "candidates": 5, "forgetting": 0.99, "horizon": 80},
     "sgma, far": {"method": "sgma", "kernel": "cubic", "candidates": 30, "tau": 0.05, "label": "two classes"},
     "given": {"method": "given", "kernel": "polynomial", "label": "three classes", "forgetting": 0.99},
@@ -475,7 +482,7 @@ def test_swaps_make_the_basis_better(precision: str) -> None:
 def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -> None:
     """A stream whose place moves: L L' = K_SS, and the rows' coordinates are those of the vectors."""
     size = 6 if kernel == "cubic" else 12
-    spec = spec_of(precision, kernel, n=size, rows=3 * size, gate=1e-3, horizon=60, forgetting=0.99, dim=3)
+    spec = spec_of(precision, kernel, n=size, rows=3 * size, ald_threshold=1e-3, horizon=60, forgetting=0.99, dim=3)
     model, twin = HostModel(spec), Kernel(spec)
     rng, part = np.random.default_rng(3), spec.input.max_abs / 6.7
     x = rng.normal(size=(12_000, 3)) + 3 * np.sin(np.arange(12_000) / 150)[:, None]

@@ -71,7 +71,7 @@ def spec_of(
     r: int = 3,
     n: int = 8,
     dim: int = 2,
-    gate: float | None = None,
+    ald_threshold: float | None = None,
     learning: dict[str, Any] | None = None,
     input: dict[str, Any] | None = None,
     novelty: dict[str, Any] | None = None,
@@ -83,7 +83,7 @@ def spec_of(
         "input": {"dim": dim, "max_abs": LIMITS.get(kernel, 20.0)} | (input or {}),
         "kernel": KERNELS[kernel],
         "learning": {"rule": "okfeb", "features": r} | (learning or {}),
-        "reduction": {"n_max": n, "force": True} | ({} if gate is None else {"gate": gate}),
+        "reduction": {"n_max": n, "force": True} | ({} if ald_threshold is None else {"ald_threshold": ald_threshold}),
     }
     if label != "none":
         made["label"] = LABELS[label]
@@ -274,11 +274,21 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
         else:
             novelty["rate"] = draw(st.sampled_from([0.05, 0.3]))
     inputs = {"center": [0.5] * dim, "scale": [0.75] * dim} if draw(st.booleans()) else {}
-    # differences of nearly equal vectors: fewer digits, so the gate stays where all of them are compared
-    gate = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
+    # differences of nearly equal vectors: fewer digits, so the ald_threshold stays where all of them are compared
+    ald_threshold = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
     kernel = draw(st.sampled_from(sorted(KERNELS)))
     return spec_of(
-        draw(st.sampled_from(precisions)), kernel, label, r, n, dim, gate, learning, inputs, novelty, **subspace
+        draw(st.sampled_from(precisions)),
+        kernel,
+        label,
+        r,
+        n,
+        dim,
+        ald_threshold,
+        learning,
+        inputs,
+        novelty,
+        **subspace,
     )
 
 
@@ -366,7 +376,7 @@ def learned(spec: Spec, count: int = 60) -> tuple[Twin, np.ndarray]:
 @pytest.mark.parametrize("kernel", ["gaussian", "cubic", "matern52"])
 def test_the_twins_projection_is_that_of_the_inverse(kernel: str) -> None:
     """What least squares loses is |a_i|^2 / P_ii, and what is left A_j - P_ji / P_ii a_i (note B7)."""
-    twin, _ = learned(spec_of(kernel=kernel, dim=3, gate=1e-2))
+    twin, _ = learned(spec_of(kernel=kernel, dim=3, ald_threshold=1e-2))
     p, f = twin.inverse, features_of(twin.gram)
     for i in range(len(twin.v)):
         left, lost = projected(f, twin.a, i)
@@ -376,7 +386,7 @@ def test_the_twins_projection_is_that_of_the_inverse(kernel: str) -> None:
 
 def test_the_twins_sample_has_the_notes_residual() -> None:
     """e2 = k - v'q - lambda |q|^2, |q|^2 <= k / (4 lambda), and z'z is q'Gq."""
-    twin, _ = learned(spec_of(kernel="polynomial", dim=3, gate=1e-2))
+    twin, _ = learned(spec_of(kernel="polynomial", dim=3, ald_threshold=1e-2))
     for row in stream_of(20, 3, seed=5):
         s = twin.look(row)
         assert s.e2 == pytest.approx(s.own - s.k @ twin.a @ s.q - 0.1 * s.q @ s.q, abs=1e-9 * s.own)
@@ -386,7 +396,7 @@ def test_the_twins_sample_has_the_notes_residual() -> None:
 
 def test_the_twins_recursion_is_least_squares() -> None:
     """rls without forgetting or budget: L = (lambda L0 + sum phi q')(sum q q' + lambda I)^-1, L0 the seeds'."""
-    twin, x = Twin(spec_of(update="rls", n=8, r=3, gate=1e-9)), stream_of(8)
+    twin, x = Twin(spec_of(update="rls", n=8, r=3, ald_threshold=1e-9)), stream_of(8)
     for row in x[:3]:
         assert twin.update(row) == [ADDED]
     right, left = np.vstack([0.1 * twin.a, np.zeros((5, 3))]), 0.1 * np.eye(3)
@@ -408,37 +418,37 @@ def test_every_call_does_what_the_definitions_say(sequence: tuple[Spec, list[Cal
 
 
 LONG: dict[str, dict[str, Any]] = {
-    "parametric": {"gate": 1e-2},
+    "parametric": {"ald_threshold": 1e-2},
     "parametric, drop": {"budget": "drop", "fading": 0.95, "step": "averaged", "window": 50},
-    "parametric, normalised": {"kernel": "wide", "step": "normalised", "gate": 1e-2, "label": "number"},
-    "parametric, decreasing": {"kernel": "cosine", "dim": 3, "step": "decreasing", "gate": 1e-2, "label": "numbers"},
-    "parametric, cubic": {"kernel": "cubic", "dim": 3, "gate": 1e-2, "shrinkage": 0.5, "fading": 0.98},
-    "nonparametric": {"update": "nonparametric", "gate": 1e-2, "fading": 0.9, "label": "two classes"},
+    "parametric, normalised": {"kernel": "wide", "step": "normalised", "ald_threshold": 1e-2, "label": "number"},
+    "parametric, decreasing": {"kernel": "cosine", "dim": 3, "step": "decreasing", "ald_threshold": 1e-2, "label": "numbers"},
+    "parametric, cubic": {"kernel": "cubic", "dim": 3, "ald_threshold": 1e-2, "shrinkage": 0.5, "fading": 0.98},
+    "nonparametric": {"update": "nonparametric", "ald_threshold": 1e-2, "fading": 0.9, "label": "two classes"},
     "nonparametric, drop": {"update": "nonparametric", "budget": "drop", "kernel": "matern32", "step": "normalised"},
     "nonparametric, polynomial": {
-        "update": "nonparametric", "n": 5, "kernel": "polynomial", "gate": 1e-2, "step": "averaged", "window": 100,
+        "update": "nonparametric", "n": 5, "kernel": "polynomial", "ald_threshold": 1e-2, "step": "averaged", "window": 100,
     },
-    "hybrid": {"update": "hybrid", "gate": 1e-2, "fading": 0.95, "step": "averaged", "label": "three classes"},
+    "hybrid": {"update": "hybrid", "ald_threshold": 1e-2, "fading": 0.95, "step": "averaged", "label": "three classes"},
     "hybrid, drop": {"update": "hybrid", "budget": "drop", "kernel": "laplacian", "dim": 3, "step": "decreasing"},
-    "hybrid, polynomial": {"update": "hybrid", "kernel": "polynomial", "gate": 1e-2, "dim": 3, "eta": 1.8},
-    "rls": {"update": "rls", "gate": 1e-2, "forgetting": 0.98, "fading": 0.95},
+    "hybrid, polynomial": {"update": "hybrid", "kernel": "polynomial", "ald_threshold": 1e-2, "dim": 3, "eta": 1.8},
+    "rls": {"update": "rls", "ald_threshold": 1e-2, "forgetting": 0.98, "fading": 0.95},
     "rls, drop": {"update": "rls", "budget": "drop", "fading": 0.9, "forgetting": 0.95, "kernel": "matern52"},
-    "rls, linear": {"update": "rls", "kernel": "linear", "dim": 6, "r": 3, "n": 5, "gate": 1e-2, "shrinkage": 1.0},
-    "censored": {"gate": 1e-2, "censoring": 0.5, "fading": 0.95, "window": 0},
+    "rls, linear": {"update": "rls", "kernel": "linear", "dim": 6, "r": 3, "n": 5, "ald_threshold": 1e-2, "shrinkage": 1.0},
+    "censored": {"ald_threshold": 1e-2, "censoring": 0.5, "fading": 0.95, "window": 0},
     "drop, polynomial": {
         "budget": "drop", "kernel": "polynomial", "fading": 0.95, "insensitivity": 0.3, "shrinkage": 0.5, "dim": 3,
     },
-    "hybrid, repeats": {"update": "hybrid", "gate": 0.3, "kernel": "polynomial", "dim": 3, "n": 6},
+    "hybrid, repeats": {"update": "hybrid", "ald_threshold": 0.3, "kernel": "polynomial", "dim": 3, "n": 6},
     "insensitive": {"budget": "drop", "insensitivity": 0.2, "fading": 0.99},
     "alarms": {
-        "gate": 1e-2, "fading": 0.95, "label": "number", "learning": {"forgetting": 0.99},
+        "ald_threshold": 1e-2, "fading": 0.95, "label": "number", "learning": {"forgetting": 0.99},
         "novelty": {"rate": 0.05, "smoothing": 0.5, "warmup": 100, "hold": 3},
     },
-    "alarms, no hold": {"gate": 1e-2, "novelty": {"rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
-    "alarms, often": {"gate": 1e-2, "novelty": {"rate": 0.3, "warmup": 30, "hold": 1}, "fading": 0.95},
+    "alarms, no hold": {"ald_threshold": 1e-2, "novelty": {"rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
+    "alarms, often": {"ald_threshold": 1e-2, "novelty": {"rate": 0.3, "warmup": 30, "hold": 1}, "fading": 0.95},
     "alarms, fixed": {"budget": "drop", "novelty": {"threshold": 0.5, "warmup": 20, "hold": 2}, "fading": 0.98},
     "logistic": {
-        "gate": 1e-2, "label": "two classes", "head": "logistic", "learning": {"ridge": 0.5, "eta": 0.5}, "n": 16, "r": 8,
+        "ald_threshold": 1e-2, "label": "two classes", "head": "logistic", "learning": {"ridge": 0.5, "eta": 0.5}, "n": 16, "r": 8,
     },
     "softmax": {
         "budget": "drop", "label": "three classes", "head": "logistic", "learning": {"ridge": 0.1, "eta": 0.3},
@@ -473,7 +483,9 @@ def test_it_goes_on_for_long(case: str) -> None:
 @pytest.mark.parametrize("update", ["parametric", "nonparametric", "hybrid"])
 def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
     """Three far samples after power-on are columns of L that nothing else touches; when they are gone, others begin."""
-    spec = spec_of(r=4, n=8, dim=3, gate=1e-2 if budget == "exact" else None, fading=0.9, update=update, budget=budget)
+    spec = spec_of(
+        r=4, n=8, dim=3, ald_threshold=1e-2 if budget == "exact" else None, fading=0.9, update=update, budget=budget
+    )
     model, twin = HostModel(spec), Twin(spec)
     x = np.vstack([np.diag([15.0, 15.0, 15.0]), np.clip(stream_of(400, 3, spread=0.7), -3, 3)])
     dead = np.zeros(4, bool)
@@ -501,7 +513,14 @@ def test_a_new_regime_gets_a_feature(update: str, budget: str) -> None:
     """Nothing of the new is in L: its gradient is next to nothing.  After eight such samples the weakest column restarts."""
     more: dict[str, Any] = {"forgetting": 0.98} if update == "rls" else {"step": "constant"}
     spec = spec_of(
-        r=3, n=10, dim=3, gate=1e-2 if budget == "exact" else None, update=update, budget=budget, label="number", **more
+        r=3,
+        n=10,
+        dim=3,
+        ald_threshold=1e-2 if budget == "exact" else None,
+        update=update,
+        budget=budget,
+        label="number",
+        **more,
     )
     model, twin = HostModel(spec), Twin(spec)
     x, there = stream_of(300, 3, spread=0.4), np.array([1.6, -1.6, 1.6])
@@ -525,10 +544,10 @@ IDLE = [("parametric", 1e-2, False), ("parametric", 0.7, True), ("nonparametric"
 IDLE += [("hybrid", 1e-2, True), ("hybrid", 0.7, False)]
 
 
-@pytest.mark.parametrize(("update", "gate", "stored"), IDLE)
-def test_an_idle_column_starts_again(update: str, gate: float, stored: bool) -> None:
+@pytest.mark.parametrize(("update", "ald_threshold", "stored"), IDLE)
+def test_an_idle_column_starts_again(update: str, ald_threshold: float, stored: bool) -> None:
     """The twin agrees where a column is given to a sample that is stored, and to one that is not."""
-    spec = spec_of(r=3, n=6, dim=2, gate=gate, update=update, step="constant")
+    spec = spec_of(r=3, n=6, dim=2, ald_threshold=ald_threshold, update=update, step="constant")
     model, twin = HostModel(spec), Twin(spec)
     home, away = stream_of(1500, 2, spread=0.9), np.array([6.0, -6.0]) + stream_of(60, 2, 1, spread=0.3)
     seen = follow(model, twin, [("update", row, None) for row in [*home[:200], *away, *home[200:]]], 1e-7)
@@ -661,7 +680,7 @@ def test_the_wanted_part_is_censored(kernel: str, wanted: float, precision: str)
 
 def test_what_is_censored_changes_nothing_of_the_subspace() -> None:
     for more in ({"insensitivity": 0.3}, {"censoring": 0.6}):
-        spec = spec_of(n=10, r=4, gate=1e-2, label="number", **more)
+        spec = spec_of(n=10, r=4, ald_threshold=1e-2, label="number", **more)
         model, x = HostModel(spec), stream_of(1500)
         names = ("v", "a", "g", "p", "n", "rank")
         count = 0
@@ -786,7 +805,7 @@ def test_exact_projection_loses_less_than_dropping(update: str) -> None:
             scores.append(model.ask("novelty", stream_of(500, 4, 99, 1.0))[0].mean())
         left[budget] = np.mean(scores)
     assert left["exact"] < left["drop"]
-    twin, _ = learned(spec_of(kernel="matern32", dim=3, gate=1e-2), 40)
+    twin, _ = learned(spec_of(kernel="matern32", dim=3, ald_threshold=1e-2), 40)
     f, gram = features_of(twin.gram), twin.gram
     for i in range(len(twin.v)):
         assert projected(f, twin.a, i)[1] <= gram[i, i] * (twin.a[i] @ twin.a[i]) * (1 + 1e-9)
@@ -871,7 +890,14 @@ def test_float32_is_as_good_as_float64(kernel: str, budget: str, update: str) ->
     scores = []
     for precision in PRECISIONS:
         spec = spec_of(
-            precision, kernel, dim=4, n=32, r=8, budget=budget, update=update, gate=None if budget == "drop" else 1e-2
+            precision,
+            kernel,
+            dim=4,
+            n=32,
+            r=8,
+            budget=budget,
+            update=update,
+            ald_threshold=None if budget == "drop" else 1e-2,
         )
         model = HostModel(spec)
         model.update(x)
@@ -1000,7 +1026,7 @@ def test_the_count_of_samples_has_an_end() -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_refresh_mends(precision: str) -> None:
     """G and P that are off by a tenth: after refresh they are what A and the vectors say."""
-    spec = spec_of(precision, n=12, r=4, update="hybrid", gate=1e-2)
+    spec = spec_of(precision, n=12, r=4, update="hybrid", ald_threshold=1e-2)
     model = HostModel(spec)
     model.update(stream_of(400))
     good = {name: model.memory.field(name).astype(float).copy() for name in ("g", "p")}

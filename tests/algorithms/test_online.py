@@ -79,18 +79,18 @@ def table(text: str) -> dict[tuple[str, int], tuple[float, float]]:
 def of_table(method: str, n_max: int, when: str = "after", **keys: Any) -> Spec:
     """What a row's name means, without a ridge.
 
-    The note has no gate either, but inverts afresh each time.  Metrics that see the projection lose nothing by one;
+    The note has no ald_threshold either, but inverts afresh each time.  Metrics that see the projection lose nothing by one;
     for the others it must be as small as numbers allow, and what they do with many vectors is chance.
     """
     technique, _, projection = method.partition("+")
     technique, _, tie = technique.partition("-")
     by_matrix = (
-        {"ridge": 0.0, "gate": 1e-9 if projection else 1e-6}
+        {"ridge": 0.0, "ald_threshold": 1e-9 if projection else 1e-6}
         if technique not in ("nt", "at") or projection
-        else {"gate": 0.0}
+        else {"ald_threshold": 0.0}
     )
     if technique in ("fklms", "fmklms", "afklms") and not projection:
-        by_matrix = {"gate": 0.0}
+        by_matrix = {"ald_threshold": 0.0}
     keys = by_matrix | ({"penalty": 1e-6} if technique in ("lsreg", "lsridge") else {}) | keys
     if projection:
         keys["projection"] = projection
@@ -165,7 +165,10 @@ def test_what_diverges_is_refused() -> None:
     """FKLMS keeping the younger of a pair (note, section 8.3), and AFMKLMS, whose metric is negative where dense."""
     with pytest.raises(UserError, match="oldest"):
         spec_of("fklms", 14, tie="oldest")
-    for made in (of_table("fklms", 14, tie="oldest", max_abs=1.0), of_table("afmklms", 14, max_abs=1.0, gate=0.0)):
+    for made in (
+        of_table("fklms", 14, tie="oldest", max_abs=1.0),
+        of_table("afmklms", 14, max_abs=1.0, ald_threshold=0.0),
+    ):
         refused = 0
         for seed in range(5):
             _, model, statuses = realisation(made, seed)
@@ -177,8 +180,8 @@ def test_what_diverges_is_refused() -> None:
 
 def test_a_repeated_vector_is_young_again() -> None:
     """Ten passes: nothing gets older than 100 samples if merging restarts the age (note, section 6: else 5.8e-2)."""
-    plain = HostModel(of_table("mklms", 100, gate=1e-7))
-    aged = HostModel(of_table("mklms", 100, gate=1e-7, truncate_age=101))
+    plain = HostModel(of_table("mklms", 100, ald_threshold=1e-7))
+    aged = HostModel(of_table("mklms", 100, ald_threshold=1e-7, truncate_age=101))
     x = np.tile(np.random.default_rng(0).uniform(-3, 3, (25, 1)), (40, 1))
     for model in (plain, aged):
         assert learned(model.update(x, np.sinc(x[:, 0])))
@@ -207,7 +210,7 @@ def test_the_newest_alone_leaves_more_vectors_at_equal_loss() -> None:
 
 def test_least_squares_beats_the_gradient() -> None:
     """Note, section 11, at N = 8 and 14: KRLS-T and FB-KRLS are one to two orders better than MKLMS."""
-    keys: dict[str, Any] = {"sigma": 0.5, "ridge": 1e-7, "gate": 2e-7}
+    keys: dict[str, Any] = {"sigma": 0.5, "ridge": 1e-7, "ald_threshold": 2e-7}
     expected = {"krls-t": (8.0e-5, 7.1e-7), "fb-krls": (8.9e-5, 1.4e-6)}
     for rule, (at_8, at_14) in expected.items():
         more: dict[str, Any] = {"noise": 1e-4} if rule == "krls-t" else {}
@@ -230,8 +233,10 @@ def size_tuned(key: str, values: np.ndarray, n_max: int, seed: int, **keys: Any)
 
 def test_thresholds_tuned_to_the_budget() -> None:
     """Note, section 11, N = 14: ALD-KRLS 7.6e-6 (as good as SGD ever gets), QKLMS 9.3e-5, at eta = 0.5 3.2e-5."""
-    gates, quanta = np.geomspace(1e-5, 0.5, 40), np.linspace(0.05, 2, 60)
-    ald = np.mean([size_tuned("gate", gates, 14, seed, rule="ald-krls", ridge=1e-7) for seed in range(10)])
+    ald_thresholds, quanta = np.geomspace(1e-5, 0.5, 40), np.linspace(0.05, 2, 60)
+    ald = np.mean(
+        [size_tuned("ald_threshold", ald_thresholds, 14, seed, rule="ald-krls", ridge=1e-7) for seed in range(10)]
+    )
     slow, fast = (
         np.mean([size_tuned("quantisation", quanta, 14, s, technique="nt", rule="qklms", eta=eta) for s in range(10)])
         for eta in (0.1, 0.5)
@@ -247,7 +252,9 @@ def test_thresholds_tuned_to_the_budget() -> None:
 @pytest.mark.parametrize("technique", ["klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms"])
 def test_float32_and_its_ridge_cost_little(technique: str) -> None:
     """5.4e-5 instead of 5.0e-5 at N = 14 (note, section 10)."""
-    keys: dict[str, Any] = {"ridge": 1e-3, "gate": 2e-3} if technique not in ("fklms", "fmklms") else {"gate": 0.0}
+    keys: dict[str, Any] = (
+        {"ridge": 1e-3, "ald_threshold": 2e-3} if technique not in ("fklms", "fmklms") else {"ald_threshold": 0.0}
+    )
     if technique == "lsridge":
         keys = {"ridge": 1e-3, "penalty": 1e-4}
     narrow, wide = (
@@ -266,7 +273,7 @@ def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None
     rng = np.random.default_rng(2)
     x = rng.uniform(-2, 2, (80, 2)).astype(np.float32)
     y = np.sin(3 * x.sum(1)).astype(np.float32)
-    keys: dict[str, Any] = {"rule": rule, "sigma": 1.0, "ridge": 1e-2, "gate": 0.05}
+    keys: dict[str, Any] = {"rule": rule, "sigma": 1.0, "ridge": 1e-2, "ald_threshold": 0.05}
     if rule in ("krls-t", "fb-krls"):
         keys["projection"] = "klms"
     if rule != "ald-krls":
@@ -287,7 +294,7 @@ def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None
     np.testing.assert_allclose(predictions[0][:until], predictions[1][:until], rtol=0, atol=2e-4 * scale)
 
 
-# worst |(K + ridge I) m'm - I| at ridge 1e-3, gate 2e-3 with a refresh every 1,000 samples.  The note, section 10: 3e-4
+# worst |(K + ridge I) m'm - I| at ridge 1e-3, ald_threshold 2e-3 with a refresh every 1,000 samples.  The note, section 10: 3e-4
 # once it is refreshed for MKLMS; a sliding window, where nothing protects the condition, 2e-3.
 DRIFT = {"sinc": 2e-3, "lorenz": 2e-3, "sliding": 2e-3}
 
@@ -352,7 +359,7 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
     """Samples at scales from 1e-20 to 1e20, with repeats, constants, NaN and infinities, for any configuration."""
     dim, count = draw(st.integers(1, 3)), draw(st.integers(10, 80))
     technique, rule = draw(st.sampled_from(TECHNIQUES)), draw(st.sampled_from((*RULES, "klms", "klms")))
-    keys: dict[str, Any] = {"rule": rule, "gate": draw(st.sampled_from([None, 0.2]))}
+    keys: dict[str, Any] = {"rule": rule, "ald_threshold": draw(st.sampled_from([None, 0.2]))}
     if rule in (*GRADIENT, "fb-krls"):
         keys["eta"] = draw(st.sampled_from([0.5, 0.05, 1.95]))
     if rule in GRADIENT:
@@ -454,7 +461,7 @@ def test_multipliers_decay_to_zero_and_not_to_subnormal_numbers(technique: str, 
 def test_divergence_is_refused_and_a_reset_helps(technique: str) -> None:
     """Dense data and a learning rate near 2, where the errors of nt and fklms feed themselves."""
     rng = np.random.default_rng(0)
-    reduction = {"ridge": 1e-4, "gate": 2e-4} if technique == "mklms" else {"gate": 1e-6}
+    reduction = {"ridge": 1e-4, "ald_threshold": 2e-4} if technique == "mklms" else {"ald_threshold": 1e-6}
     made = spec_of(technique, 12, 3, "float32", sigma=1.0, eta=1.99, **reduction)
     x, y = rng.uniform(-1, 1, (20_000, 3)), rng.normal(size=20_000)
     model = HostModel(made)

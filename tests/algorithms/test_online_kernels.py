@@ -72,7 +72,7 @@ def problems(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
     kernel, rule = draw(st.sampled_from(sorted(KERNELS))), draw(st.sampled_from((*RULES, "klms")))
     technique = draw(st.sampled_from(TECHNIQUES))
     keys: dict[str, Any] = {"ridge": draw(st.sampled_from([1e-3, 1e-2]))}
-    keys["gate"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
+    keys["ald_threshold"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
     if rule in (*GRADIENT, "fb-krls"):
         keys["eta"] = draw(st.sampled_from([0.05, 0.3, 0.9]))
     if rule in GRADIENT:
@@ -163,7 +163,15 @@ def test_krls_t_with_room_for_all_is_ridge_regression_in_the_inputs() -> None:
     x = rng.normal(size=(60, 3)) * 10.0 ** rng.uniform(-1, 1, (60, 1))
     y = x @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=60)
     made = spec_of(
-        "sup", 64, 3, kernel={"function": "linear"}, rule="krls-t", noise=0.05, ridge=1e-8, gate=1.5e-8, force=True
+        "sup",
+        64,
+        3,
+        kernel={"function": "linear"},
+        rule="krls-t",
+        noise=0.05,
+        ridge=1e-8,
+        ald_threshold=1.5e-8,
+        force=True,
     )
     model = HostModel(made)
     assert learned(model.update(x, y))

@@ -108,7 +108,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(technique: str, exhaustive:
     assert not any(empty.memory.bytes)
 
 
-# worst |(K + ridge I) m'm - I| in float32 at ridge 1e-3, gate 2e-3.  The first two are the note's (section 10, 1e5
+# worst |(K + ridge I) m'm - I| in float32 at ridge 1e-3, ald_threshold 2e-3.  The first two are the note's (section 10, 1e5
 # samples), which absorb or discard nearly every sample; noise as labels makes every second to fourth sample replace a
 # vector, and those numbers were measured here.  After a refresh the error is eps times the matrix's condition.
 STREAMS = {  # task, noise as labels: budget, sigma, drift, after a refresh
@@ -127,7 +127,9 @@ def test_the_factor_drifts_slowly_and_refresh_restores_it(task: str, noise: bool
     if noise:
         y = np.random.default_rng(0).normal(size=samples)
     eta = 0.5 if noise else 0.1
-    model = HostModel(spec_of("mklms", n_max, x.shape[1], "float32", sigma=sigma, eta=eta, ridge=1e-3, gate=2e-3))
+    model = HostModel(
+        spec_of("mklms", n_max, x.shape[1], "float32", sigma=sigma, eta=eta, ridge=1e-3, ald_threshold=2e-3)
+    )
     worst, changes = 0.0, 0
     for part in range(0, samples, 1000):
         statuses = model.update(x[part : part + 1000], y[part : part + 1000])
@@ -150,11 +152,11 @@ def test_fklms_ties_keep_the_larger_multiplier_and_stay_bounded() -> None:
     """Both of the closest pair always tie; the note saw 1e32 and more when the older one stayed (section 8.3)."""
     for seed in range(5):
         x, y = sinc(3000, seed)
-        model = HostModel(spec_of("fklms", 14, eta=0.1, gate=0.0))
+        model = HostModel(spec_of("fklms", 14, eta=0.1, ald_threshold=0.0))
         assert learned(model.update(x, y))
         assert np.abs(in_use(model, "alpha")).max() < 10
     # the closest pair is 0 and 0.1; the first keeps its large multiplier
-    model = HostModel(spec_of("fklms", 3, eta=0.5, gate=0.0))
+    model = HostModel(spec_of("fklms", 3, eta=0.5, ald_threshold=0.0))
     model.update([[0.0], [2.0], [0.1]], [10.0, 1.0, 0.0])
     alpha = in_use(model, "alpha")[:, 0]
     assert abs(alpha[0]) > abs(alpha[2])
@@ -165,7 +167,7 @@ def test_fklms_ties_keep_the_larger_multiplier_and_stay_bounded() -> None:
 
 
 def test_nt_ties_keep_the_newest() -> None:
-    model = HostModel(spec_of("nt", 2, sigma=0.01, eta=0.5, gate=0.0))
+    model = HostModel(spec_of("nt", 2, sigma=0.01, eta=0.5, ald_threshold=0.0))
     assert model.update([[0.0], [1.0], [2.0]], [1.0, -1.0, 1.0]).tolist() == [1, 1, Status.REPLACED]
     assert in_use(model, "v")[:, 0].tolist() == [2.0, 1.0]
     assert model.update([[3.0]], [0.9]) == Status.DISCARDED
@@ -174,7 +176,7 @@ def test_nt_ties_keep_the_newest() -> None:
 @pytest.mark.parametrize("tie", ["smaller", "newest", "oldest"])
 def test_ties_go_as_they_were_asked_to(tie: str) -> None:
     """Pairs at one distance, multipliers that fall with time: exact ties of FKLMS between four."""
-    model = HostModel(spec_of("fklms", 4, sigma=0.1, eta=0.5, gate=0.0, tie=tie, force=True))
+    model = HostModel(spec_of("fklms", 4, sigma=0.1, eta=0.5, ald_threshold=0.0, tie=tie, force=True))
     model.update([[0.0], [1.0], [4.0], [5.0]], [0.8, 1.0, 0.5, 0.9])
     assert model.update([[9.0]], [0.1]) == Status.REPLACED
     gone = {"smaller": 4.0, "newest": 5.0, "oldest": 0.0}[tie]
@@ -204,7 +206,7 @@ def test_cached_neighbours_are_those_of_a_search(seed: int, n_max: int, dim: int
     rng = np.random.default_rng(seed)
     x = np.round(rng.uniform(-2, 2, (80, dim)) * 4) / 4 if seed % 2 else rng.uniform(-2, 2, (80, dim))
     lambda_max = {"lambda_max": 0.02, "removals": 2} if seed % 3 == 0 else {}
-    model = HostModel(spec_of(technique, n_max, dim, "float32", eta=0.2, gate=0.0, **lambda_max))
+    model = HostModel(spec_of(technique, n_max, dim, "float32", eta=0.2, ald_threshold=0.0, **lambda_max))
     y = np.sin(2 * x.sum(1))
     for t in range(len(x)):
         model.update(x[t], y[t])

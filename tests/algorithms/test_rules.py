@@ -44,7 +44,7 @@ def test_equal_labels_are_learned_as_one(rule: str) -> None:
 def test_fb_krls_fits_the_samples_it_holds() -> None:
     """alpha = P y: f(v_i) = y_i - ridge alpha_i (Van Vaerenbergh et al. 2010)."""
     x, y = sinc(2000)
-    model = HostModel(spec_of("sup", 10, rule="fb-krls", ridge=1e-6, gate=2e-6))
+    model = HostModel(spec_of("sup", 10, rule="fb-krls", ridge=1e-6, ald_threshold=2e-6))
     assert learned(model.update(x, y))
     v, alpha = in_use(model, "v"), in_use(model, "alpha")[:, 0]
     np.testing.assert_allclose(model.predict(v) + 1e-6 * alpha, np.sinc(v[:, 0]), rtol=0, atol=1e-4)
@@ -55,7 +55,7 @@ def test_krls_t_with_room_for_all_is_kernel_ridge_regression() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (60, 2))
     y = np.sin(x.sum(1)) + 0.1 * rng.normal(size=60)
-    made = spec_of("sup", 64, 2, rule="krls-t", sigma=1.0, noise=0.05, ridge=1e-6, gate=2e-6)
+    made = spec_of("sup", 64, 2, rule="krls-t", sigma=1.0, noise=0.05, ridge=1e-6, ald_threshold=2e-6)
     model = HostModel(made)
     assert (model.update(x, y) == Status.ADDED).all()
     distance = np.sum((x[:, None] - x[None]) ** 2, axis=-1)
@@ -100,14 +100,14 @@ def test_krls_t_forgets_what_is_no_longer_so() -> None:
 
 def test_an_ald_dictionary_grows_until_it_is_full_and_no_further() -> None:
     x, y = sinc(500)
-    model = HostModel(spec_of(rule="ald-krls", n_max=40, gate=0.01))
+    model = HostModel(spec_of(rule="ald-krls", n_max=40, ald_threshold=0.01))
     statuses = model.update(x, y)
     assert set(statuses) == {Status.ADDED, Status.ABSORBED}
     v = in_use(model, "v")
     assert 8 < len(v) < 40
     # every sample is expressed by the dictionary up to nu, and each of it was new in its turn
     assert model.novelty(x).max() <= 0.01
-    full = HostModel(spec_of(rule="ald-krls", n_max=6, gate=0.01))
+    full = HostModel(spec_of(rule="ald-krls", n_max=6, ald_threshold=0.01))
     full.update(x, y)
     np.testing.assert_array_equal(in_use(full, "v"), v[:6])
 

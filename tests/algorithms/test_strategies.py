@@ -35,8 +35,8 @@ def test_before_with_one_vector_more_is_after(technique: str, rho: float) -> Non
     for when, n_max in (("after", 9), ("before", 10)):
         # mu of lsridge is penalty (n_max + 1) / n_max
         penalty: dict[str, Any] = {"penalty": 1e-3 / (n_max + 1) * n_max} if technique == "lsridge" else {}
-        gate: dict[str, Any] = {"ridge": 1e-6, "gate": 2e-6}
-        model = HostModel(spec_of(technique, n_max, eta=0.1, rho=rho, when=when, **gate, **penalty))
+        ald_threshold: dict[str, Any] = {"ridge": 1e-6, "ald_threshold": 2e-6}
+        model = HostModel(spec_of(technique, n_max, eta=0.1, rho=rho, when=when, **ald_threshold, **penalty))
         errors.append([])
         for t in range(len(x)):
             predicted = model.predict(x[t])[0]

@@ -536,7 +536,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
         ({"sigma": float("nan")}, "sigma is nan; "),
         ({"eta": 2.0}, "[learning] eta is 2.0; "),
         ({"rho": -1.0}, "[learning] rho is -1.0; "),
-        ({"gate": 1e-4}, "[reduction] gate is 0.0001; "),
+        ({"ald_threshold": 1e-4}, "[reduction] ald_threshold is 0.0001; "),
         ({"force": "yes"}, "[reduction] force is 'yes'; "),
         ({"precision": "float16"}, "precision is 'float16'; "),
         ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number from 1"),

@@ -29,7 +29,7 @@ CHOICES = {
     "krls-t": ({"rule": "krls-t", "forgetting": 0.998}, {"technique": "mklms"}, "replaced absorbed merged"),
     "krls-t, sup": ({"rule": "krls-t"}, {"technique": "sup"}, "replaced discarded"),
     "fb-krls": ({"rule": "fb-krls"}, {"technique": "at", "projection": "klms"}, "replaced"),
-    "ald-krls": ({"rule": "ald-krls"}, {"gate": 0.05}, "absorbed"),
+    "ald-krls": ({"rule": "ald-krls"}, {"ald_threshold": 0.05}, "absorbed"),
     "before": ({}, {"technique": "mklms", "when": "before"}, "added"),
     "newest only": ({}, {"technique": "mklms", "candidates": "newest"}, "discarded"),
     "threshold": ({"rho": 0.01}, {"technique": "mklms", "lambda_max": 1e-4, "removals": 3}, "replaced discarded"),

@@ -380,7 +380,7 @@ def test_what_the_page_says_of_drift_is_so():
     number, off = subspace_drift.number, subspace_drift.off
     for row in rows:
         assert int(row["samples"]) >= 100_000
-        if row["budget"] == "drop" or float(row["gate"]) >= 1e-2:
+        if row["budget"] == "drop" or float(row["ald_threshold"]) >= 1e-2:
             # what a spec may say
             assert off(row) < 0.5 and number(row, "drift_g_float32") < 1e-2 and number(row, "drift_p_float32") < 0.5
         if row["budget"] == "drop" or row["defaults"] == "1":
@@ -391,10 +391,12 @@ def test_what_the_page_says_of_drift_is_so():
         if row["budget"] == "exact":
             assert number(row, "drift_g_float64") < 1e-6
             assert number(row, "drift_p_float64") < (0.5 if row["defaults"] == "1" else 1e-5)
-    refused = [row for row in rows if row["budget"] == "exact" and float(row["gate"]) < 1e-2]
+    refused = [row for row in rows if row["budget"] == "exact" and float(row["ald_threshold"]) < 1e-2]
     assert max(map(off, refused)) > 0.5
     default = [row for row in rows if row["defaults"] == "1" and row["budget"] == "exact" and row["refresh"] == "0"]
-    assert {row["gate"] for row in default} == {f"{subspace_bench.spec_of(2, 4, 2, 1.0).config.gate:g}"}
+    assert {row["ald_threshold"] for row in default} == {
+        f"{subspace_bench.spec_of(2, 4, 2, 1.0).config.ald_threshold:g}"
+    }
 
 
 def test_what_the_page_says_of_peers_is_so():

@@ -22,7 +22,13 @@ from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.families.subspace import ALARM_STEP, CENSOR_STEP, DEFAULT_ETA, DEFAULT_GATE, LEAST_GATE
+from pykernel.spec.families.subspace import (
+    ALARM_STEP,
+    CENSOR_STEP,
+    DEFAULT_ALD_THRESHOLD,
+    DEFAULT_ETA,
+    LEAST_ALD_THRESHOLD,
+)
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import DATA, DOCS
 
@@ -72,14 +78,14 @@ def test_every_status_is_in_the_table() -> None:
 
 def test_numbers_of_the_text_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
-    assert DEFAULT_GATE["float64"] == 1e-6
+    assert DEFAULT_ALD_THRESHOLD["float64"] == 1e-6
     for number in (
         f"e^({ALARM_STEP} (1 − rate))",
         f"e^(−{ALARM_STEP} rate)",
         f"{CENSOR_STEP} (1 − censoring)",
-        f"least is {LEAST_GATE['float32']:g}",
-        f"default of {DEFAULT_GATE['float32']:g} in float32",
-        f"({DEFAULT_GATE['float32']:g}, and 1e-6 in float64)",
+        f"least is {LEAST_ALD_THRESHOLD['float32']:g}",
+        f"default of {DEFAULT_ALD_THRESHOLD['float32']:g} in float32",
+        f"({DEFAULT_ALD_THRESHOLD['float32']:g}, and 1e-6 in float64)",
     ):
         assert number in text, number
     assert (LEAST_ODDS.value(FLOAT32), MOST_ODDS.value(FLOAT32)) == (2.0**-20, 2.0**20)
@@ -183,7 +189,7 @@ def test_drift_is_within_what_the_page_says() -> None:
     chosen = (
         [row for row in rows if row["budget"] == "drop"],
         [row for row in rows if row["budget"] == "exact" and row["defaults"] == "1"],
-        [row for row in rows if row["budget"] == "exact" and row["gate"] == "0.01"],
+        [row for row in rows if row["budget"] == "exact" and row["ald_threshold"] == "0.01"],
     )
     for cells, mine in zip(said, chosen, strict=True):
         assert {row["width"] for row in mine} >= {"1", "1000"} and {row["samples"] for row in mine} == {"100000"}
@@ -191,7 +197,9 @@ def test_drift_is_within_what_the_page_says() -> None:
             if cell:
                 worst = max(float(row[key]) for row in mine)
                 assert 0.01 * float(cell.removeprefix("below ")) < worst < float(cell.removeprefix("below "))
-    assert max(float(row["drift_p_float32"] or 0) for row in rows if row["gate"] == "0.001") > 1  # "and 0.001 fails"
+    assert (
+        max(float(row["drift_p_float32"] or 0) for row in rows if row["ald_threshold"] == "0.001") > 1
+    )  # "and 0.001 fails"
 
 
 # ------------------------------------------------------------------------------------------------- what it says of use

@@ -77,7 +77,7 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     *each("reduction", "technique", "lms", "", "MKLMS", None, 3, "m*/"),
     *each("reduction", "n_max", 0, -1, 10**9, 10**30, 4097, 1.5, "8", True, None, NAN),
     *each("reduction", "ridge", -1, 1.1, 1e-5, NAN, "0"),
-    *each("reduction", "gate", -1, 1, 1.0, 1e-3, NAN, "0"),
+    *each("reduction", "ald_threshold", -1, 1, 1.0, 1e-3, NAN, "0"),
     *each("kernel", "sgma", 2.0),
     *each(None, "input", 3, "x", None, []),
     *each(None, "kernel", 3, "x", None, []),
@@ -86,10 +86,10 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     *each(None, "reduction", 3, "x", None, []),
     ("column", {"input": {"columns": ["a", "b"]}, "label": {"column": "a"}}),
     ("n_max", {"input": {"dim": 1024}, "reduction": {"n_max": 4096}, "precision": "float64"}),
-    ("gate", {"reduction": {"ridge": 0.5}}),
-    ("gate", {"reduction": {"technique": "nt", "ridge": 0.6}}),
-    ("gate", {"precision": "float64", "reduction": {"ridge": 0.0}}),
-    ("gate", {"precision": "float64", "reduction": {"ridge": 0.0, "gate": 1e-13}}),
+    ("ald_threshold", {"reduction": {"ridge": 0.5}}),
+    ("ald_threshold", {"reduction": {"technique": "nt", "ridge": 0.6}}),
+    ("ald_threshold", {"precision": "float64", "reduction": {"ridge": 0.0}}),
+    ("ald_threshold", {"precision": "float64", "reduction": {"ridge": 0.0, "ald_threshold": 1e-13}}),
     ("sigma", {"kernel": {}}),
     ("[input]", {"input": {}}),
     ("kernl", {"kernl": {"sigma": 1.0}}),
@@ -108,7 +108,7 @@ BEYOND: list[tuple[str, str, dict[str, Any]]] = [
       "learning": {"rule": "okfeb", "features": 1}, "reduction": {"n_max": 2}}),
     ("[learning] ridge", "at most", {"learning": {"rule": "krr", "samples": 4, "ridge": 1e60}, "reduction": {}}),
     ("[label] low", "nothing below", {"label": {"low": -1e-60}}),
-    ("gate_distance", "nothing below", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
+    ("ald_distance", "nothing below", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
 ]  # fmt: skip
 
 
@@ -236,7 +236,7 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
             "when": st.sampled_from(["after", "before"]),
             "n_max": st.integers(0, 40),
             "ridge": number(1e-4, 0.1),
-            "gate": st.none() | number(0.1, 0.9),
+            "ald_threshold": st.none() | number(0.1, 0.9),
         }),
     }  # fmt: skip
 
@@ -265,7 +265,7 @@ def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, An
     assert config.gamma > 0 and config.eta > 0 and config.input_max_abs > 0 and config.label_max_abs > 0
     assert config.alpha_limit > config.label_max_abs * 16
     # a first sample is new enough to be stored
-    assert not config.keeps_factor or config.kappa_least <= config.gate < config.ridge_diagonal
+    assert not config.keeps_factor or config.kappa_least <= config.ald_threshold < config.ridge_diagonal
     # the farthest pair within the limit still has a finite distance
     reach = made.real.real(2) * config.input_max_abs
     with np.errstate(over="raise"):
@@ -280,7 +280,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         "label": {"column": "y", "low": -1.0, "high": 1.0},
         "kernel": {"sigma": 1.0},
         "learning": {"step_limit": 1.0},
-        "reduction": {"gate": 0.01},
+        "reduction": {"ald_threshold": 0.01},
     }
     plain: dict[str, Any] = full | {"label": {"column": "y"}, "learning": {}, "reduction": {}}
 
@@ -362,7 +362,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (full, "reduction", "projection", "ls"),
         (full, "reduction", "n_max", 33),
         (full, "reduction", "ridge", 2e-3),
-        (full, "reduction", "gate", 0.02),
+        (full, "reduction", "ald_threshold", 0.02),
         (with_reduction(technique="lsridge"), "reduction", "penalty", 1e-2),
         (full, "reduction", "when", "before"),
         (full, "reduction", "candidates", "newest"),

@@ -216,7 +216,7 @@ def specs(
     elif rule in GRADIENT and mixed and draw(st.booleans()):
         keys["projection"] = draw(st.sampled_from(PROJECTIONS))
     keys["ridge"] = draw(st.sampled_from([1e-3, 1e-2]))
-    keys["gate"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
+    keys["ald_threshold"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
     if kind == "real":
         keys["max_abs"] = draw(st.sampled_from([1e6, 1e6, 1e6, 1e-5])) if rule in GRADIENT else 1e6
     else:

@@ -103,7 +103,7 @@ def _given(**sections: Any) -> dict[str, Any]:
 def _chosen(kernel: dict[str, Any], n: int, rows: int, basis: dict[str, Any], **sections: Any) -> dict[str, Any]:
     """Learned on a basis that is chosen on the device."""
     learning = {"rule": "nystrom-rls", "ridge": 0.25, "samples": rows, "seed": 7} | sections.pop("learning", {})
-    made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": {"n_max": n, "gate": 0.01}}
+    made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": {"n_max": n, "ald_threshold": 0.01}}
     return made | {"basis": basis, "input": {"max_abs": 10.0}, "label": {"max_abs": 10.0}} | sections
 
 
@@ -177,7 +177,7 @@ def _subspace(kernel: dict[str, Any], r: int, n: int, **sections: Any) -> dict[s
 
 
 SUBSPACES: dict[str, dict[str, Any]] = {
-    "subspace": _subspace(KERNELS["gaussian"], 4, 12, reduction={"gate": 0.01}, subspace={"fading": 0.98}),
+    "subspace": _subspace(KERNELS["gaussian"], 4, 12, reduction={"ald_threshold": 0.01}, subspace={"fading": 0.98}),
     "subspace-drop": _subspace(
         KERNELS["laplacian"],
         5,
@@ -199,7 +199,7 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         KERNELS["polynomial"],
         4,
         10,
-        reduction={"gate": 0.02},
+        reduction={"ald_threshold": 0.02},
         label={"outputs": 2, "max_abs": 10.0},
         subspace={"update": "hybrid", "step": "decreasing", "censoring": 0.4, "window": 0, "fading": 0.97},
         input={"max_abs": 5.0},

@@ -159,7 +159,7 @@ class Twin:
         self.quantisation, self.forgetting, self.noise = learning.quantisation, learning.forgetting, learning.noise
         self.has_inverse = bool({self.metric, self.projection} & INVERSE) or "krls" in self.rule
         self.has_ridge = self.has_inverse or "lsridge" in (self.metric, self.projection)
-        self.gate = reduction.gate if reduction.gate is not None else 2 * self.ridge
+        self.ald_threshold = reduction.ald_threshold if reduction.ald_threshold is not None else 2 * self.ridge
         self.penalty = reduction.penalty
         self.mu = self.penalty * (self.n_max + 1) / self.n_max  # fixed: what eq. 20 has at N_MAX + 1 candidates
         self.when, self.newest_only = reduction.when, reduction.candidates == "newest"
@@ -407,9 +407,9 @@ class Twin:
             elif self.has_ridge and distance < self.fuzz:
                 near = [True, False]
             elif not self.has_ridge:
-                near = at_most(self.novelty(x, model), self.gate)
+                near = at_most(self.novelty(x, model), self.ald_threshold)
             if self.has_inverse:
-                spanned = at_most(self.novelty(x, model), self.gate)
+                spanned = at_most(self.novelty(x, model), self.ald_threshold)
         for a in near:
             for b in spanned:
                 yield a, b

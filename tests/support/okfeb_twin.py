@@ -165,7 +165,11 @@ class Twin:
         self.unit = bool(spec.kernel.normalise or spec.kernel.function not in ("polynomial", "linear"))
         self.eta = ETA[self.step] if s.eta is None else float(s.eta)
         default = 1e-6 if spec.precision == "float64" else 3e-2
-        self.gate = default if spec.reduction.gate is None or s.budget == "drop" else float(spec.reduction.gate)
+        self.ald_threshold = (
+            default
+            if spec.reduction.ald_threshold is None or s.budget == "drop"
+            else float(spec.reduction.ald_threshold)
+        )
         self.classes = len(spec.label.classes or ()) if spec.label_kind != "none" else 0
         self.outputs = spec.outputs
         center, scale = spec.input.center, spec.input.scale
@@ -312,8 +316,8 @@ class Twin:
         d = float(projected(f, np.eye(m + 1)[:, [m]], m)[1]) if m else sample.own
         stored = True
         if s.budget == "exact":
-            apart(d, self.gate * sample.own, sample.own)
-            stored = d >= self.gate * sample.own and sample.own > 0
+            apart(d, self.ald_threshold * sample.own, sample.own)
+            stored = d >= self.ald_threshold * sample.own and sample.own > 0
         y = self._restarted(sample, gram, stored, d, idle)
         if y is None:
             y = self._stepped(sample, gram, stored)
@@ -353,8 +357,8 @@ class Twin:
         shares = np.linalg.lstsq(f[:m].T, f[m], rcond=None)[0]
         rest = f[m] - f[:m].T @ shares
         d = float(rest @ rest)
-        apart(d, self.gate * sample.own, sample.own)
-        if not d > self.gate * sample.own:
+        apart(d, self.ald_threshold * sample.own, sample.own)
+        if not d > self.ald_threshold * sample.own:
             if self.spec.subspace.budget == "exact" and m and sample.own > 0:
                 gram = f @ f.T
                 self.a = projected(f, self._stepped(sample, gram, False), m)[0][:m]
@@ -421,8 +425,8 @@ class Twin:
             idle = sample.score > 2.0**-6
         if not (dead or idle or self.strange == 8):
             return None
-        apart(left, self.gate * sample.own, sample.own)
-        if not left > self.gate * sample.own:
+        apart(left, self.ald_threshold * sample.own, sample.own)
+        if not left > self.ald_threshold * sample.own:
             return None
         column = int(np.argmax(squares <= least)) if dead else self.examined
         self.begun["new" if self.strange == 8 else "dead" if dead else "idle", stored] += 1

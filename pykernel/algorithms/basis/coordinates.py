@@ -105,7 +105,7 @@ class NystromConfig(Config):
     factor_rows: Real[PACKED]  # given: L, row by row up to the diagonal, of which reciprocals are kept
     weights: Real[N_MAX, OUTPUTS]  # frozen: of each coordinate in each function
     bias: Real[OUTPUTS]  # frozen: what is added to each function
-    gate: Real  # samples are no candidates if at most this part of them is left over
+    ald_threshold: Real  # samples are no candidates if at most this part of them is left over
     tau: Real  # choosing ends when the mean part that is left over of the reservoir is at most this
     candidates: Index  # rho: rows that are compared in each step of choosing
     sampled: Index  # v: rows that EFVS compares them at

@@ -215,7 +215,7 @@ def adapt(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfi
     """Take the sample into the basis, or not: by the probability of what is left over of it, and if it is missed more."""
     chance = draw(b.seeds)
     n = b.n[0]
-    if not (w.kappa[0] > c.gate * w.own[0] and w.kappa[0] > SMALLEST_RESIDUAL):
+    if not (w.kappa[0] > c.ald_threshold * w.own[0] and w.kappa[0] > SMALLEST_RESIDUAL):
         return NystromStatus.DONE
     if not (chance * w.own[0] < w.kappa[0]):
         return NystromStatus.DONE

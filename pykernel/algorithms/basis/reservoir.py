@@ -90,11 +90,11 @@ def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: Ke
 
 @kernel
 def survivors(w: NystromWork, c: NystromConfig, e: Reservoir, q: KernelConfig, alive: Index) -> Index:
-    """Keep in w.order, in their order, rows of which the basis leaves over more than the gate; how many.  O(M)."""
+    """Keep in w.order, in their order, rows of which the basis leaves over more than the ald_threshold; how many.  O(M)."""
     kept = 0
     for s in range(alive):
         t = w.order[s]
-        if w.rest[t] > c.gate * self_value(q, e.rows[t]) and w.rest[t] > SMALLEST_RESIDUAL:
+        if w.rest[t] > c.ald_threshold * self_value(q, e.rows[t]) and w.rest[t] > SMALLEST_RESIDUAL:
             w.order[kept] = t
             kept = kept + 1
     return kept

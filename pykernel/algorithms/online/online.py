@@ -233,7 +233,7 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
         s.age[w.nearest[0]] = 0
     if c.rule == Rule.ALD_KRLS:
         # new, but the dictionary is full
-        if w.kappa[0] > c.gate and not close:
+        if w.kappa[0] > c.ald_threshold and not close:
             return Status.DISCARDED
     if w.nearest_distance[0] > real(0):
         return Status.ABSORBED
@@ -388,13 +388,13 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
         w.step[o] = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
         if not (absolute(w.step[o]) <= c.alpha_limit):
             return Status.REFUSED_MULTIPLIER
-    close = n > 1 and w.nearest_distance[0] <= c.gate_distance
+    close = n > 1 and w.nearest_distance[0] <= c.ald_distance
     spanned = False
     if c.keeps_factor:
         # the sample by the vectors that stay
         express(s, w, c, n, n)
         share = w.u[r] * (real(1) / w.p[r])
-        spanned = w.kappa[0] + w.u[r] * share <= c.gate
+        spanned = w.kappa[0] + w.u[r] * share <= c.ald_threshold
         if spanned and not close:
             for i in range(n):
                 if i != r:
@@ -448,12 +448,12 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
         # from here on f(x) / sqrt(k(x, x)) is learned, with the normalised kernel
         for o in range(len(w.error)):
             w.error[o] = w.error[o] / w.norm[0]
-    close = s.n[0] > 0 and w.nearest_distance[0] <= c.gate_distance
+    close = s.n[0] > 0 and w.nearest_distance[0] <= c.ald_distance
     spanned = False
     if c.keeps_factor:
         express(s, w, c, s.n[0], s.n[0])
         w.inverse_kappa[0] = real(1) / w.kappa[0]
-        spanned = w.kappa[0] <= c.gate
+        spanned = w.kappa[0] <= c.ald_threshold
     if c.rule == Rule.ALD_KRLS:
         if s.n[0] == len(s.v):
             spanned = True

@@ -189,8 +189,8 @@ class OnlineConfig(Config):
     power_limit: Real  # far above the function's variance, in squares of the label limit
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
     kappa_least: Real  # no Schur complement is smaller, but for rounding
-    gate: Real  # a sample is absorbed if no more than this of it (kappa) is new
-    gate_distance: Real  # ... if its nearest expansion vector is within this squared distance
+    ald_threshold: Real  # a sample is absorbed if no more than this of it (kappa) is new
+    ald_distance: Real  # ... if its nearest expansion vector is within this squared distance
     penalty: Real  # weight C of the squared multipliers, eq. 20
     root_mu: Real  # the square root of mu, its weight beside the sum of squares
     fading: Real  # what a sample leaves of the claims of vectors that it is not near to

@@ -321,7 +321,7 @@ def compare_first(s: Subspace, w: SubspaceWork) -> None:
 @kernel
 def is_new(w: SubspaceWork, c: SubspaceConfig) -> Bool:
     """Whether so much is left over of the sample that it can be stored, and the inverse Gram matrix still be held."""
-    return w.delta[0] > c.gate * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
+    return w.delta[0] > c.ald_threshold * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
 
 
 @entry
@@ -392,7 +392,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
         compare(s, w, c, q)
         stored = is_new(w, c)
     left = w.left[0] if stored else w.left[0] - w.delta[0]
-    if left > c.gate * w.own[0]:
+    if left > c.ald_threshold * w.own[0]:
         column = dead_column(s, c)
         if s.strange[0] >= PATIENCE:
             column = weakest_column(s, w, c)

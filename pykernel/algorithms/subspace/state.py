@@ -164,7 +164,7 @@ class SubspaceConfig(Config):
     averaging: Real  # what a sample leaves of the sum that steps are divided by
     memory: Real  # what a sample leaves of the moments
     fading: Real  # beta: what a sample leaves of each vector's claim
-    gate: Real  # nu: samples are not stored if at most this part of them is new
+    ald_threshold: Real  # nu: samples are not stored if at most this part of them is new
     insensitivity: Real  # epsilon: samples are censored if less than this part of them is left over
     more_censoring: Real  # what the threshold's odds are multiplied by where a sample is not censored
     less_censoring: Real  # what they are multiplied by where one is censored

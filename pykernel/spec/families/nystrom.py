@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BASIS_LIMIT = 1024
 METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, "sgma": Method.SGMA}
-LEAST_GATE = {"float32": 1e-3, "float64": 1e-9}
+LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Least part of a basis vector that those before it leave over: L is exact to some digits (docs/bases-on-device.md)."""
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge, in parts of the largest k(x, x)."""
@@ -135,7 +135,7 @@ class _NystromModels:
             "factor_rows": factor_rows,
             "weights": np.zeros((size, outputs)) if weights is None else np.array(weights, float),
             "bias": np.zeros(outputs) if bias is None else np.array(bias, float),
-            "gate": gate_of(spec),
+            "ald_threshold": ald_threshold_of(spec),
             "tau": spec.basis.tau,
             "candidates": spec.basis.candidates,
             "sampled": spec.basis.points,
@@ -170,14 +170,18 @@ class _NystromModels:
 
 def _dependence(spec: Spec, row: int) -> str:
     return (
-        f"has row {row}, of which those before it leave over less than {LEAST_GATE[spec.precision]:g} of its squared length "
+        f"has row {row}, of which those before it leave over less than {LEAST_ALD_THRESHOLD[spec.precision]:g} of its squared length "
         f"in feature space, too little for {spec.precision}: leave it out"
     )
 
 
-def gate_of(spec: Spec) -> float:
+def ald_threshold_of(spec: Spec) -> float:
     """Samples are no candidates if at most this part of them is left over."""
-    return spec.reduction.gate if spec.reduction.gate is not None else LEAST_GATE[spec.precision]
+    return (
+        spec.reduction.ald_threshold
+        if spec.reduction.ald_threshold is not None
+        else LEAST_ALD_THRESHOLD[spec.precision]
+    )
 
 
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
@@ -217,7 +221,7 @@ def _factor(
     packed = np.zeros(shape[0] * (shape[0] + 1) // 2)
     compare = factorise if own is None else substitute(factorise, {own_kernel: own})
     rows = np.frombuffer(vectors).reshape(shape)
-    dependent = bind(compare, FLOAT64)(view.q, rows, LEAST_GATE[precision], packed)
+    dependent = bind(compare, FLOAT64)(view.q, rows, LEAST_ALD_THRESHOLD[precision], packed)
     packed.flags.writeable = False
     return packed, int(dependent)
 
@@ -299,11 +303,11 @@ class NystromLearners(_NystromModels):
             return f"does not go with nystrom-rls, whose keys are rule, {', '.join(LEARNING_KEYS)}"
         if section == "learning" and key in ("samples", "seed") and method == "given":
             return f'does not go with [basis] method = "given", which has no reservoir: leave {key} out'
-        if section == "reduction" and (key not in ("n_max", "gate") or method == "given"):
+        if section == "reduction" and (key not in ("n_max", "ald_threshold") or method == "given"):
             return (
                 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
-                if key in ("n_max", "gate")
-                else "does not go with nystrom-rls, which has n_max and gate: leave it out"
+                if key in ("n_max", "ald_threshold")
+                else "does not go with nystrom-rls, which has n_max and ald_threshold: leave it out"
             )
         if section == "basis" and method not in BASIS_KEYS.get(key, (method,)):
             return f"is of {' and '.join(BASIS_KEYS[key])}; {method} does not have it: leave it out"
@@ -343,10 +347,10 @@ class NystromLearners(_NystromModels):
                     "[basis] horizon",
                     f"is {spec.basis.horizon}; it must be 0, or {learning.samples} or more, the rows of the reservoir",
                 )
-        if gate_of(spec) < LEAST_GATE[spec.precision]:
+        if ald_threshold_of(spec) < LEAST_ALD_THRESHOLD[spec.precision]:
             refuse(
-                "[reduction] gate",
-                f"is {gate_of(spec):g}; it must be {LEAST_GATE[spec.precision]:g} or more for {spec.precision}",
+                "[reduction] ald_threshold",
+                f"is {ald_threshold_of(spec):g}; it must be {LEAST_ALD_THRESHOLD[spec.precision]:g} or more for {spec.precision}",
             )
         narrow = spec.precision == "float32"
         near = 0.99999 if narrow else 1 - 1e-12

@@ -175,7 +175,7 @@ class KernelModels:
                 else (f"is of linear models; {rule} does not have it: leave it out")
             )
         if section == "reduction":
-            if rule == "ald-krls" and key not in ("n_max", "ridge", "gate"):
+            if rule == "ald-krls" and key not in ("n_max", "ridge", "ald_threshold"):
                 return "is given, but ald-krls removes nothing: a full dictionary grows no further; leave it out"
             if key == "penalty" and not (
                 reduction.technique in ("lsreg", "lsridge") or reduction.projection == "lsridge"
@@ -268,11 +268,11 @@ class KernelModels:
 
     def _complain_of_reduction(self, spec: Spec, refuse: Refuse) -> None:
         reduction, rule, narrow = spec.reduction, spec.learning.rule, spec.precision == "float32"
-        choices, gate = Choices.of(spec), _gate(spec)
-        if gate >= 1:
+        choices, ald_threshold = Choices.of(spec), _ald_threshold(spec)
+        if ald_threshold >= 1:
             refuse(
-                "[reduction] gate",
-                f"is 2 ridge = {gate:g}, with which no sample is stored; give a gate below 1, or a smaller ridge",
+                "[reduction] ald_threshold",
+                f"is 2 ridge = {ald_threshold:g}, with which no sample is stored; give an ald_threshold below 1, or a smaller ridge",
             )
         if choices.factor:
             least = 1e-4 if narrow else 0.0
@@ -281,20 +281,23 @@ class KernelModels:
                     "[reduction] ridge",
                     f"is {ridge_of(spec):g}; it must be {least:g} or more for {spec.precision}",
                 )
-            if gate <= ridge_of(spec):
+            if ald_threshold <= ridge_of(spec):
                 refuse(
-                    "[reduction] gate",
-                    f"is {gate:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
+                    "[reduction] ald_threshold",
+                    f"is {ald_threshold:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
                 )
             only_grows = rule == "ald-krls"  # nothing is ever taken out of its inverse
             least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
-            if gate < least:
+            if ald_threshold < least:
                 forced = (
                     ""
                     if narrow or reduction.force
                     else ", or the kept inverse may lose all its digits; force = true takes it"
                 )
-                refuse("[reduction] gate", f"is {gate:g}; it must be {least:g} or more for {spec.precision}{forced}")
+                refuse(
+                    "[reduction] ald_threshold",
+                    f"is {ald_threshold:g}; it must be {least:g} or more for {spec.precision}{forced}",
+                )
         if choices.complex:
             least = 1e-4 if narrow else 1e-12
             if reduction.penalty < least:
@@ -364,7 +367,7 @@ class KernelModels:
         assert spec.kernel is not None
         function = spec.kernel.function
         sigma, limit, alpha_limit = spec.length_scale, spec.label_max_abs, self._alpha_limit(spec)
-        gate, mu = _gate(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
+        ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
         largest_norm = math.sqrt(_most(spec))
         most = alpha_limit * reduction.n_max * largest_norm
@@ -372,14 +375,14 @@ class KernelModels:
         if function == "gaussian":
             own["gamma"] = 0.5 / sigma / sigma if spec.kernel.sigma is not None else spec.kernel.gamma
         if choices.rule is Rule.QKLMS:
-            gate_distance = _quantum(spec)
+            ald_distance = _quantum(spec)
         elif choices.factor or choices.complex:
-            gate_distance = 0.0  # exact repeats
+            ald_distance = 0.0  # exact repeats
         elif function == "gaussian":
-            # 1 - k^2 <= gate, k = exp(-d / (2 sigma^2))
-            gate_distance = -math.log1p(-gate) * sigma * sigma
+            # 1 - k^2 <= ald_threshold, k = exp(-d / (2 sigma^2))
+            ald_distance = -math.log1p(-ald_threshold) * sigma * sigma
         else:
-            gate_distance = _beyond(gate)
+            ald_distance = _beyond(ald_threshold)
         return own | {
             "rule": choices.rule,
             "metric": choices.metric,
@@ -422,9 +425,9 @@ class KernelModels:
             "power_limit": kernel_settings.largest(spec.precision)
             / ((learning.noise + 1 + ridge_of(spec)) * max(1.0, _most(spec)) * max(1.0, limit * limit)),
             "ridge_diagonal": 1 + ridge_of(spec),
-            "kappa_least": ridge_of(spec) or gate * 2.0**-10 or 2.0**-50,
-            "gate": gate,
-            "gate_distance": gate_distance,
+            "kappa_least": ridge_of(spec) or ald_threshold * 2.0**-10 or 2.0**-50,
+            "ald_threshold": ald_threshold,
+            "ald_distance": ald_distance,
             "penalty": reduction.penalty,
             "root_mu": math.sqrt(mu),
             "lambda_max": reduction.lambda_max or 0.0,
@@ -461,8 +464,8 @@ def ridge_of(spec: Spec) -> float:
     return 0.1 if spec.learning.rule == "fb-krls" else 1e-3
 
 
-def _gate(spec: Spec) -> float:
-    return spec.reduction.gate if spec.reduction.gate is not None else 2 * ridge_of(spec)
+def _ald_threshold(spec: Spec) -> float:
+    return spec.reduction.ald_threshold if spec.reduction.ald_threshold is not None else 2 * ridge_of(spec)
 
 
 def _beyond(part: float) -> float:

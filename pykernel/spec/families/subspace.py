@@ -34,8 +34,8 @@ STEPS = {
 BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
 DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
-DEFAULT_GATE = {"float32": 3e-2, "float64": 1e-6}
-LEAST_GATE = {"float32": 1e-2, "float64": 1e-9}
+DEFAULT_ALD_THRESHOLD = {"float32": 3e-2, "float64": 1e-6}
+LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
 """Least part of a stored vector that is new: P is exact to some digits (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
 """Columns of L of a squared length of at most so many lambda are none."""
@@ -51,9 +51,13 @@ def rank_of(spec: Spec) -> int:
     return spec.learning.features or DEFAULT_RANK
 
 
-def gate_of(spec: Spec) -> float:
+def ald_threshold_of(spec: Spec) -> float:
     """Samples are not stored if at most this part of them is new."""
-    return spec.reduction.gate if spec.reduction.gate is not None else DEFAULT_GATE[spec.precision]
+    return (
+        spec.reduction.ald_threshold
+        if spec.reduction.ald_threshold is not None
+        else DEFAULT_ALD_THRESHOLD[spec.precision]
+    )
 
 
 def step_of(spec: Spec) -> str:
@@ -91,9 +95,9 @@ class SubspaceModels:
             if key == "forgetting" and logistic:
                 return 'is of [subspace] head = "ridge"; leave it out'
         if section == "reduction":
-            if key not in ("n_max", "gate", "force"):
-                return "does not go with okfeb, which has n_max, gate and force: leave it out"
-            if key == "gate" and subspace.budget == "drop":
+            if key not in ("n_max", "ald_threshold", "force"):
+                return "does not go with okfeb, which has n_max, ald_threshold and force: leave it out"
+            if key == "ald_threshold" and subspace.budget == "drop":
                 return 'is of [subspace] budget = "exact"; drop stores every sample: leave it out'
         if section == "subspace":
             if key in ("step", "eta") and subspace.update == "rls":
@@ -136,10 +140,10 @@ class SubspaceModels:
                 'is "drop" with update = "rls", which hardly learns: each vector that is dropped takes its part of all columns '
                 'along; take budget = "exact" or another update (in a spec, [reduction] force = true takes it)',
             )
-        if gate_of(spec) < LEAST_GATE[spec.precision]:
+        if ald_threshold_of(spec) < LEAST_ALD_THRESHOLD[spec.precision]:
             refuse(
-                "[reduction] gate",
-                f"is {gate_of(spec):g}; it must be {LEAST_GATE[spec.precision]:g} or more for {spec.precision}",
+                "[reduction] ald_threshold",
+                f"is {ald_threshold_of(spec):g}; it must be {LEAST_ALD_THRESHOLD[spec.precision]:g} or more for {spec.precision}",
             )
         low, high = (1e-6, 1e6) if narrow else (1e-12, 1e12)
         if not low <= subspace.shrinkage <= high:
@@ -292,9 +296,9 @@ class SubspaceModels:
             "averaging": 1 - 1 / window,
             "memory": subspace.forgetting,
             "fading": subspace.fading,
-            "gate": gate_of(spec),
+            "ald_threshold": ald_threshold_of(spec),
             "dead": DEAD * shrinkage,
-            "renewal_bound": 1 / math.sqrt(0.25 * gate_of(spec) * value),
+            "renewal_bound": 1 / math.sqrt(0.25 * ald_threshold_of(spec) * value),
             "insensitivity": subspace.insensitivity,
             "more_censoring": growth(CENSOR_STEP * subspace.censoring),
             "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
