@@ -3,7 +3,7 @@
 The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random
 Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
 least mean squares, or by recursive least squares, which minimises, sample by sample,
-sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / covariance.  The inverse correlation matrix P of the features is
+sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features is
 kept as a square root, P = root' root, and updated in Potter's form (G. J. Bierman, Factorization Methods for Discrete
 Sequential Estimation, 1977, II.6): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
 """
@@ -68,7 +68,7 @@ class Linear(Struct):
 
     weights: Real[OUTPUTS, FEATURES]  # the last one is the constant's
     root: Real[FEATURES, FEATURES]  # a square root of the inverse correlation matrix: root' root = P
-    started: Index  # 0 until a sample is learned (then P = covariance I and root is still zero), 1 from then on
+    started: Index  # 0 until a sample is learned (then P = prior_variance I and root is still zero), 1 from then on
     frozen: Index  # 1: learning is switched off
 
 
@@ -96,7 +96,7 @@ class LinearConfig(Config):
     clamps: bool  # whether predictions are kept between low and high
     eta: Real  # learning rate
     forgetting: Real  # lambda: what a sample's weight is multiplied by at each later one
-    start: Real  # square root of the initial covariance
+    start: Real  # square root of prior_variance
     trace_limit: Real  # forgetting pauses when P's trace is above
     root_limit: Real  # above any element of P's square root
     amplitude: Real  # sqrt(2 / number of random features)

@@ -44,7 +44,7 @@ PARAMETERS = {
     "forgetting": LEARNING,
     "noise": LEARNING,
     "relabel": LEARNING,
-    "covariance": LEARNING,
+    "prior_variance": LEARNING,
     "features": LEARNING,
     "seed": LEARNING,
     "ridge": REDUCTION,
@@ -92,7 +92,7 @@ class _BudgetedKernelModel(Streaming):
         forgetting: float | None = None,
         noise: float | None = None,
         relabel: bool = False,
-        covariance: float | None = None,
+        prior_variance: float | None = None,
         features: int | None = None,
         seed: int | None = None,
         ridge: float | None = None,
@@ -157,7 +157,7 @@ class _BudgetedKernelModel(Streaming):
         """What to do about divergence."""
         rule = self.spec_.learning.rule
         if rule in LINEAR_RULES:
-            return f"scale the inputs to magnitudes near 1, or lower {'eta' if rule in GRADIENT else 'covariance'}"
+            return f"scale the inputs to magnitudes near 1, or lower {'eta' if rule in GRADIENT else 'prior_variance'}"
         if rule not in GRADIENT:
             return "raise ridge"
         # which takes kernel functions as orthogonal
@@ -233,7 +233,7 @@ default="gaussian"
         "krls-t": variance of the labels' noise, in parts of the function's variance.
     relabel : bool, default=False
         "fb-krls": move the labels of stored samples towards what comes.
-    covariance : float, default=100.0
+    prior_variance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
     features : int, default=None
@@ -384,7 +384,7 @@ default="gaussian"
         forgetting: float | None = None,
         noise: float | None = None,
         relabel: bool = False,
-        covariance: float | None = None,
+        prior_variance: float | None = None,
         features: int | None = None,
         seed: int | None = None,
         ridge: float | None = None,
@@ -569,7 +569,7 @@ default="gaussian"
         "krls-t": variance of the labels' noise, in parts of the function's variance.
     relabel : bool, default=False
         "fb-krls": move the labels of stored samples towards what comes.
-    covariance : float, default=100.0
+    prior_variance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
     features : int, default=None

@@ -256,7 +256,7 @@ class Learning(Section):
     noise: float = Field(
         0.01, gt=0, le=1e6, description="krls-t: variance of the labels' noise, in parts of the function's variance"
     )
-    covariance: float = Field(
+    prior_variance: float = Field(
         100.0, gt=0, description="rls, quadratic-rls, rff-rls: variance of the weights before the first sample"
     )
     features: int | None = Field(

@@ -82,7 +82,7 @@ class Twin:
     def __init__(self, spec: Spec) -> None:
         self.spec, self.seen, self.brought_back = spec, 0, 0
         count = spec.capacities["FEATURES"]
-        self.weights, self.p = np.zeros((spec.outputs, count)), spec.learning.covariance * np.eye(count)
+        self.weights, self.p = np.zeros((spec.outputs, count)), spec.learning.prior_variance * np.eye(count)
         self.mean, self.variance = np.zeros(spec.dim), np.zeros(spec.dim)
 
     def features(self, x: np.ndarray) -> np.ndarray:
@@ -116,16 +116,16 @@ class Twin:
         elif error.any() or not self.spec.label.classes:
             part, direction = learning.forgetting, self.p @ phi
             spread = phi @ direction
-            limit = WINDUP * len(phi) * learning.covariance
+            limit = WINDUP * len(phi) * learning.prior_variance
             widest = int(self.p.diagonal().argmax())
             winds_up = part < 1 and np.trace(self.p) > limit
             part = 1.0 if winds_up else part
             self.weights = self.weights + np.outer(error, direction / (part + spread))
             self.p = (self.p - np.outer(direction, direction) / (part + spread)) / part
-            if winds_up and self.p[widest, widest] > learning.covariance:
+            if winds_up and self.p[widest, widest] > learning.prior_variance:
                 self.brought_back += 1
                 variance, column = self.p[widest, widest], self.p[widest]
-                self.p = self.p - np.outer(column, column) * (variance - learning.covariance) / variance**2
+                self.p = self.p - np.outer(column, column) * (variance - learning.prior_variance) / variance**2
         if self.spec.input.standardise:
             self.observe(x)
 
@@ -136,25 +136,25 @@ class Twin:
     outputs=st.sampled_from([1, 3]),
     samples=st.integers(1, 200),
     forgetting=st.sampled_from([1.0, 0.99, 0.98]),
-    covariance=st.sampled_from([0.01, 1.0, 50.0]),
+    prior_variance=st.sampled_from([0.01, 1.0, 50.0]),
     seed=st.integers(0, 999),
 )
-def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgetting, covariance, seed):
+def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgetting, prior_variance, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(samples, dim)), rng.normal(size=(samples, outputs))
-    learning = {"forgetting": forgetting, "covariance": covariance}
+    learning = {"forgetting": forgetting, "prior_variance": prior_variance}
     model = model_of(rule, "float64", dim, learning, label={"outputs": outputs})
     phi = features(model.spec, x)
     predictions, statuses = model.prequential(x, y[:, 0] if outputs == 1 else y)
     assert (statuses == LinearStatus.DONE).all()
-    weights = least_squares(phi, y, 1 / covariance, forgetting)
+    weights = least_squares(phi, y, 1 / prior_variance, forgetting)
     np.testing.assert_allclose(model.memory.field("weights"), weights.T, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(model.predict(x).reshape(y.shape), phi @ weights, rtol=1e-6, atol=1e-7)
-    earlier = least_squares(phi[:-1], y[:-1], 1 / covariance, forgetting)
+    earlier = least_squares(phi[:-1], y[:-1], 1 / prior_variance, forgetting)
     np.testing.assert_allclose(predictions[-1].reshape(-1), phi[-1] @ earlier, rtol=1e-6, atol=1e-7)
     inverse = np.linalg.inv(
         phi.T @ (forgetting ** np.arange(samples - 1, -1, -1)[:, None] * phi)
-        + forgetting**samples / covariance * np.eye(phi.shape[1])
+        + forgetting**samples / prior_variance * np.eye(phi.shape[1])
     )
     root = model.memory.field("root")
     np.testing.assert_allclose(root.T @ root, inverse, rtol=1e-6, atol=1e-7)
@@ -289,7 +289,7 @@ def test_plain_python_and_numba_agree_and_refusals_change_nothing(rule, precisio
 @EACH
 def test_weights_that_would_leave_their_range_are_refused(rule, precision):
     """Labels within a tiny limit cannot lead to weights beyond 2^20 times it; inputs near zero would need them."""
-    learning = {} if rule == "nlms" else {"covariance": 1e12}
+    learning = {} if rule == "nlms" else {"prior_variance": 1e12}
     inputs = {"max_abs": 1e6 if rule == "nlms" else 10.0}
     model = model_of(rule, precision, 1, learning, input=inputs, label={"max_abs": 1e-3})
     rng, statuses = np.random.default_rng(0), []
@@ -518,14 +518,14 @@ def test_a_frozen_model_checks_samples_and_does_not_change():
     dim=st.integers(1, 4),
     standardise=st.booleans(),
     forgetting=st.sampled_from([1.0, 0.999, 0.6]),
-    covariance=st.sampled_from([1e-6, 100.0, 1e6]),
+    prior_variance=st.sampled_from([1e-6, 100.0, 1e6]),
     limit=st.sampled_from([1.0, 1e6]),
     seed=st.integers(0, 99),
 )
 def test_whatever_learning_leads_to_is_valid(
-    rule, precision, kind, dim, standardise, forgetting, covariance, limit, seed
+    rule, precision, kind, dim, standardise, forgetting, prior_variance, limit, seed
 ):
-    learning = {} if rule == "nlms" else {"forgetting": forgetting, "covariance": covariance}
+    learning = {} if rule == "nlms" else {"forgetting": forgetting, "prior_variance": prior_variance}
     label = KINDS[kind] | ({} if kind == "class" else {"max_abs": limit})
     spec = spec_of(rule, precision, dim, learning, label=label, input={"max_abs": limit, "standardise": standardise})
     model, (x, y) = HostModel(spec), mixed_stream(spec, 3000, seed)
@@ -589,14 +589,14 @@ BASE = {"name": "line", "input": {"dim": 2}}
         ("rls", {"kernel": {"sigma": 1.0}}, r"\[kernel\] sigma is of kernel models and rff-rls; rls has no kernel"),
         ("rff-rls", {}, r"\[kernel\] is missing; rff-rls needs sigma"),
         ("rff-rls", {"kernel": {"sigma": 0.0}}, r"\[kernel\] sigma is 0; it must be from 1e-18"),
-        ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "max_abs": 1e18}, "learning": {"covariance": 1e-9}},
+        ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "max_abs": 1e18}, "learning": {"prior_variance": 1e-9}},
          "max_abs is 1e.18, too many times sigma, 1e-18"),
         ("rff-rls", {"kernel": {"function": "polynomial", "gamma": 1.0}}, "polynomial, which has no random Fourier"),
         ("rff-rls", {"kernel": {"function": "matern32"}}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ("rff-rls", {"kernel": {"sigma": 1.0}, "learning": {"features": 4096}}, "features is 4096, which takes 67"),
-        ("rls", {"learning": {"covariance": 1e-30}}, "covariance is 1e-30; it must be from 1e-18"),
-        ("rls", {"learning": {"covariance": 1e10}, "input": {"dim": 2, "max_abs": 1e15}}, "for which rls with covariance 1e.10 overflows float32"),
-        ("quadratic-rls", {"input": {"dim": 2, "max_abs": 1e9}}, "max_abs is 1e.09, for which quadratic-rls with covariance 100 overflows"),
+        ("rls", {"learning": {"prior_variance": 1e-30}}, "prior_variance is 1e-30; it must be from 1e-18"),
+        ("rls", {"learning": {"prior_variance": 1e10}, "input": {"dim": 2, "max_abs": 1e15}}, "for which rls with prior_variance 1e.10 overflows float32"),
+        ("quadratic-rls", {"input": {"dim": 2, "max_abs": 1e9}}, "max_abs is 1e.09, for which quadratic-rls with prior_variance 100 overflows"),
         ("nlms", {"input": {"dim": 2, "max_abs": 1e18}}, "max_abs is 1e.18, for which nlms overflows float32"),
         ("quadratic-rls", {"input": {"dim": 1000}}, r"\[input\] dim is 1000, which takes 1,00"),
     ],

@@ -516,7 +516,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     assert model.status_counts_["REFUSED_MULTIPLIER"] == 0
     assert np.abs(model.predict(x) - 1).max() < 0.1
     with pytest.warns(UserWarning, match="^learning diverges: scale the inputs to magnitudes near 1, or lower cov"):
-        model = BudgetedKernelRegressor(rule="rls", covariance=1e18, label_max_abs=10.0).fit(1e-9 * x, x[:, 0])
+        model = BudgetedKernelRegressor(rule="rls", prior_variance=1e18, label_max_abs=10.0).fit(1e-9 * x, x[:, 0])
     assert model.status_counts_["REFUSED_WEIGHT"] > 0
 
 
@@ -551,7 +551,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
         ({"rule": "rls", "n_max": 8}, "[reduction] n_max "),
         ({"rule": "rls", "technique": "nt"}, "[reduction] technique "),
         ({"rule": "rls", "sigma": 1.0}, "[kernel] "),
-        ({"rule": "nlms", "covariance": 1.0}, "[learning] covariance "),
+        ({"rule": "nlms", "prior_variance": 1.0}, "[learning] prior_variance "),
         ({"rule": "rls", "seed": 1}, "[learning] seed "),
     ],
 )

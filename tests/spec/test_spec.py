@@ -355,7 +355,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (with_rule("qklms"), "learning", "quantisation", 0.5),
         (with_rule("krls-t"), "learning", "forgetting", 0.999),
         (with_rule("krls-t"), "learning", "noise", 0.1),
-        (with_rule("rls"), "learning", "covariance", 10.0),
+        (with_rule("rls"), "learning", "prior_variance", 10.0),
         (random, "learning", "features", 32),
         (random, "learning", "seed", 1),
         (full, "reduction", "technique", "sup"),

@@ -36,7 +36,7 @@ LEARNING_KEYS = {
     "relabel": (),
     "forgetting": RECURSIVE,
     "noise": (),
-    "covariance": RECURSIVE,
+    "prior_variance": RECURSIVE,
     "features": RANDOM,
     "seed": RANDOM,
 }
@@ -150,7 +150,7 @@ class LinearModels:
             refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")
         within("[input] max_abs", spec.input.max_abs)
         if gain is Gain.RLS:
-            within("[learning] covariance", learning.covariance)
+            within("[learning] prior_variance", learning.prior_variance)
         self._complain_of_size(spec, refuse)
         if basis is Basis.FOURIER:
             assert spec.kernel is not None
@@ -169,10 +169,10 @@ class LinearModels:
             math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if basis is Basis.PRODUCTS else 1)
         )
         if gain is Gain.RLS:
-            largest += math.log10(WINDUP * learning.covariance / learning.forgetting)
+            largest += math.log10(WINDUP * learning.prior_variance / learning.forgetting)
         if largest > (36 if narrow else 300) and basis is not Basis.FOURIER:
             key = "clip" if spec.input.standardise else "max_abs"
-            other = f" with covariance {learning.covariance:g}" if gain is Gain.RLS else ""
+            other = f" with prior_variance {learning.prior_variance:g}" if gain is Gain.RLS else ""
             refuse(
                 f"[input] {key}",
                 f"is {getattr(spec.input, key):g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
@@ -225,8 +225,8 @@ class LinearModels:
             assert spec.kernel is not None
             frequencies, phases = random_features(learning.seed, features - 1, spec.dim, spec.kernel.function)
             frequencies = frequencies / (2 * math.pi * spec.length_scale)
-        weight_limit, start = self._weight_limit(spec), math.sqrt(learning.covariance)
-        trace_limit = WINDUP * features * learning.covariance
+        weight_limit, start = self._weight_limit(spec), math.sqrt(learning.prior_variance)
+        trace_limit = WINDUP * features * learning.prior_variance
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
         return {
             "gain": gain,

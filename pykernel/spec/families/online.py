@@ -71,7 +71,7 @@ LEARNING_KEYS = {
     "relabel": ("fb-krls",),
     "forgetting": ("krls-t",),
     "noise": ("krls-t",),
-    "covariance": (),
+    "prior_variance": (),
     "features": (),
     "seed": (),
 }
