@@ -62,7 +62,7 @@ COLUMNS = (
 def variant_spec(variant: str, n: int, dim: int, rank: int, fading: float = 1.0) -> Spec:
     more: dict[str, Any] = dict(VARIANTS.get(variant, {}))
     if variant == FULL:
-        more |= {"label": {"column": "y", "max_abs": 10.0}, "novelty": {"rate": 0.01, "warmup": 100}}
+        more |= {"label": {"column": "y", "max_abs": 10.0}, "novelty": {"false_alarm_rate": 0.01, "warmup": 100}}
     return spec_of(dim, n, rank, 1 / (2 * dim), fading=fading, **more)
 
 

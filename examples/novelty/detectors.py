@@ -104,7 +104,7 @@ class DetectorConfig(Config):
     more_alarm: Real
     less_alarm: Real
     warmup: Index
-    hold: Index
+    relearn_after: Index
 
 
 # ---------------------------------------------------------------------------------------------------------- scores
@@ -257,14 +257,14 @@ def watch(s: Normal, w: DetectorWork, c: DetectorConfig) -> Index:
             s.threshold[0] = s.level[0]
         return 0
     if s.level[0] > s.threshold[0]:
-        if s.held[0] <= c.hold:
+        if s.held[0] <= c.relearn_after:
             s.held[0] += 1
-        if s.held[0] <= c.hold:
+        if s.held[0] <= c.relearn_after:
             return 2
         # longer than that it is the new normal
         s.threshold[0] *= c.more_alarm
         return 1
-    if s.held[0] > 0 and s.held[0] <= c.hold:
+    if s.held[0] > 0 and s.held[0] <= c.relearn_after:
         s.threshold[0] *= c.more_alarm
     s.held[0] = 0
     s.threshold[0] *= c.less_alarm
@@ -396,7 +396,7 @@ def valid(s: Normal, c: DetectorConfig) -> Bool:
         return False
     if not (s.level[0] >= real(0) and s.level[0] <= c.most and s.threshold[0] >= real(0) and s.threshold[0] <= c.most):
         return False
-    return s.held[0] >= 0 and s.held[0] <= c.hold + 1 and s.seen[0] >= 0 and s.seen[0] <= MOST
+    return s.held[0] >= 0 and s.held[0] <= c.relearn_after + 1 and s.seen[0] >= 0 and s.seen[0] <= MOST
 
 
 PROGRAM = Program(
@@ -450,10 +450,10 @@ class Detectors:
             "window": spec.window,
             "apart": spec.apart**2,
             "smoothing": novelty.smoothing,
-            "more_alarm": growth(ALARM_STEP * (1 - novelty.rate)),
-            "less_alarm": growth(-ALARM_STEP * novelty.rate),
+            "more_alarm": growth(ALARM_STEP * (1 - novelty.false_alarm_rate)),
+            "less_alarm": growth(-ALARM_STEP * novelty.false_alarm_rate),
             "warmup": novelty.warmup,
-            "hold": novelty.hold,
+            "relearn_after": novelty.relearn_after,
         }
 
 

@@ -81,11 +81,11 @@ PARAMETERS = {
     "ridge": LEARNING,
     "head_forgetting": Parameter("learning", "forgetting"),
     "head_eta": Parameter("learning", "eta"),
-    "rate": NOVELTY,
+    "false_alarm_rate": NOVELTY,
     "threshold": NOVELTY,
     "smoothing": NOVELTY,
     "warmup": NOVELTY,
-    "hold": NOVELTY,
+    "relearn_after": NOVELTY,
     "precision": Parameter(""),
     "n_epochs": Parameter(must=whole(1)),
     "input_max_abs": Parameter("input", "max_abs"),
@@ -417,11 +417,11 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         fading: float | None = None,
         insensitivity: float | None = None,
         censoring: float | None = None,
-        rate: float | None = None,
+        false_alarm_rate: float | None = None,
         threshold: float | None = None,
         smoothing: float | None = None,
         warmup: int | None = None,
-        hold: int | None = None,
+        relearn_after: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
         input_max_abs: float | None = None,
@@ -514,12 +514,12 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
     @property
     def offset_(self) -> float:
-        """The score below which a sample is new: minus the threshold, which follows ``rate``.
+        """The score below which a sample is new: minus the threshold, which follows ``false_alarm_rate``.
 
         -1, which nothing is below, while the model warms up.
         """
         if not self._watches():
-            raise AttributeError(f"{self._where} has no offset_: it was given neither rate nor threshold")
+            raise AttributeError(f"{self._where} has no offset_: it was given neither false_alarm_rate nor threshold")
         check_is_fitted(self)
         assert self.spec_.novelty is not None
         if int(self.model_.memory.field("seen")[0]) < self.spec_.novelty.warmup:
@@ -682,7 +682,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 def _watching(estimator: _OnlineSubspace) -> bool:
     if not estimator._watches():
         raise AttributeError(
-            f"{type(estimator).__name__} tells what is new only if it is given rate or threshold; score_samples needs neither"
+            f"{type(estimator).__name__} tells what is new only if it is given false_alarm_rate or threshold; score_samples needs neither"
         )
     return True
 
@@ -693,7 +693,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     The subspace ``L = Phi A`` of at most ``n_max`` samples v and ``n_components`` dimensions takes a step with each sample
     towards representing it better; at a full budget the vector goes whose loss changes L least. ``transform`` gives
     features z(x), for which ``z(x)'z(y)`` approximates ``k(x, y)``. What the subspace does not represent of a sample is its
-    novelty: with ``rate`` or ``threshold`` the estimator is an outlier detector, whose threshold follows the stream.
+    novelty: with ``false_alarm_rate`` or ``threshold`` the estimator is an outlier detector, whose threshold follows the stream.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that
     starts from a fitted estimator continues with the same bytes.
@@ -747,16 +747,16 @@ default="gaussian"
         epsilon: samples of less novelty than this teach nothing.
     censoring : float, default=0.0
         In its place: the part of samples that are to teach nothing, once the budget is full.
-    rate : float, default=None
+    false_alarm_rate : float, default=None
         Alarms for each sample of normal operation: the threshold of novelty follows it. None: there are no alarms; 0.01 if
-        ``smoothing``, ``warmup`` or ``hold`` is given.
+        ``smoothing``, ``warmup`` or ``relearn_after`` is given.
     threshold : float, default=None
         In its place, a fixed threshold.
     smoothing : float, default=1.0
         The level that ``monitor`` and the device compare is ``(1 - smoothing) level + smoothing novelty``.
     warmup : int, default=500
         Samples before there are alarms.
-    hold : int, default=0
+    relearn_after : int, default=0
         Most samples in a row that are kept from being learned as they are new; then they are the new normal.
     precision : {"float32", "float64"}, default="float32"
         Number format of the model, on the host and on the device.
@@ -776,7 +776,7 @@ default="gaussian"
     subspace_ : pykernel.training.bkfe.HostSubspace
         The subspace as it is now, in float64.
     offset_ : float
-        Minus the threshold as it is now; with ``rate`` or ``threshold``.
+        Minus the threshold as it is now; with ``false_alarm_rate`` or ``threshold``.
     status_counts_ : dict of str to int
         What became of each update since the start, by the name of the status: ADDED, REPLACED, DONE (not stored), CENSORED,
         NOVEL, HELD, REFUSED_INPUT.
@@ -794,7 +794,7 @@ default="gaussian"
 
     Notes
     -----
-    Parameters whose default is None, or a number of the spec, mean what docs/spec.md says; alarms are there if ``rate``,
+    Parameters whose default is None, or a number of the spec, mean what docs/spec.md says; alarms are there if ``false_alarm_rate``,
     ``threshold`` or another key of [novelty] is given. Parameters are read when learning starts, by ``fit`` or the first
     ``partial_fit``. Nothing is shuffled: the order of samples is the order of learning.
 
@@ -833,7 +833,7 @@ default="gaussian"
 
     As an outlier detector:
 
-    >>> model = OnlineKernelSubspace(4, n_max=32, rate=0.01).fit(X)
+    >>> model = OnlineKernelSubspace(4, n_max=32, false_alarm_rate=0.01).fit(X)
     >>> model.predict([[0.0, 0.0, 0.0], [8.0, 8.0, 8.0], [30.0, 0.0, 0.0]])
     array([ 1,  1, -1])
     """
@@ -897,7 +897,7 @@ default="gaussian"
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
         """
         return self._monitored(X)
 
@@ -967,8 +967,8 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     n_components : int, default=16
         Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_max_abs
-        As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, precision, n_epochs, input_max_abs
+        As of `OnlineKernelSubspace`. ``false_alarm_rate`` and what follows it are of ``monitor``.
     ridge : float, default=0.1
         Weight of the squared coefficients.
     head_forgetting : float, default=1.0
@@ -1028,11 +1028,11 @@ budget, ald_threshold, fading, insensitivity, censoring, rate, threshold, smooth
         censoring: float | None = None,
         ridge: float | None = None,
         head_forgetting: float | None = None,
-        rate: float | None = None,
+        false_alarm_rate: float | None = None,
         threshold: float | None = None,
         smoothing: float | None = None,
         warmup: int | None = None,
-        hold: int | None = None,
+        relearn_after: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
         input_max_abs: float | None = None,
@@ -1072,7 +1072,7 @@ budget, ald_threshold, fading, insensitivity, censoring, rate, threshold, smooth
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
         """
         return self._monitored(X, y)
 
@@ -1094,8 +1094,8 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     n_components : int, default=16
         Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_max_abs
-        As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, precision, n_epochs, input_max_abs
+        As of `OnlineKernelSubspace`. ``false_alarm_rate`` and what follows it are of ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
         "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a gradient
         step of the logistic loss (more than two classes: softmax), which knows probabilities and learns more slowly.
@@ -1159,11 +1159,11 @@ budget, ald_threshold, fading, insensitivity, censoring, rate, threshold, smooth
         ridge: float | None = None,
         head_forgetting: float | None = None,
         head_eta: float | None = None,
-        rate: float | None = None,
+        false_alarm_rate: float | None = None,
         threshold: float | None = None,
         smoothing: float | None = None,
         warmup: int | None = None,
-        hold: int | None = None,
+        relearn_after: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
         input_max_abs: float | None = None,
@@ -1203,7 +1203,7 @@ budget, ald_threshold, fading, insensitivity, censoring, rate, threshold, smooth
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
         """
         return self._monitored(X, y)
 

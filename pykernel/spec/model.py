@@ -404,20 +404,20 @@ class SubspaceSection(Section):
 class NoveltySection(Section):
     """When a sample is an alarm: okfeb."""
 
-    rate: float = Field(
+    false_alarm_rate: float = Field(
         0.01,
         gt=0,
         le=0.5,
         description="alarms for each sample of normal operation, which the threshold adapts to",
     )
     threshold: float | None = Field(
-        None, gt=0, lt=1, description="in place of rate: the level above which there is an alarm"
+        None, gt=0, lt=1, description="in place of false_alarm_rate: the level above which there is an alarm"
     )
     smoothing: float = Field(
         1.0, gt=0, le=1, description="level = (1 - smoothing) level + smoothing score; 1: every sample by itself"
     )
     warmup: int = Field(500, ge=2, le=1_000_000, description="samples before there are alarms")
-    hold: int = Field(
+    relearn_after: int = Field(
         0,
         ge=0,
         le=1_000_000,

@@ -268,11 +268,11 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
     novelty = None
     if draw(st.booleans()):
         novelty = {"smoothing": draw(st.sampled_from([1.0, 0.3])), "warmup": draw(st.sampled_from([30, 60]))}
-        novelty["hold"] = draw(st.sampled_from([0, 1, 4]))
+        novelty["relearn_after"] = draw(st.sampled_from([0, 1, 4]))
         if draw(st.booleans()):
             novelty["threshold"] = draw(st.sampled_from([0.3, 0.6]))
         else:
-            novelty["rate"] = draw(st.sampled_from([0.05, 0.3]))
+            novelty["false_alarm_rate"] = draw(st.sampled_from([0.05, 0.3]))
     inputs = {"center": [0.5] * dim, "scale": [0.75] * dim} if draw(st.booleans()) else {}
     # differences of nearly equal vectors: fewer digits, so the ald_threshold stays where all of them are compared
     ald_threshold = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
@@ -442,11 +442,11 @@ LONG: dict[str, dict[str, Any]] = {
     "insensitive": {"budget": "drop", "insensitivity": 0.2, "fading": 0.99},
     "alarms": {
         "ald_threshold": 1e-2, "fading": 0.95, "label": "number", "learning": {"forgetting": 0.99},
-        "novelty": {"rate": 0.05, "smoothing": 0.5, "warmup": 100, "hold": 3},
+        "novelty": {"false_alarm_rate": 0.05, "smoothing": 0.5, "warmup": 100, "relearn_after": 3},
     },
-    "alarms, no hold": {"ald_threshold": 1e-2, "novelty": {"rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
-    "alarms, often": {"ald_threshold": 1e-2, "novelty": {"rate": 0.3, "warmup": 30, "hold": 1}, "fading": 0.95},
-    "alarms, fixed": {"budget": "drop", "novelty": {"threshold": 0.5, "warmup": 20, "hold": 2}, "fading": 0.98},
+    "alarms, no relearn_after": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
+    "alarms, often": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.3, "warmup": 30, "relearn_after": 1}, "fading": 0.95},
+    "alarms, fixed": {"budget": "drop", "novelty": {"threshold": 0.5, "warmup": 20, "relearn_after": 2}, "fading": 0.98},
     "logistic": {
         "ald_threshold": 1e-2, "label": "two classes", "head": "logistic", "learning": {"ridge": 0.5, "eta": 0.5}, "n": 16, "r": 8,
     },
@@ -474,7 +474,7 @@ def test_it_goes_on_for_long(case: str) -> None:
         wanted |= {"update: CENSORED"}
     if "alarms" in case:
         wanted |= {"update: NOVEL", "alarm: DONE"}
-    if "alarms" in case and "no hold" not in case:
+    if "alarms" in case and "no relearn_after" not in case:
         wanted |= {"update: HELD"}
     assert wanted <= set(seen), (wanted - set(seen), seen)
 
@@ -700,24 +700,39 @@ def test_what_is_censored_changes_nothing_of_the_subspace() -> None:
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize(("rate", "smoothing", "hold"), [(0.02, 1.0, 0), (0.1, 1.0, 0), (0.05, 0.3, 0), (0.02, 1.0, 5)])
-def test_the_alarm_rate_is_the_wanted_one(rate: float, smoothing: float, hold: int, precision: str) -> None:
-    """The threshold goes up at the first sample of an alarm (with hold) or at each (without), down at all others."""
+@pytest.mark.parametrize(
+    ("false_alarm_rate", "smoothing", "relearn_after"), [(0.02, 1.0, 0), (0.1, 1.0, 0), (0.05, 0.3, 0), (0.02, 1.0, 5)]
+)
+def test_the_alarm_rate_is_the_wanted_one(
+    false_alarm_rate: float, smoothing: float, relearn_after: int, precision: str
+) -> None:
+    """The threshold goes up at the first sample of an alarm (with relearn_after) or at each (without), down at all others."""
     spec = spec_of(
-        precision, dim=3, n=16, r=4, novelty={"rate": rate, "smoothing": smoothing, "warmup": 500, "hold": hold}
+        precision,
+        dim=3,
+        n=16,
+        r=4,
+        novelty={
+            "false_alarm_rate": false_alarm_rate,
+            "smoothing": smoothing,
+            "warmup": 500,
+            "relearn_after": relearn_after,
+        },
     )
     model, x = HostModel(spec), stream_of(20_000, 3)
     statuses = model.update(x)
     assert not np.isin(statuses[:500], [NOVEL, HELD]).any()
     above = np.isin(statuses[2000:], [NOVEL, HELD])
-    assert np.mean(above) == pytest.approx(rate, rel=0.25)
-    assert (HELD in statuses) == (hold > 0)
+    assert np.mean(above) == pytest.approx(false_alarm_rate, rel=0.25)
+    assert (HELD in statuses) == (relearn_after > 0)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
     """A change: an alarm at once; as many samples as were asked for are not learned; then it is the new normal."""
-    spec = spec_of(precision, dim=3, n=24, r=6, fading=0.98, novelty={"rate": 0.01, "warmup": 300, "hold": 40})
+    spec = spec_of(
+        precision, dim=3, n=24, r=6, fading=0.98, novelty={"false_alarm_rate": 0.01, "warmup": 300, "relearn_after": 40}
+    )
     model = HostModel(spec)
     rng = np.random.default_rng(1)
     model.update(0.3 * rng.normal(size=(1500, 3)))
@@ -739,7 +754,7 @@ def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_thresholds_do_not_run_away(precision: str) -> None:
     """Long alarms and long quiet: thresholds stay numbers, and come back."""
-    spec = spec_of(precision, dim=2, n=6, r=2, novelty={"rate": 0.001, "warmup": 20, "smoothing": 1.0})
+    spec = spec_of(precision, dim=2, n=6, r=2, novelty={"false_alarm_rate": 0.001, "warmup": 20, "smoothing": 1.0})
     model = HostModel(spec)
     rng = np.random.default_rng(0)
     model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))  # known to the last digit: the threshold sinks

@@ -94,7 +94,7 @@ def test_questions_before_fit_are_told_so(kind):
         "predict", "decision_function", "predict_proba", "predict_log_proba", "transform", "novelty", "score_samples",
         "approximation", "residual",
     ):  # fmt: skip
-        for estimator in (kind(), *([kind(rate=0.1)] if "rate" in kind._family else [])):
+        for estimator in (kind(), *([kind(false_alarm_rate=0.1)] if "false_alarm_rate" in kind._family else [])):
             if hasattr(estimator, name):
                 asked += 1
                 with pytest.raises(NotFittedError):

@@ -50,13 +50,13 @@ MODELS = {
     "drop": OnlineKernelSubspace(**SMALL, budget="drop", step="decreasing", eta=4.0, window=0),
     "censoring": OnlineKernelSubspace(**SMALL, censoring=0.6, ald_threshold=0.05),
     "insensitivity": OnlineKernelSubspace(**SMALL, insensitivity=0.2, fading=0.99, shrinkage=0.05),
-    "rate": OnlineKernelSubspace(**SMALL, rate=0.05, warmup=60, hold=3, smoothing=0.5),
+    "false_alarm_rate": OnlineKernelSubspace(**SMALL, false_alarm_rate=0.05, warmup=60, relearn_after=3, smoothing=0.5),
     "threshold": OnlineKernelSubspace(**SMALL, threshold=0.5, warmup=20),
     "matern32": OnlineKernelSubspace(**SMALL, kernel="matern32"),
     "polynomial": OnlineKernelSubspace(**SMALL, kernel="polynomial", degree=2, coef0=1.0),
     "regression": OnlineSubspaceRegressor(**SMALL),
     "regression, two outputs": OnlineSubspaceRegressor(
-        **SMALL, precision="float64", head_forgetting=0.99, ridge=0.01, rate=0.02, warmup=50
+        **SMALL, precision="float64", head_forgetting=0.99, ridge=0.01, false_alarm_rate=0.02, warmup=50
     ),
     "two classes": OnlineSubspaceClassifier(**SMALL),
     "three classes": OnlineSubspaceClassifier(**SMALL, head_forgetting=0.995),
@@ -106,7 +106,7 @@ def fitted(case, x, y, **parameters):
         OnlineKernelSubspace(),
         OnlineKernelSubspace(precision="float64", budget="drop", update="hybrid"),
         OnlineKernelSubspace(update="rls", n_components=3, n_max=8, n_epochs=2),
-        OnlineKernelSubspace(rate=0.05, warmup=100),
+        OnlineKernelSubspace(false_alarm_rate=0.05, warmup=100),
         OnlineSubspaceRegressor(),
         OnlineSubspaceRegressor(update="rls", precision="float64"),
         OnlineSubspaceClassifier(),
@@ -430,7 +430,9 @@ def test_copies_go_on_as_the_original(stream, case):
     assert state(model.fit(x, y)) == state(fitted(case, *stream)) and sum(model.status_counts_.values()) == 300
 
 
-@pytest.mark.parametrize("case", ["rate", "regression, two outputs", "three classes, logistic", "censoring"])
+@pytest.mark.parametrize(
+    "case", ["false_alarm_rate", "regression, two outputs", "three classes, logistic", "censoring"]
+)
 def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_path):
     """Behind a scaler, from C's tables and from a snapshot: the same bytes as the estimator's."""
     x, y = stream
@@ -505,7 +507,7 @@ def test_fitted_estimators_and_frozen_maps_are_checked_in_c(stream, case):
 
 def test_outlier_detection_is_by_the_devices_threshold(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, rate=0.05, warmup=100, hold=2).fit(x[:200])
+    model = OnlineKernelSubspace(**SMALL, false_alarm_rate=0.05, warmup=100, relearn_after=2).fit(x[:200])
     level, threshold = model.model_.read("alarm")[0]
     assert model.offset_ == -threshold < 0 < level
     assert (model.decision_function(x) == model.score_samples(x) - model.offset_).all()
@@ -523,7 +525,7 @@ def test_outlier_detection_is_by_the_devices_threshold(stream):
 
 def test_monitor_tells_before_it_learns(stream):
     x, y = stream
-    for case in ("rate", "regression, two outputs"):
+    for case in ("false_alarm_rate", "regression, two outputs"):
         model, twin = fitted(case, x[:100], y[:100]), fitted(case, x[:100], y[:100])
         rest = labels(case, y)[100:] if labels(case, y) is not None else None
         novelty, alarms = model.monitor(x[100:], rest) if rest is not None else model.monitor(x[100:])
@@ -540,7 +542,7 @@ def test_monitor_tells_before_it_learns(stream):
 
 def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, rate=0.01).fit(x)
+    model = OnlineKernelSubspace(**SMALL, false_alarm_rate=0.01).fit(x)
     assert model.offset_ == -1 and (model.predict([[1e3, 0, 0]]) == 1).all() and not model.monitor(x)[1][:200].any()
     assert model.offset_ == -float(model.model_.read("alarm")[0][1]) > -1  # 600 samples
     fixed = OnlineKernelSubspace(**SMALL, threshold=0.25, warmup=0 + 10).fit(x)
@@ -551,7 +553,10 @@ def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold
         assert hasattr(model, name) and not hasattr(none, name)
     with pytest.raises(AttributeError) as caught:
         none.predict(x)
-    assert "if it is given rate or threshold; score_samples needs neither" in f"{caught.value} {caught.value.__cause__}"
+    assert (
+        "if it is given false_alarm_rate or threshold; score_samples needs neither"
+        in f"{caught.value} {caught.value.__cause__}"
+    )
     assert none.score_samples(x).min() < 0 and not none.monitor(x)[1].any()
 
 
@@ -609,8 +614,8 @@ def test_heads_learn_what_linear_models_of_the_features_learn(head):
         ({"update": "rls", "budget": "drop"}, '[subspace] budget is "drop" with update = "rls", which hardly learns'),
         ({"budget": "drop", "ald_threshold": 0.1}, "[reduction] ald_threshold "),
         ({"insensitivity": 0.1, "censoring": 0.1}, "[subspace] "),
-        ({"rate": 0.1, "threshold": 0.1}, "[novelty] "),
-        ({"rate": 2.0}, "[novelty] rate is 2.0"),
+        ({"false_alarm_rate": 0.1, "threshold": 0.1}, "[novelty] "),
+        ({"false_alarm_rate": 2.0}, "[novelty] false_alarm_rate is 2.0"),
         ({"kernel": "sigmoid", "gamma": 1.0}, "[kernel] function is"),
         ({"sigma": 0.0}, 'sigma is 0.0; it must be a number above 0 or "scale"'),
         ({"kernel": OWN}, "input_max_abs must be given with a kernel of your own"),

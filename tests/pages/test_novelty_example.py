@@ -67,7 +67,7 @@ def test_the_results_are_of_this_monitor_and_complete():
 
 
 def test_numbers_in_the_text():
-    rate, half = SPEC.novelty.rate, np.log(0.5) / np.log(SPEC.subspace.fading)
+    rate, half = SPEC.novelty.false_alarm_rate, np.log(0.5) / np.log(SPEC.subspace.fading)
     assert f"{round(0.1 / (0.1 * rate), -2):,.0f} quiet samples" in WORDS
     assert f"in {100 * (1 - np.exp(-rate * study.WINDOW)):.0f} of 100 cases" in WORDS
     assert f"has halved after {round(half, -2):,.0f}" in WORDS
@@ -77,7 +77,7 @@ def test_numbers_in_the_text():
     before, change, after = [row for row in RESULTS["tour"] if row["detector"] == "okfeb"][-3:]
     odds = [float(row["threshold"]) / (1 - float(row["threshold"])) for row in (before, after)]
     assert np.log(odds[1] / odds[0]) / (0.1 * rate) > 100_000
-    assert SPEC.novelty.hold <= int(change["held"]) < int(change["samples"]), "held, then learned"
+    assert SPEC.novelty.relearn_after <= int(change["held"]) < int(change["samples"]), "held, then learned"
     assert int(after["samples"]) < int(change["samples"]) / 10 and float(after["level"]) < float(change["level"])
     for file in re.findall(r"\]\((data/novelty/[\w.]+)\)", TEXT):
         assert (ROOT / "docs" / file).is_file()
@@ -104,7 +104,7 @@ def test_the_tour_is_what_the_page_shows():
 def short():
     """A spec whose alarms begin early, and samples with a fault."""
     content = SPEC.model_dump(exclude_unset=True)
-    content["novelty"] |= {"warmup": 200, "hold": 20}
+    content["novelty"] |= {"warmup": 200, "relearn_after": 20}
     parts = (run.Part(300, "normal"), run.Part(60, "imbalance", run.fault("imbalance, large")), run.Part(100, "normal"))
     return type(SPEC).model_validate(content), run.record(parts)[0]
 
@@ -170,7 +170,7 @@ def reference(kind: str, x: np.ndarray, window: int, prior: float) -> np.ndarray
 def test_scores_are_those_of_the_definition(kind, short):
     """In float32 after 3,000 samples of a window of 500, against float64 without any update of an inverse."""
     x = Machine(4).run(3000).x.astype(np.float32)
-    content = {"warmup": 1_000_000, "rate": 3e-4, "smoothing": 0.2}
+    content = {"warmup": 1_000_000, "false_alarm_rate": 3e-4, "smoothing": 0.2}
     spec = SPEC.model_copy(update={"novelty": type(SPEC.novelty)(**content)})
     scores, _ = HostModel(detector(spec, kind, **KINDS[kind])).prequential(x)
     expected = reference(kind, x, 500, 0.05)

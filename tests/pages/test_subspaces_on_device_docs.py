@@ -80,8 +80,8 @@ def test_numbers_of_the_text_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
     assert DEFAULT_ALD_THRESHOLD["float64"] == 1e-6
     for number in (
-        f"e^({ALARM_STEP} (1 − rate))",
-        f"e^(−{ALARM_STEP} rate)",
+        f"e^({ALARM_STEP} (1 − false_alarm_rate))",
+        f"e^(−{ALARM_STEP} false_alarm_rate)",
         f"{CENSOR_STEP} (1 − censoring)",
         f"least is {LEAST_ALD_THRESHOLD['float32']:g}",
         f"default of {DEFAULT_ALD_THRESHOLD['float32']:g} in float32",
@@ -117,9 +117,9 @@ HEADS: dict[str, dict[str, Any]] = {
 OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {"subspace": {"fading": 0.99, "censoring": 0.5}, "novelty": {}},
-    {"subspace": {"fading": 0.9}, "novelty": {"threshold": 0.3, "smoothing": 0.1, "hold": 3}},
+    {"subspace": {"fading": 0.9}, "novelty": {"threshold": 0.3, "smoothing": 0.1, "relearn_after": 3}},
     {"subspace": {"step": "decreasing"}, "input": {"columns": ["a", "b", "c"], "center": [1.0, 2.0, 3.0]}},
-    {"subspace": {"step": "averaged", "insensitivity": 0.1}, "novelty": {"hold": 9}},
+    {"subspace": {"step": "averaged", "insensitivity": 0.1}, "novelty": {"relearn_after": 9}},
 )
 
 
@@ -209,7 +209,7 @@ def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
     """0.5 censored and 0.02 alarms for each sample, of a stream that the thresholds know nothing of beforehand."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 3)).astype(np.float32)
-    model = HostModel(spec_of(subspace={"censoring": 0.5}, novelty={"rate": 0.02}))
+    model = HostModel(spec_of(subspace={"censoring": 0.5}, novelty={"false_alarm_rate": 0.02}))
     statuses = model.update(x)[2000:]
     assert 0.015 < (statuses == SubspaceStatus.NOVEL).mean() < 0.025
     censored = HostModel(spec_of(subspace={"censoring": 0.5})).update(x)[2000:]
@@ -238,7 +238,7 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
 def test_a_held_state_is_the_new_normal_after_so_many_samples() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, 3)).astype(np.float32)
-    model = HostModel(spec_of(novelty={"hold": 50, "warmup": 500}, input={"dim": 3, "max_abs": 100.0}))
+    model = HostModel(spec_of(novelty={"relearn_after": 50, "warmup": 500}, input={"dim": 3, "max_abs": 100.0}))
     model.update(x)
     elsewhere = 0.1 * rng.normal(size=(400, 3)).astype(np.float32) + 8
     statuses = model.update(elsewhere)

@@ -183,7 +183,7 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         5,
         14,
         subspace={"budget": "drop", "step": "averaged", "window": 200, "fading": 0.99},
-        novelty={"rate": 0.02, "smoothing": 0.25, "warmup": 60, "hold": 5},
+        novelty={"false_alarm_rate": 0.02, "smoothing": 0.25, "warmup": 60, "relearn_after": 5},
         input=SCALED | {"max_abs": 30.0},
     ),
     "subspace-nonparametric": _subspace(
@@ -210,7 +210,7 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         16,
         label=TWO,
         subspace={"update": "rls", "forgetting": 0.98, "fading": 0.95, "head": "logistic"},
-        novelty={"rate": 0.05, "warmup": 100, "hold": 3},
+        novelty={"false_alarm_rate": 0.05, "warmup": 100, "relearn_after": 3},
     ),
     "subspace-rls-drop": _subspace(
         COSINE,
@@ -228,7 +228,7 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         label=CLASSES,
         subspace={"head": "logistic", "step": "normalised", "fading": 0.9, "window": 100},
         learning={"ridge": 0.01, "eta": 0.3},
-        novelty={"rate": 0.05, "warmup": 50, "hold": 2},
+        novelty={"false_alarm_rate": 0.05, "warmup": 50, "relearn_after": 2},
     ),
     "subspace-classes-hybrid": _subspace(
         KERNELS["linear"],

@@ -276,16 +276,16 @@ class Twin:
                 self.alarm_threshold = max(self.alarm_threshold, bounded(self.level))
             return False, False
         apart(self.level, self.alarm_threshold, 1.0)
-        up, down = np.exp(0.1 * (1 - n.rate)), np.exp(-0.1 * n.rate)
+        up, down = np.exp(0.1 * (1 - n.false_alarm_rate)), np.exp(-0.1 * n.false_alarm_rate)
         before, self.above = self.above, self.level > self.alarm_threshold
         changes, held = [], False
         if self.above:
             self.holding = self.holding + 1 if before else 1
-            held = self.holding <= n.hold
+            held = self.holding <= n.relearn_after
             if not held:
                 changes = [up]
         else:
-            if before and self.holding <= n.hold:
+            if before and self.holding <= n.relearn_after:
                 changes = [up]
             changes.append(down)
         for change in changes if adapts else []:

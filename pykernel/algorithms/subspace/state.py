@@ -200,7 +200,7 @@ class SubspaceConfig(Config):
     more_alarm: Real  # what the threshold's odds are multiplied by at an alarm
     less_alarm: Real  # what they are multiplied by where there is no alarm
     warmup: Index  # samples before there are alarms
-    hold: Index  # most samples in a row that are not learned
+    relearn_after: Index  # most samples in a row that are not learned
     rehearsed: Index  # samples of the self-test
     rehearsal_input: Real  # width of the self-test's inputs
     rehearsal_label: Real  # width of the self-test's labels

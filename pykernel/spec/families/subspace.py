@@ -180,12 +180,17 @@ class SubspaceModels:
         ):
             if near < kept < 1:
                 refuse(where, f"is {kept}; it must be 1 or at most {near} for {spec.precision}")
-        if spec.novelty is not None and spec.novelty.threshold is not None and "rate" in spec.novelty.model_fields_set:
-            refuse("[novelty]", "has both rate and threshold, which does not adapt; leave one of them out")
+        if (
+            spec.novelty is not None
+            and spec.novelty.threshold is not None
+            and "false_alarm_rate" in spec.novelty.model_fields_set
+        ):
+            refuse("[novelty]", "has both false_alarm_rate and threshold, which does not adapt; leave one of them out")
         least_rate = 1e-6 if narrow else 1e-12
-        if spec.novelty is not None and spec.novelty.rate < least_rate:
+        if spec.novelty is not None and spec.novelty.false_alarm_rate < least_rate:
             refuse(
-                "[novelty] rate", f"is {spec.novelty.rate:g}; it must be {least_rate:g} or more for {spec.precision}"
+                "[novelty] false_alarm_rate",
+                f"is {spec.novelty.false_alarm_rate:g}; it must be {least_rate:g} or more for {spec.precision}",
             )
         if spec.novelty is not None and spec.novelty.warmup * spec.novelty.smoothing < 8:
             refuse(
@@ -272,7 +277,7 @@ class SubspaceModels:
         root_ridge = math.sqrt(learning.ridge)
         faded = learning.forgetting ** (rank + 1)
         square_limit = GROWTH[spec.precision] * shrinkage
-        rate = novelty.rate if novelty is not None else 0.01
+        rate = novelty.false_alarm_rate if novelty is not None else 0.01
         fixed = novelty is not None and novelty.threshold is not None
         return kernel_settings.parameters(spec) | {
             "update": UPDATES[subspace.update],
@@ -333,7 +338,7 @@ class SubspaceModels:
             "more_alarm": growth(ALARM_STEP * (1 - rate)),
             "less_alarm": growth(-ALARM_STEP * rate),
             "warmup": novelty.warmup if novelty is not None else 0,
-            "hold": novelty.hold if novelty is not None else 0,
+            "relearn_after": novelty.relearn_after if novelty is not None else 0,
             "rehearsed": n_max + 12,
             "rehearsal_input": min(
                 3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), float(reach.min()) / 2
