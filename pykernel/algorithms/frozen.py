@@ -57,8 +57,8 @@ class Decision(IntEnum):
     """What the functions are, and what a prediction writes."""
 
     FUNCTIONS = 0  # one for each output: their values
-    PAIRS = 1  # one for each pair of classes: their values
-    VOTES = 2  # the same: for each class its votes, and a part of one for how clear they were
+    OVO = 1  # one for each pair of classes: their values
+    OVO_VOTE = 2  # the same: for each class its votes, and a part of one for how clear they were
 
 
 class FrozenWork(Struct):
@@ -86,7 +86,7 @@ class FrozenConfig(Config):
     rows: Real[ROWS, ROW]
     square_limit: Real  # products: rate |x|^2 beyond which all kernel values are zero
     bias: Real[FUNCTIONS]
-    owners: Index[N_MAX]  # pairs: the class that a vector is of
+    support_class: Index[N_MAX]  # pairs: the class that a vector is of
     slopes: Real[FUNCTIONS]  # probability = 1 / (1 + exp(-(slope f + offset)))
     offsets: Real[FUNCTIONS]
     low: Real  # least prediction
@@ -109,7 +109,7 @@ def share(w: FrozenWork, c: FrozenConfig, i: Index, k: Real) -> None:
         for o in range(len(w.f)):
             w.f[o] += weight(c, i, o) * k
     else:
-        own = c.owners[i]
+        own = c.support_class[i]
         # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
         pair = own - 1
         for r in range(len(c.weights[0])):
@@ -229,7 +229,7 @@ def weigh_votes(w: FrozenWork) -> None:
 @kernel
 def decide(w: FrozenWork, c: FrozenConfig, y: Real[OUTPUTS]) -> None:
     """From the functions' values to what a prediction writes."""
-    if c.decision == Decision.VOTES:
+    if c.decision == Decision.OVO_VOTE:
         count_votes(w)
         weigh_votes(w)
         for o in range(len(y)):

@@ -229,7 +229,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     allowed = device_bound(spec, exact) + error_bound(machine, exact, "float64", "products", shifted=True)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
-    differences, differ = np.abs(found - functions) if machine.decision != "votes" else None, 0
+    differences, differ = np.abs(found - functions) if machine.decision != "ovo_vote" else None, 0
     if differences is None:
         # confidences are less than a third of what their sums differ by
         differences = np.abs(found - votes(functions, len(machine.classes or ())))[sure]
@@ -288,7 +288,7 @@ def source_classes(machine: Machine, source: Any, x: np.ndarray, functions: np.n
         x, model = _scaled(source, x)
         named = {value: position for position, value in enumerate(machine.classes or ())}
         return np.array([named[value] for value in np.asarray(model.predict(x)).tolist()], int)
-    if machine.owners is None:
+    if machine.support_class is None:
         return np.asarray(functions[:, 0] > 0, int)
     count = len(machine.classes or ())
     counted = np.zeros((len(x), count))

@@ -367,8 +367,8 @@ def _classifier(node: Node) -> Machine:
             machine = replace(machine, calibration=np.column_stack([a, -b]))
         return machine
     notes = (f"{where}: prob_a and prob_b are left out, for {count} classes have no probabilities in C",)
-    owners = np.repeat(np.arange(count), sizes)
-    return replace(machine, decision="pairs", owners=owners, notes=notes if probable else ())
+    support_class = np.repeat(np.arange(count), sizes)
+    return replace(machine, decision="ovo", support_class=support_class, notes=notes if probable else ())
 
 
 def _regressor(node: Node) -> Machine:
@@ -513,8 +513,10 @@ def _decided(
             continue  # of two classes, raw_scores have the sign of scikit-learn's decision_function
         if not classifier and _same(found, np.sign(rows)):
             machine = replace(machine, classes=(-1, 1))
-        elif machine.owners is not None and not probable and _same(found, votes(rows, len(machine.classes or ()))):
-            machine = replace(machine, decision="votes")
+        elif (
+            machine.support_class is not None and not probable and _same(found, votes(rows, len(machine.classes or ())))
+        ):
+            machine = replace(machine, decision="ovo_vote")
         else:
             raise UserError(STRANGE)
     return machine

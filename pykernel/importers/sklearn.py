@@ -255,8 +255,8 @@ def _svc(model: Any, where: str) -> Machine:
     notes = (f"{where}: probability=True is left out, for {count} classes have no probabilities in C",)
     return replace(
         found,
-        decision="votes" if votes else "pairs",
-        owners=np.repeat(np.arange(count), sizes),
+        decision="ovo_vote" if votes else "ovo",
+        support_class=np.repeat(np.arange(count), sizes),
         break_ties=bool(model.break_ties),
         notes=notes if prob_a.size else (),
     )

@@ -40,7 +40,7 @@ class Family(Protocol):
 AT_ONCE = {
     "input": ("center", "scale"),
     "learning": ("ridge", "samples"),
-    "expansion": ("vectors", "weights", "bias", "decision", "owners", "break_ties", "calibration", "distance"),
+    "expansion": ("vectors", "weights", "bias", "decision", "support_class", "break_ties", "calibration", "distance"),
 }
 """Keys of models that are trained at once, on the device or elsewhere."""
 

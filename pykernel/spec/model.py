@@ -434,18 +434,18 @@ class Expansion(Section):
     weights: Rows | None = Field(
         None,
         strict=False,
-        description="a row for each vector, a number for each function; decision pairs and votes: in the functions of its class against each other one",
+        description="a row for each vector, a number for each function; decision ovo and ovo_vote: in the functions of its class against each other one",
     )
     bias: Numbers | None = Field(None, strict=False, description="what each function is far from all vectors")
-    decision: Literal["functions", "pairs", "votes"] = Field(
+    decision: Literal["functions", "ovo", "ovo_vote"] = Field(
         "functions",
-        description="functions: one for each output, or class; pairs: one for each pair of classes; votes: the same, and predictions are votes",
+        description="functions: one for each output, or class; ovo: one for each pair of classes; ovo_vote: the same, and predictions are votes",
     )
-    owners: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = Field(
-        None, strict=False, description="pairs, votes: the position of the class that each vector is of"
+    support_class: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = (
+        Field(None, strict=False, description="ovo, ovo_vote: the position of the class that each vector is of")
     )
     break_ties: bool = Field(
-        False, description="pairs, votes: of classes with equal votes the clearer wins, not the first"
+        False, description="ovo, ovo_vote: of classes with equal votes the clearer wins, not the first"
     )
     calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
         None,
@@ -456,7 +456,7 @@ class Expansion(Section):
         "differences", description="gaussian: how |x - v|^2 is computed; products: faster, and less exact"
     )
 
-    @field_validator("vectors", "weights", "bias", "owners", "calibration", mode="before")
+    @field_validator("vectors", "weights", "bias", "support_class", "calibration", mode="before")
     @classmethod
     def _list(cls, values: Any) -> Any:
         if values is not None and not isinstance(values, (list, tuple)):

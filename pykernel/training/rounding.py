@@ -50,7 +50,7 @@ def machine_of(spec: Spec) -> Machine:
         coef0=kernel.coef0,
         degree=kernel.degree,
         decision=expansion.decision,
-        owners=None if expansion.owners is None else np.array(expansion.owners),
+        support_class=None if expansion.support_class is None else np.array(expansion.support_class),
         center=None if spec.input.center is None else np.array(spec.input.center, float),
         scale=None if spec.input.scale is None else np.array(spec.input.scale, float),
         normalise=kernel.normalise,

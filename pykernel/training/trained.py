@@ -43,7 +43,7 @@ class Machine:
     coef0: float = 0.0
     degree: int = 1
     decision: str = "functions"
-    owners: np.ndarray | None = None
+    support_class: np.ndarray | None = None
     break_ties: bool = False
     classes: tuple[Any, ...] | None = None
     calibration: np.ndarray | None = None
@@ -88,12 +88,12 @@ class Machine:
 
     def columns_of_weights(self) -> np.ndarray:
         """The weights of each function, (n, F): those of pairs written out, zero where a vector is of neither class."""
-        if self.owners is None:
+        if self.support_class is None:
             return self.weights
         columns = np.zeros((len(self.vectors), len(self.bias)))
         for p, (i, j) in enumerate(pairs(self.weights.shape[1] + 1)):
             for mine, other in ((i, j - 1), (j, i)):
-                columns[self.owners == mine, p] = self.weights[self.owners == mine, other]
+                columns[self.support_class == mine, p] = self.weights[self.support_class == mine, other]
         return columns
 
 
@@ -251,8 +251,8 @@ def content(
         "weights": machine.weights.tolist(),
         "bias": machine.bias.tolist(),
     }
-    if machine.owners is not None:
-        expansion |= {"decision": machine.decision, "owners": machine.owners.tolist()}
+    if machine.support_class is not None:
+        expansion |= {"decision": machine.decision, "support_class": machine.support_class.tolist()}
         if machine.break_ties:
             expansion["break_ties"] = True
     if machine.calibration is not None:
@@ -266,13 +266,13 @@ def compact(machine: Machine) -> Machine:
     """The same functions by fewer vectors.
 
     Linear kernels, and polynomials of degree 1: one vector for each function. Others: no vector of weight zero, and
-    equal vectors (of one class, where they have owners) are one.
+    equal vectors (of one class, where they have a support_class) are one.
     """
     if machine.linear:
         return collapsed(machine)
-    owners = machine.owners if machine.owners is not None else np.zeros(len(machine.vectors), int)
+    support_class = machine.support_class if machine.support_class is not None else np.zeros(len(machine.vectors), int)
     rows, first, inverse = np.unique(
-        np.column_stack([owners, machine.vectors + 0.0]), axis=0, return_index=True, return_inverse=True
+        np.column_stack([support_class, machine.vectors + 0.0]), axis=0, return_index=True, return_inverse=True
     )
     weights = np.zeros((len(rows), machine.weights.shape[1]))
     np.add.at(weights, inverse.ravel(), machine.weights)
@@ -285,14 +285,17 @@ def compact(machine: Machine) -> Machine:
         machine,
         vectors=machine.vectors[first],
         weights=weights[keep],
-        owners=None if machine.owners is None else machine.owners[first],
+        support_class=None if machine.support_class is None else machine.support_class[first],
     )
 
 
 def _constant(machine: Machine) -> Machine:
-    owners = None if machine.owners is None else np.zeros(1, int)
+    support_class = None if machine.support_class is None else np.zeros(1, int)
     return replace(
-        machine, vectors=np.zeros((1, machine.dim)), weights=np.zeros((1, machine.weights.shape[1])), owners=owners
+        machine,
+        vectors=np.zeros((1, machine.dim)),
+        weights=np.zeros((1, machine.weights.shape[1])),
+        support_class=support_class,
     )
 
 
@@ -305,13 +308,13 @@ def collapsed(machine: Machine) -> Machine:
     slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
     vectors = slope * columns.T @ machine.vectors
     bias = machine.bias + offset * columns.sum(axis=0)
-    weights, owners = np.eye(len(bias)), None
-    if machine.owners is not None:
+    weights, support_class = np.eye(len(bias)), None
+    if machine.support_class is not None:
         count = machine.weights.shape[1] + 1
-        owners = np.array([i for i, _ in pairs(count)])
+        support_class = np.array([i for i, _ in pairs(count)])
         weights = np.eye(count - 1)[[j - 1 for _, j in pairs(count)]]
     return replace(
-        machine, function="linear", vectors=vectors, weights=weights, bias=bias, owners=owners,
+        machine, function="linear", vectors=vectors, weights=weights, bias=bias, support_class=support_class,
         gamma=1.0, coef0=0.0, degree=1,
     )  # fmt: skip
 

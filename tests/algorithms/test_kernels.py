@@ -315,7 +315,7 @@ NEW = ["matern32", "matern52", "polynomial-normalised", "linear-normalised", "ow
 OUTPUTS = {"outputs": 2, "max_abs": 10.0}
 PROGRAMS: dict[str, dict[str, Any]] = {
     "frozen": {"learning": {"rule": "frozen"}, "expansion": expansion(5, 1)},
-    "votes": {"learning": {"rule": "frozen"}, "label": CLASSES, "expansion": expansion(7, 2, True, decision="votes")},
+    "votes": {"learning": {"rule": "frozen"}, "label": CLASSES, "expansion": expansion(7, 2, True, decision="ovo_vote")},
     "krr": {"learning": {"rule": "krr", "ridge": 1.0, "samples": 10}, "label": OUTPUTS},
     "ls-svm": {"learning": {"rule": "ls-svm", "ridge": 1.0, "samples": 12}, "label": CLASSES},
     "kfd": {"learning": {"rule": "kfd", "ridge": 5.0}, "label": TWO, "expansion": {"vectors": expansion(6, 1)["vectors"]}},

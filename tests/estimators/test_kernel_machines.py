@@ -629,7 +629,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
     model = KernelRidgeRegressor(GIVEN["own"], ridge=1.0).fit(x, y)
     for make in (model.to_spec, model.device_spec):
         with pytest.raises(
-            UserError, match=r"^KernelRidgeRegressor: limit must be given with a kernel of your own: most is"
+            UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a kernel of your own: most is"
         ):
             make("m")
     with pytest.raises(UserError, match=r"^KernelRidgeRegressor: limit is -1; it must be above 0"):

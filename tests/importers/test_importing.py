@@ -162,7 +162,7 @@ def assert_same(estimator, spec, x, allowed=None):
     z = x if parts(estimator)[0] is None else parts(estimator)[0].transform(x)
     z = sp.csr_matrix(z) if getattr(model, "_sparse", False) else z
     sure = np.abs(values).min(axis=1) > allowed
-    if values.shape[1] == 1 or spec.expansion.decision == "pairs":
+    if values.shape[1] == 1 or spec.expansion.decision == "ovo":
         assert np.abs(predicted - values).max() <= allowed
         # a class may only differ where the value does not tell
         sure = (np.abs(values) > np.abs(predicted - values)).all(axis=1)
@@ -1181,7 +1181,7 @@ def test_probabilities_in_onnx(tmp_path):
     three = scaled(SVC(probability=True, random_state=0)).fit(x, y["three"])
     with pytest.warns(UserWarning, match="prob_a and prob_b are left out"):
         spec = load_model(write(tmp_path / "m.onnx", to_onnx(three)))
-    assert spec.expansion.decision == "pairs"
+    assert spec.expansion.decision == "ovo"
 
 
 def test_raw_scores_have_scikit_learns_sign(tmp_path):
@@ -1259,7 +1259,7 @@ def test_other_graphs_are_what_the_reference_computes(kind, before, tmp_path):
     host, results = HostModel(spec), ReferenceEvaluator(model).run(None, {"x": x})
     assert np.abs(host.predict(x).reshape(results[-1].shape) - results[-1]).max() < 2e-5
     if kind == "SVMClassifier":
-        assert spec.label.classes == ("5", "6", "7") and spec.expansion.decision == "pairs"
+        assert spec.label.classes == ("5", "6", "7") and spec.expansion.decision == "ovo"
         assert np.array_equal(np.array([5, 6, 7])[host.classify(x)], results[0])
         assert len(set(results[0])) == 3
 
@@ -1587,7 +1587,7 @@ def assert_is_the_reference(model, spec, source, read, x):
     sure, count = (np.abs(f) > allowed).all(axis=1), len(source.classes or ())
     # of two classes the reference gives both signs; of one class, the sign
     known = [f, -f, np.hstack([-f, f]), np.hstack([f, -f]), np.sign(f)]
-    if spec.expansion.decision == "votes":
+    if spec.expansion.decision == "ovo_vote":
         known.append(votes_of(f, count))
     for name, found in zip((value.name for value in model.graph.output), map(np.asarray, results), strict=True):
         if found.ndim == 1:
@@ -1825,8 +1825,8 @@ def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch):
             (told,) = rounding.notes(source, spec)
             assert 'use float64 (precision="float64", --precision float64), or' in told
             stated = float(re.search(r"by up to (\S+) at its vectors", told)[1])
-            if spec.expansion.decision == "votes":  # the pairs' own values
-                spec = spec.model_copy(update={"expansion": spec.expansion.model_copy(update={"decision": "pairs"})})
+            if spec.expansion.decision == "ovo_vote":  # the pairs' own values
+                spec = spec.model_copy(update={"expansion": spec.expansion.model_copy(update={"decision": "ovo"})})
             host = HostModel(spec)
 
             def apart(rows, estimator=estimator, host=host, spec=spec):

@@ -310,8 +310,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         | {
             "weights": [[1.0, 2.0], [-1.0, 1.0], [0.5, -1.0]],
             "bias": [0.1, 0.2, 0.3],
-            "decision": "votes",
-            "owners": [0, 1, 2],
+            "decision": "ovo_vote",
+            "support_class": [0, 1, 2],
         },
     }
     batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
@@ -408,8 +408,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
         (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),
         (frozen, "expansion", "bias", [0.5]),
-        (paired, "expansion", "decision", "pairs"),
-        (paired, "expansion", "owners", [0, 0, 2]),
+        (paired, "expansion", "decision", "ovo"),
+        (paired, "expansion", "support_class", [0, 0, 2]),
         (paired, "expansion", "break_ties", True),
         (frozen | {"label": {"classes": ["n", "y"]}}, "expansion", "calibration", [[-1.0, 0.5]]),
         (frozen | {"kernel": {"gamma": 0.5}}, "expansion", "distance", "products"),

@@ -29,12 +29,17 @@ def expansion(vectors: int, functions: int, pairs: bool = False, **more: Any) ->
     if pairs:
         count = functions + 1
         return (
-            made | {"bias": rng.normal(size=count * functions // 2).tolist(), "owners": _owners(vectors, count)} | more
+            made
+            | {
+                "bias": rng.normal(size=count * functions // 2).tolist(),
+                "support_class": _support_class(vectors, count),
+            }
+            | more
         )
     return made | {"bias": rng.normal(size=functions).tolist()} | more
 
 
-def _owners(vectors: int, classes: int) -> list[int]:
+def _support_class(vectors: int, classes: int) -> list[int]:
     return sorted(i % classes for i in range(vectors))
 
 
@@ -47,10 +52,12 @@ MACHINES: dict[str, dict[str, Any]] = {
     "svr": _frozen("gaussian", 9),
     "products": _frozen("gaussian", 9, expansion=expansion(9, 1, distance="products")),
     "products-votes": _frozen(
-        "gaussian", 8, label=CLASSES, expansion=expansion(8, 2, True, decision="votes", distance="products")
+        "gaussian", 8, label=CLASSES, expansion=expansion(8, 2, True, decision="ovo_vote", distance="products")
     ),
-    "votes": _frozen("laplacian", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="votes", break_ties=True)),
-    "pairs": _frozen("sigmoid", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="pairs")),
+    "votes": _frozen(
+        "laplacian", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="ovo_vote", break_ties=True)
+    ),
+    "pairs": _frozen("sigmoid", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="ovo")),
     "calibrated": _frozen(
         "polynomial",
         5,

@@ -24,7 +24,18 @@ RULES: tuple[str, ...] = get_args(SECTIONS["learning"].model_fields["rule"].anno
 FUNCTIONS = ("gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
-SHAPES = {"columns", "column", "outputs", "classes", "dim", "vectors", "weights", "bias", "owners", "calibration"}
+SHAPES = {
+    "columns",
+    "column",
+    "outputs",
+    "classes",
+    "dim",
+    "vectors",
+    "weights",
+    "bias",
+    "support_class",
+    "calibration",
+}
 """Keys that say how much there is; they belong together, and ``_least`` chooses them."""
 ELSEWHERE = {"rule", "function", "source", "kernel", "most", "decision", "method"}
 COUNTS = {"n_max": LARGEST, "samples": 2 * LARGEST, "features": LARGEST, "warmup": 40, "horizon": 100}
@@ -135,12 +146,12 @@ def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, cl
     made: Content = {"vectors": rng.normal(size=(count, dim)).tolist()}
     if rule not in ("frozen", "nystrom") or (rule == "nystrom" and not classes and rng.random() < 0.3):
         return made
-    decision = str(rng.choice(["functions", "pairs", "votes"])) if rule == "frozen" and classes > 2 else "functions"
+    decision = str(rng.choice(["functions", "ovo", "ovo_vote"])) if rule == "frozen" and classes > 2 else "functions"
     pairs = decision != "functions"
     made["weights"] = rng.normal(size=(count, classes - 1 if pairs else functions)).tolist()
     made["bias"] = rng.normal(size=classes * (classes - 1) // 2 if pairs else functions).tolist()
     if pairs:
-        made |= {"decision": decision, "owners": sorted(rng.integers(0, classes, count).tolist())}
+        made |= {"decision": decision, "support_class": sorted(rng.integers(0, classes, count).tolist())}
     elif classes and rule == "frozen" and rng.random() < 0.5:
         made["calibration"] = rng.normal(size=(functions, 2)).tolist()
     return made

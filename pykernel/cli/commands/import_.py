@@ -168,7 +168,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     kernel = dict(report["kernel"])
     function = kernel.pop("function")
     shown = ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())])
-    kinds = {"pairs": "one for each pair of classes", "votes": "one for each pair of classes; votes are predicted"}
+    kinds = {"ovo": "one for each pair of classes", "ovo_vote": "one for each pair of classes; votes are predicted"}
     table = output.new_table("part", "what")
     table.columns[1].justify = "left"
     for part, what in (
