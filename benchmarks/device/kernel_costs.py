@@ -39,7 +39,7 @@ def rational_quadratic(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # 
     return real(1) / (real(1) + q.gamma * squared_distance(a, b))
 
 
-OWN = {"function": "own", "source": "kernel_costs.py", "kernel": "rational_quadratic", "gamma": 0.5, "most": 1.0}
+OWN = {"function": "own", "source": "kernel_costs.py", "kernel": "rational_quadratic", "gamma": 0.5, "max_value": 1.0}
 CUBIC = {"function": "polynomial", "gamma": 0.25, "coef0": 1.0, "degree": 3}
 KERNELS: dict[str, tuple[dict[str, Any], Kernel | None]] = {
     "gaussian": ({"function": "gaussian", "gamma": 0.5}, None),

@@ -42,7 +42,7 @@ class KernelConfig(Config):
     rate: Real  # Gaussian and Laplacian kernels: gamma / ln 2, since powers of two are cheaper than powers of e
     coef0: Real  # polynomial and sigmoid kernels: what is added to gamma a'b
     degree: Index  # of the polynomial kernel
-    value_limit: Real  # largest |k(a, b)| of a user's kernel
+    max_value: Real  # largest |k(a, b)| of a user's kernel
     center: Real[DIM]  # subtracted from the inputs
     scale: Real[DIM]  # what they are multiplied by after that
     input_max_abs: Real  # largest |x_j| that is taken
@@ -75,12 +75,12 @@ def own_kernel(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """A user's kernel, kept within the limit; zero for NaN."""
     value = own_kernel(q, a, b)
-    if value > q.value_limit:
-        return q.value_limit
-    if value >= -q.value_limit:
+    if value > q.max_value:
+        return q.max_value
+    if value >= -q.max_value:
         return value
     if value < real(0):
-        return -q.value_limit
+        return -q.max_value
     # NaN
     return real(0)
 

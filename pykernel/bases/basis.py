@@ -591,7 +591,7 @@ def _fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
 
 def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
     """A kernel as JSON; the user's own by its name and its file's hash."""
-    names = ("function", "gamma", "coef0", "degree", "normalise", "most")
+    names = ("function", "gamma", "coef0", "degree", "normalise", "max_value")
     told: dict[str, Any] = {name: getattr(kernel, name) for name in names}
     told = {name: value.item() if isinstance(value, np.generic) else value for name, value in told.items()}
     if kernel.own is not None:

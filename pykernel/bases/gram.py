@@ -112,7 +112,7 @@ class MercerKernel:
 
     function: as in ``gram_matrix``, or "own": the dialect kernel ``own``, which takes (q: KernelConfig, a: Real[DIM],
     b: Real[DIM]) and may use q.gamma, q.coef0 and q.degree, bound by Numba.  normalise: k(a, b) / sqrt(k(a, a) k(b, b)),
-    zero where a norm is; for polynomial, linear and own.  most: a bound of k(x, x), for own; what goes beyond is an error
+    zero where a norm is; for polynomial, linear and own.  max_value: a bound of k(x, x), for own; what goes beyond is an error
     here, and cut off on the device.
 
     Raises UserError where these do not go together.
@@ -124,7 +124,7 @@ class MercerKernel:
     degree: int = 1
     normalise: bool = False
     own: Kernel | None = None
-    most: float | None = None
+    max_value: float | None = None
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
@@ -134,8 +134,10 @@ class MercerKernel:
         if (self.function == "own") != (self.own is not None):
             raise UserError('own, a dialect kernel, must go with function "own", and function "own" with own')
         if self.function == "own":
-            if self.most is None or not 0 < self.most < np.inf:
-                raise UserError(f"most is {self.most}; it must be a bound of k(x, x) for a kernel of your own")
+            if self.max_value is None or not 0 < self.max_value < np.inf:
+                raise UserError(
+                    f"max_value is {self.max_value}; it must be a bound of k(x, x) for a kernel of your own"
+                )
             _check("polynomial", self.gamma, self.coef0, self.degree)
         else:
             _check(self.function, self.gamma, self.coef0, self.degree)
@@ -178,15 +180,15 @@ class MercerKernel:
         return self._checked(values)
 
     def _checked(self, values: np.ndarray) -> np.ndarray:
-        assert self.own is not None and self.most is not None
+        assert self.own is not None and self.max_value is not None
         if np.isnan(values).any():
             raise UserError(
                 f"the kernel {self.own.name} is not a number for some of these inputs; it must be one for all"
             )
         largest = float(np.max(np.abs(values), initial=0.0))
-        if largest > self.most * (1 + 1e-6):
+        if largest > self.max_value * (1 + 1e-6):
             raise UserError(
-                f"the kernel {self.own.name} reaches {largest:g}, and most is {self.most:g}; most must be a bound of k(x, x)"
+                f"the kernel {self.own.name} reaches {largest:g}, and max_value is {self.max_value:g}; max_value must be a bound of k(x, x)"
             )
         return values
 
@@ -198,7 +200,7 @@ class MercerKernel:
             "gamma": self.gamma,
             "coef0": self.coef0,
             "degree": self.degree,
-            "value_limit": self.most,
+            "max_value": self.max_value,
             "input_max_abs": 1e300,
         }
         return KernelConfig.of(FLOAT64, values | own)
@@ -212,7 +214,7 @@ class MercerKernel:
         if self.normalise:
             found["normalise"] = True
         if self.own is not None:
-            found |= {"source": self.own.file.name, "kernel": self.own.name, "most": self.most}
+            found |= {"source": self.own.file.name, "kernel": self.own.name, "max_value": self.max_value}
         return found
 
     @classmethod
@@ -227,7 +229,7 @@ class MercerKernel:
             "coef0": kernel.coef0,
             "degree": kernel.degree,
             "normalise": kernel.normalise,
-            "most": kernel.most,
+            "max_value": kernel.max_value,
             "own": getattr(spec, "own", None),
         }
         return cls(kernel.function, **kept)

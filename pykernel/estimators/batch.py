@@ -54,7 +54,7 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
-MACHINES = ("gamma", "coef0", "degree", "normalise", "most")
+MACHINES = ("gamma", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
 EXTREME = 1e75
 """Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
@@ -513,7 +513,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             None: the estimator's.
         max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
-            less where that could overflow. A kernel of your own, whose ``most`` is for such inputs, must have it.
+            less where that could overflow. A kernel of your own, whose ``max_value`` is for such inputs, must have it.
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
             takes it where that does not count.
@@ -599,7 +599,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         inputs = self._input_section(columns)
         if self._mercer_kernel.own is not None and max_abs is None:
             raise self._error(
-                "max_abs must be given with a kernel of your own: most is its bound for inputs within that"
+                "max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"
             )
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / scale + np.abs(centre)).max())

@@ -1258,7 +1258,7 @@ def _frozen_machine(
         reach = float((reach / np.abs(scale) + np.abs(center)).max())
     machine = Machine(
         where, kernel.function, vectors, w @ weights, bias, kernel.gamma, kernel.coef0, kernel.degree, center=center,
-        scale=scale, columns=columns, largest=reach, normalise=kernel.normalise, own=kernel.own, most=kernel.most,
+        scale=scale, columns=columns, largest=reach, normalise=kernel.normalise, own=kernel.own, max_value=kernel.max_value,
         **found,
     )  # fmt: skip
     return checked(machine, where)

@@ -31,7 +31,7 @@ KERNEL_KEYS = {
     "normalise": ("polynomial", "linear", "own"),
     "source": ("own",),
     "kernel": ("own",),
-    "most": ("own",),
+    "max_value": ("own",),
 }
 """Which kernels each key of [kernel] is for."""
 UNIT = ("gaussian", "laplacian", "matern32", "matern52")
@@ -68,7 +68,7 @@ def validate(spec: Spec, refuse: Refuse) -> None:
     if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "own"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
     low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
-    for key, top in (("sigma", high), ("gamma", high), ("most", largest(spec.precision))):
+    for key, top in (("sigma", high), ("gamma", high), ("max_value", largest(spec.precision))):
         value = getattr(kernel, key)
         if value is not None and not low <= value <= top:
             refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {top:g} for {spec.precision}")
@@ -115,7 +115,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
             except OverflowError:
                 value = math.inf
         if kernel.function == "own":
-            value = kernel.most or 1.0
+            value = kernel.max_value or 1.0
         steps = {"gaussian": square, "laplacian": float(np.sum(own + vectors)), "linear": product}
         for name in ("matern32", "matern52"):
             steps[name] = max(square, (kernel.gamma or 1.0) * math.sqrt(square))
@@ -165,7 +165,7 @@ def parameters(spec: Spec) -> dict[str, Any]:
         "rate": rate(spec) if smooth else 0.0,
         "coef0": kernel.coef0,
         "degree": kernel.degree,
-        "value_limit": kernel.most or 0.0,
+        "max_value": kernel.max_value or 0.0,
         "center": spec.input.center if spec.input.center is not None else np.zeros(spec.dim),
         "scale": spec.input.scale if spec.input.scale is not None else np.ones(spec.dim),
         "input_max_abs": spec.input.max_abs,

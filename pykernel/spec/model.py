@@ -188,7 +188,7 @@ class KernelSection(Section):
         None, description="own: the Python file with your kernel, beside the spec; it is executed, see --trust-code"
     )
     kernel: str | None = Field(None, description="own: the name of your kernel in that file")
-    most: float | None = Field(None, description="own: k(x, x) is at most this, for every input within max_abs")
+    max_value: float | None = Field(None, description="own: k(x, x) is at most this, for every input within max_abs")
 
     @field_validator("source")
     @classmethod
@@ -774,10 +774,10 @@ def _validated(content: Mapping[str, Any], where: str) -> Spec:
 
 def _own_names(kernel: KernelSection, where: str) -> tuple[str, str]:
     """Where a kernel of the user's own is.  Raises UserError if a key is missing."""
-    for key in ("source", "kernel", "most"):
+    for key in ("source", "kernel", "max_value"):
         if getattr(kernel, key) is None:
             raise UserError(
-                f"{where}: [kernel] {key} is missing; a kernel of your own must have source, kernel and most"
+                f"{where}: [kernel] {key} is missing; a kernel of your own must have source, kernel and max_value"
             )
     return str(kernel.source), str(kernel.kernel)
 

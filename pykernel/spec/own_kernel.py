@@ -209,7 +209,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
 
     config: KernelConfig in this precision; reach: (DIM,), how large scaled inputs get.  Raises UserError.
     """
-    x, most, name = sample(reach).astype(precision.dtype), float(config.value_limit), kernel.name
+    x, most, name = sample(reach).astype(precision.dtype), float(config.max_value), kernel.name
     gram = np.zeros((len(x), len(x)), precision.dtype)
     try:
         bind(_loop(kernel), precision)(config, x, gram)
@@ -238,7 +238,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     if (wrong := np.abs(wide) > most * (1 + 1e3 * eps)).any():
         i, j = first(np.abs(wide) == np.abs(wide).max())
         raise UserError(
-            f"[kernel] most is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; it must be a bound of k(x, x)"
+            f"[kernel] max_value is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; it must be a bound of k(x, x)"
         )
     roots = np.sqrt(np.diag(wide))
     if (wrong := np.abs(wide - wide.T) > 1e3 * eps * np.maximum(np.abs(wide), roots[:, None] * roots)).any():

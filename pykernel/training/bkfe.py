@@ -652,7 +652,7 @@ class HostSubspace:
             calibration=calibration,
             normalise=k.normalise,
             own=k.own,
-            most=k.most,
+            max_value=k.max_value,
         )
         spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
         for note in notes(machine, spec):

@@ -871,7 +871,9 @@ def nystrom_content(
     need_distinct(basis, precision)
     kernel, n = basis.kernel, len(basis)
     if kernel.function == "own" and max_abs is None:
-        raise UserError("max_abs must be given with a kernel of your own: most is its bound for inputs within that")
+        raise UserError(
+            "max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"
+        )
     machine = Machine(
         "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
         np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,

@@ -55,7 +55,7 @@ def machine_of(spec: Spec) -> Machine:
         scale=None if spec.input.scale is None else np.array(spec.input.scale, float),
         normalise=kernel.normalise,
         own=kernel.own,
-        most=kernel.most,
+        max_value=kernel.max_value,
     )
 
 
@@ -117,7 +117,7 @@ def _kernel_error(
     """Of kernel values k of rows z that may be off by lost, (rows, n)."""
     v, function, gamma = machine.vectors, machine.function, machine.gamma
     if function == "own":
-        return np.full_like(k, 16 * u * (machine.most or 1.0))
+        return np.full_like(k, 16 * u * (machine.max_value or 1.0))
     if function in ("linear", "polynomial", "sigmoid"):
         size = np.abs(z) @ np.abs(v).T
         error = _product_error(machine, z @ v.T, size, lost @ np.abs(v).T, u)

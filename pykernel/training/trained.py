@@ -54,8 +54,8 @@ class Machine:
     largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
     notes: tuple[str, ...] = ()  # what of the source is left out
     normalise: bool = False
-    own: Kernel | None = None  # of function "own", with most, its bound
-    most: float | None = None
+    own: Kernel | None = None  # of function "own", with max_value, its bound
+    max_value: float | None = None
 
     @property
     def dim(self) -> int:
@@ -63,7 +63,9 @@ class Machine:
 
     @property
     def kernel(self) -> MercerKernel:
-        return MercerKernel(self.function, self.gamma, self.coef0, self.degree, self.normalise, self.own, self.most)
+        return MercerKernel(
+            self.function, self.gamma, self.coef0, self.degree, self.normalise, self.own, self.max_value
+        )
 
     @property
     def linear(self) -> bool:
@@ -384,7 +386,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
     if machine.function == "own" and given is None:
         raise UserError(
-            f"{where}: max_abs must be given with a kernel of your own: most is its bound for inputs within that"
+            f"{where}: max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"
         )
     # several functions are added up for votes, and one is multiplied for a probability
     several = len(machine.bias) * max(1.0, 0.0 if machine.calibration is None else np.abs(machine.calibration).max())
@@ -404,7 +406,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
                 steps = [np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)]
                 argument = machine.gamma * steps[0] + abs(machine.coef0)
                 value = 1.0 if machine.function == "sigmoid" else np.float64(max(1.0, argument)) ** machine.degree
-                value = machine.most or 1.0 if machine.function == "own" else value
+                value = machine.max_value or 1.0 if machine.function == "own" else value
                 steps += [argument, value]
                 if machine.normalise:
                     steps, value = [*steps, value * value], 1.0

@@ -108,7 +108,7 @@ def section(name: str, **more: Any) -> dict[str, Any]:
     if made["function"] in ("polynomial", "sigmoid"):
         made |= {"gamma": 0.25, "coef0": 0.5}
     elif made["function"] == "own":
-        made |= {"source": "own_kernels.py", "kernel": "products", "most": 1e12, "coef0": 0.25}
+        made |= {"source": "own_kernels.py", "kernel": "products", "max_value": 1e12, "coef0": 0.25}
     elif made["function"] != "linear":
         made["gamma"] = 0.5
     return made | ({"normalise": True} if name.endswith("-normalised") else {}) | more
@@ -182,7 +182,7 @@ def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str
         zero = gram.diagonal() == 0
         assert (gram.diagonal()[~zero] == 1).all() and (gram[zero] == 0).all()
         plain = MercerKernel(
-            kernel.function, kernel.gamma, kernel.coef0, kernel.degree, own=kernel.own, most=kernel.most
+            kernel.function, kernel.gamma, kernel.coef0, kernel.degree, own=kernel.own, max_value=kernel.max_value
         )
         # norms below 2^-60 are zero in float32
         assert (plain.diagonal(wide)[zero] <= 2.0**-59).all()
@@ -212,7 +212,7 @@ def test_gram_matrices_on_the_host(seed: int, name: str, rows: int, dim: int) ->
     gamma = float(np.exp(rng.uniform(-5, 3)))
     made = section(name) | ({} if name.startswith("linear") else {"gamma": gamma})
     kept = {key: made[key] for key in ("gamma", "coef0", "normalise") if key in made}
-    own = {"own": own_kernels.products, "most": 1e30} if name.startswith("own") else {}
+    own = {"own": own_kernels.products, "max_value": 1e30} if name.startswith("own") else {}
     kernel = MercerKernel(made["function"], degree=3, **kept, **own)
     k = kernel.gram(x, x)
     size = np.abs(k).max()
@@ -263,7 +263,7 @@ def test_a_norm_of_zero_is_at_a_right_angle_to_everything() -> None:
         ({"function": "matern32", "sigma": 1.0}, "sigma is of gaussian kernels; matern32 does not have it"),
         ({"function": "matern52", "gamma": 1.0, "degree": 2}, "degree is of polynomial and own kernels"),
         ({"function": "linear", "source": "a.py"}, "source is of own kernels; linear does not have it"),
-        ({"function": "linear", "most": 2.0}, "most is of own kernels"),
+        ({"function": "linear", "max_value": 2.0}, "max_value is of own kernels"),
         ({"function": "matern32", "gamma": 1e18}, r"\[input\] limit is 1e\+18, with which a matern32 kernel can overflow"),
         ({"function": "polynomial", "gamma": 1.0, "degree": 1, "normalise": True}, "polynomial kernel can overflow"),
     ],
@@ -294,7 +294,7 @@ def test_what_is_divided_by_cannot_overflow_beside_tiny_vectors() -> None:
         ({"function": "gaussian", "normalise": True}, "normalise does not go with a gaussian kernel"),
         ({"function": "own"}, 'own, a dialect kernel, must go with function "own"'),
         ({"function": "linear", "own": own_kernels.products}, "own, a dialect kernel"),
-        ({"function": "own", "own": own_kernels.products}, "most is None; it must be a bound"),
+        ({"function": "own", "own": own_kernels.products}, "max_value is None; it must be a bound"),
         ({"function": "matern32", "gamma": -1.0}, "gamma is -1.0"),
     ],
 )
@@ -305,8 +305,10 @@ def test_refusals_of_the_host(arguments: dict[str, Any], message: str) -> None:
 
 def test_an_own_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host() -> None:
     x = np.eye(3) * 10
-    with pytest.raises(UserError, match=r"the kernel products reaches .*, and most is 1; most must be a bound"):
-        MercerKernel("own", own=own_kernels.products, most=1.0).gram(x, x)
+    with pytest.raises(
+        UserError, match=r"the kernel products reaches .*, and max_value is 1; max_value must be a bound"
+    ):
+        MercerKernel("own", own=own_kernels.products, max_value=1.0).gram(x, x)
 
 
 # ----------------------------------------------------------------------------------- every kernel in every program
@@ -332,7 +334,7 @@ PROGRAMS: dict[str, dict[str, Any]] = {
 def in_program(kernel: str, program: str, precision: str) -> Spec:
     # where a user's own reaches (5^2 + 1/2)^3 + 3 5^2 + 1/4
     own = kernel.startswith("own")
-    made, limit = section(kernel, **({"most": 2e4} if own else {})), 5.0 if own else 50.0
+    made, limit = section(kernel, **({"max_value": 2e4} if own else {})), 5.0 if own else 50.0
     content = PROGRAMS[program] | {"name": "flow", "precision": precision, "kernel": made}
     return spec_of(content | {"input": {"dim": 3, "max_abs": limit}})
 

@@ -368,7 +368,7 @@ def wild(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 
 def own_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **keys: Any) -> Spec:
-    section = {"function": "own", "source": "mine.py", "kernel": own.name, "most": 1e8, **KERNELS["polynomial"]}
+    section = {"function": "own", "source": "mine.py", "kernel": own.name, "max_value": 1e8, **KERNELS["polynomial"]}
     section["function"] = "own"
     projection = {"projection": "klms"} if rule in ("krls-t", "fb-krls") else {}
     reduction = {} if rule == "ald-krls" else {"technique": technique, "force": True, **projection}

@@ -238,7 +238,7 @@ def product(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # type: ignor
 
 
 def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
-    own, other = (MercerKernel("own", gamma=0.5, own=k, most=9.0) for k in (rational_quadratic, product))
+    own, other = (MercerKernel("own", gamma=0.5, own=k, max_value=9.0) for k in (rational_quadratic, product))
     x, path = samples() / 2, tmp_path / "basis.npz"
     for method in ("auto", "rpcholesky", "uniform"):
         found = select_basis(x, own, 8, method)

@@ -296,7 +296,7 @@ def test_a_basis_brings_any_kernel_and_other_parameters_must_agree():
 
 def test_a_kernel_of_ones_own_goes_all_the_way():
     x, y = samples("number")
-    kernel = MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, most=1.0)
+    kernel = MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, max_value=1.0)
     transformer = KernelBasis(kernel, n_components=10, epsilon=2e-3).fit(x)
     with pytest.raises(UserError, match="max_abs must be given with a kernel of your own"):
         transformer.to_spec("m")

@@ -562,7 +562,7 @@ def test_parameters_that_cannot_be(stream, parameters, sentence):
     assert "\n" not in str(caught.value)
 
 
-OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, most=1.0)
+OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, max_value=1.0)
 
 
 def test_a_mercer_kernel_is_taken_as_it_is(stream):
@@ -602,7 +602,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         ({"gamma": "scale"}, "gamma is 'scale', and kernel, a MercerKernel, has its own; leave gamma out"),
         ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
         ({"normalise": True}, "normalise is True, and kernel, a MercerKernel, has its own; leave normalise out"),
-        ({}, "input_max_abs must be given with a kernel of your own: most is its bound for inputs within that"),
+        ({}, "input_max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"),
         ({"input_max_abs": 10.0, "rule": "rff-rls"}, "[kernel] function is own"),
         ({"input_max_abs": 10.0, "rule": "rls"}, "[kernel]"),
         ({"kernel": MercerKernel("sigmoid")}, "[kernel] function is sigmoid, which is not positive definite"),

@@ -445,8 +445,8 @@ def test_samples_that_know_nothing_of_each_other():
 GIVEN = {
     "cosine": MercerKernel("linear", normalise=True),
     "polynomial cosine": MercerKernel("polynomial", gamma=0.5, coef0=0.7, degree=2, normalise=True),
-    "own": MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, most=1.0),
-    "own cosine": MercerKernel("own", gamma=0.2, coef0=0.3, own=own_kernels.products, most=1e12, normalise=True),
+    "own": MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, max_value=1.0),
+    "own cosine": MercerKernel("own", gamma=0.2, coef0=0.3, own=own_kernels.products, max_value=1e12, normalise=True),
 }
 
 
@@ -607,7 +607,7 @@ def test_a_mercer_kernel_is_a_parameter_like_others(kind):
         ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
         ({"kernel": MercerKernel}, "kernel is <class 'pykernel.bases.gram.MercerKernel'>; it must be one of gaussian, laplacian"),
         ({"kernel": MercerKernel("sigmoid"), "basis": 4}, "the sigmoid kernel is not positive definite; a basis must have"),
-        ({"kernel": MercerKernel("own", own=own_kernels.products, most=1.0)}, "the kernel products reaches "),
+        ({"kernel": MercerKernel("own", own=own_kernels.products, max_value=1.0)}, "the kernel products reaches "),
         ({"cv": 1}, "cv is 1; it must be"),
     ],
 )  # fmt: skip
@@ -629,7 +629,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
     model = KernelRidgeRegressor(GIVEN["own"], ridge=1.0).fit(x, y)
     for make in (model.to_spec, model.device_spec):
         with pytest.raises(
-            UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a kernel of your own: most is"
+            UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a kernel of your own: max_value is"
         ):
             make("m")
     with pytest.raises(UserError, match=r"^KernelRidgeRegressor: limit is -1; it must be above 0"):

@@ -39,7 +39,7 @@ from pykernel.spec.model import SECTIONS, make_spec
 from pykernel.training.rounding import device_bound
 from tests.support import own_kernels
 
-OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, most=1.0)
+OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, max_value=1.0)
 SMALL = {"n_components": 4, "n_max": 12}
 MODELS = {
     "default": OnlineKernelSubspace(),

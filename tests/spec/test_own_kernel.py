@@ -25,7 +25,7 @@ from tests.support import own_kernels
 from tests.support.machines import expansion
 
 SOURCE = Path(own_kernels.__file__).read_text()
-OWN = {"function": "own", "source": "own_kernels.py", "kernel": "rational_quadratic", "gamma": 0.5, "most": 1.0}
+OWN = {"function": "own", "source": "own_kernels.py", "kernel": "rational_quadratic", "gamma": 0.5, "max_value": 1.0}
 FROZEN: dict[str, Any] = {"name": "flow", "input": {"dim": 3, "max_abs": 50.0}, "learning": {"rule": "frozen"}}
 FROZEN |= {"expansion": expansion(5, 1), "kernel": OWN}
 HEAD = "from pykernel.dialect import DIM, Real, kernel, entry, driver, real, sqrt\nfrom pykernel.algorithms.kernel_choice import KernelConfig, kernel_value\n"
@@ -112,7 +112,7 @@ def test_a_spec_without_its_code_is_refused():
 )
 def test_c_computes_the_hosts_bytes(precision, normalise, tmp_path):
     spec = load_spec(
-        written(tmp_path, kernel="products", gamma=1.0, coef0=0.25, most=2e11, normalise=normalise), trust=True
+        written(tmp_path, kernel="products", gamma=1.0, coef0=0.25, max_value=2e11, normalise=normalise), trust=True
     )
     spec = make_spec(spec.model_dump(exclude_unset=True) | {"precision": precision}, own=spec.own)
     assert spec.config.unit == normalise
@@ -221,9 +221,9 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
     [
         (HEAD, {"kernel": "System"}, r"kernel is 'System'; it must be the name of a kernel"),
         (HEAD, {"kernel": "k; import os"}, r"kernel is 'k; import os'; it must be"),
-        (HEAD, {"source": None}, r"\[kernel\] source is missing; a kernel of your own must have source, kernel and most"),
-        (HEAD, {"most": None}, r"\[kernel\] most is missing"),
-        (HEAD, {"most": -1.0}, r"\[kernel\] most is -1"),
+        (HEAD, {"source": None}, r"\[kernel\] source is missing; a kernel of your own must have source, kernel and max_value"),
+        (HEAD, {"max_value": None}, r"\[kernel\] max_value is missing"),
+        (HEAD, {"max_value": -1.0}, r"\[kernel\] max_value is -1"),
         (HEAD, {}, "there is no kernel k; no function is marked @kernel"),
         (SOURCE, {}, "there is no kernel k; it has affinity, products, rational_quadratic"),
         (HEAD + "def k():\n  return (\n", {}, r"own_kernels\.py:\d: is not Python: "),
@@ -243,7 +243,7 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
         (K + "return sqrt(-q.gamma)\n", {}, r"\[kernel\] k is nan for the input"),
         (K + "return real(1) / (a[0] - b[0])\n", {}, r"\[kernel\] k is inf|\[kernel\] k is nan"),
         (K + "return -real(1)\n", {}, r"k is -1 for the input \[.*\], twice; k\(x, x\) must not be negative"),
-        (K + "return real(2)\n", {}, r"\[kernel\] most is 1, but k is 2 for .*; it must be a bound of k\(x, x\)"),
+        (K + "return real(2)\n", {}, r"\[kernel\] max_value is 1, but k is 2 for .*; it must be a bound of k\(x, x\)"),
         (K + "return real(0.5) if a[0] > b[0] else real(0.75)\n", {}, r"k is not symmetric: it is 0\.\d+ for inputs .*, and 0\.\d+ the other way"),
         (K + "t = q.gamma * (a[0] * b[0] + a[1] * b[1])\n    return real(1) / (real(1) + t * t)\n", {}, r"k is not positive semidefinite: of \d+ inputs .* eigenvalues from -"),
     ],
@@ -262,7 +262,7 @@ def test_a_constant_of_a_name_that_the_model_has(name, tmp_path):
     )
     text += f"@kernel\ndef k{SIGNATURE}return q.gamma + exp_negative({name})\n"
     with pytest.raises(UserError, match=rf"own_kernels\.py:.* would be a second FLOW_{name} in C; choose another name"):
-        build(load_spec(written(tmp_path, text, kernel="k", most=2.0), trust=True))
+        build(load_spec(written(tmp_path, text, kernel="k", max_value=2.0), trust=True))
 
 
 def test_a_kernel_that_is_wrong_where_no_sample_was_harms_nothing(tmp_path):
@@ -300,7 +300,8 @@ def test_the_judgement_lets_true_kernels_pass_at_every_scale():
         for name, most in (("rational_quadratic", 1.0), ("products", 2 * (limit**2 + 0.5) ** 3 + 3 * limit**2)):
             for precision in ("float32", "float64"):
                 made = make_spec(
-                    content | {"precision": precision, "kernel": OWN | {"kernel": name, "most": most, "gamma": 1.0}},
+                    content
+                    | {"precision": precision, "kernel": OWN | {"kernel": name, "max_value": most, "gamma": 1.0}},
                     own=getattr(own_kernels, name),
                 )
-                assert kernel_settings.parameters(made)["value_limit"] == most  # fmt: skip
+                assert kernel_settings.parameters(made)["max_value"] == most  # fmt: skip

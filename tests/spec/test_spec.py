@@ -417,7 +417,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
     fields |= {(section, key) for section, kind in SECTIONS.items() for key in kind.model_fields}
     uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("reduction", "force")}
-    own_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "most")}
+    own_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "max_value")}
     assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - own_keys, "no change here"
 
     @functools.cache
@@ -434,7 +434,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         assert hash_of(changed) != hash_of(base), f"{section}.{key}"
         hashes |= {hash_of(changed), hash_of(base)}
     for own, most in ((rational_quadratic, 1.0), (rational_quadratic, 2.0), (products, 2.0)):
-        named = {"function": "own", "source": "own_kernels.py", "kernel": own.name, "most": most}
+        named = {"function": "own", "source": "own_kernels.py", "kernel": own.name, "max_value": most}
         made = build(make_spec({**frozen, "input": {"dim": 2, "max_abs": 0.5}, "kernel": named}, own=own))
         assert made.figures["config_hash"] not in hashes
         hashes.add(str(made.figures["config_hash"]))

@@ -37,7 +37,7 @@ SHAPES = {
     "calibration",
 }
 """Keys that say how much there is; they belong together, and ``_least`` chooses them."""
-ELSEWHERE = {"rule", "function", "source", "kernel", "most", "decision", "method"}
+ELSEWHERE = {"rule", "function", "source", "kernel", "max_value", "decision", "method"}
 COUNTS = {"n_max": LARGEST, "samples": 2 * LARGEST, "features": LARGEST, "warmup": 40, "horizon": 100}
 
 

@@ -616,7 +616,7 @@ def half_product(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 def test_files(tmp_path):
     x, path = samples(20), tmp_path / "s.npz"
-    own = MercerKernel("own", gamma=0.5, own=half_product, most=50.0)
+    own = MercerKernel("own", gamma=0.5, own=half_product, max_value=50.0)
     for kernel in (*KERNELS, own):
         subspace = HostSubspace.fit(x, kernel, 3, 0.1)
         subspace.save(path)
