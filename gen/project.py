@@ -80,10 +80,14 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
     try:
         return _build(spec, memory, checks)
     except DialectError as error:
-        if spec.own is None:
+        if spec.custom is None:
             raise
-        # the user's own kernel does not go with this model: two things of one name
-        place = "" if error.file == spec.own.file else f"{spec.own.file}: {spec.own.name} does not go with this model: "
+        # the custom kernel does not go with this model: two things of one name
+        place = (
+            ""
+            if error.file == spec.custom.file
+            else f"{spec.custom.file}: {spec.custom.name} does not go with this model: "
+        )
         raise UserError(f"{place}{error}") from None
 
 
@@ -169,8 +173,8 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
-    if spec.own is not None and spec.kernel is not None and spec.kernel.source is not None:
-        files[spec.kernel.source] = spec.own.source.decode()
+    if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
+        files[spec.kernel.source] = spec.custom.source.decode()
     files |= package_files(files, context, _render, checks)
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     figures = {key: context[key] for key in shown if key in context} | {

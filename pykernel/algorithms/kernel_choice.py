@@ -28,7 +28,7 @@ class KernelFunction(IntEnum):
     SIGMOID = 4  # tanh(gamma a'b + coef0)
     MATERN32 = 5  # (1 + r) e^-r, r = gamma |a - b|
     MATERN52 = 6  # (1 + r + r^2 / 3) e^-r, r = gamma |a - b|
-    OWN = 7  # the user's
+    CUSTOM = 7  # the user's
 
 
 class KernelConfig(Config):
@@ -66,15 +66,15 @@ def rescale(q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
 
 
 @placeholder
-def own_kernel(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+def custom_kernel(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """A user's kernel."""
     return real(0)
 
 
 @kernel
-def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+def custom_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """A user's kernel, kept within the limit; zero for NaN."""
-    value = own_kernel(q, a, b)
+    value = custom_kernel(q, a, b)
     if value > q.max_value:
         return q.max_value
     if value >= -q.max_value:
@@ -90,8 +90,8 @@ def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) before it is normalised, of the kernels that can be.  O(D)."""
     if q.function == KernelFunction.POLYNOMIAL:
         return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
-    if q.function == KernelFunction.OWN:
-        return own_value(q, a, b)
+    if q.function == KernelFunction.CUSTOM:
+        return custom_value(q, a, b)
     return inner_product(a, b)
 
 
@@ -112,8 +112,8 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
         return matern32(q.gamma, squared_distance(a, b))
     if q.function == KernelFunction.MATERN52:
         return matern52(q.gamma, squared_distance(a, b))
-    if q.function == KernelFunction.OWN:
-        return own_value(q, a, b)
+    if q.function == KernelFunction.CUSTOM:
+        return custom_value(q, a, b)
     return inner_product(a, b)
 
 

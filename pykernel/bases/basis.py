@@ -143,7 +143,7 @@ class Basis:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file (no pickles), all of it or nothing.  A kernel of one's own is written as its name."""
+        """Write an .npz file (no pickles), all of it or nothing.  A custom kernel is written as its name."""
         about = {
             "format": "pykernel basis 1",
             "kernel": describe_kernel(self.kernel),
@@ -158,7 +158,7 @@ class Basis:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], kernel: MercerKernel | None = None) -> Basis:
-        """What ``save`` wrote.  ``kernel``: needed if it is the user's own, and must be what the basis was made with."""
+        """What ``save`` wrote.  ``kernel``: needed if it is a custom one, and must be what the basis was made with."""
         about, arrays = read_npz(path, "pykernel basis 1", "Basis.save")
         try:
             stored = about["kernel"]
@@ -590,13 +590,13 @@ def _fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
 
 
 def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
-    """A kernel as JSON; the user's own by its name and its file's hash."""
+    """A kernel as JSON; a custom one by its name and its file's hash."""
     names = ("function", "gamma", "coef0", "degree", "normalise", "max_value")
     told: dict[str, Any] = {name: getattr(kernel, name) for name in names}
     told = {name: value.item() if isinstance(value, np.generic) else value for name, value in told.items()}
-    if kernel.own is not None:
-        digest = hashlib.blake2b(kernel.own.source, digest_size=16)
-        told["own"] = {"name": kernel.own.name, "file": digest.hexdigest()}
+    if kernel.custom is not None:
+        digest = hashlib.blake2b(kernel.custom.source, digest_size=16)
+        told["custom"] = {"name": kernel.custom.name, "file": digest.hexdigest()}
     return told
 
 
@@ -607,8 +607,8 @@ def _kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> Me
         if describe_kernel(given) != stored:
             raise UserError(f"{path} was made with another kernel than the one given; give that one")
         return given
-    if "own" in stored:
-        raise UserError(f"{path} was made with a kernel of your own, {stored['own']['name']!r}; give it as kernel=")
+    if "custom" in stored:
+        raise UserError(f"{path} was made with a custom kernel, {stored['custom']['name']!r}; give it as kernel=")
     return MercerKernel(**stored)
 
 

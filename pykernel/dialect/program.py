@@ -172,12 +172,12 @@ class Program:
         if self.persistent != self.structs[: len(self.persistent)]:
             raise TypeError(f"{self.name}: what is persistent comes first among its structs")
 
-    def with_kernel(self, own: Kernel) -> Program:
+    def with_kernel(self, custom: Kernel) -> Program:
         """The same with a user's kernel wherever kernel values are computed; once for each kernel.
 
         Raises UserError if one of the kernels that it is made of has the name of one of the program's.
         """
-        return _with_kernel(self, own)
+        return _with_kernel(self, custom)
 
     @property
     def learn_stream(self) -> Kernel:
@@ -251,15 +251,15 @@ class Program:
         return tuple(lead)
 
 
-def _with_kernel(program: Program, own: Kernel) -> Program:
-    key = (id(program), id(own))
+def _with_kernel(program: Program, custom: Kernel) -> Program:
+    key = (id(program), id(custom))
     if key not in _WITH_KERNELS:
         first = [
             *(entry.kernel for entry in program.entries),
             program.rehearse,
             *([program.valid] if program.valid else []),
         ]
-        stand_ins = {kernel: own for kernel in reachable(first) if kernel.placeholder}
+        stand_ins = {kernel: custom for kernel in reachable(first) if kernel.placeholder}
         entries = tuple(replace(entry, kernel=substitute(entry.kernel, stand_ins)) for entry in program.entries)
         rehearse = substitute(program.rehearse, stand_ins)
         valid = None if program.valid is None else substitute(program.valid, stand_ins)
@@ -267,14 +267,14 @@ def _with_kernel(program: Program, own: Kernel) -> Program:
         known: dict[str, Kernel] = {}
         for kernel in reachable(roots):
             if known.setdefault(kernel.name, kernel) is not kernel:
-                mine = next((k for k in reachable([own]) if k.name == kernel.name), kernel)
+                mine = next((k for k in reachable([custom]) if k.name == kernel.name), kernel)
                 raise UserError(
-                    f"{mine.file}: {mine.name} is also what the {program.name} model calls a function of its own; "
+                    f"{mine.file}: {mine.name} is also what the {program.name} model calls a function of its custom; "
                     "choose another name"
                 )
         made = replace(program, entries=entries, rehearse=rehearse, valid=valid)
         # both are kept, so that no other object gets one of their ids
-        _WITH_KERNELS[key] = (program, own, made)
+        _WITH_KERNELS[key] = (program, custom, made)
     return _WITH_KERNELS[key][2]
 
 

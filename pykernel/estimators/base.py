@@ -173,8 +173,8 @@ class KernelEstimator(BaseEstimator):
 
     # ---- to a spec
 
-    def _made(self, content: dict[str, Any], own: Any) -> Spec:
-        return make_spec(content, self._where, own)
+    def _made(self, content: dict[str, Any], custom: Any) -> Spec:
+        return make_spec(content, self._where, custom)
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
@@ -321,7 +321,7 @@ class Streaming(KernelEstimator):
     def to_spec(self, name: str) -> Spec:
         """The model's parameters under a name for its C symbols; ``to_spec(name).to_toml()`` is the spec as a file."""
         check_is_fitted(self)
-        return self._made({**self.spec_.model_dump(exclude_unset=True), "name": name}, self.spec_.own)
+        return self._made({**self.spec_.model_dump(exclude_unset=True), "name": name}, self.spec_.custom)
 
     # ---- learning; what a family, or a kind of labels, does otherwise
 
@@ -377,7 +377,9 @@ class Streaming(KernelEstimator):
         if label is not None:
             content["label"] = label | content.get("label", {})
         kernel = values["kernel"]
-        self.spec_ = self._made({"name": "model", **content}, kernel.own if isinstance(kernel, MercerKernel) else None)
+        self.spec_ = self._made(
+            {"name": "model", **content}, kernel.custom if isinstance(kernel, MercerKernel) else None
+        )
         self.model_ = HostModel(self.spec_)
         self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
         self._last_statuses = np.zeros(0, np.int32)
@@ -429,11 +431,11 @@ class Streaming(KernelEstimator):
         if not isinstance(given, MercerKernel):
             return kernel_section(values, X, max_abs)
         self._alone(*(name for name in KERNEL if name != "kernel"))
-        if given.own is None:
+        if given.custom is None:
             return kernel_section({**values, **given.section(), "kernel": given.function}, X, max_abs)
         if values["input_max_abs"] is None:
             raise self._error(
-                "input_max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"
+                "input_max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
             )
         return given.section(), max_abs
 

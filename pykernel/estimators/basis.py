@@ -66,7 +66,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2/3) exp(-r)`` with ``r =
-        gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be your own, brings its
+        gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be custom, brings its
         parameters.
     gamma : float, default=None
         Scale of the kernel. None: one over the number of inputs and their variance (gaussian, polynomial), over the number
@@ -282,7 +282,7 @@ default="gaussian"
                 center=None if center is None or not center.any() else center,
                 scale=None if scale is None or (scale == 1).all() else scale,
             )  # fmt: skip
-        return self._made(content, self.basis_.kernel.own)
+        return self._made(content, self.basis_.kernel.custom)
 
     def _linear(self, model: Any) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Weights (n, o), bias (o,) and [label] of a linear model."""

@@ -86,7 +86,7 @@ PARAMETERS = {
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
-        ``ridge`` that makes up for it. A MercerKernel, which may be normalised or your own, is taken as it is: it has
+        ``ridge`` that makes up for it. A MercerKernel, which may be normalised or custom, is taken as it is: it has
         its parameters, and no width is chosen."""
     ),
     "sigma": Parameter(
@@ -513,7 +513,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             None: the estimator's.
         max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
-            less where that could overflow. A kernel of your own, whose ``max_value`` is for such inputs, must have it.
+            less where that could overflow. A custom kernel, whose ``max_value`` is for such inputs, must have it.
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
             takes it where that does not count.
@@ -564,7 +564,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
                 self.reduced_.basis, name, precision, self._largest, max_abs=plain(max_abs), columns=self._columns,
                 label=self._label(self._columns), weights=self.reduced_.w, bias=self.reduced_.bias,
             )  # fmt: skip
-        return self._made(content, self._mercer_kernel.own)
+        return self._made(content, self._mercer_kernel.custom)
 
     def __pykernel_machine__(self) -> Machine:
         """What ``from_sklearn`` makes a spec of: a class that has this can be imported."""
@@ -582,7 +582,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             weights=self.alpha_,
             bias=self.bias_,
             **shape,
-            own=self._mercer_kernel.own,
+            custom=self._mercer_kernel.custom,
             calibration=getattr(self, "calibration_", None),
             columns=self._columns,
             label=self._label(self._columns),
@@ -597,9 +597,9 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         if scaler is not None:
             centre, scale, columns = self._scaling(scaler)
         inputs = self._input_section(columns)
-        if self._mercer_kernel.own is not None and max_abs is None:
+        if self._mercer_kernel.custom is not None and max_abs is None:
             raise self._error(
-                "max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"
+                "max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
             )
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / scale + np.abs(centre)).max())
@@ -866,7 +866,7 @@ class _TrainsOnSamples(_KernelMachine):
         content = self._learning_content(name, precision, max_abs, scaler, part)
         return self._made(
             {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
-            self._mercer_kernel.own,
+            self._mercer_kernel.custom,
         )
 
     def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, max_abs: Any, scaler: Any) -> Spec:
@@ -882,7 +882,7 @@ class _TrainsOnSamples(_KernelMachine):
         with self._named():
             reduced.need_distinct(self.reduced_.basis, content["precision"])
         content |= {"learning": {"rule": "nystrom-rls", "ridge": self.ridge_}, "basis": {"method": "given"}}
-        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.own)
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
 
 
 @_documented
@@ -994,7 +994,7 @@ class KernelFisherClassifier(_Classifier):
             raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
         content = self._learning_content(name, precision, max_abs, scaler)
         content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
-        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.own)
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
 
 
 @_documented

@@ -204,7 +204,7 @@ default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
         "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
-        degree and normalise; it may be a kernel of your own, which takes ``input_max_abs``.
+        degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
@@ -540,7 +540,7 @@ default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
         "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
-        degree and normalise; it may be a kernel of your own, which takes ``input_max_abs``.
+        degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and

@@ -112,7 +112,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
-        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be your own, brings its
+        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be custom, brings its
         parameters.
     sigma : float or "scale", default="scale"
         Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
@@ -557,7 +557,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
             )
         scaled = {"max_abs": max_abs, "center": center.tolist(), "scale": scale.tolist()}
         content = spec.model_dump(exclude_unset=True) | {"input": self._input_section(names) | scaled}
-        return self._made(content, spec.own)
+        return self._made(content, spec.custom)
 
     def frozen_spec(
         self,
@@ -1258,7 +1258,7 @@ def _frozen_machine(
         reach = float((reach / np.abs(scale) + np.abs(center)).max())
     machine = Machine(
         where, kernel.function, vectors, w @ weights, bias, kernel.gamma, kernel.coef0, kernel.degree, center=center,
-        scale=scale, columns=columns, largest=reach, normalise=kernel.normalise, own=kernel.own, max_value=kernel.max_value,
+        scale=scale, columns=columns, largest=reach, normalise=kernel.normalise, custom=kernel.custom, max_value=kernel.max_value,
         **found,
     )  # fmt: skip
     return checked(machine, where)

@@ -21,17 +21,17 @@ FUNCTIONS = {
     "sigmoid": KernelFunction.SIGMOID,
     "matern32": KernelFunction.MATERN32,
     "matern52": KernelFunction.MATERN52,
-    "own": KernelFunction.OWN,
+    "custom": KernelFunction.CUSTOM,
 }
 KERNEL_KEYS = {
     "sigma": ("gaussian",),
-    "gamma": ("gaussian", "laplacian", "polynomial", "sigmoid", "matern32", "matern52", "own"),
-    "coef0": ("polynomial", "sigmoid", "own"),
-    "degree": ("polynomial", "own"),
-    "normalise": ("polynomial", "linear", "own"),
-    "source": ("own",),
-    "kernel": ("own",),
-    "max_value": ("own",),
+    "gamma": ("gaussian", "laplacian", "polynomial", "sigmoid", "matern32", "matern52", "custom"),
+    "coef0": ("polynomial", "sigmoid", "custom"),
+    "degree": ("polynomial", "custom"),
+    "normalise": ("polynomial", "linear", "custom"),
+    "source": ("custom",),
+    "kernel": ("custom",),
+    "max_value": ("custom",),
 }
 """Which kernels each key of [kernel] is for."""
 UNIT = ("gaussian", "laplacian", "matern32", "matern52")
@@ -65,7 +65,7 @@ def validate(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
     if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
         refuse("[kernel]", "has neither sigma nor gamma; a gaussian kernel must have one of them")
-    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "own"):
+    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "custom"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
     low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
     for key, top in (("sigma", high), ("gamma", high), ("max_value", largest(spec.precision))):
@@ -114,7 +114,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
                 value = max(1.0, argument) ** kernel.degree
             except OverflowError:
                 value = math.inf
-        if kernel.function == "own":
+        if kernel.function == "custom":
             value = kernel.max_value or 1.0
         steps = {"gaussian": square, "laplacian": float(np.sum(own + vectors)), "linear": product}
         for name in ("matern32", "matern52"):
@@ -161,7 +161,7 @@ def parameters(spec: Spec) -> dict[str, Any]:
         "normalises": kernel.normalise,
         "unit": kernel.normalise or kernel.function in UNIT,
         "rescales": spec.input.center is not None or spec.input.scale is not None,
-        "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "own" else 0.0),
+        "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "custom" else 0.0),
         "rate": rate(spec) if smooth else 0.0,
         "coef0": kernel.coef0,
         "degree": kernel.degree,

@@ -30,6 +30,8 @@ from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.errors import UntrustedCode, UserError
 from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
+from pykernel.spec.custom_kernel import judge_source, judge_values, plain_name, plain_path
+from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
@@ -37,8 +39,6 @@ from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.own_kernel import judge_source, judge_values, plain_name, plain_path
-from pykernel.spec.own_kernel import load as load_kernel
 
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
@@ -169,26 +169,26 @@ class Label(Section):
 class KernelSection(Section):
     """How near two inputs are: k(a, b)."""
 
-    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "own"] = (
+    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "custom"] = (
         Field(
             "gaussian",
-            description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; own: your own, see source",
+            description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; custom: yours, see source",
         )
     )
     sigma: float | None = Field(None, description="gaussian: width, in the inputs' unit; gamma = 1 / (2 sigma^2)")
     gamma: float | None = Field(
-        None, description="the kernel's gamma; for gaussian in place of sigma; own: 1 if not given"
+        None, description="the kernel's gamma; for gaussian in place of sigma; custom: 1 if not given"
     )
-    coef0: float = Field(0.0, description="polynomial, sigmoid, own: what is added to gamma a'b")
-    degree: int = Field(3, ge=1, le=9, description="polynomial, own: the exponent")
+    coef0: float = Field(0.0, description="polynomial, sigmoid, custom: what is added to gamma a'b")
+    degree: int = Field(3, ge=1, le=9, description="polynomial, custom: the exponent")
     normalise: bool = Field(
-        False, description="polynomial, linear, own: divide k(a, b) by sqrt(k(a, a) k(b, b)); 0 where that is 0"
+        False, description="polynomial, linear, custom: divide k(a, b) by sqrt(k(a, a) k(b, b)); 0 where that is 0"
     )
     source: str | None = Field(
-        None, description="own: the Python file with your kernel, beside the spec; it is executed, see --trust-code"
+        None, description="custom: the Python file with your kernel, beside the spec; it is executed, see --trust-code"
     )
-    kernel: str | None = Field(None, description="own: the name of your kernel in that file")
-    max_value: float | None = Field(None, description="own: k(x, x) is at most this, for every input within max_abs")
+    kernel: str | None = Field(None, description="custom: the name of your kernel in that file")
+    max_value: float | None = Field(None, description="custom: k(x, x) is at most this, for every input within max_abs")
 
     @field_validator("source")
     @classmethod
@@ -491,7 +491,7 @@ class Spec(Section):
     subspace: SubspaceSection = SubspaceSection()
     novelty: NoveltySection | None = None
     expansion: Expansion | None = None
-    _own: Kernel | None = PrivateAttr(None)
+    _custom: Kernel | None = PrivateAttr(None)
 
     @field_validator("name")
     @classmethod
@@ -612,18 +612,16 @@ class Spec(Section):
     @property
     def program(self) -> Program:
         program = self.family.programs[self.label_kind]
-        if self.kernel is None or self.kernel.function != "own":
+        if self.kernel is None or self.kernel.function != "custom":
             return program
-        if self._own is None:
-            raise UserError(
-                f"{self.name}: the kernel of its own is not there; make the spec with load_spec or make_spec"
-            )
-        return program.with_kernel(self._own)
+        if self._custom is None:
+            raise UserError(f"{self.name}: the custom kernel is not there; make the spec with load_spec or make_spec")
+        return program.with_kernel(self._custom)
 
     @property
-    def own(self) -> Kernel | None:
-        """The user's own kernel; None where the kernel is one of the project's."""
-        return self._own
+    def custom(self) -> Kernel | None:
+        """The custom kernel; None where the kernel is one of the project's."""
+        return self._custom
 
     @property
     def dim(self) -> int:
@@ -737,32 +735,32 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
         raise UserError(f"{where}: is not a spec; {help_}") from None
     spec = _validated(content, where)
     kernel = spec.kernel
-    if kernel is None or kernel.function != "own":
+    if kernel is None or kernel.function != "custom":
         return spec
-    source, name = _own_names(kernel, where)
+    source, name = _custom_names(kernel, where)
     if not trust:
         raise UntrustedCode(
             f"{where}: [kernel] source names {source}, Python code that this would execute; read that file, then allow it "
             "with --trust-code (in Python: load_spec(path, trust=True))"
         )
-    return _with_own(spec, load_kernel(Path(path).parent, source, name, announce, where), where)
+    return _with_custom(spec, load_kernel(Path(path).parent, source, name, announce, where), where)
 
 
-def make_spec(content: Mapping[str, Any], where: str = "spec", own: Kernel | None = None) -> Spec:
-    """A spec from nested dictionaries; ``where`` begins the error's sentence; own: the user's kernel, if it names one."""
+def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | None = None) -> Spec:
+    """A spec from nested dictionaries; ``where`` begins the error's sentence; custom: the user's kernel, if it names one."""
     spec = _validated(content, where)
     kernel = spec.kernel
-    if kernel is None or kernel.function != "own":
+    if kernel is None or kernel.function != "custom":
         return spec
-    source, name = _own_names(kernel, where)
-    if own is None:
+    source, name = _custom_names(kernel, where)
+    if custom is None:
         raise UserError(
             f"{where}: [kernel] source names {source}, which is code, and it is not there; load the spec from its file, or "
-            "give the kernel: make_spec(content, own=kernel)"
+            "give the kernel: make_spec(content, custom=kernel)"
         )
-    if own.name != name:
-        raise UserError(f"{where}: [kernel] kernel is {name}, but the kernel given is {own.name}; name that one")
-    return _with_own(spec, own, where)
+    if custom.name != name:
+        raise UserError(f"{where}: [kernel] kernel is {name}, but the kernel given is {custom.name}; name that one")
+    return _with_custom(spec, custom, where)
 
 
 def _validated(content: Mapping[str, Any], where: str) -> Spec:
@@ -772,23 +770,23 @@ def _validated(content: Mapping[str, Any], where: str) -> Spec:
         raise UserError(f"{where}: {_sentence(error)}") from None
 
 
-def _own_names(kernel: KernelSection, where: str) -> tuple[str, str]:
-    """Where a kernel of the user's own is.  Raises UserError if a key is missing."""
+def _custom_names(kernel: KernelSection, where: str) -> tuple[str, str]:
+    """Where a custom kernel is.  Raises UserError if a key is missing."""
     for key in ("source", "kernel", "max_value"):
         if getattr(kernel, key) is None:
             raise UserError(
-                f"{where}: [kernel] {key} is missing; a kernel of your own must have source, kernel and max_value"
+                f"{where}: [kernel] {key} is missing; a custom kernel must have source, kernel and max_value"
             )
     return str(kernel.source), str(kernel.kernel)
 
 
-def _with_own(spec: Spec, own: Kernel, where: str) -> Spec:
+def _with_custom(spec: Spec, custom: Kernel, where: str) -> Spec:
     """The spec with the user's kernel in its place, once that has been judged."""
-    spec._own = own
+    spec._custom = custom
     try:
         reach = kernel_settings.reach(spec)
-        judge_source(own)
-        judge_values(own, spec.config.views[KernelConfig], spec.real, reach)
+        judge_source(custom)
+        judge_values(custom, spec.config.views[KernelConfig], spec.real, reach)
     except UserError as error:
         raise UserError(f"{where}: {error}" if str(error).startswith("[") else str(error)) from None
     return spec

@@ -651,7 +651,7 @@ class HostSubspace:
             classes=names,
             calibration=calibration,
             normalise=k.normalise,
-            own=k.own,
+            custom=k.custom,
             max_value=k.max_value,
         )
         spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
@@ -662,13 +662,13 @@ class HostSubspace:
     # ---- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file (no pickles), all of it or nothing.  A kernel of one's own is written as its name."""
+        """Write an .npz file (no pickles), all of it or nothing.  A custom kernel is written as its name."""
         about = {"format": "pykernel subspace 1", "kernel": describe_kernel(self.kernel), "shrinkage": self.shrinkage}
         write_npz(path, about, {"vectors": self.vectors, "a": self.a})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], kernel: MercerKernel | None = None) -> HostSubspace:
-        """What ``save`` wrote.  ``kernel``: needed if it is the user's own, and must be what it was made with."""
+        """What ``save`` wrote.  ``kernel``: needed if it is a custom one, and must be what it was made with."""
         about, arrays = read_npz(path, "pykernel subspace 1", "HostSubspace.save")
         try:
             own = _kernel(about["kernel"], kernel, path)

@@ -760,7 +760,7 @@ def select_reduced(
         choice = '"error" or "press"' if classes else '"press", as the targets are not classes'
         raise UserError(f"by is {by!r}; it must be {choice}")
     some = rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))
-    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "own")):
+    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom")):
         widths = (width_of(kernel),)
     every_width = selection._grid(widths, "widths", selection.default_widths, kernel.function, some)
     middle = kernel_with(kernel, every_width[len(every_width) // 2])
@@ -870,10 +870,8 @@ def nystrom_content(
         raise UserError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
     need_distinct(basis, precision)
     kernel, n = basis.kernel, len(basis)
-    if kernel.function == "own" and max_abs is None:
-        raise UserError(
-            "max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"
-        )
+    if kernel.function == "custom" and max_abs is None:
+        raise UserError("max_abs must be given with a custom kernel: max_value is its bound for inputs within that")
     machine = Machine(
         "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
         np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,
@@ -883,7 +881,7 @@ def nystrom_content(
     reach = float((reach if center is None else reach + np.abs(center)).max())
     if max_abs is None and kernel.function == "polynomial":
         max_abs = REACH_POLYNOMIAL * (reach or 1.0)
-    inputs["max_abs"] = max_abs if kernel.function == "own" else input_max_abs(machine, precision, reach, max_abs)
+    inputs["max_abs"] = max_abs if kernel.function == "custom" else input_max_abs(machine, precision, reach, max_abs)
     inputs |= {key: values.tolist() for key, values in (("center", center), ("scale", scale)) if values is not None}
     expansion: dict[str, Any] = {"vectors": basis.vectors.tolist()}
     if weights is not None:

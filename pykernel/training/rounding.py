@@ -54,7 +54,7 @@ def machine_of(spec: Spec) -> Machine:
         center=None if spec.input.center is None else np.array(spec.input.center, float),
         scale=None if spec.input.scale is None else np.array(spec.input.scale, float),
         normalise=kernel.normalise,
-        own=kernel.own,
+        custom=kernel.custom,
         max_value=kernel.max_value,
     )
 
@@ -116,7 +116,7 @@ def _kernel_error(
 ) -> np.ndarray:
     """Of kernel values k of rows z that may be off by lost, (rows, n)."""
     v, function, gamma = machine.vectors, machine.function, machine.gamma
-    if function == "own":
+    if function == "custom":
         return np.full_like(k, 16 * u * (machine.max_value or 1.0))
     if function in ("linear", "polynomial", "sigmoid"):
         size = np.abs(z) @ np.abs(v).T
@@ -188,7 +188,7 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     beside what they add up to.  What is said of it is a bound, for the inputs that the machine's vectors are.
     """
     found = list(machine.notes)
-    if spec.precision != "float32" or machine.function == "own" or not len(machine.vectors):
+    if spec.precision != "float32" or machine.function == "custom" or not len(machine.vectors):
         return found
     count = len(machine.vectors)
     at = np.linspace(0, count - 1, min(count, SEEN, max(16, NOTED_VALUES // count)), dtype=int)

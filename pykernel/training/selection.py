@@ -368,7 +368,7 @@ def select(
 
     x: (l, d).  targets: l of them, classes or values.  kernel: a function's name, or that as "function" with "coef0" (1)
     and "degree" (3), or a MercerKernel, whose gamma is replaced by each width's.  widths: sigma for "gaussian", gamma for
-    the others, None for ``default_widths``; "linear" has none, and "own" its own gamma.  ridges: mu of "kfd", lambda of
+    the others, None for ``default_widths``; "linear" has none, and "custom" its own gamma.  ridges: mu of "kfd", lambda of
     "ls-svm" and "krr", absolute, in the unit of what they are added to (K'K and K); None for ``default_ridges``, which
     are relative to the kernel's diagonal.
     basis: of "kfd" alone, the expansion vectors: positions of samples (p,), or vectors (p, d), of which ``columns`` (p,)
@@ -389,7 +389,7 @@ def select(
     mercer = _kernel(kernel)
     function = cast(Function, mercer.function)
     _need(model, x, targets, basis, cv, by)
-    if widths is None and mercer.own is not None:
+    if widths is None and mercer.custom is not None:
         widths = (mercer.gamma,)
     every_width = _grid(widths, "widths", default_widths, function, x)
     if function == "linear" and len(every_width) > 1:

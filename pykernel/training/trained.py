@@ -54,7 +54,7 @@ class Machine:
     largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
     notes: tuple[str, ...] = ()  # what of the source is left out
     normalise: bool = False
-    own: Kernel | None = None  # of function "own", with max_value, its bound
+    custom: Kernel | None = None  # of function "custom", with max_value, its bound
     max_value: float | None = None
 
     @property
@@ -64,7 +64,7 @@ class Machine:
     @property
     def kernel(self) -> MercerKernel:
         return MercerKernel(
-            self.function, self.gamma, self.coef0, self.degree, self.normalise, self.own, self.max_value
+            self.function, self.gamma, self.coef0, self.degree, self.normalise, self.custom, self.max_value
         )
 
     @property
@@ -200,7 +200,7 @@ def to_spec(
 ) -> Spec:
     """The frozen model that computes what the machine does.  Raises UserError, one sentence."""
     made = content(machine, name, precision, max_abs, input_names, classes, distance)
-    return make_spec(made, machine.source, machine.own)
+    return make_spec(made, machine.source, machine.custom)
 
 
 def content(
@@ -326,7 +326,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
 
     What center and scale lose by rounding goes into vectors and bias: where inputs lie far from zero, an error of the
     center would be one of every distance. Of polynomial and sigmoid kernels only what the scale loses has a place;
-    of normalised ones and your own the vectors are moved as inputs are.
+    of normalised and custom ones the vectors are moved as inputs are.
     """
     if machine.center is None and machine.scale is None:
         return machine
@@ -340,7 +340,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
         raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
     lost = exact - center
     vectors, bias = machine.vectors * (exact_scale / scale), machine.bias
-    if machine.function in (*kernel_settings.UNIT, "own") or machine.normalise:
+    if machine.function in (*kernel_settings.UNIT, "custom") or machine.normalise:
         vectors = (machine.vectors / exact_scale + lost) * scale
     elif machine.function == "linear":
         bias = bias - machine.columns_of_weights().T @ (machine.vectors * scale) @ lost
@@ -384,9 +384,9 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
     scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
-    if machine.function == "own" and given is None:
+    if machine.function == "custom" and given is None:
         raise UserError(
-            f"{where}: max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"
+            f"{where}: max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
         )
     # several functions are added up for votes, and one is multiplied for a probability
     several = len(machine.bias) * max(1.0, 0.0 if machine.calibration is None else np.abs(machine.calibration).max())
@@ -406,7 +406,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
                 steps = [np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)]
                 argument = machine.gamma * steps[0] + abs(machine.coef0)
                 value = 1.0 if machine.function == "sigmoid" else np.float64(max(1.0, argument)) ** machine.degree
-                value = machine.max_value or 1.0 if machine.function == "own" else value
+                value = machine.max_value or 1.0 if machine.function == "custom" else value
                 steps += [argument, value]
                 if machine.normalise:
                     steps, value = [*steps, value * value], 1.0

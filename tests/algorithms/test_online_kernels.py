@@ -344,7 +344,7 @@ def test_a_saved_state_goes_on_and_its_diagonal_is_checked() -> None:
     assert is_valid(model)
 
 
-# -------------------------------------------------------------------------------------------- a user's own kernel
+# -------------------------------------------------------------------------------------------- a custom kernel
 
 
 @kernel
@@ -367,9 +367,9 @@ def wild(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
 
 
-def own_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **keys: Any) -> Spec:
-    section = {"function": "own", "source": "mine.py", "kernel": own.name, "max_value": 1e8, **KERNELS["polynomial"]}
-    section["function"] = "own"
+def custom_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **keys: Any) -> Spec:
+    section = {"function": "custom", "source": "mine.py", "kernel": own.name, "max_value": 1e8, **KERNELS["polynomial"]}
+    section["function"] = "custom"
     projection = {"projection": "klms"} if rule in ("krls-t", "fb-krls") else {}
     reduction = {} if rule == "ald-krls" else {"technique": technique, "force": True, **projection}
     content = {
@@ -380,7 +380,7 @@ def own_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **keys: 
         "learning": {"rule": rule},
         "reduction": {"n_max": 6, **reduction},
     }
-    return make_spec(content, own=own)
+    return make_spec(content, custom=own)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -390,7 +390,7 @@ def test_an_own_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
     x = rng.uniform(-2, 2, (200, 2))
     name = "polynomial cosine" if normalise else "polynomial"
     parameters = {key: value for key, value in KERNELS[name].items() if key != "function"}
-    a = HostModel(own_spec(mine, rule, **parameters))
+    a = HostModel(custom_spec(mine, rule, **parameters))
     b = HostModel(made_of(name, rule, n_max=6, **({"projection": "klms"} if rule in ("krls-t", "fb-krls") else {})))
     first, second = a.prequential(x, np.sin(x[:, 0])), b.prequential(x, np.sin(x[:, 0]))
     np.testing.assert_array_equal(first[1], second[1])
@@ -406,7 +406,7 @@ def test_a_wrong_kernel_gives_numbers_and_equal_bytes(rule: str, technique: str)
     rng = np.random.default_rng(6)
     x = np.round(rng.uniform(-2, 2, (400, 2)) * 4) / 4  # the poles are met
     for normalise in (False, True):
-        made = own_spec(wild, rule, technique, precision="float32", normalise=normalise)
+        made = custom_spec(wild, rule, technique, precision="float32", normalise=normalise)
         model = HostModel(made)
         for t in range(len(x)):
             model.update(x[t], np.sin(x[t, 0]))

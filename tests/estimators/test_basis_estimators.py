@@ -25,7 +25,7 @@ from pykernel.estimators import basis as basis_estimators
 from pykernel.estimators.basis import KernelBasis
 from pykernel.importers.importing import from_sklearn
 from pykernel.training.reduced import ReducedProblem, kernel_with
-from tests.support import own_kernels
+from tests.support import custom_kernels
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
 CLASSIFIERS = ALL[:3]
@@ -296,9 +296,9 @@ def test_a_basis_brings_any_kernel_and_other_parameters_must_agree():
 
 def test_a_kernel_of_ones_own_goes_all_the_way():
     x, y = samples("number")
-    kernel = MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, max_value=1.0)
+    kernel = MercerKernel("custom", gamma=0.5, custom=custom_kernels.rational_quadratic, max_value=1.0)
     transformer = KernelBasis(kernel, n_components=10, epsilon=2e-3).fit(x)
-    with pytest.raises(UserError, match="max_abs must be given with a kernel of your own"):
+    with pytest.raises(UserError, match="max_abs must be given with a custom kernel"):
         transformer.to_spec("m")
     features = HostModel(transformer.to_spec("m", max_abs=10.0, precision="float64"))
     assert np.abs(features.predict(x) - transformer.transform(x)).max() < 1e-10

@@ -26,7 +26,7 @@ from pykernel.estimators import base
 from pykernel.estimators import online as estimators
 from pykernel.spec.family import AT_ONCE
 from pykernel.spec.model import Learning, Reduction, make_spec
-from tests.support import ROOT, own_kernels
+from tests.support import ROOT, custom_kernels
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -562,11 +562,11 @@ def test_parameters_that_cannot_be(stream, parameters, sentence):
     assert "\n" not in str(caught.value)
 
 
-OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, max_value=1.0)
+CUSTOM = MercerKernel("custom", gamma=0.3, custom=custom_kernels.rational_quadratic, max_value=1.0)
 
 
 def test_a_mercer_kernel_is_taken_as_it_is(stream):
-    """What its parameters by name make, to the byte; a kernel of one's own is the spec's."""
+    """What its parameters by name make, to the byte; a custom kernel is the spec's."""
     x, y = stream
     for kernel, parameters in {
         "gaussian": {"gamma": 0.4},
@@ -581,18 +581,18 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     named = BudgetedKernelRegressor(kernel="laplacian", gamma=0.4, **rff).fit(x, y)
     assert state(BudgetedKernelRegressor(kernel=MercerKernel("laplacian", gamma=0.4), **rff).fit(x, y)) == state(named)
 
-    model = BudgetedKernelRegressor(kernel=OWN, n_max=8, input_max_abs=10.0, n_epochs=1).fit(x, y)
-    spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
-    assert spec.kernel.model_dump(exclude_unset=True) == OWN.section()
+    model = BudgetedKernelRegressor(kernel=CUSTOM, n_max=8, input_max_abs=10.0, n_epochs=1).fit(x, y)
+    spec = make_spec(model.spec_.model_dump(exclude_unset=True), custom=CUSTOM.custom)
+    assert spec.kernel.model_dump(exclude_unset=True) == CUSTOM.section()
     host = HostModel(spec)
     host.update(x, y)
     assert host.memory.bytes.tobytes() == state(model) and model.score(x, y) > 0.5
-    assert model.to_spec("other").own is OWN.own and model.to_spec("other").name == "other"
+    assert model.to_spec("other").custom is CUSTOM.custom and model.to_spec("other").name == "other"
     for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert state(other) == state(model)
         assert state(other.partial_fit(x, y)) != state(model)
-    classes = BudgetedKernelClassifier(kernel=OWN, n_max=8, input_max_abs=10.0).fit(x, y > 0)
-    assert classes.spec_.own is OWN.own and classes.score(x, y > 0) > 0.8
+    classes = BudgetedKernelClassifier(kernel=CUSTOM, n_max=8, input_max_abs=10.0).fit(x, y > 0)
+    assert classes.spec_.custom is CUSTOM.custom and classes.score(x, y > 0) > 0.8
 
 
 @pytest.mark.parametrize(
@@ -602,7 +602,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         ({"gamma": "scale"}, "gamma is 'scale', and kernel, a MercerKernel, has its own; leave gamma out"),
         ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
         ({"normalise": True}, "normalise is True, and kernel, a MercerKernel, has its own; leave normalise out"),
-        ({}, "input_max_abs must be given with a kernel of your own: max_value is its bound for inputs within that"),
+        ({}, "input_max_abs must be given with a custom kernel: max_value is its bound for inputs within that"),
         ({"input_max_abs": 10.0, "rule": "rff-rls"}, "[kernel] function is own"),
         ({"input_max_abs": 10.0, "rule": "rls"}, "[kernel]"),
         ({"kernel": MercerKernel("sigmoid")}, "[kernel] function is sigmoid, which is not positive definite"),
@@ -610,7 +610,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
 )
 def test_a_mercer_kernel_says_all_itself(stream, parameters, sentence):
     with pytest.raises(UserError) as caught:
-        BudgetedKernelRegressor(**{"kernel": OWN, **parameters}).fit(*stream)
+        BudgetedKernelRegressor(**{"kernel": CUSTOM, **parameters}).fit(*stream)
     assert str(caught.value).startswith(f"BudgetedKernelRegressor: {sentence}") and "\n" not in str(caught.value)
 
 

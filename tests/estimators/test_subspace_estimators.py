@@ -37,9 +37,9 @@ from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.spec.model import SECTIONS, make_spec
 from pykernel.training.rounding import device_bound
-from tests.support import own_kernels
+from tests.support import custom_kernels
 
-OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, max_value=1.0)
+CUSTOM = MercerKernel("custom", gamma=0.3, custom=custom_kernels.rational_quadratic, max_value=1.0)
 SMALL = {"n_components": 4, "n_max": 12}
 MODELS = {
     "default": OnlineKernelSubspace(),
@@ -217,7 +217,7 @@ def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
 
 # as the bound says of the polynomial kernel's least feature
 @pytest.mark.filterwarnings("ignore:KernelSubspace. float32 may move its values:UserWarning")
-@pytest.mark.parametrize("kernel", ["gaussian", "matern52", "polynomial", "own"])
+@pytest.mark.parametrize("kernel", ["gaussian", "matern52", "polynomial", "custom"])
 @pytest.mark.parametrize("kind", ["features", "numbers", "two numbers", "two classes", "three classes", "clusters"])
 def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, kernel):
     x, y = 5 + 10 * stream[0], stream[1]
@@ -232,7 +232,7 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
         "numbers": Ridge(0.1),
         "two numbers": LinearRegression(),
     }.get(kind, LogisticRegression())
-    given = OWN if kernel == "own" else kernel
+    given = CUSTOM if kernel == "custom" else kernel
     batch = KernelSubspace(5, kernel=given, n_max=20)
     online = OnlineKernelSubspace(5, kernel=given, n_max=20, precision="float64", input_max_abs=10.0)
     for transformer, scaler in ((batch, StandardScaler()), (online, MinMaxScaler((-1, 2)))):
@@ -293,7 +293,7 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
         "gamma is -1.0; it must be a number above 0": lambda: KernelSubspace(gamma=-1.0).fit(x),
         "sigma is given; it is of the gaussian": lambda: KernelSubspace(kernel="laplacian", sigma=1.0).fit(x),
         "sigma is given; .* in place of gamma": lambda: KernelSubspace(sigma=1.0, gamma=1.0).fit(x),
-        "degree is 3, and kernel, a MercerKernel, has": lambda: KernelSubspace(kernel=OWN, degree=3).fit(x),
+        "degree is 3, and kernel, a MercerKernel, has": lambda: KernelSubspace(kernel=CUSTOM, degree=3).fit(x),
         "degree is of polynomial kernels": lambda: KernelSubspace(degree=3).fit(x),
         "coef0 is -1.0; it must be a number from 0": lambda: KernelSubspace(kernel="polynomial", coef0=-1.0).fit(x),
         "model: LogisticRegression does not take 5": lambda: model.to_spec("m", LogisticRegression().fit(x, y > 0)),
@@ -618,7 +618,7 @@ def test_heads_learn_what_linear_models_of_the_features_learn(head):
         ({"false_alarm_rate": 2.0}, "[novelty] false_alarm_rate is 2.0"),
         ({"kernel": "sigmoid", "gamma": 1.0}, "[kernel] function is"),
         ({"sigma": 0.0}, 'sigma is 0.0; it must be a number above 0 or "scale"'),
-        ({"kernel": OWN}, "input_max_abs must be given with a kernel of your own"),
+        ({"kernel": CUSTOM}, "input_max_abs must be given with a custom kernel"),
         ({"precision": "float16"}, "precision is 'float16'"),
         ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number from 1"),
         ({"input_max_abs": -1.0}, "[input] max_abs is -1.0"),
@@ -692,11 +692,11 @@ def test_fewer_samples_than_features_and_a_stream_of_equals():
 
 def test_a_kernel_of_ones_own_goes_all_the_way(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, kernel=OWN, input_max_abs=10.0, precision="float64").fit(x)
-    spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
+    model = OnlineKernelSubspace(**SMALL, kernel=CUSTOM, input_max_abs=10.0, precision="float64").fit(x)
+    spec = make_spec(model.spec_.model_dump(exclude_unset=True), custom=CUSTOM.custom)
     host = HostModel(spec)
     host.update(x)
-    assert bytes(host.memory.bytes) == state(model) and model.to_spec("other").own is OWN.own
+    assert bytes(host.memory.bytes) == state(model) and model.to_spec("other").custom is CUSTOM.custom
     for other in (clone(model).fit(x), pickle.loads(pickle.dumps(model))):
         assert state(other) == state(model)
     assert np.abs(model.subspace_.features(x, triangular=True) - model.transform(x)).max() < 1e-9

@@ -17,7 +17,7 @@ PRECISIONS = ("float32", "float64")
 
 
 def test_there_is_one_of_each():
-    assert {*KERNELS, "own"} == set(FUNCTIONS) and len(FUNCTIONS) == len(KernelFunction)
+    assert {*KERNELS, "custom"} == set(FUNCTIONS) and len(FUNCTIONS) == len(KernelFunction)
     used = {MACHINES[name]["kernel"].get("function", "gaussian") for name in MACHINES}
     assert used == set(KERNELS)
 

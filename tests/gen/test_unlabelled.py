@@ -528,7 +528,7 @@ features = 3
 [reduction]
 n_max = 8
 """
-ALARMS = "\n[novelty]\nwarmup = 100\nrate = 0.01\n"
+ALARMS = "\n[novelty]\nwarmup = 100\nfalse_alarm_rate = 0.01\n"
 
 
 @pytest.fixture

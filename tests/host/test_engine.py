@@ -589,7 +589,7 @@ def test_a_users_own_kernel(kernel: str, tmp_path: Path) -> None:
     path = written(tmp_path, kernel=kernel, coef0=0.5, max_value=1.0 if kernel == "rational_quadratic" else 1e12)
     compare_calls(load_spec(path, trust=True), 1, 60)
     own = path.read_text().partition("[kernel]")[2].partition("[")[0]
-    path.write_text(f'name = "flow"\n[input]\ndim = 3\nlimit = 50.0\n[reduction]\nn_max = 5\n[kernel]{own}')
+    path.write_text(f'name = "flow"\n[input]\ndim = 3\nmax_abs = 50.0\n[reduction]\nn_max = 5\n[kernel]{own}')
     compare_calls(load_spec(path, trust=True), 2, 150)
 
 

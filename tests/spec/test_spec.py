@@ -20,7 +20,7 @@ from pykernel.gen.project import build
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
 from pykernel.spec.model import DIM_LIMIT, SECTIONS, load_spec, make_spec
-from tests.support.own_kernels import products, rational_quadratic
+from tests.support.custom_kernels import products, rational_quadratic
 
 BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
 
@@ -417,8 +417,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
     fields |= {(section, key) for section, kind in SECTIONS.items() for key in kind.model_fields}
     uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("reduction", "force")}
-    own_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "max_value")}
-    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - own_keys, "no change here"
+    custom_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "max_value")}
+    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - custom_keys, "no change here"
 
     @functools.cache
     def hash_of_text(text: str) -> str:
@@ -434,8 +434,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         assert hash_of(changed) != hash_of(base), f"{section}.{key}"
         hashes |= {hash_of(changed), hash_of(base)}
     for own, most in ((rational_quadratic, 1.0), (rational_quadratic, 2.0), (products, 2.0)):
-        named = {"function": "own", "source": "own_kernels.py", "kernel": own.name, "max_value": most}
-        made = build(make_spec({**frozen, "input": {"dim": 2, "max_abs": 0.5}, "kernel": named}, own=own))
+        named = {"function": "custom", "source": "custom_kernels.py", "kernel": own.name, "max_value": most}
+        made = build(make_spec({**frozen, "input": {"dim": 2, "max_abs": 0.5}, "kernel": named}, custom=own))
         assert made.figures["config_hash"] not in hashes
         hashes.add(str(made.figures["config_hash"]))
     content = make_spec(full).model_dump(mode="json")

@@ -11,7 +11,7 @@ import numpy as np
 
 from pykernel.algorithms.basis.coordinates import NYSTROM, REHEARSED, Method
 from pykernel.algorithms.basis.recursive import NYSTROM_RLS
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, own_kernel
+from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
 from pykernel.dialect import FLOAT64, Kernel, bind, driver, substitute
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.errors import UserError
@@ -115,7 +115,7 @@ class _NystromModels:
         value = math.sqrt(kernel_settings.bound(spec, never, kernel_settings.reach(spec)))
         given = method is Method.GIVEN
         factor_rows, dependent = factor_of(spec) if given else (np.zeros(size * (size + 1) // 2), -1)
-        if dependent >= 0:  # with a user's own kernel, which was not there before
+        if dependent >= 0:  # with a custom kernel, which was not there before
             raise UserError(f"[expansion] vectors {_dependence(spec, dependent)}")
         weights = spec.expansion.weights if spec.expansion is not None else None
         bias = spec.expansion.bias if spec.expansion is not None else None
@@ -192,11 +192,11 @@ def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     assert spec.expansion is not None and spec.kernel is not None
     vectors = np.array(spec.expansion.vectors, float).astype(spec.real.dtype).astype(float)
     size = len(vectors)
-    if spec.kernel.function == "own" and spec.own is None:
+    if spec.kernel.function == "custom" and spec.custom is None:
         # it comes when the spec's values are in order
         return np.zeros(size * (size + 1) // 2), -1
     return _factor(
-        vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.own, _View(spec)
+        vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.custom, _View(spec)
     )
 
 
@@ -215,11 +215,11 @@ class _View:
 
 @functools.lru_cache(64)
 def _factor(
-    vectors: bytes, shape: tuple[int, int], kernel: str, precision: str, own: Kernel | None, view: _View
+    vectors: bytes, shape: tuple[int, int], kernel: str, precision: str, custom: Kernel | None, view: _View
 ) -> tuple[np.ndarray, int]:
     # the other arguments say what the view holds
     packed = np.zeros(shape[0] * (shape[0] + 1) // 2)
-    compare = factorise if own is None else substitute(factorise, {own_kernel: own})
+    compare = factorise if custom is None else substitute(factorise, {custom_kernel: custom})
     rows = np.frombuffer(vectors).reshape(shape)
     dependent = bind(compare, FLOAT64)(view.q, rows, LEAST_ALD_THRESHOLD[precision], packed)
     packed.flags.writeable = False

@@ -1,4 +1,4 @@
-"""A user's own kernel: a file of Python that a spec names, executed if that is allowed, and judged before it is used."""
+"""A custom kernel, the user's: a file of Python that a spec names, executed if that is allowed, and judged before it is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.kernel_choice import KernelConfig, own_kernel
+from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel
 from pykernel.dialect import DIM, Kernel, Precision, Real, bind, driver, reachable
 from pykernel.errors import UserError
 
@@ -109,7 +109,7 @@ def _executed(path: str, content: bytes) -> types.ModuleType:
     """The file as a module of its own: two files of one name, or two states of one, do not meet."""
     # of the content alone, so that what Numba compiled of it is found again wherever it lies
     digest = hashlib.sha256(content).hexdigest()[:16]
-    module = types.ModuleType(f"pykernel_own_{digest}")
+    module = types.ModuleType(f"pykernel_custom_{digest}")
     module.__file__ = path
     sys.modules[module.__name__] = module
     try:
@@ -167,7 +167,7 @@ def judge_source(kernel: Kernel) -> None:
         raise UserError(str(error)) from None
     except (TypeError, SyntaxError) as error:
         raise UserError(f"{file}: {_line(error)}; correct it") from None
-    if own_kernel in parts:
+    if custom_kernel in parts:
         raise UserError(
             f"{file}: {kernel.name} calls kernel_value, which would call {kernel.name}; call another kernel"
         )
@@ -188,19 +188,19 @@ def judge_source(kernel: Kernel) -> None:
 
 # ------------------------------------------------------------------------------------------------- what it computes
 
-own: Any = None  # the user's kernel, once the loop is bound
+custom: Any = None  # the user's kernel, once the loop is bound
 
 
 @driver
 def _values(q, x, values):  # type: ignore[no-untyped-def]
     for i in range(len(x)):
         for j in range(len(x)):
-            values[i, j] = own(q, x[i], x[j])
+            values[i, j] = custom(q, x[i], x[j])
 
 
 @functools.cache
 def _loop(kernel: Kernel) -> Kernel:
-    return _values.renamed({"own": kernel})
+    return _values.renamed({"custom": kernel})
 
 
 def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.ndarray) -> None:
