@@ -269,7 +269,7 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
             if known.setdefault(kernel.name, kernel) is not kernel:
                 mine = next((k for k in reachable([custom]) if k.name == kernel.name), kernel)
                 raise UserError(
-                    f"{mine.file}: {mine.name} is also what the {program.name} model calls a function of its custom; "
+                    f"{mine.file}: {mine.name} is also what the {program.name} model calls a function of its own; "
                     "choose another name"
                 )
         made = replace(program, entries=entries, rehearse=rehearse, valid=valid)

@@ -39,6 +39,7 @@ from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import Family, Refuse
+from pykernel.spec.renamed import RENAMED
 
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
@@ -798,6 +799,11 @@ def _sentence(error: ValidationError) -> str:
     location = [str(part) for part in first["loc"]]
     section = f"[{location[0]}] " if len(location) > 1 else ""
     key = location[1 if len(location) > 1 else 0] if location else ""
+    word = first["input"] if first["type"] == "literal_error" else None
+    if first["type"] == "extra_forbidden" and (new := RENAMED.get(tuple(location))):
+        return f"{section}{key} is called {new} now"
+    if isinstance(word, str) and (new := RENAMED.get((*location, word))):
+        return f'{section}{key} "{word}" is called "{new}" now'
     if first["type"] == "extra_forbidden":
         model: Any = SECTIONS[location[0]] if len(location) > 1 else Spec
         near = difflib.get_close_matches(key, list(model.model_fields), 1)

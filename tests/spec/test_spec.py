@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import math
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from pykernel.gen.project import build
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
 from pykernel.spec.model import DIM_LIMIT, SECTIONS, load_spec, make_spec
+from pykernel.spec.renamed import RENAMED
 from tests.support.custom_kernels import products, rational_quadratic
 
 BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
@@ -132,6 +134,24 @@ def test_a_near_miss_of_a_key_is_recognised() -> None:
     assert "did you mean 'sigma'" in refusal(merged(kernel={"sigma": 1.0, "sgima": 1.0}))
     assert "did you mean 'reduction'" in refusal(merged(reducton={}))
     assert "columns, dim, max_abs" in refusal(merged(input={"dim": 2, "xyz": 1}))
+
+
+@pytest.mark.parametrize("old", RENAMED, ids=" ".join)
+def test_an_old_name_is_refused_with_the_new_one(old: tuple[str, ...]) -> None:
+    """Whatever its value is; and the name is one that there is, as the old one no longer is."""
+    section, key, *word = old
+    fields = SECTIONS[section].model_fields
+    for value in word or (1.0, [1.0, 1.0], "x"):
+        vectors = {"vectors": [[0.0, 1.0]]} if section == "expansion" else {}
+        content = merged(**{section: {**BASE.get(section, {}), **vectors, key: value}})
+        before = copy.deepcopy(content)
+        if word:
+            assert refusal(content) == f'flow.toml: [{section}] {key} "{word[0]}" is called "{RENAMED[old]}" now'
+        else:
+            assert refusal(content) == f"flow.toml: [{section}] {key} is called {RENAMED[old]} now"
+        assert content == before
+    names = get_args(fields[key].annotation) if word else fields
+    assert RENAMED[old] in names and old[-1] not in names
 
 
 @pytest.mark.parametrize("content", [
