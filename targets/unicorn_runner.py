@@ -22,7 +22,7 @@ PAINT = 0xA5
 FPU_ON = 1 << 13  # in RISC-V's mstatus
 
 
-class Machine:
+class EmulatedCpu:
     """The target's CPU and its part's memory, with an image loaded.
 
     Functions are called as a C program would call them, with arguments where the ABI in the ELF file has them.
@@ -154,7 +154,7 @@ class UnicornModel:
 
     def __init__(self, project: Project, image: Image) -> None:
         self.project, self.spec, self.image = project, project.spec, image
-        self.machine = Machine(image)
+        self.machine = EmulatedCpu(image)
         self.memory: Memory = self.spec.memory(project.drop)
         self.program = self.spec.program
         self.dtype, self.label_dtype = self.spec.real.dtype, self.program.label_dtype(self.spec.real)

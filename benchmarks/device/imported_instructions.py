@@ -39,7 +39,7 @@ from pykernel.host.model import HostModel
 from pykernel.importers.importing import from_sklearn
 from pykernel.targets.build import Image, Toolchain, model_image, undefined_symbols
 from pykernel.targets.target import find_target
-from pykernel.targets.unicorn_runner import MAILBOX, PAGE, Machine, UnicornModel
+from pykernel.targets.unicorn_runner import MAILBOX, PAGE, EmulatedCpu, UnicornModel
 
 VECTORS, INPUTS, CALLS = 64, 8, 200
 GAMMA = 0.5
@@ -84,7 +84,7 @@ def row(
     name: str,
     code: str,
     image: Image,
-    machine: Machine,
+    machine: EmulatedCpu,
     each: Sequence[int],
     found: np.ndarray,
     contraction: str = "off",
@@ -151,9 +151,9 @@ def ours(name: str) -> Iterator[dict[str, Any]]:
 # --------------------------------------------------------------------------------------------- baselines
 
 
-def run(image: Image, real: type, whole: bool) -> tuple[Machine, list[int], np.ndarray]:
+def run(image: Image, real: type, whole: bool) -> tuple[EmulatedCpu, list[int], np.ndarray]:
     """Call ``score`` for each input; it takes (input, answer)."""
-    machine = Machine(image)
+    machine = EmulatedCpu(image)
     machine.counts[1:] = 0
     machine.paint_stack(machine.free)
     kind = np.dtype(np.int32 if whole else real)

@@ -22,7 +22,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from pykernel.targets.build import Image, model_image
 from pykernel.targets.target import find_target
-from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel
+from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 
 VECTORS, INPUTS, CALLS = 64, 8, 200
 GOAL = 3400
@@ -140,7 +140,7 @@ def m2cgen_row(chain: str) -> None:
         flags=("-Wno-error", *DEFAULTS, "-ffp-contract=fast"),
         libraries=("-lm", "-lc"),
     )
-    machine = Machine(image)
+    machine = EmulatedCpu(image)
     machine.paint_stack(machine.free)
     each = []
     for row in x[:CALLS].astype(np.float64):

@@ -53,8 +53,8 @@ ROUNDS = 9
 BLOCK_SECONDS = 0.008
 STREAM = 20_000
 ALD_THRESHOLD, RIDGE, ETA, RHO = 2e-3, 1e-3, 0.5, 0.1
-PATIENCE = 0.5
-"""Seconds of one update beyond which a peer is not asked for larger budgets."""
+LONGEST_UPDATE = 0.5
+"""Seconds of one update beyond which a baseline is not asked for larger budgets."""
 
 TECHNIQUES = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
 FAST = ("nt", "at", "fklms", "fmklms", "afklms", "afmklms", "qklms, nt")
@@ -260,7 +260,7 @@ def baselines(budgets: Sequence[int], include: str | None, blas: str | None) -> 
         model.v, model.alpha = stream(n)[0][:n].astype(float), np.full(n, 0.1)
         start = time.thread_time()
         model.update(*(a[n : n + 1] for a in stream(n)))
-        if time.thread_time() - start > PATIENCE:
+        if time.thread_time() - start > LONGEST_UPDATE:
             break
         found.append(Contender("the report's procedure", "numpy", n, model.update, *(a[n:] for a in stream(n))))
     for name, linked in (("krls", None), ("krls, BLAS", blas)):

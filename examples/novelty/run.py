@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from detectors import detector  # noqa: E402
-from machine import FAULTS, SENSORS, Fault, Machine  # noqa: E402
+from machine import FAULTS, SENSORS, Drive, Fault  # noqa: E402
 
 from pykernel import HostModel, Spec, check, generate, load_spec  # noqa: E402
 from pykernel.files import whole_file  # noqa: E402
@@ -84,7 +84,7 @@ class Course:
 
 def record(parts: Sequence[Part] = TOUR, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
     """The samples, as the device will read them, (samples, 8) float32, and the gear of each."""
-    machine = Machine(seed)
+    machine = Drive(seed)
     streams = [machine.run(part.samples, part.fault) for part in parts]
     x = np.concatenate([stream.x for stream in streams]).astype(np.float32)
     return x, np.concatenate([stream.gear for stream in streams])

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from detectors import detector
-from machine import FAULTS, Fault, Machine, inside
+from machine import FAULTS, Drive, Fault, inside
 from numba import njit
 
 from pykernel import HostModel, Spec
@@ -41,7 +41,7 @@ class Trial:
 
     @classmethod
     def of(cls, seed: int, normal: int = NORMAL) -> Trial:
-        machine = Machine(seed)
+        machine = Drive(seed)
         x = machine.run(WARMUP + normal).x
         copies = {fault: machine.copy(1_000_000 + 100 * seed + i) for i, fault in enumerate((None, *FAULTS))}
         return cls(x, {fault: copy.run(WINDOW, fault).x for fault, copy in copies.items()})

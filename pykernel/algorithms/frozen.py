@@ -156,7 +156,7 @@ def sum_by_products(w: FrozenWork, c: FrozenConfig, x: Real[DIM], shift: Real) -
 
 
 @kernel
-def express_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def evaluate_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """The functions' values, Gaussian kernels from products: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
     square = real(0)
     for j in unroll(len(x)):
@@ -177,10 +177,10 @@ def express_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real
 
 
 @kernel
-def express(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def evaluate_scaled(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """The functions' values at scaled inputs.  O(N (D + W)) for W weights of a vector."""
     if c.products:
-        express_by_products(w, c, q, x)
+        evaluate_by_products(w, c, q, x)
     elif c.single:
         # in a register: stores to memory would make compilers load x again for each vector
         total = c.bias[0]
@@ -244,9 +244,9 @@ def evaluate(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> N
     """The functions' values."""
     if q.rescales:
         rescale(q, x, w.x)
-        express(w, c, q, w.x)
+        evaluate_scaled(w, c, q, w.x)
     else:
-        express(w, c, q, x)
+        evaluate_scaled(w, c, q, x)
 
 
 @entry

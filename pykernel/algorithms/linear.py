@@ -55,7 +55,7 @@ class Gain(IntEnum):
     RLS = 1  # P phi / (lambda + phi'P phi)
 
 
-class Basis(IntEnum):
+class FeatureKind(IntEnum):
     """What features are made of."""
 
     INPUTS = 0  # x_j
@@ -88,7 +88,7 @@ class LinearConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.linear``."""
 
     gain: Gain
-    basis: Basis
+    feature_kind: FeatureKind
     single: bool  # whether there is one output
     separates: bool  # whether the label is a class: no error where it is clear enough
     forgets: bool  # whether forgetting < 1
@@ -138,15 +138,15 @@ def wave(c: LinearConfig, i: Index, x: Real[DIM]) -> Real:
 
 
 @kernel
-def express(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
+def make_features(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
     """All features.  O(F), and O(F D) for waves."""
-    if c.basis == Basis.FOURIER:
+    if c.feature_kind == FeatureKind.FOURIER:
         for i in range(len(c.phases)):
             w.phi[i] = wave(c, i, x)
     else:
         for j in range(len(x)):
             w.phi[j] = x[j]
-    if c.basis == Basis.PRODUCTS:
+    if c.feature_kind == FeatureKind.PRODUCTS:
         k = len(x)
         for i in range(len(x)):
             for j in range(i, len(x)):
@@ -169,17 +169,17 @@ def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x), without room for the features.  O(F) for each output, and O(F D) once for waves."""
     for o in range(len(y)):
         total = s.weights[o, len(s.weights[0]) - 1]
-        if c.basis != Basis.FOURIER:
+        if c.feature_kind != FeatureKind.FOURIER:
             for j in range(len(x)):
                 total += s.weights[o, j] * x[j]
-        if c.basis == Basis.PRODUCTS:
+        if c.feature_kind == FeatureKind.PRODUCTS:
             k = len(x)
             for i in range(len(x)):
                 for j in range(i, len(x)):
                     total += s.weights[o, k] * (x[i] * x[j])
                     k += 1
         y[o] = total
-    if c.basis == Basis.FOURIER:
+    if c.feature_kind == FeatureKind.FOURIER:
         for i in range(len(c.phases)):
             height = wave(c, i, x)
             for o in range(len(y)):
@@ -361,7 +361,7 @@ def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
 @kernel
 def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
     """Bring f(x) nearer to w.y: DONE, or REFUSED_WEIGHT with nothing changed."""
-    express(w, c, x)
+    make_features(w, c, x)
     wrong = False
     for o in range(len(w.y)):
         w.step[o] = miss(c, w.y[o], value(s, w, o))

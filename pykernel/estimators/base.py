@@ -35,7 +35,7 @@ LIMIT = 1e6
 """Derived limits: in sigmas for inputs (float32 hardly resolves the kernel there), in largest |y| for labels."""
 LINEAR_LIMIT = 1e3
 """The derived limit of inputs that no sigma measures, in largest |x|: what linear rules square must not overflow."""
-PATIENCE = 32
+WARN_AFTER = 32
 """So many refusals in a row are worth a warning."""
 
 # ---------------------------------------------------------------------------------------------------------- parameters
@@ -397,7 +397,7 @@ class Streaming(KernelEstimator):
         for code, count in zip(*np.unique(statuses, return_counts=True), strict=True):
             met.add(name := status(int(code)).name)
             self.status_counts_[name] += int(count)
-        self._last_statuses = np.concatenate([self._last_statuses, statuses])[-PATIENCE:]
+        self._last_statuses = np.concatenate([self._last_statuses, statuses])[-WARN_AFTER:]
         return met
 
     def _told(self, trouble: str | None) -> None:

@@ -1,8 +1,8 @@
 """The engine of the host: kernels printed as LLVM IR and compiled by llvmlite, in a second for the first of its kind.
 
-    machine = Machine(compiled(roots, choices, precision), memory, config)
-    machine.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
-    status = machine.call(refresh)
+    bound = BoundCode(compiled(roots, choices, precision), memory, config)
+    bound.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
+    status = bound.call(refresh)
 
 Choices are folded before anything is compiled, so that nothing is compiled that a model does not use; sizes and numbers are
 read at run time, so that one compilation serves all models of the same choices and precision.  Both the IR and the machine
@@ -135,15 +135,15 @@ def _target() -> Any:
 # ------------------------------------------------------------------------------------------------------- running
 
 
-def machine_of(program: Program, precision: Precision, memory: Memory, config: Settings) -> Machine:
+def bound_code(program: Program, precision: Precision, memory: Memory, config: Settings) -> BoundCode:
     """A model's machine: its entries, what judges a restored state, and what the self-test runs."""
     entries = [entry.kernel for entry in program.entries_for(config)]
     roots = (*entries, *([program.valid] if program.valid else []), program.rehearse)
     choices = tuple((name, int(getattr(config, name))) for name, kind in program.parameters.items() if is_choice(kind))
-    return Machine(compiled(roots, choices, precision), memory, config)
+    return BoundCode(compiled(roots, choices, precision), memory, config)
 
 
-class Machine:
+class BoundCode:
     """Machine code with a memory and a configuration to work on, both of which it keeps alive.
 
     Arguments are arrays as kernels take them, of the very type and shape: ValueError is raised for any other.

@@ -27,7 +27,7 @@ MOMENTS = 2**14
 """Most moments of a stream at which sums of errors are kept, and most windows of what was answered."""
 ALARMS = 1000
 """Most alarms of which the first and last row are kept."""
-PATIENCE = 100
+ADVISE_AFTER = 100
 """So many labelled samples refused in a row, and the report says what to do about it."""
 
 # --------------------------------------------------------------------------------------------------------- reading
@@ -633,7 +633,7 @@ class _Run:
             return (
                 f"no training was done ({why or 'there were no labels'}), and a model that was never trained predicts 0"
             )
-        if self.streak <= PATIENCE:
+        if self.streak <= ADVISE_AFTER:
             return None
         labelled = "" if self.spec.program.label_kind == "none" else "labelled "
         return (

@@ -484,7 +484,7 @@ def test_a_model_that_keeps_refusing_says_so(stream):
     model = BudgetedKernelRegressor(input_max_abs=10.0).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for _ in range(base.PATIENCE - 1):
+        for _ in range(base.WARN_AFTER - 1):
             model.partial_fit(11 + x[:1], y[:1])
     with pytest.warns(
         UserWarning,

@@ -662,7 +662,7 @@ def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     novelty, alarms = model.monitor(bad)
     assert np.isnan(novelty).all() and not alarms.any()
     with pytest.warns(UserWarning, match="^the last 32 updates were all refused: raise input_max_abs from 20"):
-        model.partial_fit(np.repeat(bad, base.PATIENCE // 4, axis=0))
+        model.partial_fit(np.repeat(bad, base.WARN_AFTER // 4, axis=0))
     with pytest.warns(UserWarning):
         empty = OnlineKernelSubspace(sigma=1.0, input_max_abs=1e-3).fit(x)
     assert (empty.novelty(0 * x) == 1).all() and (empty.transform(0 * x) == 0).all()

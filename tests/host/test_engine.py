@@ -19,7 +19,7 @@ from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host import engine
-from pykernel.host.engine import Machine, compiled, machine_of, print_module
+from pykernel.host.engine import BoundCode, bound_code, compiled, print_module
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, load_spec, make_spec
 from tests.dialect.test_semantics import CASES, DEEP, DIRECTED, INDICES, KNOWN, LONG, Maker, special_values
@@ -54,7 +54,7 @@ class EngineModel(HostModel):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec, jit=False)
-        self.machine = machine_of(spec.program, spec.real, self.memory, self.config)
+        self.machine = bound_code(spec.program, spec.real, self.memory, self.config)
 
     def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
         x, program = self._inputs(x), self.spec.program
@@ -128,7 +128,7 @@ def compare_random(folder: Path, seed: int, precision: Precision, kernels: int =
             if plain:
                 run_host(module.run, precision, False, memory, config, given, y, out)
             else:
-                Machine(code, memory, config).call(module.run, given, y, out)
+                BoundCode(code, memory, config).call(module.run, given, y, out)
             parts = {name: memory.field(name) for name in Box.fields} | {"x": given, "out": out}
             found.append({name: plain_bytes(part) for name, part in parts.items()})
         differing = [name for name in found[0] if found[0][name] != found[1][name]]
@@ -173,7 +173,7 @@ def test_each_construct(precision: Precision, tmp_path: Path) -> None:
                     if plain:
                         result = run_host(k, precision, False, memory, config, *given)
                     else:
-                        result = Machine(code, memory, config).call(k, *given)
+                        result = BoundCode(code, memory, config).call(k, *given)
                         if k.name in KNOWN:
                             assert result == KNOWN[k.name][number], (k.name, values)
                     kinds = {Real: precision.dtype, Index: np.int32, Bool: np.bool_}
@@ -294,7 +294,7 @@ LARGE = [0, 1, -1, 7, 46341, -46341, 2**30, 2**31 - 1, -(2**31 - 1), -(2**31)]
 def test_integers_wrap_at_32_bits(edges: Any) -> None:
     """As int32 does in C where it is defined to: never what a compiler makes of a promise that it does not."""
     code, memory = code_of(kernels_of(edges), FLOAT64), Memory([Box], FLOAT64, CAPACITIES)
-    machine = Machine(code, memory, None)
+    machine = BoundCode(code, memory, None)
     for a in map(np.int32, LARGE):
         assert machine.call(edges.negate, a, 0) == np.negative(a)
         assert machine.call(edges.as_real, a, 0) == float(a)
@@ -310,7 +310,7 @@ def test_integers_wrap_at_32_bits(edges: Any) -> None:
 def test_loops_end_at_the_ends_of_int32(edges: Any) -> None:
     """range() counts without an end; a counter of 32 bits would start again from below."""
     memory = Memory([Box], FLOAT32, CAPACITIES)
-    machine = Machine(code_of(kernels_of(edges), FLOAT32), memory, None)
+    machine = BoundCode(code_of(kernels_of(edges), FLOAT32), memory, None)
     for a in LARGE:
         for b in LARGE:
             for kernel, turns in ((edges.turns_up, range(a, b, 10**9)), (edges.turns_down, range(b, a, -1500000000))):
@@ -327,7 +327,7 @@ def test_reals_are_those_of_ieee_754(edges: Any, precision: Precision) -> None:
     ends = [info.max, info.tiny, info.smallest_subnormal, info.tiny / 2, 1 + info.eps, 1e10, 3.0, 1.0, 0.0, np.inf]
     values = np.array([*ends, *np.negative(ends), np.nan, 2.5, -2.5, 0.1, 1 / 3], precision.dtype)
     memory = Memory([Box], precision, CAPACITIES)
-    machine = Machine(code_of(kernels_of(edges), precision), memory, None)
+    machine = BoundCode(code_of(kernels_of(edges), precision), memory, None)
     with np.errstate(all="ignore"):
         for x in values:
             expected = {"root": np.sqrt(x), "magnitude": np.abs(x)}
@@ -654,7 +654,7 @@ def test_what_a_machine_works_on_stays_alive() -> None:
     """spec.config is made anew each time: its tables would go, and others come to lie where they were."""
     spec = frozen_spec("float64")
     config, memory = spec.config, spec.memory(())
-    machine = machine_of(spec.program, spec.real, memory, config)
+    machine = bound_code(spec.program, spec.real, memory, config)
     tables = [value for value in vars(config).values() if isinstance(value, np.ndarray)]
     kept = [weakref.ref(array) for array in (*tables, memory.buffer)]
     assert len(kept) > 2

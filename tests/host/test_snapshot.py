@@ -216,11 +216,11 @@ def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, prec
     pytest.importorskip("ziglang")
     from pykernel.targets.build import Image
     from pykernel.targets.target import find_target
-    from pykernel.targets.unicorn_runner import MAILBOX, PAGE, Machine
+    from pykernel.targets.unicorn_runner import MAILBOX, PAGE, EmulatedCpu
 
     spec = spec_of("mklms", precision)
     sources = {Path(path).name: text for path, text in build(spec).files.items() if path.startswith("src/")}
-    machine = Machine(Image(find_target(name), "zig", sources))
+    machine = EmulatedCpu(Image(find_target(name), "zig", sources))
     uc, model, written = machine.uc, machine.free, MAILBOX + PAGE
     data = snapshot.save(taught(spec))
     uc.mem_write(MAILBOX, data)

@@ -21,7 +21,7 @@ import page  # noqa: E402
 import run  # noqa: E402
 import study  # noqa: E402
 from detectors import detector  # noqa: E402
-from machine import FAULTS, SENSORS, Machine, inside  # noqa: E402
+from machine import FAULTS, SENSORS, Drive, inside  # noqa: E402
 
 from pykernel import HostModel, check, load_spec  # noqa: E402
 from pykernel.tuning.costs import memory_bytes  # noqa: E402
@@ -122,7 +122,7 @@ def test_the_firmware_says_what_the_simulation_says(short, tmp_path):
 
 
 def test_faults_are_what_they_are_called():
-    machine = Machine(1)
+    machine = Drive(1)
     normal = machine.run(6000).x
     shares = {f.name: inside(machine.copy(2).run(300, f).x, normal) for f in FAULTS}
     assert all(shares[f"slip, {grade}"] > 0.7 for grade in ("small", "medium", "large")), shares
@@ -169,7 +169,7 @@ def reference(kind: str, x: np.ndarray, window: int, prior: float) -> np.ndarray
 @pytest.mark.parametrize("kind", ["largest", "mahalanobis", "quadratic"])
 def test_scores_are_those_of_the_definition(kind, short):
     """In float32 after 3,000 samples of a window of 500, against float64 without any update of an inverse."""
-    x = Machine(4).run(3000).x.astype(np.float32)
+    x = Drive(4).run(3000).x.astype(np.float32)
     content = {"warmup": 1_000_000, "false_alarm_rate": 3e-4, "smoothing": 0.2}
     spec = SPEC.model_copy(update={"novelty": type(SPEC.novelty)(**content)})
     scores, _ = HostModel(detector(spec, kind, **KINDS[kind])).prequential(x)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from pykernel.algorithms.subspace.alarms import LEAST_ODDS, MOST_ODDS
-from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, OKFEB, PATIENCE, STRANGE
+from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, NEW_REGIME, OKFEB, STRANGE
 from pykernel.algorithms.subspace.state import SubspaceStatus
 from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32
@@ -95,7 +95,7 @@ def test_numbers_of_the_text_are_those_of_the_code() -> None:
         (row,) = (row for row in table("**`step`**") if row[0] == f"`{name}`")
         assert f"({eta:g})" in row[1]
     for part in (
-        f"{PATIENCE} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}",
+        f"{NEW_REGIME} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}",
         f"more than {KNOWN.value(FLOAT32):.1f} of a sample is expressed",
         f"each with {LOOKS} samples",
         f"have a sum of {IDLE.value(FLOAT32)} or less",

@@ -23,7 +23,7 @@ from pykernel.targets.build import Function, Image, found_toolchains, model_imag
 from pykernel.targets.check import check_targets, choose, found_emulators
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import Region, all_targets, find_target, make_target
-from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel
+from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
 from tests.gen.test_check import CHOICES, PRESETS
 from tests.support.toys import LABELS, toy_spec
@@ -281,7 +281,7 @@ def right_additions(target, chain, precision):
     if precision != "float64" or chain != "gcc" or target.unicorn is None:
         return True
     source = "void model_add(double *a);\nvoid model_add(double *a) { a[0] += a[1]; }\n"
-    machine = Machine(Image(target, chain, {"model.c": source}))
+    machine = EmulatedCpu(Image(target, chain, {"model.c": source}))
     a, b = -2.0, float.fromhex("0x1.410ade018a5a9p-32")
     machine.uc.mem_write(MAILBOX, np.array([a, b]).tobytes())
     machine.call("model_add", MAILBOX)

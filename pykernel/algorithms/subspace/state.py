@@ -262,7 +262,7 @@ def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> No
 
 
 @entry
-def express(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
+def make_features(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     """Features z = R q of the sample that was coded, R'R = G; zero beyond those in use; then 1.  O(r^3 / 6).
 
     z'z approximates the kernel.

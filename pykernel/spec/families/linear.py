@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.algorithms.linear import LINEAR, Basis, Gain
+from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.family import Family, Refuse, unused_online
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 RULES = {
-    "nlms": (Gain.NLMS, Basis.INPUTS),
-    "rls": (Gain.RLS, Basis.INPUTS),
-    "quadratic-rls": (Gain.RLS, Basis.PRODUCTS),
-    "rff-rls": (Gain.RLS, Basis.FOURIER),
+    "nlms": (Gain.NLMS, FeatureKind.INPUTS),
+    "rls": (Gain.RLS, FeatureKind.INPUTS),
+    "quadratic-rls": (Gain.RLS, FeatureKind.PRODUCTS),
+    "rff-rls": (Gain.RLS, FeatureKind.FOURIER),
 }
 RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
-RANDOM = tuple(rule for rule, (_, basis) in RULES.items() if basis is Basis.FOURIER)
+RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
 
 LEARNING_KEYS = {
     "eta": ("nlms",),
@@ -123,14 +123,14 @@ class LinearModels:
 
     def validate(self, spec: Spec, refuse: Refuse) -> None:
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
-        gain, basis = RULES[rule]
+        gain, kind = RULES[rule]
         low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
 
         def within(where: str, value: float) -> None:
             if not low <= value <= high:
                 refuse(where, f"is {value:g}; it must be from {low:g} to {high:g} for {spec.precision}")
 
-        if basis is Basis.FOURIER:
+        if kind is FeatureKind.FOURIER:
             if random_count(spec) < 2:
                 refuse("[learning] features", f"is {random_count(spec)}; it must be 2 or more for {rule}")
             if spec.kernel is None:
@@ -152,7 +152,7 @@ class LinearModels:
         if gain is Gain.RLS:
             within("[learning] prior_variance", learning.prior_variance)
         self._complain_of_size(spec, refuse)
-        if basis is Basis.FOURIER:
+        if kind is FeatureKind.FOURIER:
             assert spec.kernel is not None
             # no Cauchy number of 2^32 is above 2^32 / pi
             most = (
@@ -166,11 +166,11 @@ class LinearModels:
                 )
         # the sum of squares, or phi'P phi, whose inverse must be a normal number
         largest = 2 * (
-            math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if basis is Basis.PRODUCTS else 1)
+            math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if kind is FeatureKind.PRODUCTS else 1)
         )
         if gain is Gain.RLS:
             largest += math.log10(WINDUP * learning.prior_variance / learning.forgetting)
-        if largest > (36 if narrow else 300) and basis is not Basis.FOURIER:
+        if largest > (36 if narrow else 300) and kind is not FeatureKind.FOURIER:
             key = "clip" if spec.input.standardise else "max_abs"
             other = f" with prior_variance {learning.prior_variance:g}" if gain is Gain.RLS else ""
             refuse(
@@ -190,15 +190,15 @@ class LinearModels:
 
     def _features(self, spec: Spec) -> int:
         """How many features there are, the constant included."""
-        basis, dim = RULES[spec.learning.rule][1], spec.dim
-        if basis is Basis.FOURIER:
+        kind, dim = RULES[spec.learning.rule][1], spec.dim
+        if kind is FeatureKind.FOURIER:
             return random_count(spec) + 1
-        return dim + 1 + (dim * (dim + 1) // 2 if basis is Basis.PRODUCTS else 0)
+        return dim + 1 + (dim * (dim + 1) // 2 if kind is FeatureKind.PRODUCTS else 0)
 
     def _largest(self, spec: Spec) -> float:
         """A bound of every feature."""
         reach = _reach(spec)
-        return {Basis.INPUTS: reach, Basis.PRODUCTS: max(reach, reach * reach), Basis.FOURIER: 1.0}[
+        return {FeatureKind.INPUTS: reach, FeatureKind.PRODUCTS: max(reach, reach * reach), FeatureKind.FOURIER: 1.0}[
             RULES[spec.learning.rule][1]
         ]
 
@@ -211,17 +211,17 @@ class LinearModels:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
 
     def size_bound(self, spec: Spec) -> int:
-        gain, basis = RULES[spec.learning.rule]
+        gain, kind = RULES[spec.learning.rule]
         features, outputs, dim = self._features(spec), spec.outputs, spec.dim
         matrix = features * features if gain is Gain.RLS else 0
-        table = features * (dim + 1) if basis is Basis.FOURIER else 0
+        table = features * (dim + 1) if kind is FeatureKind.FOURIER else 0
         return matrix + table + (outputs + 3) * features + 4 * dim + 2 * outputs + 8
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
-        gain, basis = RULES[spec.learning.rule]
+        gain, kind = RULES[spec.learning.rule]
         learning, limit, features = spec.learning, spec.label_max_abs, self._features(spec)
         frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
-        if basis is Basis.FOURIER:
+        if kind is FeatureKind.FOURIER:
             assert spec.kernel is not None
             frequencies, phases = random_features(learning.seed, features - 1, spec.dim, spec.kernel.function)
             frequencies = frequencies / (2 * math.pi * spec.length_scale)
@@ -230,7 +230,7 @@ class LinearModels:
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
         return {
             "gain": gain,
-            "basis": basis,
+            "feature_kind": kind,
             "single": spec.outputs == 1,
             "separates": spec.label_kind == "class",
             "forgets": learning.forgetting < 1,
