@@ -148,9 +148,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "parameters": code.parameters,
         "constants": code.constants,
         "tables": code.tables,
-        "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
-        + [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
-        + [_primitive("crc32.h", printer), _arithmetic(printer)],
+        "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
+        + [primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
+        + [primitive("crc32.h", printer), _arithmetic(printer)],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
         "selftest_hash": selftest_hash(spec, drop),
@@ -383,9 +383,9 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         "parameters": parameters(printer, functions, program, config),
         "constants": constants(printer, functions),
         "tables": [t | {"declaration": renamed(t["declaration"])} for t in read],
-        "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
-        + [renamed(_primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
-        + [renamed(_primitive("crc32.h", printer))],
+        "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
+        + [renamed(primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
+        + [renamed(primitive("crc32.h", printer))],
         "functions": [renamed("\n".join(lines)) for lines in printed.values()],
         "reads": [what for what in ("row", "real", "count") if f"_stored_{what}(" in text],
         "valid": renamed(printer.name(root.name)),
@@ -424,7 +424,7 @@ def _package_text(package: str, name: str) -> str:
     return importlib.resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def _primitive(name: str, printer: Printer, values: Mapping[str, str] | None = None) -> str:
+def primitive(name: str, printer: Printer, values: Mapping[str, str] | None = None) -> str:
     """One of runtime_c's files under the model's prefix."""
     text = _package_text("pykernel.runtime_c", name)
     for key, value in (values or {}).items():
@@ -436,7 +436,7 @@ def _arithmetic(printer: Printer) -> str:
     kind, precision = printer.real, printer.precision
     limits = "FLT" if kind == "float" else "DBL"
     values = {"PK_REAL": kind, "PK_MAX": f"{limits}_MAX", "PK_EPSILON": f"{limits}_EPSILON"}
-    return _primitive(
+    return primitive(
         "arithmetic.h", printer, values | {"PK_ZERO": number(0, precision), "PK_ONE": number(1, precision)}
     )
 
@@ -447,7 +447,7 @@ def _guard(printer: Printer) -> str:
     exact = ("0", "16") if narrow else ("0", "1", "16")
     excess = " && ".join(f"(FLT_EVAL_METHOD != {method})" for method in exact)
     digits = {"PK_MANT_DIG": "FLT_MANT_DIG" if narrow else "DBL_MANT_DIG", "PK_DIGITS": str(printer.precision.bits + 1)}
-    return _primitive("guard.h", printer, {"PK_EXCESS_PRECISION": excess, **digits})
+    return primitive("guard.h", printer, {"PK_EXCESS_PRECISION": excess, **digits})
 
 
 @functools.cache

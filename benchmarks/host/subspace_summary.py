@@ -63,7 +63,7 @@ def baselines_in_words(rows: Rows) -> str:
     }
 
     def against(method: str) -> str:
-        """What a peer of equal bytes has, in parts of what OKFEB exact has."""
+        """What a baseline of equal bytes has, in parts of what OKFEB exact has."""
         ours = cells(rows, same)
         return between(
             float(there[method]["held_out"]) / float(ours[cell]["OKFEB exact"]["held_out"])

@@ -348,7 +348,7 @@ def tables(rows: Rows) -> dict[str, str]:
                 cells = [f"{shown(times[n])} ({ratios[preset, kind, n]:.2f})" for n in budgets]
                 lines.append([preset, *cells, f"{exponent(times):.2f}", f"{float(replaced[preset, max(budgets)]):.0%}"])
         made[f"update cost, {runtime}"] = markdown(heads, lines)
-    heads = ["peer", *(f"N = {n}" for n in budgets), "exponent"]
+    heads = ["baseline", *(f"N = {n}" for n in budgets), "exponent"]
     lines = []
     for (preset, kind), times in found.items():
         if kind not in ("numba", "c"):

@@ -117,7 +117,7 @@ class Program:
 
     def __post_init__(self) -> None:
         kernels = {entry.name: entry.kernel for entry in self.entries}
-        update, taken = kernels.get("update"), {name: _taken(kernel) for name, kernel in kernels.items()}
+        update, taken = kernels.get("update"), {name: taken_by(kernel) for name, kernel in kernels.items()}
         asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
         visited = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
         labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
@@ -186,7 +186,7 @@ class Program:
     @property
     def label(self) -> Any:
         """The type of update's label, or what labels stands for; None where there is none."""
-        return LABELS[self.labels] if self.labels is not None else next(iter(_taken(self.entry("update"))[1:]), None)
+        return LABELS[self.labels] if self.labels is not None else next(iter(taken_by(self.entry("update"))[1:]), None)
 
     @property
     def label_kind(self) -> LabelKind:
@@ -281,7 +281,7 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
 _WITH_KERNELS: dict[tuple[int, int], tuple[Program, Kernel, Program]] = {}
 
 
-def _taken(kernel: Kernel) -> list[Any]:
+def taken_by(kernel: Kernel) -> list[Any]:
     """The kinds of an entry's parameters behind the structs and configurations."""
     return [
         kind for kind in kernel.params.values() if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))

@@ -24,11 +24,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.importers.sklearn import _affine as affine
-from pykernel.importers.sklearn import _columns as writable
-from pykernel.importers.sklearn import _scalers as scalers
-from pykernel.spec.model import Spec, make_spec
-from pykernel.spec.model import _plain as _visible
+from pykernel.importers.sklearn import affine_of_scaler, scaler_types, spec_columns
+from pykernel.spec.model import Spec, make_spec, visible_name
 from pykernel.training.trained import class_names
 
 LIMIT = 1e6
@@ -179,23 +176,23 @@ class KernelEstimator(BaseEstimator):
     @property
     def _columns(self) -> tuple[str, ...] | None:
         """The inputs' names, if they have any that a spec can write."""
-        return writable(getattr(self, "feature_names_in_", None))
+        return spec_columns(getattr(self, "feature_names_in_", None))
 
     def _input_section(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
         """Center and scale of a fitted scaler, and the names of its inputs."""
-        if not isinstance(scaler, scalers()):
-            kinds = [kind.__name__ for kind in scalers()]
+        if not isinstance(scaler, scaler_types()):
+            kinds = [kind.__name__ for kind in scaler_types()]
             raise self._error(
                 f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds[:-1])} or {kinds[-1]}"
             )
         check_is_fitted(scaler)
-        center, scale = affine(scaler, f"{self._where}: scaler")
+        center, scale = affine_of_scaler(scaler, f"{self._where}: scaler")
         if len(center) != self.n_features_in_:
             raise self._error(f"scaler has {len(center)} inputs, and the model has {self.n_features_in_}")
-        return center, scale, writable(getattr(scaler, "feature_names_in_", None)) or self._columns
+        return center, scale, spec_columns(getattr(scaler, "feature_names_in_", None)) or self._columns
 
     # ---- the kernel
 
@@ -246,7 +243,7 @@ def column_names(y: Any) -> list[str]:
     """What a data frame or series calls the labels; nothing where a spec could not."""
     names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
     try:
-        return [_visible(name) for name in names] if len(set(names)) == len(names) else []
+        return [visible_name(name) for name in names] if len(set(names)) == len(names) else []
     except (TypeError, ValueError, AttributeError):  # not text, or not visible
         return []
 

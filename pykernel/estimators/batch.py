@@ -286,7 +286,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             if not self._settled(kernel, widths, ridges):
                 self._choose(kernel, selection.select, X, targets, widths, ridges, basis=vectors, columns=columns)
             else:
-                selection._need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
+                selection.need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
             self.basis_ = X.copy() if vectors is None else vectors.copy()
             self._largest = np.abs(X).max(axis=0)
             self.reduced_ = None

@@ -43,7 +43,16 @@ from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelR
 from pykernel.spec.families.subspace import rank_of
 from pykernel.spec.kernel_settings import largest
 from pykernel.spec.model import Spec
-from pykernel.training.bkfe import WHOLE, Approximation, Factors, HostSubspace, _affine, _classes, _kept, bkfe
+from pykernel.training.bkfe import (
+    WHOLE,
+    Approximation,
+    Factors,
+    HostSubspace,
+    above_rounding,
+    affine_of_model,
+    bkfe,
+    classes_of_model,
+)
 from pykernel.training.reduced import gram_operator
 from pykernel.training.rounding import notes
 from pykernel.training.trained import Machine, checked
@@ -252,7 +261,7 @@ default="gaussian"
                 # 1/2 tr K - 1/2 |G|^2, of the best L in this span
                 self.objective_ = np.array([0.5 * (kernel.diagonal(X).sum() - np.square(found.eigenvalues).sum())])
         values, turn = np.linalg.eigh(found.gram)
-        kept = np.flatnonzero(_kept(values))[::-1]
+        kept = np.flatnonzero(above_rounding(values))[::-1]
         if not len(kept):
             raise self._error(
                 f"shrinkage is {shrinkage:g}, and no singular value of the {len(X)} samples in feature space exceeds it; it "
@@ -1248,10 +1257,10 @@ def _frozen_machine(
     weights, bias, found = np.eye(w.shape[1]), np.zeros(w.shape[1]), cast(dict[str, Any], {})
     if model is not None:
         try:
-            weights, bias = _affine(model, w.shape[1])
+            weights, bias = affine_of_model(model, w.shape[1])
         except UserError as error:
             raise estimator._error(f"model: {error}") from None
-        found["classes"] = _classes(model)
+        found["classes"] = classes_of_model(model)
         if type(model[-1] if hasattr(model, "steps") else model) is LogisticRegression and len(model.classes_) == 2:
             found["calibration"] = np.array([[-1.0, 0.0]])
     if reach is not None and scale is not None and center is not None:

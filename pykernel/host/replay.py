@@ -15,7 +15,7 @@ from pykernel.dialect import Config, Index, Memory, Struct
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
-from pykernel.host.simulate import BATCH, Cells, _shown, read_cells
+from pykernel.host.simulate import BATCH, Cells, read_cells, shown_cell
 from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
@@ -196,7 +196,7 @@ class _Columns:
             return convert(text)
         except (ValueError, OverflowError):
             raise UserError(
-                f"{self.name}, line {line}: column {_shown(column)} is {_shown(text)}; it must be {what}, or empty"
+                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(text)}; it must be {what}, or empty"
             ) from None
 
     def _class(self, text: str) -> int:
@@ -219,7 +219,7 @@ class _Columns:
             or not all(re.fullmatch(r"-?\d{1,9}", word) for word in words[1:])
         ):
             names = ", ".join(name + " 1" * count for name, count in known.items())
-            raise UserError(f"{self.name}, line {line}: call is {_shown(text)}; it can be {names}, or empty")
+            raise UserError(f"{self.name}, line {line}: call is {shown_cell(text)}; it can be {names}, or empty")
         return words
 
     def _refuse_gaps(

@@ -185,23 +185,23 @@ def _positions(header: Sequence[str], name: str, wanted: Sequence[str]) -> list[
     for column in wanted:
         if header.count(column) > 1:
             raise UserError(
-                f"{name}, line 1: names the column {_shown(column)} {header.count(column)} times; rename all but one"
+                f"{name}, line 1: names the column {shown_cell(column)} {header.count(column)} times; rename all but one"
             )
         if column not in header:
-            raise UserError(f"{name}, line 1: names no column {_shown(column)}; {_remedy(header, column)}")
+            raise UserError(f"{name}, line 1: names no column {shown_cell(column)}; {_remedy(header, column)}")
     return [header.index(column) for column in wanted]
 
 
 def _remedy(header: Sequence[str], column: str) -> str:
     near = difflib.get_close_matches(column, header, 1)
     if near:
-        return f"did you mean {_shown(near[0])}?"
+        return f"did you mean {shown_cell(near[0])}?"
     if all(map(_is_number, header)):
         return "it holds numbers; put a line with the columns' names before it"
     for separator, called in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and separator in header[0]:
             return f"its cells are separated by {called}; separate them by commas"
-    names = ", ".join(map(_shown, header[:12])) + (", ..." if len(header) > 12 else "")
+    names = ", ".join(map(shown_cell, header[:12])) + (", ..." if len(header) > 12 else "")
     return f"it names {names}; change the spec or the header"
 
 
@@ -213,12 +213,12 @@ def _classes(cells: list[str], lines: list[int], name: str, column: str, classes
         at = found.index(None)
         cell = cells[at].strip()
         near = difflib.get_close_matches(cell, classes, 1)
-        listed = ", ".join(map(_shown, classes[:12])) + (", ..." if len(classes) > 12 else "")
-        remedy = f"did you mean {_shown(near[0])}?" if near else f"the classes are {listed}"
+        listed = ", ".join(map(shown_cell, classes[:12])) + (", ..." if len(classes) > 12 else "")
+        remedy = f"did you mean {shown_cell(near[0])}?" if near else f"the classes are {listed}"
         if cell.lower() in ("nan", "na", "null", "none", "?"):
             remedy = "leave the cell empty where there is no label"
         raise UserError(
-            f"{name}, line {lines[at]}: column {_shown(column)} is {_shown(cell)}, which is no class; {remedy}"
+            f"{name}, line {lines[at]}: column {shown_cell(column)} is {shown_cell(cell)}, which is no class; {remedy}"
         )
     return np.array(found, np.int32)
 
@@ -241,12 +241,12 @@ def read_numbers(
             elif _is_number(cell):
                 table[i, j] = float(cell)
             else:
-                what, remedy = f"is {_shown(cell)}, not a number", "correct the cell, or remove the row"
+                what, remedy = f"is {shown_cell(cell)}, not a number", "correct the cell, or remove the row"
                 if not cell.strip():
                     what, remedy = "is empty", "write nan for a missing value, and the model refuses that sample"
                 elif _is_number(cell.replace(",", ".")):
                     remedy = "write a point before the decimals"
-                raise UserError(f"{name}, line {lines[i]}: column {_shown(columns[j])} {what}; {remedy}")
+                raise UserError(f"{name}, line {lines[i]}: column {shown_cell(columns[j])} {what}; {remedy}")
     return table
 
 
@@ -258,7 +258,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _shown(text: str) -> str:
+def shown_cell(text: str) -> str:
     text = repr(text)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -14,7 +14,7 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.importers.sklearn import read_estimator, steps_of
-from pykernel.spec.model import Spec, _shown
+from pykernel.spec.model import Spec, shown_value
 from pykernel.training.rounding import device_bound, error_bound, notes
 from pykernel.training.trained import FILE_LIMIT, Distance, Machine, pairs, to_spec, votes
 
@@ -178,11 +178,13 @@ def _told(where: str) -> Iterator[None]:
     except MemoryError:
         raise UserError(f"{where}: asks for more memory than there is; it is damaged") from None
     except Exception as error:  # whatever a library says of a file that is not as it writes them
-        raise UserError(f"{where}: is damaged: {_shown(str(error) or type(error).__name__)}; save it again") from None
+        raise UserError(
+            f"{where}: is damaged: {shown_value(str(error) or type(error).__name__)}; save it again"
+        ) from None
 
 
 def _path(path: str | Path) -> str:
-    return str(path) if str(path).isprintable() else _shown(str(path))
+    return str(path) if str(path).isprintable() else shown_value(str(path))
 
 
 def _bytes(path: str | Path) -> bytes:
@@ -258,7 +260,7 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
     except UserError:
         raise
     except Exception as error:
-        reason = _shown(str(error) or type(error).__name__)
+        reason = shown_value(str(error) or type(error).__name__)
         raise UserError(f"{machine.source}: cannot predict itself: {reason}; save it again") from None
 
 

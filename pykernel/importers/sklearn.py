@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
-from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, _plain, _shown
+from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, shown_value, visible_name
 from pykernel.training.trained import Machine, array_of, checked, number_of, require_classes
 
 PARTS = 64
@@ -55,7 +55,7 @@ def read_estimator(estimator: Any) -> Machine:
     for part in (*(scaler for _, scaler in scalers), model):
         if hidden := vars(part).keys() & set(dir(type(part))):
             raise UserError(
-                f"{_inside(where, part)} has a {_shown(min(hidden))} of its own; it is not as scikit-learn fits it"
+                f"{_inside(where, part)} has a {shown_value(min(hidden))} of its own; it is not as scikit-learn fits it"
             )
         try:
             # which predicts its prior before it is fitted
@@ -65,11 +65,11 @@ def read_estimator(estimator: Any) -> Machine:
         except TypeError:
             raise UserError(f"{_inside(where, part)} is not an estimator; {_importable()}") from None
     for step, scaler in scalers:
-        c, f = _affine(scaler, f"{where}, step {_shown(step)}")
+        c, f = affine_of_scaler(scaler, f"{where}, step {shown_value(step)}")
         # ((x - center) scale - c) f
         if center is not None and len(center) != len(c):
             raise UserError(
-                f"{where}, step {_shown(step)}: scales {len(c)} inputs, but the one before it {len(center)}"
+                f"{where}, step {shown_value(step)}: scales {len(c)} inputs, but the one before it {len(center)}"
             )
         center, scale = (c, f) if center is None or scale is None else (center + c / scale, scale * f)
     if model is not estimator:
@@ -87,7 +87,7 @@ def read_estimator(estimator: Any) -> Machine:
         machine = replace(machine, center=center, scale=scale)
     names = getattr(estimator, "feature_names_in_", None)
     source = " of ".join(type(part).__name__ for part in (estimator, model)) if model is not estimator else where
-    return replace(checked(machine, where), source=source, columns=_columns(names))
+    return replace(checked(machine, where), source=source, columns=spec_columns(names))
 
 
 def _readers() -> dict[type, Callable[[Any, str], Machine]]:
@@ -106,7 +106,7 @@ def _readers() -> dict[type, Callable[[Any, str], Machine]]:
     }
 
 
-def _scalers() -> tuple[type, ...]:
+def scaler_types() -> tuple[type, ...]:
     from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
     return StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
@@ -130,7 +130,7 @@ def types() -> set[str]:
 
     # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
     own = {f"pykernel.estimators.batch.{name}" for name in OWN}
-    found = {*_readers(), *_scalers(), *_kernels(), Pipeline, Basis, MercerKernel, ReducedModel, Selection}
+    found = {*_readers(), *scaler_types(), *_kernels(), Pipeline, Basis, MercerKernel, ReducedModel, Selection}
     return own | {f"{kind.__module__}.{kind.__qualname__}" for kind in found}
 
 
@@ -170,12 +170,12 @@ def _is_passthrough(step: Any) -> bool:
     return isinstance(step, str) and step == "passthrough"
 
 
-def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+def affine_of_scaler(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     """(center, scale) of x -> (x - center) * scale."""
     from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
     kind = type(scaler)
-    if kind not in _scalers():
+    if kind not in scaler_types():
         raise UserError(
             f"{where}: a {kind.__name__} is not x -> (x - center) * scale for each input; StandardScaler, "
             "MinMaxScaler, MaxAbsScaler and RobustScaler are"
@@ -205,12 +205,12 @@ def _kernel(where: str, model: Any, gamma: Any) -> dict[str, Any]:
     kernel = model.kernel
     if callable(kernel):
         raise UserError(
-            f"{where}: kernel is a function of your own, {_shown(getattr(kernel, '__name__', type(kernel).__name__))}; "
+            f"{where}: kernel is a function of your own, {shown_value(getattr(kernel, '__name__', type(kernel).__name__))}; "
             f"those with C are {', '.join(sorted(KERNELS))}"
         )
     if not isinstance(kernel, str) or kernel not in KERNELS:
         why = " has no vectors to compare with" if kernel == "precomputed" else " has no C"
-        raise UserError(f"{where}: kernel {_shown(kernel)}{why}; those that have are {', '.join(sorted(KERNELS))}")
+        raise UserError(f"{where}: kernel {shown_value(kernel)}{why}; those that have are {', '.join(sorted(KERNELS))}")
     found: dict[str, Any] = {"function": KERNELS[kernel]}
     if found["function"] == "linear":
         return found
@@ -407,12 +407,12 @@ def _several(values: Any, n: int, where: str, name: str) -> np.ndarray:
     return array
 
 
-def _columns(names: Any) -> tuple[str, ...] | None:
+def spec_columns(names: Any) -> tuple[str, ...] | None:
     """Names of inputs, if a spec can write them."""
     if names is None or len(names) > DIM_LIMIT:
         return None
     try:
-        columns = tuple(_plain(name) for name in names if isinstance(name, str))
+        columns = tuple(visible_name(name) for name in names if isinstance(name, str))
     except ValueError:
         return None
     return columns if len(columns) == len(names) and len(set(columns)) == len(columns) else None

@@ -106,7 +106,7 @@ class Input(Section):
     @classmethod
     def _list(cls, columns: Any) -> Any:
         if columns is not None and not isinstance(columns, (list, tuple)):
-            raise ValueError(f'is {_shown(columns)}; it must be a list of names, such as ["a", "b"]')
+            raise ValueError(f'is {shown_value(columns)}; it must be a list of names, such as ["a", "b"]')
         return columns
 
     @field_validator("columns")
@@ -116,7 +116,7 @@ class Input(Section):
             if not 1 <= len(columns) <= DIM_LIMIT:
                 raise ValueError(f"holds {len(columns)} names; it must hold from 1 to {DIM_LIMIT}")
             for name in columns:
-                _plain(name)
+                visible_name(name)
             doubles = [name for name in columns if columns.count(name) > 1]
             if doubles:
                 raise ValueError(f"names {doubles[0]!r} twice; each input must be another column")
@@ -143,13 +143,13 @@ class Label(Section):
     @field_validator("column")
     @classmethod
     def _name(cls, column: str | None) -> str | None:
-        return column if column is None else _plain(column)
+        return column if column is None else visible_name(column)
 
     @field_validator("columns", "classes", mode="before")
     @classmethod
     def _list(cls, names: Any) -> Any:
         if names is not None and not isinstance(names, (list, tuple)):
-            raise ValueError(f'is {_shown(names)}; it must be a list of names, such as ["a", "b"]')
+            raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
         return names
 
     @field_validator("columns", "classes")
@@ -160,7 +160,7 @@ class Label(Section):
             if not least <= len(names) <= OUTPUTS_LIMIT:
                 raise ValueError(f"holds {len(names)} names; it must hold from {least} to {OUTPUTS_LIMIT}")
             for name in names:
-                _plain(name)
+                visible_name(name)
             doubles = [name for name in names if names.count(name) > 1]
             if doubles:
                 raise ValueError(f"names {doubles[0]!r} twice; each must be another")
@@ -461,7 +461,7 @@ class Expansion(Section):
     @classmethod
     def _list(cls, values: Any) -> Any:
         if values is not None and not isinstance(values, (list, tuple)):
-            raise ValueError(f"is {_shown(values)}; it must be a list, such as [1.0, 2.0]")
+            raise ValueError(f"is {shown_value(values)}; it must be a list, such as [1.0, 2.0]")
         return values
 
 
@@ -499,7 +499,7 @@ class Spec(Section):
     def _identifier(cls, name: str) -> str:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) or name.endswith("_") or "__" in name:
             raise ValueError(
-                f"is {_shown(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
+                f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
                 "because C symbols and files are named after it"
             )
         if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
@@ -718,7 +718,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
     A spec whose [kernel] names a source is code: it is refused unless ``trust``, which executes that file;
     ``announce`` is called with its path before.
     """
-    where = str(path) if str(path).isprintable() else _shown(str(path))
+    where = str(path) if str(path).isprintable() else shown_value(str(path))
     help_ = "see `pykernel generate --help` for one that is"
     try:
         content = tomllib.loads(read_plain(path, SPEC_LIMIT).decode())
@@ -808,7 +808,7 @@ def _sentence(error: ValidationError) -> str:
         model: Any = SECTIONS[location[0]] if len(location) > 1 else Spec
         near = difflib.get_close_matches(key, list(model.model_fields), 1)
         remedy = f"did you mean {near[0]!r}?" if near else f"the keys are: {', '.join(model.model_fields)}"
-        return f"{section}{_shown(key)} is not a key of a spec; {remedy}"
+        return f"{section}{shown_value(key)} is not a key of a spec; {remedy}"
     if first["type"] == "missing":
         return (
             f"{section}{key} is missing" if section else f"[{key}] is missing" if key != "name" else "name is missing"
@@ -818,26 +818,24 @@ def _sentence(error: ValidationError) -> str:
         message = str(first["ctx"]["error"])
         return f"{section}{key} {message}".strip() if key else message
     if first["type"] == "model_type":
-        return (
-            f"{key or 'it'} is {_shown(first['input'])}; it must be a section, [{key or 'input'}], with keys of its own"
-        )
+        return f"{key or 'it'} is {shown_value(first['input'])}; it must be a section, [{key or 'input'}], with keys of its own"
     message = (
         message.replace("Input should be", "it must be").replace("a valid", "a").replace("a integer", "a whole number")
     )
-    return f"{section}{key} is {_shown(first['input'])}; {message[0].lower()}{message[1:]}"
+    return f"{section}{key} is {shown_value(first['input'])}; {message[0].lower()}{message[1:]}"
 
 
-def _plain(text: str) -> str:
+def visible_name(text: str) -> str:
     """A column's name: it reaches comments and manifests, so nothing invisible and nothing endless."""
     if (
         not 1 <= len(text) <= 100
         or text != text.strip()
         or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
     ):
-        raise ValueError(f"names {_shown(text)}; a column's name must have 1 to 100 visible characters")
+        raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to 100 visible characters")
     return text
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
     text = ascii(value).replace("\n", " ")  # an array has lines
     return text if len(text) <= 60 else text[:57] + "..."

@@ -13,7 +13,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
-from pykernel.spec.model import OUTPUTS_LIMIT, Spec, _plain, _shown, make_spec
+from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
 
 Distance = Literal["auto", "differences", "products"]
 
@@ -161,7 +161,7 @@ def number_of(value: Any, where: str, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise UserError(f"{where}: {name} is {_shown(value)}; it must be a number") from None
+        raise UserError(f"{where}: {name} is {shown_value(value)}; it must be a number") from None
     if not math.isfinite(number):
         raise UserError(f"{where}: {name} is {number}; it must be finite")
     return number
@@ -180,7 +180,7 @@ def class_names(classes: Iterable[Any]) -> list[str]:
     names: list[str] = []
     for position, value in enumerate(classes):
         try:
-            name = _plain(str(value))
+            name = visible_name(str(value))
         except ValueError:
             name = f"class {position}"
         while name in names:
@@ -215,9 +215,9 @@ def content(
     """What ``to_spec`` makes a spec of: nested dictionaries, as in the TOML file."""
     where = machine.source
     if precision not in PRECISIONS:
-        raise UserError(f"{where}: precision is {_shown(precision)}; it must be one of {', '.join(PRECISIONS)}")
+        raise UserError(f"{where}: precision is {shown_value(precision)}; it must be one of {', '.join(PRECISIONS)}")
     if distance not in ("auto", "differences", "products"):
-        raise UserError(f"{where}: distance is {_shown(distance)}; it must be auto, differences or products")
+        raise UserError(f"{where}: distance is {shown_value(distance)}; it must be auto, differences or products")
     if distance == "products" and machine.function != "gaussian":
         raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
     largest = float(np.abs(machine.inputs()).max(initial=0.0)) if machine.largest is None else machine.largest

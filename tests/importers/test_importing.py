@@ -1733,7 +1733,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
     own = {name for name in saved if hasattr(pykernel, name) and name not in ("Basis", "MercerKernel", "ReducedModel")}
     assert set().union(*names) == {kind.__name__ for kind in import_sklearn._readers()} | own
     assert sum(map(len, names)) == len(set().union(*names)) and set().union(*names) | scalers <= saved
-    assert scalers == {kind.__name__ for kind in import_sklearn._scalers()}
+    assert scalers == {kind.__name__ for kind in import_sklearn.scaler_types()}
     assert all(row[1:3] == ["yes", "yes"] for row in cells)
 
     def converts(model):
@@ -1749,7 +1749,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
         how = {"optimizer": None} if kind is GaussianProcessRegressor else {}
         assert converts(fit(kind(**how), target)) == (kind.__name__ in everywhere), kind
     assert not everywhere & own and last[3] == "with the machines above"
-    for scaler in import_sklearn._scalers():
+    for scaler in import_sklearn.scaler_types():
         assert converts(fit(scaled(SVC(), scaler)))
 
 

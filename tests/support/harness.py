@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pykernel.dialect import DIM, L_MAX, N_MAX, Index, Real
-from pykernel.dialect.program import _taken
+from pykernel.dialect.program import taken_by
 from pykernel.gen.project import SNAPSHOT_STATUSES, Project
 from pykernel.spec.model import Spec
 
@@ -81,7 +81,7 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
     program = spec.program
     made = []
     for entry in program.entries_for(spec.config):
-        kinds = _taken(entry.kernel)
+        kinds = taken_by(entry.kernel)
         lines = []
         if kinds and kinds[0] == Real[DIM]:
             lines += [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pykernel.dialect import Index, Real
-from pykernel.dialect.program import _taken
+from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import same_numbers
@@ -130,7 +130,7 @@ def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]
             kind = str(rng.choice(["save", "save", "load", "reset"], p=[0.4, 0.25, 0.3, 0.05]))
             calls.append(Call(kind, kind, number=int(rng.integers(1 << 30))))
             continue
-        kinds = _taken(program.entry(name))
+        kinds = taken_by(program.entry(name))
         if name in program.questions:
             calls.append(Call(name, "ask", samples.x()))
         elif name in program.visit_streams:
