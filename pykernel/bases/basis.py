@@ -145,7 +145,7 @@ class Basis:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an .npz file (no pickles), all of it or nothing.  A custom kernel is written as its name."""
         about = {
-            "format": "pykernel basis 1",
+            "format": "pykernel basis 2",
             "kernel": describe_kernel(self.kernel),
             "exact": bool(self.exact),
             "evaluations": int(self.evaluations),
@@ -159,7 +159,7 @@ class Basis:
     @classmethod
     def load(cls, path: str | os.PathLike[str], kernel: MercerKernel | None = None) -> Basis:
         """What ``save`` wrote.  ``kernel``: needed if it is a custom one, and must be what the basis was made with."""
-        about, arrays = read_npz(path, "pykernel basis 1", "Basis.save")
+        about, arrays = read_npz(path, "pykernel basis 2", "Basis.save")
         try:
             stored = about["kernel"]
             basis = cls(

@@ -663,13 +663,13 @@ class HostSubspace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an .npz file (no pickles), all of it or nothing.  A custom kernel is written as its name."""
-        about = {"format": "pykernel subspace 1", "kernel": describe_kernel(self.kernel), "shrinkage": self.shrinkage}
+        about = {"format": "pykernel subspace 2", "kernel": describe_kernel(self.kernel), "shrinkage": self.shrinkage}
         write_npz(path, about, {"vectors": self.vectors, "a": self.a})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], kernel: MercerKernel | None = None) -> HostSubspace:
         """What ``save`` wrote.  ``kernel``: needed if it is a custom one, and must be what it was made with."""
-        about, arrays = read_npz(path, "pykernel subspace 1", "HostSubspace.save")
+        about, arrays = read_npz(path, "pykernel subspace 2", "HostSubspace.save")
         try:
             own = stored_kernel(about["kernel"], kernel, path)
             if any(arrays[key].dtype != np.float64 for key in ("vectors", "a")):

@@ -382,7 +382,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"checkpoint.npz is damaged .*; remove it to start anew"):
         select()
     select_basis(x, GAUSSIAN, 5, "uniform").save(path)
-    with pytest.raises(UserError, match="it is a pykernel basis 1"):
+    with pytest.raises(UserError, match="it is a pykernel basis 2"):
         select()
 
 
