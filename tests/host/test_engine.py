@@ -23,7 +23,7 @@ from pykernel.host.engine import BoundCode, bound_code, compiled, print_module
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, load_spec, make_spec
 from tests.dialect.test_semantics import CASES, DEEP, DIRECTED, INDICES, KNOWN, LONG, Maker, special_values
-from tests.spec.test_own_kernel import written
+from tests.spec.test_custom_kernel import written
 from tests.support.dialect_cases import CAPACITIES, Box, Settings, load, plain_bytes, run_host
 from tests.support.machines import MACHINES, machine
 from tests.support.program_toys import gauge_spec, glass_spec, oven_spec
