@@ -303,7 +303,7 @@ def test_refusals_of_the_host(arguments: dict[str, Any], message: str) -> None:
         MercerKernel(**arguments)
 
 
-def test_an_own_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host() -> None:
+def test_a_custom_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host() -> None:
     x = np.eye(3) * 10
     with pytest.raises(
         UserError, match=r"the kernel products reaches .*, and max_value is 1; max_value must be a bound"

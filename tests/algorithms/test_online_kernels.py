@@ -385,7 +385,7 @@ def custom_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **key
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("normalise", [False, True])
-def test_an_own_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
+def test_a_custom_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
     rng = np.random.default_rng(5)
     x = rng.uniform(-2, 2, (200, 2))
     name = "polynomial cosine" if normalise else "polynomial"

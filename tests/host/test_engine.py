@@ -584,7 +584,7 @@ def test_random_specs(seed: int) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["rational_quadratic", "products"])
-def test_a_users_own_kernel(kernel: str, tmp_path: Path) -> None:
+def test_a_custom_kernel(kernel: str, tmp_path: Path) -> None:
     """In a model that predicts, and in one that learns."""
     path = written(tmp_path, kernel=kernel, coef0=0.5, max_value=1.0 if kernel == "rational_quadratic" else 1e12)
     compare_calls(load_spec(path, trust=True), 1, 60)
