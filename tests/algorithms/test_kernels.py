@@ -264,7 +264,7 @@ def test_a_norm_of_zero_is_at_a_right_angle_to_everything() -> None:
         ({"function": "matern52", "gamma": 1.0, "degree": 2}, "degree is of polynomial and custom kernels"),
         ({"function": "linear", "source": "a.py"}, "source is of custom kernels; linear does not have it"),
         ({"function": "linear", "max_value": 2.0}, "max_value is of custom kernels"),
-        ({"function": "matern32", "gamma": 1e18}, r"\[input\] limit is 1e\+18, with which a matern32 kernel can overflow"),
+        ({"function": "matern32", "gamma": 1e18}, r"\[input\] max_abs is 1e\+18, with which a matern32 kernel can overflow"),
         ({"function": "polynomial", "gamma": 1.0, "degree": 1, "normalise": True}, "polynomial kernel can overflow"),
     ],
 )  # fmt: skip

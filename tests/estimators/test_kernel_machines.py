@@ -634,7 +634,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
             UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a custom kernel: max_value is"
         ):
             make("m")
-    with pytest.raises(UserError, match=r"^KernelRidgeRegressor: limit is -1; it must be above 0"):
+    with pytest.raises(UserError, match=r"^KernelRidgeRegressor: max_abs is -1; it must be above 0"):
         model.to_spec("m", max_abs=-1)
 
 

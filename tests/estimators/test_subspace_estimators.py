@@ -642,7 +642,7 @@ def test_heads_refuse_what_is_not_theirs(stream):
         assert str(caught.value).startswith(f"OnlineSubspaceClassifier: {sentence}")
     with pytest.raises(AttributeError):
         OnlineSubspaceClassifier().fit(x, y > 0).predict_proba(x)
-    with pytest.raises(UserError, match=r"^OnlineSubspaceRegressor: \[label\] limit is -1"):
+    with pytest.raises(UserError, match=r"^OnlineSubspaceRegressor: \[label\] max_abs is -1"):
         OnlineSubspaceRegressor(label_max_abs=-1.0).fit(x, y)
 
 

@@ -485,8 +485,8 @@ def test_a_forecast_never_sees_the_future():
 @pytest.mark.parametrize(
     "x, y, says",
     [
-        (1000.0, 1.0, r"b is 1000 and \[input\] limit is 100; raise that limit or scale"),
-        (1.0, 60.0, r"y is 60 and \[label\] limit is 50; raise that limit or scale"),
+        (1000.0, 1.0, r"b is 1000 and \[input\] max_abs is 100; raise that limit or scale"),
+        (1.0, 60.0, r"y is 60 and \[label\] max_abs is 50; raise that limit or scale"),
     ],
 )
 def test_a_model_that_keeps_refusing_says_so(x, y, says):
