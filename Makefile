@@ -52,7 +52,7 @@ bench: setup ## the tables of docs/benchmarks.md
 	$(BIN)/python -m benchmarks.device.training_limits
 	$(BIN)/python -m benchmarks.device.training_cost
 	$(BIN)/python -m benchmarks.host.basis_table
-	$(BIN)/python -m benchmarks.host.subspace_peers
+	$(BIN)/python -m benchmarks.host.subspace_baselines
 	$(BIN)/python -m benchmarks.device.subspace_cost
 	$(BIN)/python -m benchmarks.host.subspace_drift
 	$(BIN)/python -m benchmarks.host.subspace_summary

@@ -69,11 +69,12 @@ class CModel:
         kinds = {"i4": "int32_t *", "f4": "float *", "f8": "double *"}
         return self.pointer(array, kinds[array.dtype.str[1:]])
 
-    def run(
+    def prequential(
         self, x: np.ndarray, y: np.ndarray, learn: bool = True, predict: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Ask each row, then learn it: (answers, statuses), as HostModel.run; labels that there are not are (rows, 0).
+        """Ask each row, then learn it: (answers, statuses), as HostModel.prequential.
 
+        y: (rows, 0) where there are no labels.
         predict: whether it is asked.  A model that does not learn only answers; the statuses are then those of the answers.
         """
         program, real = self.spec.program, self.spec.real
@@ -94,8 +95,8 @@ class CModel:
         self.call(f"replay_{question}", len(x), self._numbers(x), self._numbers(answers), self._numbers(statuses))
         return answers, statuses
 
-    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row and its label, if there is one; the statuses, as HostModel.sweep."""
+    def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Call NAME_<name> with each row and its label, if there is one; the statuses, as HostModel.visit."""
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
         statuses = []

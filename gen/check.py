@@ -33,7 +33,7 @@ class Report:
     statuses: dict[str, int] = field(default_factory=dict)
     """Of updates, or of predictions where there are none: name -> how often."""
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
-    """The same of each action, sweep and reading."""
+    """The same of each action, visit and reading."""
 
 
 def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -45,18 +45,18 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     """
     rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     dtype, dim, labels = spec.real.dtype, spec.dim, spec.program.label_array(spec.capacities)
-    x = rng.normal(size=(samples, dim)) * min(2 * spec.scale / np.sqrt(dim), spec.input.limit / 4)
+    x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input.max_abs / 4)
     if spec.expansion is not None:
         # far from its vectors a model has nothing to say
         vectors = np.array(spec.expansion.vectors, float)
         visits = own.random(samples) < 0.5
         x[visits] += vectors[own.integers(0, len(vectors), samples)][visits]
-    y = np.sin(x.sum(1) / spec.scale) + 0.1 * rng.normal(size=samples)
+    y = np.sin(x.sum(1) / spec.length_scale) + 0.1 * rng.normal(size=samples)
     positions = _classes(y, len(spec.label.classes or ()), own)
     if labels.shape:
-        directions = own.normal(size=(dim, *labels.shape)) / spec.scale
+        directions = own.normal(size=(dim, *labels.shape)) / spec.length_scale
         y = y[:, None] * own.uniform(-1, 1, labels.shape) + 0.5 * np.sin(x @ directions)
-    y *= min(1.0, spec.label.limit / 4)
+    y *= min(1.0, spec.label.max_abs / 4)
     kind, when = rng.random(samples), np.arange(samples) / samples
     # of other scales late only: an isolated vector or a huge multiplier stays, and leaves less to do for what follows
     scale = 10.0 ** rng.uniform(-20, 20, samples)
@@ -65,7 +65,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     loud = (kind > 0.1) & (kind < 0.2) & (when > 0.8)
     y[loud] = (y[loud].T * scale[loud]).T
     lattice = (kind > 0.2) & (kind < 0.35)
-    x[lattice] = np.round(x[lattice] / spec.scale) * spec.scale
+    x[lattice] = np.round(x[lattice] / spec.length_scale) * spec.length_scale
     earlier = np.maximum(np.arange(samples) - rng.integers(1, 40, samples), 0)
     for low, high, factor in ((0.35, 0.41, 1.0), (0.41, 0.45, 1 + 1e-6), (0.45, 0.5, 1 + 1e-3)):
         near = np.flatnonzero((kind > low) & (kind < high))
@@ -143,13 +143,13 @@ class Device(Protocol):
     def call(self, name: str) -> Any:
         """NAME_<name> on the model."""
 
-    def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses."""
 
-    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NAME_<name> with each row and its label: the statuses."""
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
@@ -160,13 +160,13 @@ class Reference:
     """The host's results on a stream: what every build of the C is compared with.
 
     The stream goes through in parts.  In each, every row is asked (predicted, mostly) and learned; then come the program's actions
-    ``between``, its sweeps over some of the part's rows, its questions on some (on all, if nothing is learned), and its
+    ``between``, its visits of some of the part's rows, its questions on some (on all, if nothing is learned), and its
     readings.  Half-way, all other actions follow, such as restart, and those ``between`` once more.
     """
 
     PARTS = 4
     ASKED = 16  # rows of each part, spread over it, on which questions are asked
-    SWEPT = 64  # rows of each part that are swept over
+    VISITED = 64  # rows of each part that are visited
 
     def __init__(
         self, project: Project, memory: Memory | None, x: np.ndarray, y: np.ndarray, engine: Engine | None = None
@@ -178,7 +178,7 @@ class Reference:
         names = [entry.name for entry in program.entries_for(self.spec.config)]
         self.between = [name for name in program.between if name in names]
         self.others = [name for name in program.actions if name in names and name not in program.between]
-        self.sweeps = [name for name in program.sweeps if name in names]
+        self.visits = [name for name in program.visits if name in names]
         self.readings = [name for name in program.readings if name in names]
         self.questions = [name for name in program.questions if name != program.asks and name in names]
         self.model = self.fresh_host()
@@ -187,7 +187,7 @@ class Reference:
 
     def report(self, rows: list[dict[str, Any]]) -> Report:
         """The rows of all builds, with what they have in common."""
-        called = [*self.between, *self.others, *self.sweeps, *self.readings]
+        called = [*self.between, *self.others, *self.visits, *self.readings]
         calls = {name: self._counts(f"{name}'s status") for name in called}
         hashes = {
             "state_hash": f"{self.hash:08x}",
@@ -216,13 +216,13 @@ class Reference:
 
     def _advance(self, model: HostModel | Device, part: slice) -> dict[str, np.ndarray]:
         """One part of the stream; what the functions wrote and returned."""
-        answers, statuses = model.run(self.x[part], self.y[part])
+        answers, statuses = model.prequential(self.x[part], self.y[part])
         found = {self.spec.program.asks: answers, "update": statuses}
         found["memory"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
         called = {action: [model.call(action)] for action in self.between}
-        for sweep in self.sweeps:
-            rows = _some(part, self.SWEPT)
-            found[f"{sweep}'s status"] = model.sweep(sweep, self.x[rows], self.y[rows])
+        for visit in self.visits:
+            rows = _some(part, self.VISITED)
+            found[f"{visit}'s status"] = model.visit(visit, self.x[rows], self.y[rows])
         for question in self.questions:
             found[question], found[f"{question}'s status"] = model.ask(question, self.x[self._asked(part)])
         for reading in self.readings:
@@ -278,7 +278,10 @@ class Reference:
         for part in self._parts():
             for t in range(part.start, part.stop):
                 row = slice(t, t + 1)
-                (p, s), (q, u) = host.run(self.x[row], self.y[row]), device.run(self.x[row], self.y[row])
+                (p, s), (q, u) = (
+                    host.prequential(self.x[row], self.y[row]),
+                    device.prequential(self.x[row], self.y[row]),
+                )
                 call = f"update {t}" if learns else f"{answer} {t}"
                 if (found := _difference(call, s, u, host, device)) is not None:
                     return found
@@ -295,11 +298,11 @@ class Reference:
             a, b = host.call(action), device.call(action)
             if (found := _difference(f"{action}{after}", [a], [b], host, device)) is not None:
                 return found
-        for sweep in self.sweeps:
-            for t in range(part.stop)[_some(part, self.SWEPT)]:
+        for visit in self.visits:
+            for t in range(part.stop)[_some(part, self.VISITED)]:
                 row = slice(t, t + 1)
-                s, u = host.sweep(sweep, self.x[row], self.y[row]), device.sweep(sweep, self.x[row], self.y[row])
-                if (found := _difference(f"{sweep} of row {t}{after}", s, u, host, device)) is not None:
+                s, u = host.visit(visit, self.x[row], self.y[row]), device.visit(visit, self.x[row], self.y[row])
+                if (found := _difference(f"{visit} of row {t}{after}", s, u, host, device)) is not None:
                     return found
         asked = range(part.stop)[self._asked(part)]
         for question in self.questions:

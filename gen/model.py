@@ -78,7 +78,7 @@ def model_code(spec: Spec) -> ModelCode:
             raise DialectError(
                 entry.kernel.file,
                 entry.kernel.function.__code__.co_firstlineno,
-                f"{entry.kernel.name} ends with an input and an array, as questions do, but never writes that array; a sweep "
+                f"{entry.kernel.name} ends with an input and an array, as questions do, but never writes that array; a visit "
                 "takes a label that is one number",
             )
     parts: dict[str, Any] = {
@@ -87,9 +87,9 @@ def model_code(spec: Spec) -> ModelCode:
         "tables": tables(printer, code.functions, program, config),
         "slots": _slots(layout, program, printer),
     }
-    own = b"" if spec.own is None else spec.own.source
+    custom = b"" if spec.custom is None else spec.custom.source
     texts = ["\n".join(lines) for lines in printed.values()]
-    config_hash = _meaning_hash(spec.name, printer.real, spec.capacities, parts, texts, own)
+    config_hash = _meaning_hash(spec.name, printer.real, spec.capacities, parts, texts, custom)
     return ModelCode(
         entries, code.functions, frozenset(code.unread), layout, printer, printed, **parts, config_hash=config_hash
     )
@@ -160,12 +160,12 @@ def _bracketed(literal: str) -> str:
 
 
 def _meaning_hash(
-    name: str, real: str, capacities: Mapping[str, int], parts: Mapping[str, Any], functions: list[str], own: bytes
+    name: str, real: str, capacities: Mapping[str, int], parts: Mapping[str, Any], functions: list[str], custom: bytes
 ) -> int:
     """32 bits that change with whatever changes results or memory.
 
     Comments, the model's name and wishes to the compiler do not count: a state saved under them is still its own.  Of a
-    user's own kernel every byte of its file counts: nobody has promised what it does.
+    custom kernel every byte of its file counts: nobody has promised what it does.
     """
     meaning = [real, *(f"{capacity} {value}" for capacity, value in capacities.items())]
     meaning += [f"{p['name']} {p['value']}" for p in parts["parameters"] + parts["constants"]]
@@ -175,4 +175,4 @@ def _meaning_hash(
     code = re.sub(rf"\b{name.upper()}_UNROLL\b|\binline\b", "", code)
     code = re.sub(rf"\b{name}_", "pk_", re.sub(rf"\b{name.upper()}_", "PK_", code))
     code = re.sub(r"\s+", " ", code)
-    return int.from_bytes(hashlib.sha256(code.encode() + own).digest()[:4], "little")
+    return int.from_bytes(hashlib.sha256(code.encode() + custom).digest()[:4], "little")

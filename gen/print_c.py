@@ -474,16 +474,16 @@ class Printer:
         found = (n for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter))
         return sorted({n.name for n in found if not isinstance(n.kind, Array)})
 
-    def tables(self, functions: Functions, config: Any) -> list[Table]:
+    def tables(self, functions: Functions, config: Any) -> list[FlashTable]:
         """The tables that the functions still use: those of modules, then those of the configuration."""
         constants = [node for node in self.constants(functions).values() if isinstance(node.kind, Array)]
-        found = [Table(self, node, node.constant.value(self.precision)) for node in constants]
+        found = [FlashTable(self, node, node.constant.value(self.precision)) for node in constants]
         parameters = (n for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter))
         own = {n.name: n for n in parameters if isinstance(n.kind, Array)}
-        return found + [Table(self, own[name], getattr(config, name)) for name in sorted(own)]
+        return found + [FlashTable(self, own[name], getattr(config, name)) for name in sorted(own)]
 
 
-class Table:
+class FlashTable:
     """A table of constant numbers, as C."""
 
     def __init__(self, printer: Printer, node: Named | Parameter, values: np.ndarray) -> None:

@@ -60,7 +60,7 @@ ROWS = "pk.rows"
 ROWS_TYPES = (c_void_p,) * 4 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_void_p,)
 """Its parameters."""
 # Fixed text: it calls public functions, which all take (table, pointer, pointer).
-#   ask: a question or null; learn: update, a sweep or null; look: a reading or null
+#   ask: a question or null; learn: update, a visit or null; look: a reading or null
 #   from row ``first`` on: ask(x, answer), learn(the row ``delay`` before, its label), look(state)
 # A status is learn's, 0 while there is nothing to learn yet; without learn it is ask's.
 LOOP = f"""define void @{ROWS}(ptr %t, ptr %ask, ptr %learn, ptr %look, i64 %first, i64 %rows, i64 %delay, ptr %x, i64 %x_bytes, ptr %y, i64 %y_bytes, ptr %answers, i64 %answer_bytes, ptr %states, i64 %state_bytes, ptr %statuses) nounwind {{

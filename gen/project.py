@@ -80,10 +80,14 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
     try:
         return _build(spec, memory, checks)
     except DialectError as error:
-        if spec.own is None:
+        if spec.custom is None:
             raise
-        # the user's own kernel does not go with this model: two things of one name
-        place = "" if error.file == spec.own.file else f"{spec.own.file}: {spec.own.name} does not go with this model: "
+        # the custom kernel does not go with this model: two things of one name
+        place = (
+            ""
+            if error.file == spec.custom.file
+            else f"{spec.custom.file}: {spec.custom.name} does not go with this model: "
+        )
         raise UserError(f"{place}{error}") from None
 
 
@@ -144,9 +148,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "parameters": code.parameters,
         "constants": code.constants,
         "tables": code.tables,
-        "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
-        + [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
-        + [_primitive("crc32.h", printer), _arithmetic(printer)],
+        "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
+        + [primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
+        + [primitive("crc32.h", printer), _arithmetic(printer)],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
         "selftest_hash": selftest_hash(spec, drop),
@@ -154,8 +158,8 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "twenty": number(20, precision),
         "half": number(0.5, precision),
         "zero": number(0, precision),
-        "input_scale": number(min(1.0, spec.input.limit), precision),
-        "label_scale": number(min(1.0, spec.label.limit), precision),
+        "input_scale": number(min(1.0, spec.input.max_abs), precision),
+        "label_scale": number(min(1.0, spec.label.max_abs), precision),
     }
     context["shown"] = _used_capacities(context)
     if program.valid is not None:
@@ -169,8 +173,8 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
-    if spec.own is not None and spec.kernel is not None and spec.kernel.source is not None:
-        files[spec.kernel.source] = spec.own.source.decode()
+    if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
+        files[spec.kernel.source] = spec.custom.source.decode()
     files |= package_files(files, context, _render, checks)
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     figures = {key: context[key] for key in shown if key in context} | {
@@ -196,7 +200,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
     """The known answer of NAME_selftest: what NAME_hash returns after the rehearsal."""
     model = HostModel(spec, drop)
-    model.machine.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
+    model.executor.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
     return state_hash(spec, model.memory)
 
 
@@ -255,7 +259,7 @@ def _summary(spec: Spec) -> str:
         return f"a {kind} {what} that is trained on the device ({rule})"
     if "N_MAX" not in spec.capacities:
         return f"a linear {what} that learns online ({rule})"
-    reduces = spec.family.unused(spec, "reduction", "technique") is None
+    reduces = spec.family.why_ignored(spec, "reduction", "technique") is None
     within = f"that learns within {spec.capacities['N_MAX']} expansion vectors"
     return f"an online kernel {what} ({rule}) {within}" + (f" ({technique})" if reduces else "")
 
@@ -377,9 +381,9 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         "parameters": parameters(printer, functions, program, config),
         "constants": constants(printer, functions),
         "tables": [t | {"declaration": renamed(t["declaration"])} for t in read],
-        "primitives": ([_primitive("unroll.h", printer)] if printer.unrolls else [])
-        + [renamed(_primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
-        + [renamed(_primitive("crc32.h", printer))],
+        "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
+        + [renamed(primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
+        + [renamed(primitive("crc32.h", printer))],
         "functions": [renamed("\n".join(lines)) for lines in printed.values()],
         "reads": [what for what in ("row", "real", "count") if f"_stored_{what}(" in text],
         "valid": renamed(printer.name(root.name)),
@@ -418,7 +422,7 @@ def _package_text(package: str, name: str) -> str:
     return importlib.resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def _primitive(name: str, printer: Printer, values: Mapping[str, str] | None = None) -> str:
+def primitive(name: str, printer: Printer, values: Mapping[str, str] | None = None) -> str:
     """One of runtime_c's files under the model's prefix."""
     text = _package_text("pykernel.runtime_c", name)
     for key, value in (values or {}).items():
@@ -430,7 +434,7 @@ def _arithmetic(printer: Printer) -> str:
     kind, precision = printer.real, printer.precision
     limits = "FLT" if kind == "float" else "DBL"
     values = {"PK_REAL": kind, "PK_MAX": f"{limits}_MAX", "PK_EPSILON": f"{limits}_EPSILON"}
-    return _primitive(
+    return primitive(
         "arithmetic.h", printer, values | {"PK_ZERO": number(0, precision), "PK_ONE": number(1, precision)}
     )
 
@@ -441,7 +445,7 @@ def _guard(printer: Printer) -> str:
     exact = ("0", "16") if narrow else ("0", "1", "16")
     excess = " && ".join(f"(FLT_EVAL_METHOD != {method})" for method in exact)
     digits = {"PK_MANT_DIG": "FLT_MANT_DIG" if narrow else "DBL_MANT_DIG", "PK_DIGITS": str(printer.precision.bits + 1)}
-    return _primitive("guard.h", printer, {"PK_EXCESS_PRECISION": excess, **digits})
+    return primitive("guard.h", printer, {"PK_EXCESS_PRECISION": excess, **digits})
 
 
 @functools.cache

@@ -186,5 +186,5 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
             "as a BudgetedKernelRegressor (of a pipeline, the last step)"
         )
     if name is not None:
-        spec = make_spec({**spec.model_dump(exclude_unset=True), "name": name}, own=spec.own)
+        spec = make_spec({**spec.model_dump(exclude_unset=True), "name": name}, custom=spec.custom)
     return spec, memory

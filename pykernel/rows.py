@@ -719,11 +719,11 @@ class SomeRows:
 
 
 class ScaledRows:
-    """(x - center) * factor of other rows; center, factor: (D,)."""
+    """(x - center) * scale of other rows; center, scale: (D,)."""
 
-    def __init__(self, rows: Rows, center: Any, factor: Any) -> None:
+    def __init__(self, rows: Rows, center: Any, scale: Any) -> None:
         self.rows = rows
-        self.center, self.factor = np.asarray(center, np.float64), np.asarray(factor, np.float64)
+        self.center, self.scale = np.asarray(center, np.float64), np.asarray(scale, np.float64)
 
     @property
     def dim(self) -> int:
@@ -733,12 +733,12 @@ class ScaledRows:
         return len(self.rows)
 
     def take(self, indices: Any) -> np.ndarray:
-        return np.asarray((self.rows.take(indices) - self.center) * self.factor)
+        return np.asarray((self.rows.take(indices) - self.center) * self.scale)
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
         for start, block in self.rows.blocks(size):
             block -= self.center
-            block *= self.factor
+            block *= self.scale
             yield start, block
 
 

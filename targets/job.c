@@ -3,7 +3,7 @@
  * In: the model's bytes; which function to call; how many samples; the samples, each of its inputs and then its label
  * (inputs only, where the function is a question, or where there are no labels).
  * Out: for each sample what the question (the main one, if no other) wrote and its status, and the status of what took
- * the sample (update, if no sweep); what the function returned that takes no sample, and what it wrote; the model.
+ * the sample (update, if no visit); what the function returned that takes no sample, and what it wrote; the model.
  */
 #include "device.h"
 #include "$name.h"
@@ -51,7 +51,7 @@ void device_job(void)
     for (uint32_t t = 0u; t < order[1]; t++) {
         int32_t statuses[2] = {0, 0};
         device_read(x, (uint32_t)sizeof x);
-        if ((order[0] < ${sweeps}u) || (order[0] == ${run}u)) {
+        if ((order[0] < ${visits}u) || (order[0] == ${run}u)) {
             statuses[0] = ask(order[0]);
         }
         if ($labelled) {

@@ -69,7 +69,7 @@ class ProcessModel:
         result = self._job(self.orders.of_name[name], b"", 0)[1]
         return result if name == "hash" else result - (result >> 31 << 32)
 
-    def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
         learns = self.spec.program.learns
@@ -83,8 +83,8 @@ class ProcessModel:
         results = self._samples(self.orders.of_name[question], [np.ascontiguousarray(x, self.spec.real.dtype)])
         return self._answers(question, results), results["status"].astype(np.int32)
 
-    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row and its label; the statuses, as HostModel.sweep."""
+    def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Call NAME_<name> with each row and its label; the statuses, as HostModel.visit."""
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
         results = self._samples(self.orders.of_name[name], [x, y.reshape(len(y), -1)])
         return results["learned"].astype(np.int32)
@@ -105,7 +105,7 @@ class ProcessModel:
         return answers
 
     def _samples(self, which: int, columns: list[np.ndarray]) -> np.ndarray:
-        """Each row through a question, a sweep, or the main question and update, by what the columns hold."""
+        """Each row through a question, a visit, or the main question and update, by what the columns hold."""
         rows = np.column_stack([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns])
         # simavr's jobs lie in flash
         block = max(1, JOB_BYTES // rows.shape[1]) if self.target.simavr else max(1, len(rows))
@@ -177,7 +177,7 @@ class _Orders:
     functions: list[str]
     questions: list[str]
     readings: list[str]
-    sweeps: list[str]
+    visits: list[str]
     values: int
     positions: int
 
@@ -187,19 +187,19 @@ class _Orders:
         names = [entry.name for entry in program.entries_for(project.spec.config)]
         for kind in (*program.questions.values(), *program.readings.values()):
             sizes[kind.scalar].append(math.prod(kind.shape(project.spec.capacities)))
-        questions, readings, sweeps = (
-            [n for n in names if n in some] for some in (program.questions, program.readings, program.sweeps)
+        questions, readings, visits = (
+            [n for n in names if n in some] for some in (program.questions, program.readings, program.visits)
         )
-        return cls(functions, questions, readings, sweeps, max(sizes[Real]), max(sizes[Index]))
+        return cls(functions, questions, readings, visits, max(sizes[Real]), max(sizes[Index]))
 
     @property
     def of_name(self) -> dict[str, int]:
-        names = [*self.functions, *self.questions, *self.readings, *self.sweeps]
+        names = [*self.functions, *self.questions, *self.readings, *self.visits]
         return {name: i for i, name in enumerate(names)}
 
     @property
-    def first_sweep(self) -> int:
-        return len(self.of_name) - len(self.sweeps)
+    def first_visit(self) -> int:
+        return len(self.of_name) - len(self.visits)
 
 
 def _job(project: Project, orders: _Orders) -> str:
@@ -226,8 +226,8 @@ def _job(project: Project, orders: _Orders) -> str:
     }
     calls |= {which[r]: f"return (uint32_t){name}_{r}(&model, {room(program.readings[r])});" for r in orders.readings}
     asked = {which[q]: f"return {name}_{q}(&model, x, {room(program.questions[q])});" for q in orders.questions}
-    takes = {which[s]: f"return {name}_{s}(&model, x{label});" for s in orders.sweeps}
-    sweeps = f"order[0] >= {orders.first_sweep}u"
+    takes = {which[s]: f"return {name}_{s}(&model, x{label});" for s in orders.visits}
+    visits = f"order[0] >= {orders.first_visit}u"
     if program.learns:
         takes[RUN] = f"return {name}_update(&model, x{label if labelled else ''});"
     values = {
@@ -239,8 +239,8 @@ def _job(project: Project, orders: _Orders) -> str:
         "takes": cases(takes),
         "main": f"{name}_{program.asks}(&model, x, {room(program.questions[program.asks])})",
         "run": str(RUN),
-        "sweeps": str(orders.first_sweep),
-        "labelled": sweeps if program.learns else f"({sweeps}) && (order[0] != {RUN}u)",
+        "visits": str(orders.first_visit),
+        "labelled": visits if program.learns else f"({visits}) && (order[0] != {RUN}u)",
         "values": str(orders.values),
         "positions": str(orders.positions),
         "label": f"static {'int32_t' if labels.is_class else real} label[{math.prod(labels.shape)}];"

@@ -22,7 +22,7 @@ PAINT = 0xA5
 FPU_ON = 1 << 13  # in RISC-V's mstatus
 
 
-class Machine:
+class EmulatedCpu:
     """The target's CPU and its part's memory, with an image loaded.
 
     Functions are called as a C program would call them, with arguments where the ABI in the ELF file has them.
@@ -146,7 +146,7 @@ class Call:
 class UnicornModel:
     """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end.
 
-    costs: instructions of each main question (such as predict) and update in ``run``, of each question in ``ask``, of each sweep and of each
+    costs: instructions of each main question (such as predict) and update in ``prequential``, of each question in ``ask``, of each visit and of each
     action, that was not refused.
     hardest: the call of the main question and of update with most.
     other_calls: the most instructions that ``call`` took, by function.
@@ -154,7 +154,7 @@ class UnicornModel:
 
     def __init__(self, project: Project, image: Image) -> None:
         self.project, self.spec, self.image = project, project.spec, image
-        self.machine = Machine(image)
+        self.machine = EmulatedCpu(image)
         self.memory: Memory = self.spec.memory(project.drop)
         self.program = self.spec.program
         self.dtype, self.label_dtype = self.spec.real.dtype, self.program.label_dtype(self.spec.real)
@@ -179,7 +179,7 @@ class UnicornModel:
         self.memory.bytes[:] = self.contents()
         return result if name == "hash" else _signed(result)
 
-    def run(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         asks = self.program.asks
@@ -208,8 +208,8 @@ class UnicornModel:
         self.memory.bytes[:] = self.contents()
         return answers, statuses
 
-    def sweep(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row and its label; the statuses, as HostModel.sweep."""
+    def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Call NAME_<name> with each row and its label; the statuses, as HostModel.visit."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         statuses = np.zeros(len(x), np.int32)
         self.restore(bytes(self.memory.bytes))
@@ -258,7 +258,7 @@ class UnicornModel:
         return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype)
 
     def take(self, name: str, x: np.ndarray, y: Any) -> int:
-        """The status of update, or of a sweep, for one sample and its label (of no numbers, where there are none)."""
+        """The status of update, or of a visit, for one sample and its label (of no numbers, where there are none)."""
         y = np.asarray(y, self.label_dtype)
         self.machine.uc.mem_write(self.x, x.tobytes())
         if self.program.label_kind == "none":
@@ -290,7 +290,7 @@ class UnicornModel:
         self.machine.paint_stack(self.model + self.memory.layout.nbytes)
 
     def _call(self, name: str, *pointers: int, real: np.ndarray | None = None) -> int:
-        return self.machine.call(f"{self.spec.name}_{name}", self.model, *pointers, real=real)
+        return self.executor.call(f"{self.spec.name}_{name}", self.model, *pointers, real=real)
 
 
 def _cpu(image: Image) -> Any:

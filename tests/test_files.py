@@ -551,13 +551,14 @@ def test_standard_input_and_process_substitution_are_read(folder):
 def test_a_source_in_a_folder_that_is_a_file_of_the_project_is_refused_before_anything_is_written(
     source, tmp_path, run
 ):
-    from tests.support import own_kernels
+    from tests.support import custom_kernels
 
     path = tmp_path / "spec" / source
     path.parent.mkdir(parents=True)
-    path.write_text(Path(own_kernels.__file__).read_text())
+    path.write_text(Path(custom_kernels.__file__).read_text())
     text = SPEC.replace(
-        "sigma = 1.0", f'function = "own"\nsource = "{source}"\nkernel = "rational_quadratic"\nmost = 1.0\ngamma = 0.5'
+        "sigma = 1.0",
+        f'function = "custom"\nsource = "{source}"\nkernel = "rational_quadratic"\nmax_value = 1.0\ngamma = 0.5',
     )
     (tmp_path / "spec" / "flow.toml.spec").write_text(text)
     code, _, err = run(

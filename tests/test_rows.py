@@ -109,9 +109,9 @@ def test_every_source_gives_the_same_rows(sources, kind, cache):
 
 @pytest.mark.parametrize("kind", ["array", ".npy", "Parquet"])
 def test_scaled(sources, kind):
-    center, factor = np.arange(D), 2.0 ** np.arange(D)
-    rows = ScaledRows(as_rows(sources[kind]), center, factor)
-    expected = (X.astype(np.float64) - center) * factor
+    center, scale = np.arange(D), 2.0 ** np.arange(D)
+    rows = ScaledRows(as_rows(sources[kind]), center, scale)
+    expected = (X.astype(np.float64) - center) * scale
     assert isinstance(rows, Rows) and (len(rows), rows.dim) == (L, D)
     for _ in range(2):
         assert np.array_equal(rows.take([7, 3]), expected[[7, 3]])

@@ -14,7 +14,7 @@ runs           bytes of all functions that a prediction ran through, the C libra
 error          largest distance from scikit-learn's decision values, in 2^-23 sum |w|; where a program says the class
                only, the part of the inputs whose class it gets wrong
 
-Peers that are not installed are left out and named.  m2cgen and micromlgen come from PyPI; emlearn has no support vector
+Baselines that are not installed are left out and named.  m2cgen and micromlgen come from PyPI; emlearn has no support vector
 machines; of CMSIS-DSP, which PyPI has as the source of the package cmsisdsp, give the unpacked folder with --cmsis.
 Writes imported-instructions.csv to the output folder and the table into docs/benchmarks.md.
 """
@@ -39,14 +39,14 @@ from pykernel.host.model import HostModel
 from pykernel.importers.importing import from_sklearn
 from pykernel.targets.build import Image, Toolchain, model_image, undefined_symbols
 from pykernel.targets.target import find_target
-from pykernel.targets.unicorn_runner import MAILBOX, PAGE, Machine, UnicornModel
+from pykernel.targets.unicorn_runner import MAILBOX, PAGE, EmulatedCpu, UnicornModel
 
 VECTORS, INPUTS, CALLS = 64, 8, 200
 GAMMA = 0.5
 GOAL = 3400
 TARGET = find_target("cortex-m4f")
 DEFAULTS = ("-fhosted", "-fbuiltin", "-ftree-loop-distribute-patterns")
-"""What the compiler does where nothing is said, for peers."""
+"""What the compiler does where nothing is said, for baselines."""
 BUILDS: tuple[tuple[Toolchain, str], ...] = (("gcc", "-O2"), ("gcc", "-Os"), ("zig", "-O2"), ("zig", "-Os"))
 ANSWER = MAILBOX + PAGE
 
@@ -84,7 +84,7 @@ def row(
     name: str,
     code: str,
     image: Image,
-    machine: Machine,
+    machine: EmulatedCpu,
     each: Sequence[int],
     found: np.ndarray,
     contraction: str = "off",
@@ -148,12 +148,12 @@ def ours(name: str) -> Iterator[dict[str, Any]]:
             yield row(name, f"pykernel, {distance}", image, model.machine, each, np.array(found, float))
 
 
-# --------------------------------------------------------------------------------------------- peers
+# --------------------------------------------------------------------------------------------- baselines
 
 
-def run(image: Image, real: type, whole: bool) -> tuple[Machine, list[int], np.ndarray]:
+def run(image: Image, real: type, whole: bool) -> tuple[EmulatedCpu, list[int], np.ndarray]:
     """Call ``score`` for each input; it takes (input, answer)."""
-    machine = Machine(image)
+    machine = EmulatedCpu(image)
     machine.counts[1:] = 0
     machine.paint_stack(machine.free)
     kind = np.dtype(np.int32 if whole else real)
@@ -167,7 +167,7 @@ def run(image: Image, real: type, whole: bool) -> tuple[Machine, list[int], np.n
     return machine, each, np.array(found)
 
 
-def peer(
+def baseline(
     name: str, code: str, source: str, real: type = np.float32, whole: bool = False, flags: Sequence[str] = ()
 ) -> Any:
     """Rows of C that has ``void score(const real *input, answer *y)``; with newlib, so by GCC alone."""
@@ -186,7 +186,7 @@ def m2cgen(name: str) -> Iterator[dict[str, Any]]:
         "double score(double * input)", "static double value(double * input)"
     )
     source = f"void score(double *input, double *y);\n{code}\nvoid score(double *input, double *y) {{ *y = value(input); }}\n"
-    yield from peer(name, f"m2cgen {m2cgen.__version__}", source, np.float64)
+    yield from baseline(name, f"m2cgen {m2cgen.__version__}", source, np.float64)
 
 
 def micromlgen(name: str) -> Iterator[dict[str, Any]]:
@@ -207,7 +207,7 @@ def micromlgen(name: str) -> Iterator[dict[str, Any]]:
         "#include <stdarg.h>\n#include <stdint.h>\n#include <math.h>\nvoid score(float *x, int32_t *y);\n"
         f"static {kernel[0]}\nstatic {predict[0]}\nvoid score(float *x, int32_t *y) {{ *y = predict(x); }}\n"
     )
-    yield from peer(name, f"micromlgen {importlib.metadata.version('micromlgen')}", source, whole=True)
+    yield from baseline(name, f"micromlgen {importlib.metadata.version('micromlgen')}", source, whole=True)
 
 
 def array(name: str, values: Any) -> str:
@@ -240,7 +240,7 @@ void score(const float *x, float *y)
 }}
 """
     )
-    yield from peer(name, "a plain loop, newlib's expf", source)
+    yield from baseline(name, "a plain loop, newlib's expf", source)
 
 
 def cmsis(folder: Path) -> Callable[[str], Iterator[dict[str, Any]]]:
@@ -260,7 +260,7 @@ void score(const float *x, int32_t *y) {{ arm_svm_rbf_predict_f32(&model, x, y);
         )
         # without CMSIS-Core, of which this function needs nothing
         flags = (f"-I{folder}/Include", f"-I{folder}/PrivateInclude", "-D__GNUC_PYTHON__")
-        yield from peer(name, f"CMSIS-DSP {version[0] if version else ''}".strip(), source, whole=True, flags=flags)
+        yield from baseline(name, f"CMSIS-DSP {version[0] if version else ''}".strip(), source, whole=True, flags=flags)
 
     return rows
 

@@ -39,7 +39,13 @@ def rational_quadratic(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # 
     return real(1) / (real(1) + q.gamma * squared_distance(a, b))
 
 
-OWN = {"function": "own", "source": "kernel_costs.py", "kernel": "rational_quadratic", "gamma": 0.5, "most": 1.0}
+CUSTOM = {
+    "function": "custom",
+    "source": "kernel_costs.py",
+    "kernel": "rational_quadratic",
+    "gamma": 0.5,
+    "max_value": 1.0,
+}
 CUBIC = {"function": "polynomial", "gamma": 0.25, "coef0": 1.0, "degree": 3}
 KERNELS: dict[str, tuple[dict[str, Any], Kernel | None]] = {
     "gaussian": ({"function": "gaussian", "gamma": 0.5}, None),
@@ -51,7 +57,7 @@ KERNELS: dict[str, tuple[dict[str, Any], Kernel | None]] = {
     "sigmoid": ({"function": "sigmoid", "gamma": 0.25, "coef0": 0.5}, None),
     "linear, normalised": ({"function": "linear", "normalise": True}, None),
     "polynomial, normalised": (CUBIC | {"normalise": True}, None),
-    "own: rational quadratic": (OWN, rational_quadratic),
+    "custom: rational quadratic": (CUSTOM, rational_quadratic),
 }
 
 
@@ -64,12 +70,12 @@ def instructions(name: str, dim: int, vectors: int) -> float:
     spec = make_spec(
         {
             "name": "model",
-            "input": {"dim": dim, "limit": 10.0},
+            "input": {"dim": dim, "max_abs": 10.0},
             "kernel": content,
             "learning": {"rule": "frozen"},
             "expansion": expansion,
         },
-        own=own,
+        custom=own,
     )
     x = rng.uniform(-1, 1, (CALLS, dim)).astype(np.float32)
     project = build(spec)

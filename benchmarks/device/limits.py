@@ -2,12 +2,12 @@
 
     python -m benchmarks.device.limits
 
-Matrices: sinc with 0.5 times noise for labels, 10,000 samples, 16 vectors, sigma 0.5, eta 0.5, gate twice the ridge.
+Matrices: sinc with 0.5 times noise for labels, 10,000 samples, 16 vectors, sigma 0.5, eta 0.5, ald_threshold twice the ridge.
 Every 500 samples the denominators of the scores are compared with those of float64: P_ii from the root m, Q_ii from P
 and from Q, W_ii from Z; the error is the worst, in parts of the number.  "own column" is P alone, updated with columns
 and products of its own, for the vectors that mklms holds.
 Fast techniques: sinc on [-3, 3], without noise, 10,000 samples, eta 0.5; the spacing of the vectors is about 6 / N.
-Recursive rules: sinc on [-3, 3] with 0.1 times noise, 1,000,000 samples, 32 vectors, which is more than a gate of twice
+Recursive rules: sinc on [-3, 3] with 0.1 times noise, 1,000,000 samples, 32 vectors, which is more than an ald_threshold of twice
 the ridge lets in, so that for most of the time no vector is exchanged.
 ``docs/online.md`` quotes the results; ``tests/pages/test_docs.py`` compares the two.
 """
@@ -54,7 +54,7 @@ def model_of(technique: str, n_max: int = VECTORS, **options: Any) -> HostModel:
     ridge, mu = options["ridge"], options["penalty"] * (n_max + 1) / n_max
     changed = {"ridge_diagonal": 1 + ridge, "kappa_least": ridge, "mu": mu, "root_mu": np.sqrt(mu)}
     if technique not in FAST:
-        changed["gate"] = 2 * ridge
+        changed["ald_threshold"] = 2 * ridge
     if technique == "lsreg":
         changed["penalty"] = options["penalty"]
     model.config = model.config.replace(**{name: np.float32(value) for name, value in changed.items()})
@@ -105,7 +105,7 @@ def matrices(technique: str, ridge: float, penalty: float, own: bool = False) ->
     model, column, error, exchanged = model_of(technique, ridge=ridge, penalty=penalty), OwnColumn(ridge), 0.0, 0
     step = 1 if own else EVERY
     for t in range(0, SAMPLES, step):
-        exchanged += int((model.learn(x[t : t + step], y[t : t + step]) == Status.REPLACED).sum())
+        exchanged += int((model.update(x[t : t + step], y[t : t + step]) == Status.REPLACED).sum())
         field, n = model.memory.field, int(model.memory.field("n")[0])
         v = field("v")[:n]
         if own:
@@ -134,7 +134,7 @@ def fast(technique: str, n_max: int, sigma: float) -> tuple[float, float, int]:
     """Mean squared error after learning, the largest multiplier, and refused updates."""
     x = np.random.default_rng(0).uniform(-3, 3, (SAMPLES, 1))
     model, grid = model_of(technique, n_max, sigma=sigma), np.linspace(-3, 3, 601)[:, None]
-    refused = int((model.learn(x, np.sinc(x[:, 0])) == Status.REFUSED_MULTIPLIER).sum())
+    refused = int((model.update(x, np.sinc(x[:, 0])) == Status.REFUSED_MULTIPLIER).sum())
     error = float(np.mean((model.predict(grid).astype(float) - np.sinc(grid[:, 0])) ** 2))
     return error, float(np.abs(model.memory.field("alpha")).max()), refused
 
@@ -158,7 +158,7 @@ def lasting(rule: str, forgetting: float) -> tuple[float, float, int]:
     for _ in range(LONG // SAMPLES):
         x = rng.uniform(-3, 3, (SAMPLES, 1))
         y = np.sinc(x[:, 0]) + 0.1 * rng.normal(size=SAMPLES)
-        refused += int((model.learn(x, y) == Status.REFUSED_MULTIPLIER).sum())
+        refused += int((model.update(x, y) == Status.REFUSED_MULTIPLIER).sum())
     error = float(np.mean((model.predict(grid).astype(float) - np.sinc(grid[:, 0])) ** 2))
     return error, float(np.abs(model.memory.field("alpha")).max()), refused
 

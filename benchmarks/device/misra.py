@@ -51,7 +51,7 @@ def write_models(folder: Path) -> list[Path]:
                     }
                 )
                 model = HostModel(spec)
-                model.run(*mixed_stream(spec, 100))
+                model.prequential(*mixed_stream(spec, 100))
                 target = folder / spec.name
                 target.mkdir()
                 for path, text in build(spec, model.memory if full else None).files.items():

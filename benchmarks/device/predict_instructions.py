@@ -22,7 +22,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from pykernel.targets.build import Image, model_image
 from pykernel.targets.target import find_target
-from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel
+from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 
 VECTORS, INPUTS, CALLS = 64, 8, 200
 GOAL = 3400
@@ -88,13 +88,13 @@ def pykernel_row(chain: str, listing: bool) -> None:
             "name": "model",
             "input": {"dim": INPUTS},
             "kernel": {"sigma": 1.0},
-            "reduction": {"technique": "nt", "n_max": VECTORS, "gate": 0.0},
+            "reduction": {"technique": "nt", "n_max": VECTORS, "ald_threshold": 0.0},
         }
     )
     project = build(spec)
     x, y = samples()
     host = HostModel(spec, project.drop)
-    host.learn(x, y)
+    host.update(x, y)
     assert host.memory.field("n")[0] == VECTORS
     image = model_image(project, TARGET, chain, flags=("-g",))
     model = UnicornModel(project, image)
@@ -140,7 +140,7 @@ def m2cgen_row(chain: str) -> None:
         flags=("-Wno-error", *DEFAULTS, "-ffp-contract=fast"),
         libraries=("-lm", "-lc"),
     )
-    machine = Machine(image)
+    machine = EmulatedCpu(image)
     machine.paint_stack(machine.free)
     each = []
     for row in x[:CALLS].astype(np.float64):

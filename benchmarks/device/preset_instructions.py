@@ -58,7 +58,7 @@ def model_of(preset: str, n: int) -> Spec:
     if preset not in LINEAR:
         return spec_of(preset, n)
     learning = dict(LINEAR[preset])
-    content: dict[str, Any] = {"name": "busy", "input": {"dim": DIM, "limit": 10.0}, "learning": learning}
+    content: dict[str, Any] = {"name": "busy", "input": {"dim": DIM, "max_abs": 10.0}, "learning": learning}
     if preset == "rff-rls":
         learning["features"] = n
         content["kernel"] = {"sigma": 1.0}
@@ -74,7 +74,7 @@ def window(spec: Spec, n: int) -> int:
     """Where counting begins: the budget is full, and one of the next LEAST updates exchanges a vector, if any does."""
     start = filling(n)
     x, y = stream(n, start + AHEAD)
-    replaced = np.flatnonzero(HostModel(spec).learn(x, y)[start:] == Status.REPLACED)
+    replaced = np.flatnonzero(HostModel(spec).update(x, y)[start:] == Status.REPLACED)
     if len(replaced) and replaced[0] >= LEAST:
         start += int(replaced[0]) - LEAST // 2
     return start
@@ -96,14 +96,14 @@ def row(project: Project, preset: str, n: int, target: str, chain: Toolchain, mo
     start = window(spec, n)
     x, y = stream(n, start + most)
     host, device = HostModel(spec, project.drop), UnicornModel(project, image)
-    host.learn(x[:start], y[:start])
+    host.update(x[:start], y[:start])
     device.memory.bytes[:] = host.memory.bytes
     device.paint_stack()
     end, done = device.machine.instructions + INSTRUCTIONS, start
     while done < len(x) and (done < start + LEAST or device.machine.instructions < end):
-        device.run(x[done : done + 1], y[done : done + 1])
+        device.prequential(x[done : done + 1], y[done : done + 1])
         done += 1
-    statuses = host.run(x[start:done], y[start:done])[1]
+    statuses = host.prequential(x[start:done], y[start:done])[1]
     if bytes(device.memory.bytes) != bytes(host.memory.bytes):
         raise RuntimeError(f"{preset}, N = {n}, {target}: the memory is not the host's")
     kernel_rule = preset not in LINEAR

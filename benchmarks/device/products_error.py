@@ -38,7 +38,7 @@ def error(distance: str, spread: float, dim: int, rng: np.random.Generator, coun
         make_spec(
             {
                 "name": "m",
-                "input": {"dim": dim, "limit": 1e4},
+                "input": {"dim": dim, "max_abs": 1e4},
                 "label": {},
                 "kernel": {"function": "gaussian", "gamma": gamma},
                 "learning": {"rule": "frozen"},

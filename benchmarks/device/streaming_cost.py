@@ -31,7 +31,7 @@ from pykernel.targets.unicorn_runner import UnicornModel
 
 SIZES = (16, 32, 64)
 METHODS = ("nystrom", "given", "stream", "stream, no cache", "efvs", "sgma")
-DIM, SIGMA, RIDGE, GATE, ROWS = 8, 2.0, 0.1, 1e-3, 3
+DIM, SIGMA, RIDGE, ALD_THRESHOLD, ROWS = 8, 2.0, 0.1, 1e-3, 3
 
 
 def content(method: str, n: int, x: np.ndarray) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def content(method: str, n: int, x: np.ndarray) -> dict[str, Any]:
         basis["cache"] = method == "stream"
     return made | {
         "learning": learning | {"samples": ROWS * n},
-        "reduction": {"n_max": n, "gate": GATE},
+        "reduction": {"n_max": n, "ald_threshold": ALD_THRESHOLD},
         "basis": basis,
     }
 

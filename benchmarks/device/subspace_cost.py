@@ -62,7 +62,7 @@ COLUMNS = (
 def variant_spec(variant: str, n: int, dim: int, rank: int, fading: float = 1.0) -> Spec:
     more: dict[str, Any] = dict(VARIANTS.get(variant, {}))
     if variant == FULL:
-        more |= {"label": {"column": "y", "limit": 10.0}, "novelty": {"rate": 0.01, "warmup": 100}}
+        more |= {"label": {"column": "y", "max_abs": 10.0}, "novelty": {"false_alarm_rate": 0.01, "warmup": 100}}
     return spec_of(dim, n, rank, 1 / (2 * dim), fading=fading, **more)
 
 
@@ -81,7 +81,7 @@ def window(spec: Spec, n: int, dim: int) -> int:
     """Where counting begins: the budget is full, and one of the next LEAST updates exchanges a vector, if any does."""
     start = 4 * n + 200
     x, y = stream(n, dim, start + AHEAD)
-    statuses = HostModel(spec).learn(x, labels(spec, y))[start:]
+    statuses = HostModel(spec).update(x, labels(spec, y))[start:]
     swaps = np.flatnonzero(statuses == SubspaceStatus.REPLACED)
     return start + (max(int(swaps[0]) - LEAST // 2, 0) if len(swaps) else 0)
 
@@ -110,15 +110,15 @@ def measured(job: Mapping[str, Any], chain: Any, level: str) -> dict[str, Any]:
     inputs, targets = stream(n, dim, start + MOST)
     x, y = as_taken(spec, inputs, labels(spec, targets))
     host, device = HostModel(spec, project.drop), UnicornModel(project, image)
-    host.learn(x[:start], y[:start])
+    host.update(x[:start], y[:start])
     device.memory.bytes[:] = host.memory.bytes
     device.paint_stack()
     asks = spec.program.asks
     end, done, answers = device.machine.instructions + INSTRUCTIONS, start, []
     while done < len(x) and (done < start + LEAST or device.machine.instructions < end):
-        answers.append(device.run(x[done : done + 1], y[done : done + 1])[0])
+        answers.append(device.prequential(x[done : done + 1], y[done : done + 1])[0])
         done += 1
-    expected, statuses = host.run(x[start:done], y[start:done])
+    expected, statuses = host.prequential(x[start:done], y[start:done])
     questions = [name for name in ("novelty", "features") if name != asks]
     given = {
         name: (device.ask(name, x[done - 4 : done])[0], host.ask(name, x[done - 4 : done])[0]) for name in questions

@@ -30,11 +30,11 @@ PARTS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 def trained(content: dict[str, Any], precision: str, x: np.ndarray, y: np.ndarray) -> tuple[HostModel, float]:
     """A model that was trained without a least ridge, and its mean squared leave-one-out residual."""
     model = HostModel(make_spec(content | {"name": "measured", "precision": precision}))
-    model.learn(x, y)
+    model.update(x, y)
     if model.call("train") != 0:
         return model, np.nan
     if content["learning"]["rule"] == "kfd":
-        model.sweep("assess", x, y)
+        model.visit("assess", x, y)
     out = np.zeros(2, model.spec.real.dtype)
     model.call("leave_one_out", out)
     return model, float(out[0])
@@ -64,7 +64,7 @@ def rows() -> list[dict[str, Any]]:
                 learning = {"rule": rule, "samples": samples, "ridge": part * largest}
                 content = {
                     "input": {"dim": dim},
-                    "label": {"limit": 10.0},
+                    "label": {"max_abs": 10.0},
                     "kernel": {"sigma": sigma},
                     "learning": learning,
                 }

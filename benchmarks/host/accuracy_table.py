@@ -73,7 +73,7 @@ PREDICTORS: dict[str, Predictor] = {
     "fb-krls, sup": recursive("fb-krls", "sup", {"reduction.ridge": (1e-2, 3e-2, 0.1, 0.3)}),
     "ald-krls": Predictor(
         {"learning.rule": "ald-krls"},
-        {"kernel.sigma": WIDE, "reduction.gate": (0.002, 0.02, 0.1, 0.3, 0.6)},
+        {"kernel.sigma": WIDE, "reduction.ald_threshold": (0.002, 0.02, 0.1, 0.3, 0.6)},
     ),
     "nlms": Predictor({"learning.rule": "nlms"}, {"learning.eta": (0.01, 0.03, 0.1, 0.3, 1.0)}, None),
     "rls": Predictor({"learning.rule": "rls"}, {"learning.forgetting": (*FORGETTING, 0.98)}, None),
@@ -93,8 +93,8 @@ COLUMNS = ("predictor", "budget", "n", "ram_bytes", "state_bytes", "settings", "
 def spec_of(settings: Settings) -> Spec:
     content: dict[str, Any] = {
         "name": "demo",
-        "input": {"dim": 8, "limit": 10.0},
-        "label": {"limit": 10_000.0},
+        "input": {"dim": 8, "max_abs": 10.0},
+        "label": {"max_abs": 10_000.0},
     }
     for key, value in settings.items():
         section, name = key.split(".")
@@ -137,7 +137,7 @@ def tuned(predictor: Predictor, n: int, x: np.ndarray, y: np.ndarray, thin: int 
     best: tuple[float, Spec, Settings] | None = None
     for settings in list(trials(predictor, n or None))[::thin]:
         spec = spec_of(settings)
-        forecasts = HostModel(spec).run(x[:quarter], y[:quarter])[0]
+        forecasts = HostModel(spec).prequential(x[:quarter], y[:quarter])[0]
         error = float(np.abs(forecasts - y[:quarter]).mean())
         if best is None or error < best[0]:
             best = error, spec, {key: settings[key] for key in predictor.grid}
@@ -153,7 +153,7 @@ def row(name: str, budget: int, x: np.ndarray, y: np.ndarray, thin: int = 1) -> 
     if n is None:
         return made
     spec, settings, error = tuned(predictor, n, x, y, thin)
-    forecasts, statuses = HostModel(spec).run(x, y)
+    forecasts, statuses = HostModel(spec).prequential(x, y)
     return (
         made
         | memory_bytes(spec)

@@ -34,8 +34,7 @@ import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
 from benchmarks.papers import basis_tasks
 from benchmarks.tables import Rows, load, markdown, publish, save
-from pykernel.bases import baselines as peers
-from pykernel.bases import basis, candidates, gram, greedy, sgma
+from pykernel.bases import baselines, basis, candidates, gram, greedy, sgma
 from pykernel.errors import UserError
 from pykernel.parallel import Workers
 
@@ -61,7 +60,7 @@ METHODS: dict[str, tuple[str, dict[str, Any], bool]] = {
 """Name: method, options, whether seeds matter."""
 FVS_ROWS, FVS_SIZES = 600, (25, 50, 100)
 """FVS takes O(l^2 n^3); the exhaustive recursion chooses the same rows."""
-PEER = "Nystroem (scikit-learn)"
+BASELINE = "Nystroem (scikit-learn)"
 LIMIT = "limit"
 
 # residual / limit of an independent implementation of the papers: NumPy, the same kernel, 3 seeds (Boston 5; k-means 2)
@@ -144,12 +143,12 @@ def plan(quick: bool, sets: Sequence[str], seeds: int) -> Iterator[dict[str, Any
                 yield {"kind": "select", **told, "seed": seed}
             yield {"kind": "steps", **told, "runs": 3, "seconds": 0.05 if quick else 20.0}
         for seed in range(seeds):
-            yield {"kind": "nystroem", **common, "label": PEER, "method": PEER, "seed": seed}
+            yield {"kind": "nystroem", **common, "label": BASELINE, "method": BASELINE, "seed": seed}
 
 
 def measure(quick: bool, sets: Sequence[str], seeds: int, jobs: int | None, path: Path) -> list[dict[str, str]]:
     tasks = list(plan(quick, sets, seeds))
-    sources, product = (reference, basis_tasks), (basis, candidates, gram, greedy, peers, sgma)
+    sources, product = (reference, basis_tasks), (basis, candidates, gram, greedy, baselines, sgma)
     picked = basis_tasks.sample()
     found: dict[int, Any] = {}
     # times last, and alone; scikit-learn's fits are timed, too
@@ -253,10 +252,10 @@ def draw(rows: Rows, path: Path) -> None:
     for axis, name in zip(axes, sets, strict=True):
         shown = [label for label in labels(rows, name) if label not in (LIMIT, "auto", "sgma, rule 4.3", "efvs", "fvs")]
         for label in shown:
-            at = [*METHODS, PEER].index(label)
+            at = [*METHODS, BASELINE].index(label)
             found = [row for row in rows if (row["data"], row["method"]) == (name, label)]
             ms, left = ([float(row[key]) for row in found] for key in ("ms", "residual"))
-            style = {"linestyle": "--" if label == PEER else "-", "marker": "osv^D"[at % 5]}
+            style = {"linestyle": "--" if label == BASELINE else "-", "marker": "osv^D"[at % 5]}
             axis.plot(ms, left, color=pages.COLOURS[at % 8], linewidth=1.3, markersize=4, label=label, **style)
         for row in rows:
             if (row["data"], row["method"]) == (name, LIMIT):

@@ -89,12 +89,12 @@ def cases() -> dict[str, Case]:
 
 def spec_of(name: str, case: Case) -> Spec:
     rule = case.get("learning", {}).get("rule", "klms")
-    content: dict[str, Any] = {"name": "changing", "input": {"dim": DIM, "limit": 1e4}, **case}
+    content: dict[str, Any] = {"name": "changing", "input": {"dim": DIM, "max_abs": 1e4}, **case}
     if rule not in ("nlms", "rls"):
         content["kernel"] = {"sigma": 1.0}
         content["reduction"] = {"n_max": VECTORS, **case.get("reduction", {})}
     if rule != "okfeb":
-        content["label"] = {"limit": 100.0}
+        content["label"] = {"max_abs": 100.0}
     return make_spec(content, name)
 
 
@@ -143,12 +143,12 @@ def errors(spec: Spec, stream: Stream, first: bool) -> list[float]:
     model = HostModel(spec)
     if spec.learning.rule == "okfeb":
         if first:
-            model.learn(stream.x)
-        scores, _ = model.run(stream.new_x)
+            model.update(stream.x)
+        scores, _ = model.prequential(stream.new_x)
         return [float(scores[a:b].mean()) for a, b in WINDOWS]
     if first:
-        model.learn(stream.x, stream.y)
-    answers, _ = model.run(stream.new_x, stream.new_y)
+        model.update(stream.x, stream.y)
+    answers, _ = model.prequential(stream.new_x, stream.new_y)
     squares = (answers.astype(float) - stream.new_y) ** 2
     squares[~np.isfinite(squares)] = np.inf
     return [float(np.sqrt(squares[a:b].mean())) for a, b in WINDOWS]

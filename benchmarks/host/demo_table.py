@@ -54,7 +54,7 @@ def main() -> None:
                 bikeshare_spec(technique=technique, n_max=n_max, eta=eta, sigma=sigma)
                 for eta, sigma in product(ETAS, SIGMAS)
             ]
-            spec, forecasts = choose(specs, lambda spec: HostModel(spec).run(x, y)[0], y)
+            spec, forecasts = choose(specs, lambda spec: HostModel(spec).prequential(x, y)[0], y)
             settings = f"η {spec.learning.eta}, σ {spec.kernel.sigma}"
             row(f"{technique}, {n_max} vectors", settings, forecasts, build(spec).figures["state_bytes"])
 

@@ -67,12 +67,12 @@ def numba_rate(spec: Spec) -> tuple[Rates, float]:
     """How long Numba takes, with the part of updates that replace a vector."""
     model = HostModel(spec)
     stream = Stream(spec)
-    model.learn(*stream.next(2000))
-    replaced = float(np.mean(model.learn(*stream.next(2000)) == Status.REPLACED))
+    model.update(*stream.next(2000))
+    replaced = float(np.mean(model.update(*stream.next(2000)) == Status.REPLACED))
     model.predict(stream.x[:1])
     return (
         lambda count: seconds(model.predict, stream.x[:count]),
-        lambda count: seconds(model.learn, *stream.next(count)),
+        lambda count: seconds(model.update, *stream.next(count)),
     ), replaced
 
 
@@ -83,10 +83,10 @@ def c_rate(spec: Spec) -> Rates | None:
         return None
     model = CModel(build(spec), found[0], ("-O3",))
     stream = Stream(spec)
-    model.run(*stream.next(4000), predict=False)
+    model.prequential(*stream.next(4000), predict=False)
     return (
-        lambda count: seconds(model.run, stream.x[:count], stream.y[:count], False),
-        lambda count: seconds(model.run, *stream.next(count), True, False),
+        lambda count: seconds(model.prequential, stream.x[:count], stream.y[:count], False),
+        lambda count: seconds(model.prequential, *stream.next(count), True, False),
     )
 
 

@@ -49,7 +49,7 @@ class Task:
     def spec(self, technique: str, projection: str) -> Spec:
         reduction = {"technique": technique, "projection": projection, "n_max": self.n_max, "force": True}
         if self.precision == "float64":
-            reduction |= {"ridge": 1e-9, "gate": 1e-8}
+            reduction |= {"ridge": 1e-9, "ald_threshold": 1e-8}
         sinc = self.name == "sinc"
         return make_spec(
             {
@@ -71,7 +71,7 @@ def experiment(task: Task, technique: str, projection: str, seed: int) -> tuple[
     """Mean squared error after learning, largest multiplier, and updates refused."""
     model = HostModel(task.spec(technique, projection))
     x, y, asked, answers = task.samples(np.random.default_rng(seed))
-    statuses = model.learn(x, y)
+    statuses = model.update(x, y)
     return (
         float(np.mean((model.predict(asked).astype(float) - answers) ** 2)),
         float(np.abs(model.memory.field("alpha")).max()),

@@ -43,7 +43,7 @@ def counting(source: str, limit: int) -> str:
 
 
 def model_of(technique: str, when: str, n_max: int, dim: int, limit: int) -> CModel:
-    content = {"name": "m", "input": {"dim": dim, "limit": 1e6}, "kernel": {"sigma": 1.0}}
+    content = {"name": "m", "input": {"dim": dim, "max_abs": 1e6}, "kernel": {"sigma": 1.0}}
     spec = make_spec({**content, "reduction": {"technique": technique, "n_max": n_max, "when": when}})
     model = CModel(build(spec), compiler("gcc"), ("-O2",), patch=lambda source: counting(source, limit))
     model._ffi.cdef("int m_searches(void);")
@@ -68,7 +68,7 @@ def streams(dim: int, count: int) -> Iterator[tuple[str, np.ndarray]]:
 def counts(model: CModel, x: np.ndarray) -> np.ndarray:
     found = []
     for row in x:
-        model.run(row[None], np.sin(row.sum())[None], predict=False)
+        model.prequential(row[None], np.sin(row.sum())[None], predict=False)
         found.append(model._lib.m_searches())
     return np.array(found)
 

@@ -45,7 +45,7 @@ ROWS: dict[str, Any] = {
 }
 """Rows of the reservoir."""
 OFFLINE = {"sgma": "SGMA, 59 candidates", "rpcholesky": "randomly pivoted Cholesky", "uniform": "uniform"}
-GATE = 1e-3
+ALD_THRESHOLD = 1e-3
 RIDGE = 1.0
 CALLS = {"efvs": {"candidates": 59, "points": 59}, "sgma": {"candidates": 59}}
 SEEDS = 4
@@ -84,10 +84,10 @@ def spec_of(
         {
             "name": "measured",
             "precision": precision,
-            "input": {"dim": dim, "limit": 1e3},
+            "input": {"dim": dim, "max_abs": 1e3},
             "kernel": {"gamma": gamma},
             "learning": {"rule": "nystrom-rls", "ridge": RIDGE, "samples": max(rows, 2 * n), "seed": seed},
-            "reduction": {"n_max": n, "gate": GATE},
+            "reduction": {"n_max": n, "ald_threshold": ALD_THRESHOLD},
             "basis": {"method": method} | CALLS.get(method, {}),
         }
     )
@@ -98,7 +98,7 @@ def spec_of(
 def streamed(x: np.ndarray, gamma: float, n: int, rows: int, seed: int, **how: Any) -> tuple[np.ndarray, int, int]:
     """The vectors that the device would hold after the stream; how often one was replaced, and when the last one was."""
     model = HostModel(spec_of(x.shape[1], gamma, n, rows, seed, **how))
-    statuses = model.learn(x, np.zeros(len(x)))
+    statuses = model.update(x, np.zeros(len(x)))
     if how.get("method", "stream") != "stream":
         assert model.call("select") == 0
     swaps = np.flatnonzero(statuses == 2)

@@ -1,4 +1,4 @@
-"""What subspace_peers.py, subspace_cost.py and subspace_drift.py have in common: specs, what a model holds, errors."""
+"""What subspace_baselines.py, subspace_cost.py and subspace_drift.py have in common: specs, what a model holds, errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def spec_of(
     gamma: float,
     *,
     precision: str = "float32",
-    gate: float | None = None,
+    ald_threshold: float | None = None,
     label: Mapping[str, Any] | None = None,
     novelty: Mapping[str, Any] | None = None,
     learning: Mapping[str, Any] | None = None,
@@ -45,10 +45,14 @@ def spec_of(
     content: dict[str, Any] = {
         "name": "tracked",
         "precision": precision,
-        "input": {"dim": dim, "limit": LIMIT},
+        "input": {"dim": dim, "max_abs": LIMIT},
         "kernel": {"gamma": gamma},
         "learning": {"rule": "okfeb", "features": rank, **(learning or {})},
-        "reduction": {"n_max": n_max, "force": True, **({} if gate is None else {"gate": gate})},
+        "reduction": {
+            "n_max": n_max,
+            "force": True,
+            **({} if ald_threshold is None else {"ald_threshold": ald_threshold}),
+        },
         "subspace": {"shrinkage": SHRINKAGE, **subspace},
     }
     content |= {} if label is None else {"label": dict(label)}

@@ -5,7 +5,7 @@
 OKFEB (rule okfeb) through the host's model, 100,000 samples: digits (1,797 x 64, each again and again, so that there are
 exact repeats), and a stream of eight sensors that moves on, with repeats on a grid.  N = 64, r = 8, lambda = 0.1, a Gaussian
 kernel whose 2 sigma^2 is the rows' mean squared distance, then 3, 10, 30 and 1,000 times wider.  Both precisions get the
-same gate; the float64 default is a row of its own.  Kept: the drift of G = A'KA, max |G - A'KA| / max |A'KA|; of P = K^-1,
+same ald_threshold; the float64 default is a row of its own.  Kept: the drift of G = A'KA, max |G - A'KA| / max |A'KA|; of P = K^-1,
 max |PK - I|; |K - Khat|_F / N over 400 of the last samples' rows by the model's own features, in either precision; the
 mean score that the model gives those rows; how many vectors there are, and how many were exchanged.  Both are computed in
 float64 from vectors and A as they are, without another call of the model.  "refresh": NAME_refresh each so many samples, 0
@@ -30,7 +30,7 @@ from pykernel.spec.model import Spec
 N_MAX, RANK, SAMPLES, JUDGED = 64, 8, 100_000, 400
 STREAMS = ("digits", "moving")
 WIDTHS = (1, 3, 10, 30, 1000)
-GATES = (1e-1, 1e-2, 1e-3)
+ALD_THRESHOLDS = (1e-1, 1e-2, 1e-3)
 """Beside the default; the last is refused in float32."""
 FADINGS = (1.0, 0.98)
 REFRESHES = (0, 1000)
@@ -50,12 +50,12 @@ def stream(name: str, samples: int) -> np.ndarray:
     return x
 
 
-def gated(dim: int, gamma: float, gate: float | None, **how: Any) -> Spec:
-    """A spec with a gate that it would perhaps refuse."""
+def with_ald_threshold(dim: int, gamma: float, ald_threshold: float | None, **how: Any) -> Spec:
+    """A spec with an ald_threshold that it would perhaps refuse."""
     spec = spec_of(dim, N_MAX, RANK, gamma, **how)
-    if gate is None:
+    if ald_threshold is None:
         return spec
-    return spec.model_copy(update={"reduction": spec.reduction.model_copy(update={"gate": gate})})
+    return spec.model_copy(update={"reduction": spec.reduction.model_copy(update={"ald_threshold": ald_threshold})})
 
 
 def tracked(spec: Spec, x: np.ndarray, refresh: int) -> tuple[HostModel, int]:
@@ -64,7 +64,7 @@ def tracked(spec: Spec, x: np.ndarray, refresh: int) -> tuple[HostModel, int]:
     for at in range(0, len(x), refresh or len(x)):
         if at:
             model.refresh()
-        statuses = model.learn(x[at : at + (refresh or len(x))])
+        statuses = model.update(x[at : at + (refresh or len(x))])
         swaps += int(np.sum(statuses == SubspaceStatus.REPLACED))
     return model, swaps
 
@@ -89,14 +89,18 @@ def plan(quick: bool, samples: int) -> Iterator[dict[str, Any]]:
         for width in widths:
             for fading in fadings:
                 for budget in ("drop", "exact"):
-                    gates: Sequence[Any] = (DEFAULT, *GATES) if budget == "exact" else (DEFAULT,)
-                    for gate in gates[:2] if quick else gates:
-                        for refresh in REFRESHES if gate == DEFAULT or width <= 10 else REFRESHES[:1]:
+                    ald_thresholds: Sequence[Any] = (DEFAULT, *ALD_THRESHOLDS) if budget == "exact" else (DEFAULT,)
+                    for ald_threshold in ald_thresholds[:2] if quick else ald_thresholds:
+                        for refresh in REFRESHES if ald_threshold == DEFAULT or width <= 10 else REFRESHES[:1]:
                             common = {"stream": name, "width": width, "update": "parametric", "budget": budget}
-                            yield common | {"fading": fading, "gate": gate, "refresh": min(refresh, samples // 4)}
+                            yield common | {
+                                "fading": fading,
+                                "ald_threshold": ald_threshold,
+                                "refresh": min(refresh, samples // 4),
+                            }
             for update in OTHERS if width in (1, 10) and not quick else ():
                 common = {"stream": name, "width": width, "update": update, "budget": "exact"}
-                yield common | {"fading": FADINGS[1], "gate": DEFAULT, "refresh": 0}
+                yield common | {"fading": FADINGS[1], "ald_threshold": DEFAULT, "refresh": 0}
 
 
 def measured(task: Mapping[str, Any], samples: int) -> dict[str, Any]:
@@ -104,15 +108,17 @@ def measured(task: Mapping[str, Any], samples: int) -> dict[str, Any]:
     gamma = gamma_of(x[:10_000]) / task["width"] ** 2
     last = x[-10 * JUDGED :: 10]
     how = {key: task[key] for key in ("update", "budget", "fading")}
-    gate = None if task["gate"] == DEFAULT else float(task["gate"])
-    line: dict[str, Any] = dict(task) | {"defaults": int(gate is None), "samples": samples}
+    ald_threshold = None if task["ald_threshold"] == DEFAULT else float(task["ald_threshold"])
+    line: dict[str, Any] = dict(task) | {"defaults": int(ald_threshold is None), "samples": samples}
     if task["budget"] == "drop":
-        line["gate"] = ""
-    elif gate is None:  # float32's; float64 has its own
-        line["gate"] = f"{spec_of(x.shape[1], N_MAX, RANK, gamma, **how).config.gate:g}"
+        line["ald_threshold"] = ""
+    elif ald_threshold is None:  # float32's; float64 has its own
+        line["ald_threshold"] = f"{spec_of(x.shape[1], N_MAX, RANK, gamma, **how).config.ald_threshold:g}"
     for precision in ("float32", "float64"):
         with np.errstate(all="ignore"):
-            model, swaps = tracked(gated(x.shape[1], gamma, gate, precision=precision, **how), x, task["refresh"])
+            model, swaps = tracked(
+                with_ald_threshold(x.shape[1], gamma, ald_threshold, precision=precision, **how), x, task["refresh"]
+            )
             found = judged(model, last)
         line[f"n_{precision}"], line[f"swaps_{precision}"] = int(found["n"]), swaps
         for key in ("drift_g", "drift_p"):
@@ -161,22 +167,30 @@ def drifts(rows: Sequence[Mapping[str, str]], exact: bool) -> list[str]:
 
 
 def tables(rows: Rows) -> dict[str, str]:
-    """The worst over streams and fadings: of each width and gate, and of each update."""
-    heads = ["times wider", "budget, gate", "vectors", "most exchanged", "error / float64's", "drift of G", "of P"]
+    """The worst over streams and fadings: of each width and ald_threshold, and of each update."""
+    heads = [
+        "times wider",
+        "budget, ald_threshold",
+        "vectors",
+        "most exchanged",
+        "error / float64's",
+        "drift of G",
+        "of P",
+    ]
     heads.append("score off")
     lines = []
     main = [row for row in rows if row["update"] == "parametric"]
     for width in dict.fromkeys(row["width"] for row in main):
         seen: set[tuple[str, ...]] = set()
         for row in main:
-            kind = (row["budget"], row["gate"])
+            kind = (row["budget"], row["ald_threshold"])
             if row["width"] != width or kind in seen:
                 continue
             seen.add(kind)
-            found = [r for r in main if (r["width"], r["budget"], r["gate"]) == (width, *kind)]
+            found = [r for r in main if (r["width"], r["budget"], r["ald_threshold"]) == (width, *kind)]
             without = [r for r in found if r["refresh"] == "0"]
             refreshed = [r for r in found if r["refresh"] != "0"]
-            name = "drop" if row["budget"] == "drop" else f"exact, {float(row['gate']):g}"
+            name = "drop" if row["budget"] == "drop" else f"exact, {float(row['ald_threshold']):g}"
             line = [width, name, span([r["n_float32"] for r in without])]
             line.append(f"{max(int(r['swaps_float32']) for r in without):,}")
             parts = sorted(number(r, "error_float32") / number(r, "error_float64") for r in without)
@@ -219,7 +233,9 @@ def main(words: Sequence[str] | None = None) -> None:
             for task in bar.track(tasks, description="streams"):
                 made.append(measured(task, samples))
         if len(made) < len(list(plan(chosen.quick, samples))):
-            made = bench.merged(path, made, ("stream", "width", "update", "budget", "fading", "gate", "refresh"))
+            made = bench.merged(
+                path, made, ("stream", "width", "update", "budget", "fading", "ald_threshold", "refresh")
+            )
         rows = save(path, made)
     shown = tables(rows)
     if chosen.out == DATA:

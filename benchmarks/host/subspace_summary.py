@@ -2,7 +2,7 @@
 
     python -m benchmarks.host.subspace_summary
 
-Tables of subspace_peers.py, subspace_cost.py and subspace_drift.py, and what they come to in words.
+Tables of subspace_baselines.py, subspace_cost.py and subspace_drift.py, and what they come to in words.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.device import subspace_cost
-from benchmarks.host import subspace_drift, subspace_peers
+from benchmarks.host import subspace_baselines, subspace_drift
 from benchmarks.tables import DATA, PAGE, Rows, load, publish
 
 FILES: dict[str, Callable[[Rows], dict[str, str]]] = {
-    "subspace-peers": subspace_peers.tables,
+    "subspace-baselines": subspace_baselines.tables,
     "subspace-device": subspace_cost.tables,
     "subspace-drift": subspace_drift.tables,
 }
@@ -31,7 +31,7 @@ def between(values: Iterable[float], form: str = ".2f") -> str:
     return least if least == most else f"{least} to {most}"
 
 
-# ------------------------------------------------------------------------------------------------------------ peers
+# ------------------------------------------------------------------------------------------------------------ baselines
 
 
 def cells(rows: Rows, memory: str) -> dict[tuple[str, str], dict[str, Mapping[str, str]]]:
@@ -48,10 +48,10 @@ def ratios(rows: Rows, memory: str, one: str, other: str, key: str = "held_out")
     return [float(there[one][key]) / float(there[other][key]) for there in cells(rows, memory).values()]
 
 
-PCA, NYSTROEM_PCA = subspace_peers.PCA, subspace_peers.NYSTROEM_PCA
+PCA, NYSTROEM_PCA = subspace_baselines.PCA, subspace_baselines.NYSTROEM_PCA
 
 
-def peers_in_words(rows: Rows) -> str:
+def baselines_in_words(rows: Rows) -> str:
     same, equal = "equal features", "equal bytes"
     precision = {
         name: max(
@@ -63,7 +63,7 @@ def peers_in_words(rows: Rows) -> str:
     }
 
     def against(method: str) -> str:
-        """What a peer of equal bytes has, in parts of what OKFEB exact has."""
+        """What a baseline of equal bytes has, in parts of what OKFEB exact has."""
         ours = cells(rows, same)
         return between(
             float(there[method]["held_out"]) / float(ours[cell]["OKFEB exact"]["held_out"])
@@ -76,7 +76,7 @@ def peers_in_words(rows: Rows) -> str:
         [
             f"At equal features, the exact budget's error held out is {between(ratios(rows, same, 'OKFEB exact', 'Nystroem'))} "
             f"times that of Nystroem with r rows, and {between(ratios(rows, same, 'OKFEB exact', PCA))} times that of "
-            f"IncrementalPCA on {subspace_peers.MANY:,} random features, which keep "
+            f"IncrementalPCA on {subspace_baselines.MANY:,} random features, which keep "
             f"{between(ratios(rows, same, PCA, 'OKFEB exact', 'bytes_learn'), '.0f')} times the bytes. Without shrinkage it is "
             f"{between(projected(rows, same, 'Nystroem'))} times Nystroem's.",
             f"It is {between(ratios(rows, same, 'OKFEB exact', 'BKFE, batch'))} times that of batch BKFE, which keeps all rows; "
@@ -86,11 +86,11 @@ def peers_in_words(rows: Rows) -> str:
             f"At equal bytes and r features, IncrementalPCA on Nystroem has {against(NYSTROEM_PCA)} times the error, on random "
             f"features {against(PCA)} times, and OKFEB drop, with more vectors, {against('OKFEB drop')} times.",
             f"Float32 and float64 differ in any of these errors by at most {precision['OKFEB exact']:.1%} with the exact budget, "
-            f"of which their gates differ, and {precision['OKFEB drop']:.1%} with the dropping one.",
+            f"of which their ald_thresholds differ, and {precision['OKFEB drop']:.1%} with the dropping one.",
             f"A row costs OKFEB exact {between(times(rows, 'OKFEB exact', 'learn_us'), '.0f')} µs to learn and "
             f"{between(times(rows, 'OKFEB exact', 'transform_us'), '.0f')} µs to transform, one at a time; IncrementalPCA on random "
             f"features takes {between(ratios(rows, same, PCA, 'OKFEB exact', 'learn_us'), '.0f')} times as long to learn, "
-            f"{subspace_peers.BATCH} rows at a time.",
+            f"{subspace_baselines.BATCH} rows at a time.",
         ]
     )
 
@@ -146,8 +146,8 @@ def drift_in_words(rows: Rows) -> str:
     main = [row for row in rows if row["update"] == "parametric" and row["refresh"] == "0"]
     drop = [row for row in main if row["budget"] == "drop"]
     exact = [row for row in main if row["budget"] == "exact" and row["defaults"] == "1"]
-    floor = [row for row in main if row["gate"] == "0.01" and row["budget"] == "exact"]
-    below = [row for row in main if row["gate"] == "0.001"]
+    floor = [row for row in main if row["ald_threshold"] == "0.01" and row["budget"] == "exact"]
+    below = [row for row in main if row["ald_threshold"] == "0.001"]
 
     def worst(some: Rows, key: str) -> str:
         return subspace_drift.short(subspace_drift.worst(some, lambda row: subspace_drift.number(row, key)))
@@ -158,24 +158,24 @@ def drift_in_words(rows: Rows) -> str:
     broken = [row for row in below if not subspace_drift.off(row) < 0.5]
     unfinished = [row for row in exact if int(row["n_float32"]) < subspace_drift.RANK]
     sentences = [
-        f"Exact with float32's default gate, {float(exact[0]['gate']):g}: after {int(exact[0]['samples']):,} samples G is off by "
+        f"Exact with float32's default ald_threshold, {float(exact[0]['ald_threshold']):g}: after {int(exact[0]['samples']):,} samples G is off by "
         f"at most {worst(exact, 'drift_g_float32')}, PK − I by {worst(exact, 'drift_p_float32')}, a score by {off(exact)}, "
         "without any refresh.",
         f"With 0.01, the least that a spec may say, they are {worst(floor, 'drift_g_float32')}, "
         f"{worst(floor, 'drift_p_float32')} and {off(floor)}; with 0.001, which it may not, "
         f"{worst(below, 'drift_g_float32')} and {worst(below, 'drift_p_float32')}, and in {len(broken)} of {len(below)} runs "
         "scores are off by more than half.",
-        "The hardest kernel is not the widest, where next to nothing passes the gate and P is small: it is the one where the "
+        "The hardest kernel is not the widest, where next to nothing passes the ald_threshold and P is small: it is the one where the "
         "budget just fills.",
         f"In float32, drop's G drifts by at most {worst(drop, 'drift_g_float32')}.",
-        f"Float64 with its default gate, 1e-6: with exact, PK − I is off by at most {worst(exact, 'drift_p_float64')}, G by "
+        f"Float64 with its default ald_threshold, 1e-6: with exact, PK − I is off by at most {worst(exact, 'drift_p_float64')}, G by "
         f"{worst(exact, 'drift_g_float64')}.",
     ]
     if unfinished:
         times = [float(row["error_float32"]) / float(row["error_float64"]) for row in unfinished]
         wide = sorted({int(row["width"]) for row in unfinished})
         sentences.append(
-            f"At {' and '.join(f'{width:,}' for width in wide)} times the width, fewer than r samples ever pass float32's gate, and "
+            f"At {' and '.join(f'{width:,}' for width in wide)} times the width, fewer than r samples ever pass float32's ald_threshold, and "
             f"the error is {between(times, '.0f')} times that of float64: take fewer features or a narrower kernel."
         )
     lost = [row for row in drop if subspace_drift.number(row, "drift_g_float64") > 1e-3]
@@ -189,7 +189,7 @@ def drift_in_words(rows: Rows) -> str:
 
 
 WORDS: dict[str, Callable[[Rows], str]] = {
-    "subspace-peers": peers_in_words,
+    "subspace-baselines": baselines_in_words,
     "subspace-device": cost_in_words,
     "subspace-drift": drift_in_words,
 }

@@ -1,4 +1,4 @@
-"""Time of one update against the budget N, of every technique and kernel rule: Numba, the generated C, and peers.
+"""Time of one update against the budget N, of every technique and kernel rule: Numba, the generated C, and baselines.
 
     python -m benchmarks.host.update_cost [--rounds 9] [--dlib INCLUDE] [--blas LIBRARY] [-o docs] [--quick]
 
@@ -8,7 +8,7 @@ caches and clocks only.  The stream keeps every technique busy: samples fill a b
 spacing is two kernel widths, whatever N), labels are noise, multipliers decay.  "replaced" is the part of updates that
 exchanged a vector; the others weighed all candidates and discarded the sample, which costs less.
 
-Peers: dlib's krls (headers: Debian's libdlib-dev, or --dlib; --blas is linked if given, dlib's own loops run
+Baselines: dlib's krls (headers: Debian's libdlib-dev, or --dlib; --blas is linked if given, dlib's own loops run
 otherwise), and the report's procedure in NumPy, which inverts every candidate's K_RR afresh.
 
 Writes update-cost.csv and update-cost.png to the output folder and the tables into docs/benchmarks.md.
@@ -52,9 +52,9 @@ FITTED_FROM = 32
 ROUNDS = 9
 BLOCK_SECONDS = 0.008
 STREAM = 20_000
-GATE, RIDGE, ETA, RHO = 2e-3, 1e-3, 0.5, 0.1
-PATIENCE = 0.5
-"""Seconds of one update beyond which a peer is not asked for larger budgets."""
+ALD_THRESHOLD, RIDGE, ETA, RHO = 2e-3, 1e-3, 0.5, 0.1
+LONGEST_UPDATE = 0.5
+"""Seconds of one update beyond which a baseline is not asked for larger budgets."""
 
 TECHNIQUES = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
 FAST = ("nt", "at", "fklms", "fmklms", "afklms", "afmklms", "qklms, nt")
@@ -148,7 +148,7 @@ class Contender:
         return sum(self.statuses[kind] for kind in kinds) / total if total else None
 
 
-# ------------------------------------------------------------------------------------------------------- peers
+# ------------------------------------------------------------------------------------------------------- baselines
 
 
 class FromScratch:
@@ -164,7 +164,7 @@ class FromScratch:
     def predict(self, x: np.ndarray) -> np.ndarray:
         return self.kernel(np.atleast_2d(x), self.v) @ self.alpha
 
-    def learn(self, x: np.ndarray, y: np.ndarray) -> None:
+    def update(self, x: np.ndarray, y: np.ndarray) -> None:
         for row, label in zip(x.astype(float), y, strict=True):
             error = label - (self.predict(row)[0] if len(self.v) else 0.0)
             self.alpha = np.append((1 - ETA * RHO) * self.alpha, ETA * error)
@@ -215,7 +215,7 @@ class Dlib:
             raise UserError(f"dlib: {error}; give --blas another library, or leave it out") from None
 
     def learner(self, n_max: int) -> Callable[[np.ndarray, np.ndarray], None]:
-        model = self.library.begin(0.5, GATE, n_max)
+        model = self.library.begin(0.5, ALD_THRESHOLD, n_max)
         return lambda x, y: self.library.learn(model, x.ctypes.data, y.ctypes.data, len(x))
 
 
@@ -241,7 +241,7 @@ def kernel_models(presets: Sequence[str], budgets: Sequence[int], tick: Callable
                 tick()
                 continue
             project = build(spec)
-            found.append(Contender(preset, "numba", n, HostModel(spec).learn, x, y))
+            found.append(Contender(preset, "numba", n, HostModel(spec).update, x, y))
             if c:
                 found.append(Contender(preset, "c", n, learner(CModel(project, c, ("-O3",))), x, y))
             tick()
@@ -249,20 +249,20 @@ def kernel_models(presets: Sequence[str], budgets: Sequence[int], tick: Callable
 
 
 def learner(model: CModel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    return lambda x, y: model.run(x, y, predict=False)[1]
+    return lambda x, y: model.prequential(x, y, predict=False)[1]
 
 
-def peers(budgets: Sequence[int], include: str | None, blas: str | None) -> list[Contender]:
+def baselines(budgets: Sequence[int], include: str | None, blas: str | None) -> list[Contender]:
     found = []
     for n in budgets:
         model = FromScratch(n)
         # full, without the reductions that were needed to come there
         model.v, model.alpha = stream(n)[0][:n].astype(float), np.full(n, 0.1)
         start = time.thread_time()
-        model.learn(*(a[n : n + 1] for a in stream(n)))
-        if time.thread_time() - start > PATIENCE:
+        model.update(*(a[n : n + 1] for a in stream(n)))
+        if time.thread_time() - start > LONGEST_UPDATE:
             break
-        found.append(Contender("the report's procedure", "numpy", n, model.learn, *(a[n:] for a in stream(n))))
+        found.append(Contender("the report's procedure", "numpy", n, model.update, *(a[n:] for a in stream(n))))
     for name, linked in (("krls", None), ("krls, BLAS", blas)):
         if name == "krls" or linked:
             try:
@@ -292,7 +292,7 @@ def results(contenders: Sequence[Contender]) -> list[dict[str, str]]:
     mklms = {(c.runtime, c.n): c.microseconds for c in contenders if c.preset == "mklms"}
     rows = []
     for one in contenders:
-        # peers are compared with the C
+        # baselines are compared with the C
         reference = mklms.get((one.runtime, one.n)) or mklms.get(("c", one.n)) or mklms[("numba", one.n)]
         replaced = one.share(Status.REPLACED)
         refused = one.share(Status.REFUSED_INPUT, Status.REFUSED_LABEL, Status.REFUSED_MULTIPLIER)
@@ -348,19 +348,19 @@ def tables(rows: Rows) -> dict[str, str]:
                 cells = [f"{shown(times[n])} ({ratios[preset, kind, n]:.2f})" for n in budgets]
                 lines.append([preset, *cells, f"{exponent(times):.2f}", f"{float(replaced[preset, max(budgets)]):.0%}"])
         made[f"update cost, {runtime}"] = markdown(heads, lines)
-    heads = ["peer", *(f"N = {n}" for n in budgets), "exponent"]
+    heads = ["baseline", *(f"N = {n}" for n in budgets), "exponent"]
     lines = []
     for (preset, kind), times in found.items():
         if kind not in ("numba", "c"):
             cells = [f"{shown(times[n])} ({ratios[preset, kind, n]:.3g})" if n in times else "" for n in budgets]
             lines.append([f"{preset} ({kind})", *cells, f"{exponent(times):.2f}"])
-    made["update cost, peers"] = markdown(heads, lines)
+    made["update cost, baselines"] = markdown(heads, lines)
     made["update cost, in words"] = words(rows)
     return made
 
 
 def words(rows: Rows) -> str:
-    """The exponents beside what was aimed at, and the peers beside MKLMS in C."""
+    """The exponents beside what was aimed at, and the baselines beside MKLMS in C."""
     steep = too_steep(rows)
     sentences = [
         f"Above what was aimed at: {'; '.join(steep)}." if steep else "No exponent is above what was aimed at."
@@ -402,7 +402,7 @@ def draw(rows: Rows, path: Path) -> None:
     presets = list(dict.fromkeys(preset for preset, runtime in found if runtime in ("numba", "c")))
     styles = {p: (colours[i % len(colours)], "-" if p not in FAST else "--") for i, p in enumerate(presets)}
     markers = {preset: "osD^v<>"[i // len(colours)] for i, preset in enumerate(presets)}
-    for axes, runtime, title in zip(panels, ("numba", "c"), ("Numba", "C, gcc -O3, and peers"), strict=True):
+    for axes, runtime, title in zip(panels, ("numba", "c"), ("Numba", "C, gcc -O3, and baselines"), strict=True):
         for (preset, kind), times in found.items():
             if kind == runtime:
                 colour, line = styles[preset]
@@ -454,7 +454,7 @@ def main(words: Sequence[str] | None = None) -> None:
         with progress_bar() as bar:
             task = bar.add_task("compiling", total=len(presets) * len(budgets))
             contenders = kernel_models(presets, budgets, lambda: bar.advance(task))
-            contenders += peers(budgets, chosen.dlib, chosen.blas)
+            contenders += baselines(budgets, chosen.dlib, chosen.blas)
             task = bar.add_task("measuring", total=len(contenders) + rounds)
             measure(contenders, rounds, seconds, lambda: bar.advance(task))
         rows = save(path, results(contenders))

@@ -67,7 +67,7 @@ def sample() -> str:
     for form in forms:
         task = {"r": 4, "B": 16, "shrinkage": 0.1, "subspace": form}
         model = HostModel(spec_of(x.shape[1], reference.gamma(x, 0.5), task))
-        found.update(model.learn(x).tobytes())
+        found.update(model.update(x).tobytes())
         found.update(model.memory.bytes)
     return found.hexdigest()[:16]
 
@@ -255,7 +255,7 @@ def converge(task: Mapping[str, Any]) -> dict[str, Any]:
     top = u[:, ::-1][:, : task["r"]]
     at, seen = [], 0
     for count in task["at"]:
-        model.learn(x[stream[seen:count]])
+        model.update(x[stream[seen:count]])
         seen = count
         vectors, a = learned(model)
         found = Map(vectors, a, gamma, task["shrinkage"])
@@ -287,7 +287,7 @@ def approximate(task: Mapping[str, Any]) -> dict[str, Any]:
     rank, budget, shrinkage = task["r"], task["B"], task["shrinkage"]
     if task["method"] == "online":
         model = HostModel(spec_of(x.shape[1], gamma, task))
-        statuses = model.learn(x[order])
+        statuses = model.update(x[order])
         found = Map(*learned(model), gamma, shrinkage)
         extra = {"vectors": len(found.vectors), "censored": float((statuses == CENSORED).mean())}
     else:
@@ -296,7 +296,7 @@ def approximate(task: Mapping[str, Any]) -> dict[str, Any]:
             found = cached_batch(task["data"], task["width"], task.get("rows", 0), rank, shrinkage)
         elif task["method"] == "stream":
             basis = streamed(task, x.shape[1], gamma)
-            basis.learn(x[order], np.zeros(len(x)))
+            basis.update(x[order], np.zeros(len(x)))
             found = spanned(basis, gamma)
         elif task["method"] in ("compressed", "sgma"):
             way = "uniform" if task["method"] == "compressed" else "sgma"
@@ -365,7 +365,9 @@ def switch(task: Mapping[str, Any]) -> dict[str, Any]:
     for segment in range(task["segments"]):
         rows = came[segment % 2][segment // 2 * length :][:length]
         for part, kept in ((rows[:after], soon), (rows[after:], end)):
-            answers, states = model.run(part) if online else model.run(part, np.zeros(len(part)), question="residual")
+            answers, states = (
+                model.prequential(part) if online else model.prequential(part, np.zeros(len(part)), question="residual")
+            )
             seen.append(answers)
             statuses.append(states)
             found = Map(*learned(model), gamma, task["shrinkage"]) if online else spanned(model, gamma)
@@ -447,7 +449,7 @@ def mapped(
         return fourier(train, gamma, count, seed), fourier(test, gamma, count, seed), count // 2 * dim
     if method == "online":
         model = HostModel(spec_of(dim, gamma, task))
-        model.learn(train)
+        model.update(train)
         found = Map(*learned(model), gamma, task["shrinkage"])
     elif method == "batch":
         found = batch(train, gamma, rank, task["shrinkage"])
@@ -539,7 +541,7 @@ def timed(task: Mapping[str, Any]) -> dict[str, Any]:
         if task["method"] == "online":
             model = HostModel(spec_of(x.shape[1], gamma, task))
             start = time.process_time()
-            model.learn(x)
+            model.update(x)
             between = time.process_time()
             model.ask("features", x)
         elif task["method"] == "batch":
@@ -558,7 +560,7 @@ def timed(task: Mapping[str, Any]) -> dict[str, Any]:
         return between - start, time.process_time() - between
 
     if task["method"] == "online":  # not the compiler's time
-        HostModel(spec_of(x.shape[1], gamma, task)).run(x[:100])
+        HostModel(spec_of(x.shape[1], gamma, task)).prequential(x[:100])
         HostModel(spec_of(x.shape[1], gamma, task)).ask("features", x[:2])
     found = [run() for _ in range(task["runs"])]
     learning, features = (float(np.median(column)) for column in zip(*found, strict=True))

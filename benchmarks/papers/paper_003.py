@@ -139,7 +139,7 @@ def plan_accuracy(realisations: int) -> Plan:
     for method, budgets in (("lsreg", BUDGETS), ("mklms + none", (24,))):
         for n in budgets:
             row = Row("gate", method, n, when="before", parameter="gate 1e-12")
-            plan.add(row, {**METHODS[method], "gate": 1e-12})
+            plan.add(row, {**METHODS[method], "ald_threshold": 1e-12})
     for settings in ("report", "defaults"):
         for metric in METRICS:
             for projection in PROJECTIONS:
@@ -161,7 +161,7 @@ def plan_baselines(plan: Plan) -> None:
     for n in BASELINE_BUDGETS:
         for technique in ("mklms", "klms"):
             plan.add(Row("baselines", f"{technique}, eta 0.3", n), {"technique": technique}, eta=0.3)
-        fixed = {"technique": "sup", "ridge": 1e-6, "gate": 2e-6}
+        fixed = {"technique": "sup", "ridge": 1e-6, "ald_threshold": 2e-6}
         plan.add(Row("baselines", "fb-krls", n), fixed, {"rule": "fb-krls"}, eta=None)
         plan.add(
             Row("baselines", "krls-t", n),
@@ -175,7 +175,7 @@ def plan_baselines(plan: Plan) -> None:
             plan.add(row, {"n_max": n + 1}, {"rule": "qklms"}, eta=eta, **{**bisected, "kind": "search", "n_max": n})
         for passes in (10, 1):
             row = Row("baselines", "ald-krls" if passes == 10 else "ald-krls, 1 pass", n, parameter="gate bisected")
-            bisected = {"threshold": ("reduction", "gate"), "low": 1e-11, "high": 0.999, "steps": 12}
+            bisected = {"threshold": ("reduction", "ald_threshold"), "low": 1e-11, "high": 0.999, "steps": 12}
             plan.add(
                 row,
                 {"n_max": n + 1},

@@ -94,7 +94,7 @@ def truncation_example() -> dict[str, np.ndarray]:
     for name, reduction in (("all", {}), ("below", {"truncate_below": 0.1}), ("age", {"truncate_age": 35})):
         learning = {"rho": 0.1}
         model = HostModel(tasks.spec_of({"technique": "nt", "n_max": 100, **reduction}, learning, eta=0.5))
-        model.learn(x, y)
+        model.update(x, y)
         vectors, multipliers = tasks.expansion(model)
         age = 99 - np.array([np.flatnonzero(x[:, 0] == v)[0] for v in vectors])
         order = np.argsort(age)

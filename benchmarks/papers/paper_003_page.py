@@ -367,7 +367,7 @@ def fact_unrefused(rows: Rows, costs: Rows) -> str:
 
 
 def to_exact(rows: Rows, name: str) -> list[float]:
-    """A method's errors at the defaults, in parts of those in float64 without ridge and gate, for all budgets."""
+    """A method's errors at the defaults, in parts of those in float64 without ridge and ald_threshold, for all budgets."""
     _, ours = figures.curve(rows, name, experiment="budget", settings="defaults", when="after")
     _, exact = figures.curve(rows, name, experiment="budget", settings="report", when="after")
     return [float(r) for r in ours / exact]
@@ -384,7 +384,7 @@ def fact_penalty(rows: Rows, costs: Rows) -> str:
 
 
 def without_gate(rows: Rows, method: str, n_max: int) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """A row at the report's settings without a gate, and its row with one."""
+    """A row at the report's settings without an ald_threshold, and its row with one."""
     wanted = {"method": method, "settings": "report", "when": "before", "n_max": str(n_max)}
     return one(rows, experiment="gate", **wanted), one(rows, experiment="budget", **wanted)
 
@@ -402,7 +402,7 @@ def fact_lost_digits(rows: Rows, costs: Rows) -> str:
     bare, gated = without_gate(rows, "mklms + none", 24)
     return claim(
         float(bare["mse_max"]) > 100 * float(gated["mse_max"]),
-        f"the error at N = 24 is {short(bare['mse_mean'])} ± {short(bare['mse_std'])} without a gate, {bare['diverged']} of "
+        f"the error at N = 24 is {short(bare['mse_mean'])} ± {short(bare['mse_std'])} without an ald_threshold, {bare['diverged']} of "
         f"{bare['realisations']} realisations diverge, and with this one it is {cell(gated)}",
     )
 

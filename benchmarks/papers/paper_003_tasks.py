@@ -51,9 +51,9 @@ def content_of(
     if exact:
         parts = {reduction.get("technique", "mklms"), reduction.get("projection")}
         if parts & WITH_FACTOR:
-            reduction = {"ridge": 0.0, "gate": 1e-7, **reduction}
+            reduction = {"ridge": 0.0, "ald_threshold": 1e-7, **reduction}
         else:
-            reduction = {"gate": 0.0, **reduction}
+            reduction = {"ald_threshold": 0.0, **reduction}
         if parts & {"lsreg", "lsridge"}:
             reduction = {"penalty": 1e-6, **reduction}
     return {
@@ -82,7 +82,15 @@ def accepted(content: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
 
     given = content["reduction"]
     reasons = []
-    for leave in ((), ("ridge",), ("gate",), ("ridge", "gate"), ("penalty",), ("penalty", "ridge"), ("force",)):
+    for leave in (
+        (),
+        ("ridge",),
+        ("ald_threshold",),
+        ("ridge", "ald_threshold"),
+        ("penalty",),
+        ("penalty", "ridge"),
+        ("force",),
+    ):
         kept = {key: value for key, value in given.items() if key not in leave}
         forced = {**content, "reduction": kept if leave == ("force",) else {**kept, "force": True}}
         reasons.append(refusal(forced))
@@ -114,7 +122,7 @@ def learn(model: HostModel, seed: int, passes: int = PASSES) -> dict[str, float]
     """One realisation: the samples in the same order in each pass."""
     x, y = sinc_task(seed)
     model.reset()
-    return summary(model, model.learn(np.tile(x, (passes, 1)), np.tile(y, passes)))
+    return summary(model, model.update(np.tile(x, (passes, 1)), np.tile(y, passes)))
 
 
 def realise(task: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -152,13 +160,13 @@ def learner(content: Mapping[str, Any], code: str) -> Callable[[np.ndarray, np.n
     """A function that presents samples to a model: the generated C, if a compiler is named, else Numba."""
     spec = make_spec(content)
     if code == "numba":
-        return HostModel(spec).learn
+        return HostModel(spec).update
     from pykernel.gen.binding import CModel
     from pykernel.gen.compilers import find_compilers
     from pykernel.gen.project import build
 
     model = CModel(build(spec), next(c for c in find_compilers() if c.name == code), ("-O3",))
-    return lambda x, y: model.run(x, y, predict=False)
+    return lambda x, y: model.prequential(x, y, predict=False)
 
 
 def time_presentations(task: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -223,7 +231,7 @@ def present(model: HostModel, vectors: np.ndarray, multipliers: np.ndarray) -> n
     statuses = []
     for v, a in zip(vectors, multipliers, strict=True):
         label = model.predict([[v]])[0] + a / eta
-        statuses.append(model.learn([[v]], [label])[0])
+        statuses.append(model.update([[v]], [label])[0])
     return np.array(statuses)
 
 

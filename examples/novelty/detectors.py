@@ -94,8 +94,8 @@ class DetectorWork(Struct):
 class DetectorConfig(Config):
     detector: Detector
     center: Real[DIM]  # subtracted from the inputs
-    factor: Real[DIM]  # what they are multiplied by after that
-    input_limit: Real
+    scale: Real[DIM]  # what they are multiplied by after that
+    input_max_abs: Real
     most: Real  # no number of the state is beyond
     prior: Real  # variance of everything before the first sample
     window: Index  # samples that count
@@ -104,7 +104,7 @@ class DetectorConfig(Config):
     more_alarm: Real
     less_alarm: Real
     warmup: Index
-    hold: Index
+    relearn_after: Index
 
 
 # ---------------------------------------------------------------------------------------------------------- scores
@@ -114,7 +114,7 @@ class DetectorConfig(Config):
 def terms(w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> None:
     """Scaled inputs to w.x, and with their products to w.d."""
     for j in range(len(x)):
-        w.x[j] = (x[j] - c.center[j]) * c.factor[j]
+        w.x[j] = (x[j] - c.center[j]) * c.scale[j]
         w.d[j] = w.x[j]
     if c.detector == Detector.QUADRATIC:
         at = len(x)
@@ -257,14 +257,14 @@ def watch(s: Normal, w: DetectorWork, c: DetectorConfig) -> Index:
             s.threshold[0] = s.level[0]
         return 0
     if s.level[0] > s.threshold[0]:
-        if s.held[0] <= c.hold:
+        if s.held[0] <= c.relearn_after:
             s.held[0] += 1
-        if s.held[0] <= c.hold:
+        if s.held[0] <= c.relearn_after:
             return 2
         # longer than that it is the new normal
         s.threshold[0] *= c.more_alarm
         return 1
-    if s.held[0] > 0 and s.held[0] <= c.hold:
+    if s.held[0] > 0 and s.held[0] <= c.relearn_after:
         s.threshold[0] *= c.more_alarm
     s.held[0] = 0
     s.threshold[0] *= c.less_alarm
@@ -278,7 +278,7 @@ def watch(s: Normal, w: DetectorWork, c: DetectorConfig) -> Index:
 def within(c: DetectorConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within the limit."""
     for j in range(len(x)):
-        if not (absolute(x[j]) <= c.input_limit):
+        if not (absolute(x[j]) <= c.input_max_abs):
             return False
     return True
 
@@ -345,7 +345,7 @@ def rehearse(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> Non
     for t in range(64):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.center[j] + (real(seed) / real(65536) - real(0.5)) / c.factor[j]
+            x[j] = c.center[j] + (real(seed) / real(65536) - real(0.5)) / c.scale[j]
         status = update(s, w, c, x)
         if status < 0:
             break
@@ -396,7 +396,7 @@ def valid(s: Normal, c: DetectorConfig) -> Bool:
         return False
     if not (s.level[0] >= real(0) and s.level[0] <= c.most and s.threshold[0] >= real(0) and s.threshold[0] <= c.most):
         return False
-    return s.held[0] >= 0 and s.held[0] <= c.hold + 1 and s.seen[0] >= 0 and s.seen[0] <= MOST
+    return s.held[0] >= 0 and s.held[0] <= c.relearn_after + 1 and s.seen[0] >= 0 and s.seen[0] <= MOST
 
 
 PROGRAM = Program(
@@ -421,10 +421,10 @@ class Detectors:
     programs: Mapping[Any, Program] = {"none": PROGRAM}
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         return None
 
-    def complain(self, spec: Spec, refuse: Any) -> None:
+    def validate(self, spec: Spec, refuse: Any) -> None:
         return None
 
     def capacities(self, spec: Any) -> dict[str, int]:
@@ -434,7 +434,7 @@ class Detectors:
         sizes = {"DIM": dim, "OUTPUTS": 1, "N_MAX": spec.members, "TERMS": kept}
         return sizes | {"PACKED": kept * (kept + 1) // 2, "SQUARES": squares}
 
-    def reals(self, spec: Any) -> int:
+    def size_bound(self, spec: Any) -> int:
         sizes = self.capacities(spec)
         return sizes["PACKED"] + 4 * sizes["TERMS"] + sizes["N_MAX"] * (spec.dim + sizes["SQUARES"] + 1) + 64
 
@@ -443,17 +443,17 @@ class Detectors:
         return {
             "detector": Detector[spec.detector.upper()],
             "center": spec.input.center or [0.0] * dim,
-            "factor": spec.input.factor or [1.0] * dim,
-            "input_limit": spec.input.limit,
+            "scale": spec.input.scale or [1.0] * dim,
+            "input_max_abs": spec.input.max_abs,
             "most": 1e30,
             "prior": spec.prior**2,
             "window": spec.window,
             "apart": spec.apart**2,
             "smoothing": novelty.smoothing,
-            "more_alarm": growth(ALARM_STEP * (1 - novelty.rate)),
-            "less_alarm": growth(-ALARM_STEP * novelty.rate),
+            "more_alarm": growth(ALARM_STEP * (1 - novelty.false_alarm_rate)),
+            "less_alarm": growth(-ALARM_STEP * novelty.false_alarm_rate),
             "warmup": novelty.warmup,
-            "hold": novelty.hold,
+            "relearn_after": novelty.relearn_after,
         }
 
 

@@ -74,7 +74,7 @@ class Stream:
     gear: np.ndarray
 
 
-class Machine:
+class Drive:
     """The drive; ``run`` goes on where it stopped, and ``copy`` is a second drive in the same state."""
 
     def __init__(self, seed: int) -> None:
@@ -85,8 +85,8 @@ class Machine:
         self.ratios = np.array(next(iter(GEARS.values())))
         self.last = np.zeros(len(SENSORS))
 
-    def copy(self, seed: int) -> Machine:
-        other = Machine(seed)
+    def copy(self, seed: int) -> Drive:
+        other = Drive(seed)
         rng = other.rng
         other.__dict__.update({name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in vars(self).items()})
         other.rng = rng

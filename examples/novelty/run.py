@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from detectors import detector  # noqa: E402
-from machine import FAULTS, SENSORS, Fault, Machine  # noqa: E402
+from machine import FAULTS, SENSORS, Drive, Fault  # noqa: E402
 
 from pykernel import HostModel, Spec, check, generate, load_spec  # noqa: E402
 from pykernel.files import whole_file  # noqa: E402
@@ -84,7 +84,7 @@ class Course:
 
 def record(parts: Sequence[Part] = TOUR, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
     """The samples, as the device will read them, (samples, 8) float32, and the gear of each."""
-    machine = Machine(seed)
+    machine = Drive(seed)
     streams = [machine.run(part.samples, part.fault) for part in parts]
     x = np.concatenate([stream.x for stream in streams]).astype(np.float32)
     return x, np.concatenate([stream.gear for stream in streams])
@@ -96,7 +96,7 @@ def simulate(spec: Spec, x: np.ndarray) -> tuple[Course, HostModel]:
     scores, statuses = np.empty(len(x), np.float32), np.empty(len(x), np.int32)
     state = np.empty((len(x), 2), np.float32)
     for t in range(len(x)):
-        score, status = model.run(x[t : t + 1])
+        score, status = model.prequential(x[t : t + 1])
         scores[t], statuses[t] = score[0], status[0]
         state[t] = model.read("alarm")[0]
     return Course(scores, statuses, state[:, 0], state[:, 1]), model
@@ -137,8 +137,8 @@ def emulate(spec: Spec, x: np.ndarray) -> dict[str, Any]:
     image = model_image(project, target, CHAIN, level=LEVEL)
     device, host = UnicornModel(project, image), HostModel(spec, project.drop)
     device.paint_stack()
-    answers, statuses = device.run(x, np.zeros((len(x), 0), np.float32))
-    expected, reported = host.run(x)
+    answers, statuses = device.prequential(x, np.zeros((len(x), 0), np.float32))
+    expected, reported = host.prequential(x)
     equal = np.array_equal(answers, expected) and np.array_equal(statuses, reported)
     equal = equal and bytes(device.memory.bytes) == bytes(host.memory.bytes)
     costs = {name: np.array(device.costs[name]) for name in ("novelty", "update")}

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from detectors import detector
-from machine import FAULTS, Fault, Machine, inside
+from machine import FAULTS, Drive, Fault, inside
 from numba import njit
 
 from pykernel import HostModel, Spec
@@ -41,7 +41,7 @@ class Trial:
 
     @classmethod
     def of(cls, seed: int, normal: int = NORMAL) -> Trial:
-        machine = Machine(seed)
+        machine = Drive(seed)
         x = machine.run(WARMUP + normal).x
         copies = {fault: machine.copy(1_000_000 + 100 * seed + i) for i, fault in enumerate((None, *FAULTS))}
         return cls(x, {fault: copy.run(WINDOW, fault).x for fault, copy in copies.items()})
@@ -76,7 +76,7 @@ def area(normal: np.ndarray, fault: np.ndarray) -> float:
 def outcome(spec: Spec, trial: Trial) -> Outcome:
     assert spec.novelty is not None
     model, smoothing = HostModel(spec), spec.novelty.smoothing
-    scores, statuses = model.run(trial.normal)
+    scores, statuses = model.prequential(trial.normal)
     level = levels(scores, smoothing, float(scores[0]))
     alarmed = np.isin(statuses, ALARMS)
     begun = alarmed[WARMUP:] & ~alarmed[WARMUP - 1 : -1]
@@ -84,7 +84,7 @@ def outcome(spec: Spec, trial: Trial) -> Outcome:
     auc, delay = {}, {}
     for fault, x in trial.branches.items():
         model.memory.bytes[:] = kept
-        scores, statuses = model.run(x)
+        scores, statuses = model.prequential(x)
         at = np.flatnonzero(np.isin(statuses, ALARMS))
         auc[fault] = area(normal, levels(scores, smoothing, float(level[-1])))
         delay[fault] = int(at[0]) if len(at) else -1

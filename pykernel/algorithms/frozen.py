@@ -57,8 +57,8 @@ class Decision(IntEnum):
     """What the functions are, and what a prediction writes."""
 
     FUNCTIONS = 0  # one for each output: their values
-    PAIRS = 1  # one for each pair of classes: their values
-    VOTES = 2  # the same: for each class its votes, and a part of one for how clear they were
+    OVO = 1  # one for each pair of classes: their values
+    OVO_VOTE = 2  # the same: for each class its votes, and a part of one for how clear they were
 
 
 class FrozenWork(Struct):
@@ -86,7 +86,7 @@ class FrozenConfig(Config):
     rows: Real[ROWS, ROW]
     square_limit: Real  # products: rate |x|^2 beyond which all kernel values are zero
     bias: Real[FUNCTIONS]
-    owners: Index[N_MAX]  # pairs: the class that a vector is of
+    support_class: Index[N_MAX]  # pairs: the class that a vector is of
     slopes: Real[FUNCTIONS]  # probability = 1 / (1 + exp(-(slope f + offset)))
     offsets: Real[FUNCTIONS]
     low: Real  # least prediction
@@ -109,7 +109,7 @@ def share(w: FrozenWork, c: FrozenConfig, i: Index, k: Real) -> None:
         for o in range(len(w.f)):
             w.f[o] += weight(c, i, o) * k
     else:
-        own = c.owners[i]
+        own = c.support_class[i]
         # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
         pair = own - 1
         for r in range(len(c.weights[0])):
@@ -156,7 +156,7 @@ def sum_by_products(w: FrozenWork, c: FrozenConfig, x: Real[DIM], shift: Real) -
 
 
 @kernel
-def express_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def evaluate_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """The functions' values, Gaussian kernels from products: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
     square = real(0)
     for j in unroll(len(x)):
@@ -177,10 +177,10 @@ def express_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real
 
 
 @kernel
-def express(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def evaluate_scaled(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """The functions' values at scaled inputs.  O(N (D + W)) for W weights of a vector."""
     if c.products:
-        express_by_products(w, c, q, x)
+        evaluate_by_products(w, c, q, x)
     elif c.single:
         # in a register: stores to memory would make compilers load x again for each vector
         total = c.bias[0]
@@ -229,7 +229,7 @@ def weigh_votes(w: FrozenWork) -> None:
 @kernel
 def decide(w: FrozenWork, c: FrozenConfig, y: Real[OUTPUTS]) -> None:
     """From the functions' values to what a prediction writes."""
-    if c.decision == Decision.VOTES:
+    if c.decision == Decision.OVO_VOTE:
         count_votes(w)
         weigh_votes(w)
         for o in range(len(y)):
@@ -244,9 +244,9 @@ def evaluate(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> N
     """The functions' values."""
     if q.rescales:
         rescale(q, x, w.x)
-        express(w, c, q, w.x)
+        evaluate_scaled(w, c, q, w.x)
     else:
-        express(w, c, q, x)
+        evaluate_scaled(w, c, q, x)
 
 
 @entry
@@ -325,7 +325,7 @@ def rehearse(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> N
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         evaluate(w, c, q, x)
         for o in range(len(w.f)):
             w.trace[0] += w.f[o]

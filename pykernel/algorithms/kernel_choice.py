@@ -28,7 +28,7 @@ class KernelFunction(IntEnum):
     SIGMOID = 4  # tanh(gamma a'b + coef0)
     MATERN32 = 5  # (1 + r) e^-r, r = gamma |a - b|
     MATERN52 = 6  # (1 + r + r^2 / 3) e^-r, r = gamma |a - b|
-    OWN = 7  # the user's
+    CUSTOM = 7  # the user's
 
 
 class KernelConfig(Config):
@@ -42,10 +42,10 @@ class KernelConfig(Config):
     rate: Real  # Gaussian and Laplacian kernels: gamma / ln 2, since powers of two are cheaper than powers of e
     coef0: Real  # polynomial and sigmoid kernels: what is added to gamma a'b
     degree: Index  # of the polynomial kernel
-    value_limit: Real  # largest |k(a, b)| of a user's kernel
+    max_value: Real  # largest |k(a, b)| of a user's kernel
     center: Real[DIM]  # subtracted from the inputs
-    factor: Real[DIM]  # what they are multiplied by after that
-    input_limit: Real  # largest |x_j| that is taken
+    scale: Real[DIM]  # what they are multiplied by after that
+    input_max_abs: Real  # largest |x_j| that is taken
 
 
 @kernel
@@ -53,34 +53,34 @@ def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within the limit."""
     for j in unroll(len(x)):
         # not "> limit": NaN must fail
-        if not (absolute(x[j]) <= q.input_limit):
+        if not (absolute(x[j]) <= q.input_max_abs):
             return False
     return True
 
 
 @kernel
 def rescale(q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
-    """(x - center) factor.  O(D)."""
+    """(x - center) scale.  O(D)."""
     for j in range(len(x)):
-        out[j] = (x[j] - q.center[j]) * q.factor[j]
+        out[j] = (x[j] - q.center[j]) * q.scale[j]
 
 
 @placeholder
-def own_kernel(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+def custom_kernel(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """A user's kernel."""
     return real(0)
 
 
 @kernel
-def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+def custom_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """A user's kernel, kept within the limit; zero for NaN."""
-    value = own_kernel(q, a, b)
-    if value > q.value_limit:
-        return q.value_limit
-    if value >= -q.value_limit:
+    value = custom_kernel(q, a, b)
+    if value > q.max_value:
+        return q.max_value
+    if value >= -q.max_value:
         return value
     if value < real(0):
-        return -q.value_limit
+        return -q.max_value
     # NaN
     return real(0)
 
@@ -90,8 +90,8 @@ def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) before it is normalised, of the kernels that can be.  O(D)."""
     if q.function == KernelFunction.POLYNOMIAL:
         return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
-    if q.function == KernelFunction.OWN:
-        return own_value(q, a, b)
+    if q.function == KernelFunction.CUSTOM:
+        return custom_value(q, a, b)
     return inner_product(a, b)
 
 
@@ -112,8 +112,8 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
         return matern32(q.gamma, squared_distance(a, b))
     if q.function == KernelFunction.MATERN52:
         return matern52(q.gamma, squared_distance(a, b))
-    if q.function == KernelFunction.OWN:
-        return own_value(q, a, b)
+    if q.function == KernelFunction.CUSTOM:
+        return custom_value(q, a, b)
     return inner_product(a, b)
 
 

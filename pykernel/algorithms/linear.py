@@ -3,7 +3,7 @@
 The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random
 Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
 least mean squares, or by recursive least squares, which minimises, sample by sample,
-sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / covariance.  The inverse correlation matrix P of the features is
+sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features is
 kept as a square root, P = root' root, and updated in Potter's form (G. J. Bierman, Factorization Methods for Discrete
 Sequential Estimation, 1977, II.6): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
 """
@@ -55,7 +55,7 @@ class Gain(IntEnum):
     RLS = 1  # P phi / (lambda + phi'P phi)
 
 
-class Basis(IntEnum):
+class FeatureKind(IntEnum):
     """What features are made of."""
 
     INPUTS = 0  # x_j
@@ -68,7 +68,7 @@ class Linear(Struct):
 
     weights: Real[OUTPUTS, FEATURES]  # the last one is the constant's
     root: Real[FEATURES, FEATURES]  # a square root of the inverse correlation matrix: root' root = P
-    started: Index  # 0 until a sample is learned (then P = covariance I and root is still zero), 1 from then on
+    started: Index  # 0 until a sample is learned (then P = prior_variance I and root is still zero), 1 from then on
     frozen: Index  # 1: learning is switched off
 
 
@@ -88,7 +88,7 @@ class LinearConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.linear``."""
 
     gain: Gain
-    basis: Basis
+    feature_kind: FeatureKind
     single: bool  # whether there is one output
     separates: bool  # whether the label is a class: no error where it is clear enough
     forgets: bool  # whether forgetting < 1
@@ -96,14 +96,14 @@ class LinearConfig(Config):
     clamps: bool  # whether predictions are kept between low and high
     eta: Real  # learning rate
     forgetting: Real  # lambda: what a sample's weight is multiplied by at each later one
-    start: Real  # square root of the initial covariance
+    start: Real  # square root of prior_variance
     trace_limit: Real  # forgetting pauses when P's trace is above
     root_limit: Real  # above any element of P's square root
     amplitude: Real  # sqrt(2 / number of random features)
     frequencies: Real[FEATURES - 1, DIM]  # turns of each random feature for each unit of an input
     phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
-    input_limit: Real  # largest |x_j| that is taken
-    label_limit: Real  # largest |y| that is taken
+    input_max_abs: Real  # largest |x_j| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     weight_limit: Real  # largest |w_k| that is stored
     low: Real  # least prediction
     high: Real  # largest prediction
@@ -138,15 +138,15 @@ def wave(c: LinearConfig, i: Index, x: Real[DIM]) -> Real:
 
 
 @kernel
-def express(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
+def make_features(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
     """All features.  O(F), and O(F D) for waves."""
-    if c.basis == Basis.FOURIER:
+    if c.feature_kind == FeatureKind.FOURIER:
         for i in range(len(c.phases)):
             w.phi[i] = wave(c, i, x)
     else:
         for j in range(len(x)):
             w.phi[j] = x[j]
-    if c.basis == Basis.PRODUCTS:
+    if c.feature_kind == FeatureKind.PRODUCTS:
         k = len(x)
         for i in range(len(x)):
             for j in range(i, len(x)):
@@ -169,17 +169,17 @@ def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x), without room for the features.  O(F) for each output, and O(F D) once for waves."""
     for o in range(len(y)):
         total = s.weights[o, len(s.weights[0]) - 1]
-        if c.basis != Basis.FOURIER:
+        if c.feature_kind != FeatureKind.FOURIER:
             for j in range(len(x)):
                 total += s.weights[o, j] * x[j]
-        if c.basis == Basis.PRODUCTS:
+        if c.feature_kind == FeatureKind.PRODUCTS:
             k = len(x)
             for i in range(len(x)):
                 for j in range(i, len(x)):
                     total += s.weights[o, k] * (x[i] * x[j])
                     k += 1
         y[o] = total
-    if c.basis == Basis.FOURIER:
+    if c.feature_kind == FeatureKind.FOURIER:
         for i in range(len(c.phases)):
             height = wave(c, i, x)
             for o in range(len(y)):
@@ -198,7 +198,7 @@ def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[
 
     DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not bounded(c.input_limit, x):
+    if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     if c.standardises:
         standardise(z, c.clip, x, w.x)
@@ -361,7 +361,7 @@ def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
 @kernel
 def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
     """Bring f(x) nearer to w.y: DONE, or REFUSED_WEIGHT with nothing changed."""
-    express(w, c, x)
+    make_features(w, c, x)
     wrong = False
     for o in range(len(w.y)):
         w.step[o] = miss(c, w.y[o], value(s, w, o))
@@ -404,9 +404,9 @@ def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[D
 
     0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
     """
-    if not bounded(c.input_limit, x):
+    if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return LinearStatus.REFUSED_LABEL
     w.y[0] = y
     return take(s, z, w, c, x)
@@ -418,10 +418,10 @@ def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: R
 
     0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
     """
-    if not bounded(c.input_limit, x):
+    if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return LinearStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]
@@ -437,7 +437,7 @@ def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: 
     D) for random ones.  0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then
     unchanged.
     """
-    if not bounded(c.input_limit, x):
+    if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     if label < 0 or label >= c.classes:
         return LinearStatus.REFUSED_LABEL
@@ -516,7 +516,7 @@ def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
         if c.gain == Gain.RLS:
             if z.seen[0] < c.warmup and s.started[0] == 1:
                 return False
-        if not valid_standardiser(z, c.input_limit, c.horizon):
+        if not valid_standardiser(z, c.input_max_abs, c.horizon):
             return False
     return True
 

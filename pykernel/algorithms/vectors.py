@@ -3,7 +3,7 @@ judged by.  It is written here so that tables in the C do not depend on the mach
 
 from __future__ import annotations
 
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, own_kernel
+from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
 from pykernel.dialect import DIM, N_MAX, PACKED, Index, Real, Struct, kernel, real, sqrt
 
 
@@ -46,15 +46,15 @@ def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real) -> In
 
 
 @kernel
-def own_values(v: Vectors, q: KernelConfig, x: Real[DIM], values: Real[N_MAX]) -> Index:
+def custom_values(v: Vectors, q: KernelConfig, x: Real[DIM], values: Real[N_MAX]) -> Index:
     """A user's k(x, v) for each vector v, as the user's function returns it.  O(N) of its calls."""
     for j in range(len(v.vectors)):
-        values[j] = own_kernel(q, x, v.vectors[j])
+        values[j] = custom_kernel(q, x, v.vectors[j])
     return 0
 
 
 @kernel
-def own_square(q: KernelConfig, x: Real[DIM], value: Real[1]) -> Index:
+def custom_square(q: KernelConfig, x: Real[DIM], value: Real[1]) -> Index:
     """A user's k(x, x)."""
-    value[0] = own_kernel(q, x, x)
+    value[0] = custom_kernel(q, x, x)
     return 0

@@ -128,7 +128,7 @@ class Basis:
 
     def head(self, n: int) -> Basis:
         """The basis of the first n vectors, 1 <= n <= len(self); ``evaluations`` stays that of the whole selection."""
-        count = _count(n, "n", 1)
+        count = checked_count(n, "n", 1)
         if count > len(self):
             raise UserError(f"n is {count}; the basis has {len(self)} vectors")
         if count == len(self):
@@ -143,9 +143,9 @@ class Basis:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file (no pickles), all of it or nothing.  A kernel of one's own is written as its name."""
+        """Write an .npz file (no pickles), all of it or nothing.  A custom kernel is written as its name."""
         about = {
-            "format": "pykernel basis 1",
+            "format": "pykernel basis 2",
             "kernel": describe_kernel(self.kernel),
             "exact": bool(self.exact),
             "evaluations": int(self.evaluations),
@@ -158,12 +158,12 @@ class Basis:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], kernel: MercerKernel | None = None) -> Basis:
-        """What ``save`` wrote.  ``kernel``: needed if it is the user's own, and must be what the basis was made with."""
-        about, arrays = read_npz(path, "pykernel basis 1", "Basis.save")
+        """What ``save`` wrote.  ``kernel``: needed if it is a custom one, and must be what the basis was made with."""
+        about, arrays = read_npz(path, "pykernel basis 2", "Basis.save")
         try:
             stored = about["kernel"]
             basis = cls(
-                kernel=_kernel(stored, kernel, path),
+                kernel=stored_kernel(stored, kernel, path),
                 vectors=arrays["vectors"],
                 indices=arrays["indices"],
                 factor=arrays["factor"],
@@ -402,12 +402,14 @@ def select_basis(
     if not len(rows):
         raise UserError("x has no rows; a basis needs one at least")
     arguments: dict[str, Any] = {
-        "n_max": _count(n_max, "n_max", 1),
-        "seed": _count(seed, "seed", 0),
-        "candidates": None if candidates is None else _count(candidates, "candidates", 1),
-        "points": None if points is None else _count(points, "points", 1),
-        "tau": _fraction(tau, "tau", 0.0, "0, to never stop for it,"),
-        "epsilon": _fraction(epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,"),
+        "n_max": checked_count(n_max, "n_max", 1),
+        "seed": checked_count(seed, "seed", 0),
+        "candidates": None if candidates is None else checked_count(candidates, "candidates", 1),
+        "points": None if points is None else checked_count(points, "points", 1),
+        "tau": checked_fraction(tau, "tau", 0.0, "0, to never stop for it,"),
+        "epsilon": checked_fraction(
+            epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,"
+        ),
     }
     if not hasattr(kernel, "gram"):
         kind = type(kernel).__name__
@@ -426,7 +428,7 @@ def select_basis(
     keeper = None
     if checkpoint is not None:
         told = {"method": method, **arguments, **options}
-        keeper = _Keeper(Path(checkpoint), {**_fingerprint(rows, kernel), "arguments": repr(sorted(told.items()))})
+        keeper = _Keeper(Path(checkpoint), {**fingerprint(rows, kernel), "arguments": repr(sorted(told.items()))})
     with one_thread:  # so that the choice does not depend on how many there are
         selector = make_selector(method, rows, kernel, **arguments, **options)
         if keeper is not None:
@@ -525,9 +527,9 @@ def _display(
 
 def _whole_step() -> contextlib.AbstractContextManager[None]:
     """An interrupt waits for the step's end, so that the state is whole; a second one does not."""
-    from pykernel.parallel import _whole_task
+    from pykernel.parallel import whole_task
 
-    return _whole_task()
+    return whole_task()
 
 
 # ------------------------------------------------------------------------------------------- checkpoints and files
@@ -576,7 +578,7 @@ class _Keeper:
         self.path.unlink(missing_ok=True)
 
 
-def _fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
+def fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
     """Whose a checkpoint is.  Of more than 32 MB of data, 4096 rows evenly spread stand for all."""
     count = len(rows)
     digest = hashlib.blake2b(f"{count} {rows.dim}".encode(), digest_size=16)
@@ -590,25 +592,25 @@ def _fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
 
 
 def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
-    """A kernel as JSON; the user's own by its name and its file's hash."""
-    names = ("function", "gamma", "coef0", "degree", "normalise", "most")
+    """A kernel as JSON; a custom one by its name and its file's hash."""
+    names = ("function", "gamma", "coef0", "degree", "normalise", "max_value")
     told: dict[str, Any] = {name: getattr(kernel, name) for name in names}
     told = {name: value.item() if isinstance(value, np.generic) else value for name, value in told.items()}
-    if kernel.own is not None:
-        digest = hashlib.blake2b(kernel.own.source, digest_size=16)
-        told["own"] = {"name": kernel.own.name, "file": digest.hexdigest()}
+    if kernel.custom is not None:
+        digest = hashlib.blake2b(kernel.custom.source, digest_size=16)
+        told["custom"] = {"name": kernel.custom.name, "file": digest.hexdigest()}
     return told
 
 
-def _kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
+def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
     from pykernel.bases.gram import MercerKernel
 
     if given is not None:
         if describe_kernel(given) != stored:
             raise UserError(f"{path} was made with another kernel than the one given; give that one")
         return given
-    if "own" in stored:
-        raise UserError(f"{path} was made with a kernel of your own, {stored['own']['name']!r}; give it as kernel=")
+    if "custom" in stored:
+        raise UserError(f"{path} was made with a custom kernel, {stored['custom']['name']!r}; give it as kernel=")
     return MercerKernel(**stored)
 
 
@@ -637,7 +639,7 @@ def read_npz(path: str | os.PathLike[str], kind: str, writer: str) -> tuple[dict
 # ------------------------------------------------------------------------------------------------------- arguments
 
 
-def _count(value: Any, name: str, least: int) -> int:
+def checked_count(value: Any, name: str, least: int) -> int:
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
@@ -649,7 +651,7 @@ def _count(value: Any, name: str, least: int) -> int:
     return count
 
 
-def _fraction(value: Any, name: str, least: float, told: str) -> float:
+def checked_fraction(value: Any, name: str, least: float, told: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):

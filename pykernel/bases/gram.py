@@ -11,8 +11,8 @@ import numpy as np
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.dialect import FLOAT64, Kernel
 from pykernel.errors import MissingExtra, UserError
+from pykernel.spec.custom_kernel import custom_gram
 from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS, UNIT
-from pykernel.spec.own_kernel import own_gram
 
 try:
     from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
@@ -110,9 +110,9 @@ def _rows(rows: Any, name: str) -> np.ndarray:
 class MercerKernel:
     """A kernel on the host, in float64: what ``[kernel]`` of a spec says.
 
-    function: as in ``gram_matrix``, or "own": the dialect kernel ``own``, which takes (q: KernelConfig, a: Real[DIM],
+    function: as in ``gram_matrix``, or "custom": the dialect kernel ``custom``, which takes (q: KernelConfig, a: Real[DIM],
     b: Real[DIM]) and may use q.gamma, q.coef0 and q.degree.  normalise: k(a, b) / sqrt(k(a, a) k(b, b)),
-    zero where a norm is; for polynomial, linear and own.  most: a bound of k(x, x), for own; what goes beyond is an error
+    zero where a norm is; for polynomial, linear and custom.  max_value: a bound of k(x, x), for custom; what goes beyond is an error
     here, and cut off on the device.
 
     Raises UserError where these do not go together.
@@ -123,19 +123,21 @@ class MercerKernel:
     coef0: float = 0.0
     degree: int = 1
     normalise: bool = False
-    own: Kernel | None = None
-    most: float | None = None
+    custom: Kernel | None = None
+    max_value: float | None = None
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
             raise UserError(f"there is no kernel {self.function!r}; it must be one of {', '.join(FUNCTIONS)}")
         if self.normalise and self.function not in KERNEL_KEYS["normalise"]:
             raise UserError(f"normalise does not go with a {self.function} kernel; leave it out")
-        if (self.function == "own") != (self.own is not None):
-            raise UserError('own, a dialect kernel, must go with function "own", and function "own" with own')
-        if self.function == "own":
-            if self.most is None or not 0 < self.most < np.inf:
-                raise UserError(f"most is {self.most}; it must be a bound of k(x, x) for a kernel of your own")
+        if (self.function == "custom") != (self.custom is not None):
+            raise UserError(
+                'custom, a dialect kernel, must go with function "custom", and function "custom" with custom'
+            )
+        if self.function == "custom":
+            if self.max_value is None or not 0 < self.max_value < np.inf:
+                raise UserError(f"max_value is {self.max_value}; it must be a bound of k(x, x) for a custom kernel")
             _check("polynomial", self.gamma, self.coef0, self.degree)
         else:
             _check(self.function, self.gamma, self.coef0, self.degree)
@@ -160,55 +162,55 @@ class MercerKernel:
         return np.ones(len(_rows(a, "a"))) if self.normalise else self._plain_diagonal(a)
 
     def _plain(self, a: Any, b: Any) -> np.ndarray:
-        if self.own is None:
+        if self.custom is None:
             return gram_matrix(self.function, a, b, gamma=self.gamma, coef0=self.coef0, degree=self.degree)
         a, b = np.ascontiguousarray(_rows(a, "a")), np.ascontiguousarray(_rows(b, "b"))
         if a.shape[1] != b.shape[1]:
             raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
-        return self._checked(own_gram(self.own, self._config(a.shape[1]), FLOAT64, a, b)[0])
+        return self._checked(custom_gram(self.custom, self._config(a.shape[1]), FLOAT64, a, b)[0])
 
     def _plain_diagonal(self, a: Any) -> np.ndarray:
-        if self.own is None:
+        if self.custom is None:
             return diagonal(self.function, a, gamma=self.gamma, coef0=self.coef0, degree=self.degree)
         a = np.ascontiguousarray(_rows(a, "a"))
-        return self._checked(own_gram(self.own, self._config(a.shape[1]), FLOAT64, a, a[:0])[1][:, 0])
+        return self._checked(custom_gram(self.custom, self._config(a.shape[1]), FLOAT64, a, a[:0])[1][:, 0])
 
     def _checked(self, values: np.ndarray) -> np.ndarray:
-        assert self.own is not None and self.most is not None
+        assert self.custom is not None and self.max_value is not None
         if np.isnan(values).any():
             raise UserError(
-                f"the kernel {self.own.name} is not a number for some of these inputs; it must be one for all"
+                f"the kernel {self.custom.name} is not a number for some of these inputs; it must be one for all"
             )
         largest = float(np.max(np.abs(values), initial=0.0))
-        if largest > self.most * (1 + 1e-6):
+        if largest > self.max_value * (1 + 1e-6):
             raise UserError(
-                f"the kernel {self.own.name} reaches {largest:g}, and most is {self.most:g}; most must be a bound of k(x, x)"
+                f"the kernel {self.custom.name} reaches {largest:g}, and max_value is {self.max_value:g}; max_value must be a bound of k(x, x)"
             )
         return values
 
     def _config(self, dim: int) -> Any:
         """What a dialect kernel of the user's takes as q."""
         none = dict.fromkeys(("normalises", "unit", "rescales", "rate"), 0)
-        values = none | {"function": KernelFunction.OWN, "center": np.zeros(dim), "factor": np.ones(dim)}
-        own = {
+        values = none | {"function": KernelFunction.CUSTOM, "center": np.zeros(dim), "scale": np.ones(dim)}
+        custom = {
             "gamma": self.gamma,
             "coef0": self.coef0,
             "degree": self.degree,
-            "value_limit": self.most,
-            "input_limit": 1e300,
+            "max_value": self.max_value,
+            "input_max_abs": 1e300,
         }
-        return KernelConfig.of(FLOAT64, values | own)
+        return KernelConfig.of(FLOAT64, values | custom)
 
     def section(self) -> dict[str, Any]:
-        """``[kernel]`` of a spec; a kernel of your own is named by its file, which must then lie beside the spec."""
+        """``[kernel]`` of a spec; a custom kernel is named by its file, which must then lie beside the spec."""
         found: dict[str, Any] = {"function": self.function}
         for key in ("gamma", "coef0", "degree"):
             if self.function in KERNEL_KEYS[key]:
                 found[key] = getattr(self, key)
         if self.normalise:
             found["normalise"] = True
-        if self.own is not None:
-            found |= {"source": self.own.file.name, "kernel": self.own.name, "most": self.most}
+        if self.custom is not None:
+            found |= {"source": self.custom.file.name, "kernel": self.custom.name, "max_value": self.max_value}
         return found
 
     @classmethod
@@ -223,7 +225,7 @@ class MercerKernel:
             "coef0": kernel.coef0,
             "degree": kernel.degree,
             "normalise": kernel.normalise,
-            "most": kernel.most,
-            "own": getattr(spec, "own", None),
+            "max_value": kernel.max_value,
+            "custom": getattr(spec, "custom", None),
         }
         return cls(kernel.function, **kept)

@@ -34,10 +34,10 @@ from pykernel.bases.basis import (
     Basis,
     Growing,
     Stop,
-    _count,
-    _fingerprint,
-    _fraction,
     block_rows,
+    checked_count,
+    checked_fraction,
+    fingerprint,
     project,
     select_basis,
     self_values,
@@ -163,15 +163,15 @@ def select_sharded(
     Raises UserError for arguments out of range, and what ``select_basis`` refuses.
     """
     rows = as_rows(x)
-    n_max, seed = _count(n_max, "n_max", 1), _count(seed, "seed", 0)
-    shards, points = _count(shards, "shards", 1), _count(points, "points", 1)
-    epsilon = _fraction(epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,")
+    n_max, seed = checked_count(n_max, "n_max", 1), checked_count(seed, "seed", 0)
+    shards, points = checked_count(shards, "shards", 1), checked_count(points, "points", 1)
+    epsilon = checked_fraction(epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,")
     need_choice(split, "split", get_args(Split))
     if shards > len(rows):
         raise UserError(f"shards is {shards:,}; there are {len(rows):,} rows, and each shard needs one")
     if per_shard is None:
         per_shard = min(n_max, math.ceil(CANDIDATES * n_max / shards))
-    per_shard = _count(per_shard, "per_shard", 1)
+    per_shard = checked_count(per_shard, "per_shard", 1)
     if per_shard * shards < n_max:
         raise UserError(
             f"per_shard is {per_shard:,}; {shards:,} shards propose {per_shard * shards:,} vectors then, and n_max is {n_max:,}"
@@ -180,10 +180,10 @@ def select_sharded(
         8 * per_shard * shards * (n_max + points + per_shard * shards), MEMORY, "the union", "take a smaller per_shard"
     )
     if measure is not None and measure != "all":
-        measure = min(_count(measure, "measure", 1), len(rows))
+        measure = min(checked_count(measure, "measure", 1), len(rows))
     if workers != 1:
         _need_pickle(kernel)
-    told = _fingerprint(rows, kernel)
+    told = fingerprint(rows, kernel)
     task: dict[str, Any] = {
         "shards": shards,
         "split": split,
@@ -381,7 +381,7 @@ def _run(
     jobs = (
         None
         if scheduler is not None
-        else min(_count(cores() if workers is None else workers, "workers", 1), len(tasks))
+        else min(checked_count(cores() if workers is None else workers, "workers", 1), len(tasks))
     )
     attempt = 1
     while True:

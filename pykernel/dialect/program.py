@@ -74,7 +74,7 @@ class Program:
         update(x, label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class.
         update(x): learns a sample that has no label.
         questions (x, an array), predict among them: write an answer, and leave the model as it is.
-        sweeps (x, a Real or an Index), beside update: take a sample and its label for another purpose than learning,
+        visits (x, a Real or an Index), beside update: take a sample and its label for another purpose than learning,
             such as a second pass over the samples.
         actions (nothing): such as refresh, train, restart.
         readings (an array): write what the model knows of itself.
@@ -107,21 +107,21 @@ class Program:
     learns: bool = field(init=False)  # whether there is update
     asks: str = field(init=False)  # the main question
     actions: tuple[str, ...] = field(init=False)
-    sweeps: tuple[str, ...] = field(init=False)
+    visits: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
 
     def __post_init__(self) -> None:
         kernels = {entry.name: entry.kernel for entry in self.entries}
-        update, taken = kernels.get("update"), {name: _taken(kernel) for name, kernel in kernels.items()}
+        update, taken = kernels.get("update"), {name: taken_by(kernel) for name, kernel in kernels.items()}
         asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
-        swept = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
+        visited = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
         labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
         found: dict[str, Any] = {
             "learns": update is not None,
             "asks": "predict" if "predict" in asked else next(iter(asked), ""),
             "actions": tuple(name for name, kinds in taken.items() if not kinds),
-            "sweeps": tuple(name for name in swept if name != "update"),
+            "visits": tuple(name for name in visited if name != "update"),
             "readings": {
                 n: k[0] for n, k in taken.items() if n != "update" and len(k) == 1 and isinstance(k[0], Array)
             },
@@ -145,24 +145,24 @@ class Program:
             )
         if self.alarms and (update is None or self.readings.get("alarm") != Real[2]):
             raise TypeError(f"{self.name}: alarms are of update, and need the reading alarm(…, state: Real[2])")
-        if not labelled and self.sweeps:
-            raise TypeError(f"{self.name}: {self.sweeps[0]} takes a label, but update takes none")
+        if not labelled and self.visits:
+            raise TypeError(f"{self.name}: {self.visits[0]} takes a label, but update takes none")
         if bool(self.persistent) != (self.valid is not None):
             raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
         if self.persistent != self.structs[: len(self.persistent)]:
             raise TypeError(f"{self.name}: what is persistent comes first among its structs")
 
-    def with_kernel(self, own: Kernel) -> Program:
+    def with_kernel(self, custom: Kernel) -> Program:
         """The same with a user's kernel wherever kernel values are computed; once for each kernel.
 
         Raises UserError if one of the kernels that it is made of has the name of one of the program's.
         """
-        return _with_kernel(self, own)
+        return _with_kernel(self, custom)
 
     @property
     def label(self) -> Any:
         """The type of update's label, or what labels stands for; None where there is none."""
-        return LABELS[self.labels] if self.labels is not None else next(iter(_taken(self.entry("update"))[1:]), None)
+        return LABELS[self.labels] if self.labels is not None else next(iter(taken_by(self.entry("update"))[1:]), None)
 
     @property
     def label_kind(self) -> LabelKind:
@@ -227,15 +227,15 @@ class Program:
         return tuple(lead)
 
 
-def _with_kernel(program: Program, own: Kernel) -> Program:
-    key = (id(program), id(own))
+def _with_kernel(program: Program, custom: Kernel) -> Program:
+    key = (id(program), id(custom))
     if key not in _WITH_KERNELS:
         first = [
             *(entry.kernel for entry in program.entries),
             program.rehearse,
             *([program.valid] if program.valid else []),
         ]
-        stand_ins = {kernel: own for kernel in reachable(first) if kernel.placeholder}
+        stand_ins = {kernel: custom for kernel in reachable(first) if kernel.placeholder}
         entries = tuple(replace(entry, kernel=substitute(entry.kernel, stand_ins)) for entry in program.entries)
         rehearse = substitute(program.rehearse, stand_ins)
         valid = None if program.valid is None else substitute(program.valid, stand_ins)
@@ -243,21 +243,21 @@ def _with_kernel(program: Program, own: Kernel) -> Program:
         known: dict[str, Kernel] = {}
         for kernel in reachable(roots):
             if known.setdefault(kernel.name, kernel) is not kernel:
-                mine = next((k for k in reachable([own]) if k.name == kernel.name), kernel)
+                mine = next((k for k in reachable([custom]) if k.name == kernel.name), kernel)
                 raise UserError(
                     f"{mine.file}: {mine.name} is also what the {program.name} model calls a function of its own; "
                     "choose another name"
                 )
         made = replace(program, entries=entries, rehearse=rehearse, valid=valid)
         # both are kept, so that no other object gets one of their ids
-        _WITH_KERNELS[key] = (program, own, made)
+        _WITH_KERNELS[key] = (program, custom, made)
     return _WITH_KERNELS[key][2]
 
 
 _WITH_KERNELS: dict[tuple[int, int], tuple[Program, Kernel, Program]] = {}
 
 
-def _taken(kernel: Kernel) -> list[Any]:
+def taken_by(kernel: Kernel) -> list[Any]:
     """The kinds of an entry's parameters behind the structs and configurations."""
     return [
         kind for kind in kernel.params.values() if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))

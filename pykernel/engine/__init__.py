@@ -1,1 +1,1 @@
-"""Executing kernels on the host; see ``machine``."""
+"""Executing kernels on the host; see ``engines``."""

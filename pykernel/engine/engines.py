@@ -1,8 +1,8 @@
 """The engines, which compute the same bits.
 
-    machine = make_machine(roots, memory, config)
-    machine.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
-    status = machine.call(refresh)
+    executor = make_executor(roots, memory, config)
+    executor.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
+    status = executor.call(refresh)
 
 "llvm" runs models: it starts within a second.  "numba" is the reference that the generated C is compared with.  "python"
 executes the source as it stands, and refuses what C would not survive, such as a position outside of an array.
@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 from pykernel.dialect import Kernel, Memory, is_choice
 from pykernel.engine.choice import Engine, chosen_engine
+from pykernel.engine.executor import Choices, Executor
 from pykernel.engine.jitted import Jitted
 from pykernel.engine.llvm import Compiled, compiled
-from pykernel.engine.machine import Choices, Machine
 from pykernel.engine.plain import Plain
 
 if TYPE_CHECKING:
     from pykernel.dialect.program import Program, Settings
 
 
-def make_machine(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Machine:
-    """A machine for these kernels.  What it needs is compiled at most once by this user for each set of choices, whatever
+def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
+    """An executor for these kernels.  What it needs is compiled at most once by this user for each set of choices, whatever
     the sizes and numbers.
 
     engine: as ``chosen_engine`` says, unless it is given.  Raises DialectError for a kernel that is outside of the dialect.
@@ -38,10 +38,10 @@ def make_machine(roots: Sequence[Kernel], memory: Memory, config: Settings, engi
     return Compiled(compiled(tuple(roots), choices_of(config), memory.precision), memory, config)
 
 
-def program_machine(program: Program, memory: Memory, config: Settings, engine: Engine | None = None) -> Machine:
-    """A machine for all that a model of the program can be asked to do."""
+def program_executor(program: Program, memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
+    """An executor for all that a model of the program can be asked to do."""
     entries = [entry.kernel for entry in program.entries_for(config)]
-    return make_machine(
+    return make_executor(
         [*entries, *([program.valid] if program.valid else []), program.rehearse], memory, config, engine
     )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from pykernel.dialect import Array, Bool, Kernel, Memory, Precision, Real, sources_digest
 from pykernel.dialect.binding import numba_type
-from pykernel.engine.machine import Choices, Machine, values_taken
+from pykernel.engine.executor import Choices, Executor, values_taken
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_python import Part, Source, argument, print_python, python_name
 from pykernel.gen.specialise import specialise
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
-class Jitted(Machine):
-    """Machine code by Numba."""
+class Jitted(Executor):
+    """Executor code by Numba."""
 
     def __init__(self, roots: tuple[Kernel, ...], choices: Choices, memory: Memory, config: Settings) -> None:
         super().__init__(memory, config)

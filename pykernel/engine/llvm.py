@@ -22,7 +22,7 @@ import numpy as np
 
 import pykernel.gen.print_llvm as print_llvm
 from pykernel.dialect import Extent, Kernel, Memory, Precision, Real, sources_digest
-from pykernel.engine.machine import Choices, Machine
+from pykernel.engine.executor import Choices, Executor
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.specialise import specialise
 from pykernel.sealed import cache_folder, read_sealed, write_sealed
@@ -44,7 +44,7 @@ GEN = hashlib.sha256(
 
 
 class Code:
-    """Machine code of some kernels: their addresses, and the words that it reads."""
+    """Executor code of some kernels: their addresses, and the words that it reads."""
 
     def __init__(self, module: print_llvm.Module, content: bytes, roots: Sequence[Kernel]) -> None:
         self.words = module.words
@@ -130,8 +130,8 @@ def _target() -> Any:
 # ------------------------------------------------------------------------------------------------------- running
 
 
-class Compiled(Machine):
-    """Machine code by LLVM."""
+class Compiled(Executor):
+    """Executor code by LLVM."""
 
     def __init__(self, code: Code, memory: Memory, config: Settings) -> None:
         super().__init__(memory, config)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import Array, Bool, Kernel, Real, bind
-from pykernel.engine.machine import Machine, leading, values_taken
+from pykernel.engine.executor import Executor, leading, values_taken
 
 
-class Plain(Machine):
+class Plain(Executor):
     """Kernels by the interpreter.  Raises IndexError and OverflowError for what is undefined in C."""
 
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:

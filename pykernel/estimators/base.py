@@ -24,18 +24,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.importers.sklearn import _affine as affine
-from pykernel.importers.sklearn import _columns as writable
-from pykernel.importers.sklearn import _scalers as scalers
-from pykernel.spec.model import Spec, make_spec
-from pykernel.spec.model import _plain as _visible
+from pykernel.importers.sklearn import affine_of_scaler, scaler_types, spec_columns
+from pykernel.spec.model import Spec, make_spec, visible_name
 from pykernel.training.trained import class_names
 
 LIMIT = 1e6
 """Derived limits: in sigmas for inputs (float32 hardly resolves the kernel there), in largest |y| for labels."""
 LINEAR_LIMIT = 1e3
 """The derived limit of inputs that no sigma measures, in largest |x|: what linear rules square must not overflow."""
-PATIENCE = 32
+WARN_AFTER = 32
 """So many refusals in a row are worth a warning."""
 
 # ---------------------------------------------------------------------------------------------------------- parameters
@@ -173,29 +170,29 @@ class KernelEstimator(BaseEstimator):
 
     # ---- to a spec
 
-    def _made(self, content: dict[str, Any], own: Any) -> Spec:
-        return make_spec(content, self._where, own)
+    def _made(self, content: dict[str, Any], custom: Any) -> Spec:
+        return make_spec(content, self._where, custom)
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
         """The inputs' names, if they have any that a spec can write."""
-        return writable(getattr(self, "feature_names_in_", None))
+        return spec_columns(getattr(self, "feature_names_in_", None))
 
     def _input_section(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """Center and factor of a fitted scaler, and the names of its inputs."""
-        if not isinstance(scaler, scalers()):
-            kinds = [kind.__name__ for kind in scalers()]
+        """Center and scale of a fitted scaler, and the names of its inputs."""
+        if not isinstance(scaler, scaler_types()):
+            kinds = [kind.__name__ for kind in scaler_types()]
             raise self._error(
                 f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds[:-1])} or {kinds[-1]}"
             )
         check_is_fitted(scaler)
-        center, factor = affine(scaler, f"{self._where}: scaler")
+        center, scale = affine_of_scaler(scaler, f"{self._where}: scaler")
         if len(center) != self.n_features_in_:
             raise self._error(f"scaler has {len(center)} inputs, and the model has {self.n_features_in_}")
-        return center, factor, writable(getattr(scaler, "feature_names_in_", None)) or self._columns
+        return center, scale, spec_columns(getattr(scaler, "feature_names_in_", None)) or self._columns
 
     # ---- the kernel
 
@@ -246,7 +243,7 @@ def column_names(y: Any) -> list[str]:
     """What a data frame or series calls the labels; nothing where a spec could not."""
     names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
     try:
-        return [_visible(name) for name in names] if len(set(names)) == len(names) else []
+        return [visible_name(name) for name in names] if len(set(names)) == len(names) else []
     except (TypeError, ValueError, AttributeError):  # not text, or not visible
         return []
 
@@ -321,7 +318,7 @@ class Streaming(KernelEstimator):
     def to_spec(self, name: str) -> Spec:
         """The model's parameters under a name for its C symbols; ``to_spec(name).to_toml()`` is the spec as a file."""
         check_is_fitted(self)
-        return self._made({**self.spec_.model_dump(exclude_unset=True), "name": name}, self.spec_.own)
+        return self._made({**self.spec_.model_dump(exclude_unset=True), "name": name}, self.spec_.custom)
 
     # ---- learning; what a family, or a kind of labels, does otherwise
 
@@ -343,9 +340,9 @@ class Streaming(KernelEstimator):
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return True
 
-    def _reach(self, limit: float, content: Mapping[str, Any], dim: int) -> float:
+    def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
         """The derived limit of inputs, where more than the kernel's width bounds it."""
-        return limit
+        return max_abs
 
     def _remedy(self) -> str:
         """What to do about divergence."""
@@ -369,15 +366,17 @@ class Streaming(KernelEstimator):
     def _start(self, X: np.ndarray, label: dict[str, Any] | None, about: dict[str, Any]) -> None:
         """A new model, with what is derived from the data; parameters that were not given are left to the spec."""
         values = self._given()
-        content, limit = self._sections(values), LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
+        content, max_abs = self._sections(values), LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
         if self._has_kernel(values):
-            content["kernel"], limit = self._kernel_section(values, X, limit)
-        limits = {"limit": self._reach(limit, content, X.shape[1])}
+            content["kernel"], max_abs = self._kernel_section(values, X, max_abs)
+        limits = {"max_abs": self._reach(max_abs, content, X.shape[1])}
         content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
         if label is not None:
             content["label"] = label | content.get("label", {})
         kernel = values["kernel"]
-        self.spec_ = self._made({"name": "model", **content}, kernel.own if isinstance(kernel, MercerKernel) else None)
+        self.spec_ = self._made(
+            {"name": "model", **content}, kernel.custom if isinstance(kernel, MercerKernel) else None
+        )
         self.model_ = HostModel(self.spec_)
         self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
         self._last_statuses = np.zeros(0, np.int32)
@@ -385,7 +384,7 @@ class Streaming(KernelEstimator):
             setattr(self, name, value)
 
     def _learn(self, X: np.ndarray, y: Any, epochs: int) -> None:
-        met = self._counted(np.concatenate([self.model_.learn(X, y) for _ in range(epochs)]))
+        met = self._counted(np.concatenate([self.model_.update(X, y) for _ in range(epochs)]))
         diverges = met & {"REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}
         self._told("learning diverges: " + self._remedy() if diverges else self._refusal())
 
@@ -395,7 +394,7 @@ class Streaming(KernelEstimator):
         for code, count in zip(*np.unique(statuses, return_counts=True), strict=True):
             met.add(name := status(int(code)).name)
             self.status_counts_[name] += int(count)
-        self._last_statuses = np.concatenate([self._last_statuses, statuses])[-PATIENCE:]
+        self._last_statuses = np.concatenate([self._last_statuses, statuses])[-WARN_AFTER:]
         return met
 
     def _told(self, trouble: str | None) -> None:
@@ -408,34 +407,34 @@ class Streaming(KernelEstimator):
             return None
         status, limits = self.spec_.program.status, []
         if status["REFUSED_INPUT"] in self._last_statuses:
-            limits.append(f"input_limit from {self.spec_.input.limit:g}")
+            limits.append(f"input_max_abs from {self.spec_.input.max_abs:g}")
         if status["REFUSED_LABEL"] in self._last_statuses:
-            limits.append(f"label_limit from {self.spec_.label.limit:g}")
+            limits.append(f"label_max_abs from {self.spec_.label.max_abs:g}")
         return f"the last {len(self._last_statuses)} updates were all refused: raise {' and '.join(limits)}"
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
         """What the device computes, in float64; a warning for the samples that it would refuse."""
         refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
         if refused:
-            limit = self.spec_.input.limit
-            warn(f"{refused} of {len(values)} samples have an input beyond the limit of {limit:g}: they give NaN")
+            max_abs = self.spec_.input.max_abs
+            warn(f"{refused} of {len(values)} samples have an input beyond the limit of {max_abs:g}: they give NaN")
         return values.astype(np.float64)
 
     # ---- the kernel, with what is derived from the inputs
 
-    def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray, limit: float) -> tuple[dict[str, Any], float]:
+    def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
         """The spec's [kernel], and the limit of inputs that goes with it."""
         given = values["kernel"]
         if not isinstance(given, MercerKernel):
-            return kernel_section(values, X, limit)
+            return kernel_section(values, X, max_abs)
         self._alone(*(name for name in KERNEL if name != "kernel"))
-        if given.own is None:
-            return kernel_section({**values, **given.section(), "kernel": given.function}, X, limit)
-        if values["input_limit"] is None:
+        if given.custom is None:
+            return kernel_section({**values, **given.section(), "kernel": given.function}, X, max_abs)
+        if values["input_max_abs"] is None:
             raise self._error(
-                "input_limit must be given with a kernel of your own: most is its bound for inputs within that"
+                "input_max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
             )
-        return given.section(), limit
+        return given.section(), max_abs
 
 
 KERNEL = {
@@ -464,8 +463,8 @@ def width(sigma: Any, X: np.ndarray) -> float:
     return found
 
 
-def kernel_section(values: Mapping[str, Any], X: np.ndarray, limit: float) -> tuple[dict[str, Any], float]:
-    """The spec's section of a kernel by name, and the limit of inputs that goes with it (``limit``, where none does)."""
+def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
+    """The spec's section of a kernel by name, and the limit of inputs that goes with it (``max_abs``, where none does)."""
     dim, function = X.shape[1], values["kernel"] or "gaussian"
     section = {
         key: values[key] for key in KERNEL if key != "kernel" and values[key] is not None and values[key] is not False
@@ -493,11 +492,11 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray, limit: float) -> tu
     if gamma is not None and function in ("laplacian", "matern32", "matern52"):
         return section, LIMIT / gamma
     if function not in ("polynomial", "linear"):
-        return section, limit
+        return section, max_abs
     # (gamma dim limit^2 + coef0)^degree, of which two are multiplied
     degree = section.get("degree", 3) if function == "polynomial" else 1
     coef0 = section.get("coef0", 0.0) if function == "polynomial" else 0.0
     if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):
-        return section, limit
+        return section, max_abs
     product = (1e16 if values["precision"] == "float32" else 1e140) ** (1 / degree) - coef0
-    return section, min(limit, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))
+    return section, min(max_abs, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))

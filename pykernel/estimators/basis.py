@@ -66,7 +66,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2/3) exp(-r)`` with ``r =
-        gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be your own, brings its
+        gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be custom, brings its
         parameters.
     gamma : float, default=None
         Scale of the kernel. None: one over the number of inputs and their variance (gaussian, polynomial), over the number
@@ -241,7 +241,7 @@ default="gaussian"
         model: Any = None,
         *,
         precision: str = "float32",
-        limit: float | None = None,
+        max_abs: float | None = None,
         scaler: Any = None,
     ) -> Spec:
         """The features, or a linear model of them, for the device: rule "nystrom", components and weights in flash.
@@ -254,7 +254,7 @@ default="gaussian"
             One with ``coef_`` and ``intercept_``, such as Ridge or LogisticRegression, that learned the features. None:
             ``NAME_predict`` writes the features.
         precision : {"float32", "float64"}, default="float32"
-        limit : float, default=None
+        max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training (of
             polynomial kernels ten times), or less where that could overflow.
         scaler : fitted scaler, default=None
@@ -273,16 +273,16 @@ default="gaussian"
             apart; if the model is not linear, or learned something else than these features.
         """
         check_is_fitted(self)
-        center, factor, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)
+        center, scale, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)
         weights, bias, label = (None, None, None) if model is None else self._linear(model)
         with self._named():
             content = nystrom_content(
-                self.basis_, name, precision, self._largest, limit=plain(limit), columns=columns, label=label,
+                self.basis_, name, precision, self._largest, max_abs=plain(max_abs), columns=columns, label=label,
                 weights=weights, bias=bias,
                 center=None if center is None or not center.any() else center,
-                factor=None if factor is None or (factor == 1).all() else factor,
+                scale=None if scale is None or (scale == 1).all() else scale,
             )  # fmt: skip
-        return self._made(content, self.basis_.kernel.own)
+        return self._made(content, self.basis_.kernel.custom)
 
     def _linear(self, model: Any) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Weights (n, o), bias (o,) and [label] of a linear model."""

@@ -54,7 +54,7 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
-MACHINES = ("gamma", "coef0", "degree", "normalise", "most")
+MACHINES = ("gamma", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
 EXTREME = 1e75
 """Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
@@ -86,7 +86,7 @@ PARAMETERS = {
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
-        ``ridge`` that makes up for it. A MercerKernel, which may be normalised or your own, is taken as it is: it has
+        ``ridge`` that makes up for it. A MercerKernel, which may be normalised or custom, is taken as it is: it has
         its parameters, and no width is chosen."""
     ),
     "sigma": Parameter(
@@ -286,7 +286,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             if not self._settled(kernel, widths, ridges):
                 self._choose(kernel, selection.select, X, targets, widths, ridges, basis=vectors, columns=columns)
             else:
-                selection._need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
+                selection.need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
             self.basis_ = X.copy() if vectors is None else vectors.copy()
             self._largest = np.abs(X).max(axis=0)
             self.reduced_ = None
@@ -496,7 +496,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         name: str,
         *,
         precision: str | None = None,
-        limit: float | None = None,
+        max_abs: float | None = None,
         distance: str = "auto",
         rule: str = "frozen",
     ) -> Spec:
@@ -511,9 +511,9 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             Prefix of every symbol and file in C.
         precision : {"float32", "float64"}, default=None
             None: the estimator's.
-        limit : float, default=None
+        max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
-            less where that could overflow. A kernel of your own, whose ``most`` is for such inputs, must have it.
+            less where that could overflow. A custom kernel, whose ``max_value`` is for such inputs, must have it.
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
             takes it where that does not count.
@@ -543,8 +543,8 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         if rule not in ("frozen", "nystrom"):
             raise self._error(f'rule is {rule!r}; it must be "frozen" or "nystrom"')
         if rule == "nystrom":
-            return self._nystrom(name, precision, limit, distance)
-        spec = frozen(self._machine(), name, precision, plain(limit), distance=distance)  # type: ignore[arg-type]
+            return self._nystrom(name, precision, max_abs, distance)
+        spec = frozen(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
             warn(
@@ -553,7 +553,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             )
         return spec
 
-    def _nystrom(self, name: str, precision: str, limit: float | None, distance: str) -> Spec:
+    def _nystrom(self, name: str, precision: str, max_abs: float | None, distance: str) -> Spec:
         """The functions on projection features."""
         if self.reduced_ is None:
             raise self._error('rule is "nystrom", which is of models on a basis; give basis when training')
@@ -561,10 +561,10 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             raise self._error(f'distance is {distance!r}, which is of rule "frozen"; leave it out')
         with self._named():
             content = reduced.nystrom_content(
-                self.reduced_.basis, name, precision, self._largest, limit=plain(limit), columns=self._columns,
+                self.reduced_.basis, name, precision, self._largest, max_abs=plain(max_abs), columns=self._columns,
                 label=self._label(self._columns), weights=self.reduced_.w, bias=self.reduced_.bias,
             )  # fmt: skip
-        return self._made(content, self._mercer_kernel.own)
+        return self._made(content, self._mercer_kernel.custom)
 
     def __pykernel_machine__(self) -> Machine:
         """What ``from_sklearn`` makes a spec of: a class that has this can be imported."""
@@ -582,7 +582,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             weights=self.alpha_,
             bias=self.bias_,
             **shape,
-            own=self._mercer_kernel.own,
+            custom=self._mercer_kernel.custom,
             calibration=getattr(self, "calibration_", None),
             columns=self._columns,
             label=self._label(self._columns),
@@ -590,20 +590,22 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         )
 
     def _learning_content(
-        self, name: str, precision: str | None, limit: float | None, scaler: Any, part: float = 1.0
+        self, name: str, precision: str | None, max_abs: float | None, scaler: Any, part: float = 1.0
     ) -> dict[str, Any]:
         """The spec of a model that trains on the device, but for [learning], on so large a part of the samples here."""
-        centre, factor, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
+        centre, scale, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
         if scaler is not None:
-            centre, factor, columns = self._scaling(scaler)
+            centre, scale, columns = self._scaling(scaler)
         inputs = self._input_section(columns)
-        if self._mercer_kernel.own is not None and limit is None:
-            raise self._error("limit must be given with a kernel of your own: most is its bound for inputs within that")
+        if self._mercer_kernel.custom is not None and max_abs is None:
+            raise self._error(
+                "max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
+            )
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
-        largest = float((self._largest / factor + np.abs(centre)).max())
-        inputs["limit"] = reach * (largest or 1.0) if limit is None else plain(limit)
+        largest = float((self._largest / scale + np.abs(centre)).max())
+        inputs["max_abs"] = reach * (largest or 1.0) if max_abs is None else plain(max_abs)
         if scaler is not None:
-            inputs |= {"center": centre.tolist(), "factor": factor.tolist()}
+            inputs |= {"center": centre.tolist(), "scale": scale.tolist()}
         precision = self.precision if precision is None else precision
         least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
         if self.ridge_ < least:
@@ -614,7 +616,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             )
         label = self._label(columns)
         if hasattr(self, "_largest_label"):
-            label["limit"] = REACH * (self._largest_label or 1.0)
+            label["max_abs"] = REACH * (self._largest_label or 1.0)
         return {
             "name": name,
             "precision": precision,
@@ -822,7 +824,7 @@ class _TrainsOnSamples(_KernelMachine):
         *,
         samples: int | None = None,
         precision: str | None = None,
-        limit: float | None = None,
+        max_abs: float | None = None,
         scaler: Any = None,
     ) -> Spec:
         """The model that learns on the device, with the kernel and the ridge found here.
@@ -836,7 +838,7 @@ class _TrainsOnSamples(_KernelMachine):
         samples : int, default=None
             How many samples it keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit`` had. On a
             basis none: each sample is learned when it comes, in O(p^2), by recursive least squares (``nystrom-rls``).
-        precision, limit, scaler
+        precision, max_abs, scaler
             As in ``to_spec``.
 
         Returns
@@ -858,16 +860,16 @@ class _TrainsOnSamples(_KernelMachine):
         if getattr(self, "coding", "signs") != "signs":
             raise self._error(f'coding is {self.coding!r}; the device learns "signs"')  # type: ignore[attr-defined]
         if self.reduced_ is not None:
-            return self._device_spec_of_basis(name, samples, precision, limit, scaler)
+            return self._device_spec_of_basis(name, samples, precision, max_abs, scaler)
         samples = len(self.basis_) if samples is None else plain(samples)
         part = samples / len(self.basis_) if isinstance(samples, int) else 1.0
-        content = self._learning_content(name, precision, limit, scaler, part)
+        content = self._learning_content(name, precision, max_abs, scaler, part)
         return self._made(
             {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
-            self._mercer_kernel.own,
+            self._mercer_kernel.custom,
         )
 
-    def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, limit: Any, scaler: Any) -> Spec:
+    def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, max_abs: Any, scaler: Any) -> Spec:
         if self._model == "ls-svm":
             raise self._error(
                 "the device's recursive least squares on a basis has no bias; take a KernelRidgeRegressor or "
@@ -876,11 +878,11 @@ class _TrainsOnSamples(_KernelMachine):
         if samples is not None:
             raise self._error("samples is given, but on a basis no samples are kept; leave it out")
         assert self.reduced_ is not None
-        content = self._learning_content(name, precision, limit, scaler)
+        content = self._learning_content(name, precision, max_abs, scaler)
         with self._named():
             reduced.need_distinct(self.reduced_.basis, content["precision"])
         content |= {"learning": {"rule": "nystrom-rls", "ridge": self.ridge_}, "basis": {"method": "given"}}
-        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.own)
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
 
 
 @_documented
@@ -959,18 +961,18 @@ class KernelFisherClassifier(_Classifier):
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
     def device_spec(
-        self, name: str, *, precision: str | None = None, limit: float | None = None, scaler: Any = None
+        self, name: str, *, precision: str | None = None, max_abs: float | None = None, scaler: Any = None
     ) -> Spec:
         """The model that learns on the device: ``basis_`` in flash, with the kernel and the ridge found here.
 
         It takes samples one by one, in memory that does not grow with them, trains when told to, and tells its
-        leave-one-out error over a second sweep.
+        leave-one-out error over a second pass.
 
         Parameters
         ----------
         name : str
             Prefix of every symbol and file in C.
-        precision, limit, scaler
+        precision, max_abs, scaler
             As in ``to_spec``.
 
         Returns
@@ -990,9 +992,9 @@ class KernelFisherClassifier(_Classifier):
         check_is_fitted(self)
         if self.coding != "counts":
             raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
-        content = self._learning_content(name, precision, limit, scaler)
+        content = self._learning_content(name, precision, max_abs, scaler)
         content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
-        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.own)
+        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
 
 
 @_documented

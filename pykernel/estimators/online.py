@@ -44,11 +44,11 @@ PARAMETERS = {
     "forgetting": LEARNING,
     "noise": LEARNING,
     "relabel": LEARNING,
-    "covariance": LEARNING,
+    "prior_variance": LEARNING,
     "features": LEARNING,
     "seed": LEARNING,
     "ridge": REDUCTION,
-    "gate": REDUCTION,
+    "ald_threshold": REDUCTION,
     "projection": REDUCTION,
     "penalty": REDUCTION,
     "when": REDUCTION,
@@ -62,8 +62,8 @@ PARAMETERS = {
     "force": Parameter("reduction", absent=False),
     "precision": Parameter(""),
     "n_epochs": Parameter(must=whole(1) | LEFT_OUT),
-    "input_limit": Parameter("input", "limit"),
-    "label_limit": Parameter("label", "limit"),
+    "input_max_abs": Parameter("input", "max_abs"),
+    "label_max_abs": Parameter("label", "max_abs"),
 }
 """Of the family."""
 
@@ -92,11 +92,11 @@ class _BudgetedKernelModel(Streaming):
         forgetting: float | None = None,
         noise: float | None = None,
         relabel: bool = False,
-        covariance: float | None = None,
+        prior_variance: float | None = None,
         features: int | None = None,
         seed: int | None = None,
         ridge: float | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         projection: str | None = None,
         penalty: float | None = None,
         when: str | None = None,
@@ -110,7 +110,7 @@ class _BudgetedKernelModel(Streaming):
         force: bool = False,
         precision: str = "float32",
         n_epochs: int | None = None,
-        input_limit: float | None = None,
+        input_max_abs: float | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -157,7 +157,7 @@ class _BudgetedKernelModel(Streaming):
         """What to do about divergence."""
         rule = self.spec_.learning.rule
         if rule in LINEAR_RULES:
-            return f"scale the inputs to magnitudes near 1, or lower {'eta' if rule in GRADIENT else 'covariance'}"
+            return f"scale the inputs to magnitudes near 1, or lower {'eta' if rule in GRADIENT else 'prior_variance'}"
         if rule not in GRADIENT:
             return "raise ridge"
         # which takes kernel functions as orthogonal
@@ -204,7 +204,7 @@ default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
         "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
-        degree and normalise; it may be a kernel of your own, which takes ``input_limit``.
+        degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
@@ -233,7 +233,7 @@ default="gaussian"
         "krls-t": variance of the labels' noise, in parts of the function's variance.
     relabel : bool, default=False
         "fb-krls": move the labels of stored samples towards what comes.
-    covariance : float, default=100.0
+    prior_variance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
     features : int, default=None
@@ -242,7 +242,7 @@ default="gaussian"
         "rff-rls": which random features.
     ridge : float, default=None
         Techniques and rules with a Gram matrix: added to its diagonal. None: 1e-3; "fb-krls": 0.1.
-    gate : float, default=None
+    ald_threshold : float, default=None
         A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
         None: ``2 * ridge``.
     projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
@@ -276,11 +276,11 @@ default="gaussian"
     n_epochs : int, default=None
         Passes that ``fit`` makes over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct a part
         of each error; 1 for least squares, which would take what is repeated for evidence.
-    input_limit : float, default=None
+    input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
         and for dot products as far as they do not overflow,
         ``1e3 * |x|``, for the largest input of ``fit`` or of the first ``partial_fit``.
-    label_limit : float, default=None
+    label_max_abs : float, default=None
         Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
         ``fit`` or of the first ``partial_fit``.
 
@@ -384,11 +384,11 @@ default="gaussian"
         forgetting: float | None = None,
         noise: float | None = None,
         relabel: bool = False,
-        covariance: float | None = None,
+        prior_variance: float | None = None,
         features: int | None = None,
         seed: int | None = None,
         ridge: float | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         projection: str | None = None,
         penalty: float | None = None,
         when: str | None = None,
@@ -402,8 +402,8 @@ default="gaussian"
         force: bool = False,
         precision: str = "float32",
         n_epochs: int | None = None,
-        input_limit: float | None = None,
-        label_limit: float | None = None,
+        input_max_abs: float | None = None,
+        label_max_abs: float | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -463,7 +463,7 @@ default="gaussian"
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             The numbers that the device computes, in float64; NaN, with a warning, where it would refuse the input as
-            beyond ``input_limit``.
+            beyond ``input_max_abs``.
         std : ndarray of the same shape
             With ``return_std``: standard deviations of the labels, in their unit, noise included. Their scale is
             estimated from the errors so far; it is one for all outputs.
@@ -486,8 +486,8 @@ default="gaussian"
 
     def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         outputs = None if y.ndim == 1 else y.shape[1]
-        limit = {"limit": LIMIT * max(1.0, float(np.abs(y).max()))}
-        return limit | label_section(self._columns, names, outputs or 1), {"_outputs": outputs}
+        max_abs = {"max_abs": LIMIT * max(1.0, float(np.abs(y).max()))}
+        return max_abs | label_section(self._columns, names, outputs or 1), {"_outputs": outputs}
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
         """In the shape that the model takes: (n,) for one output, a column too."""
@@ -540,7 +540,7 @@ default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
         "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
-        degree and normalise; it may be a kernel of your own, which takes ``input_limit``.
+        degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
@@ -569,7 +569,7 @@ default="gaussian"
         "krls-t": variance of the labels' noise, in parts of the function's variance.
     relabel : bool, default=False
         "fb-krls": move the labels of stored samples towards what comes.
-    covariance : float, default=100.0
+    prior_variance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
     features : int, default=None
@@ -578,7 +578,7 @@ default="gaussian"
         "rff-rls": which random features.
     ridge : float, default=None
         Techniques and rules with a Gram matrix: added to its diagonal. None: 1e-3; "fb-krls": 0.1.
-    gate : float, default=None
+    ald_threshold : float, default=None
         A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
         None: ``2 * ridge``.
     projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
@@ -612,7 +612,7 @@ default="gaussian"
     n_epochs : int, default=None
         Passes that ``fit`` makes over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct a part
         of each error; 1 for least squares, which would take what is repeated for evidence.
-    input_limit : float, default=None
+    input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
         and for dot products as far as they do not overflow,
         ``1e3 * |x|``, for the largest input of ``fit`` or of the first ``partial_fit``.
@@ -722,15 +722,15 @@ default="gaussian"
         Raises
         ------
         UserError
-            If an input is beyond ``input_limit``: the device would refuse to tell the sample's class.
+            If an input is beyond ``input_max_abs``: the device would refuse to tell the sample's class.
         """
         X = self._inputs(X)
         positions = self.model_.classify(X)
         refused = np.count_nonzero(positions < 0)
         if refused:
             raise self._error(
-                f"{refused} of {len(X)} samples have an input beyond the limit of {self.spec_.input.limit:g} and cannot be "
-                "classified; leave them out, or learn with a larger input_limit"
+                f"{refused} of {len(X)} samples have an input beyond the limit of {self.spec_.input.max_abs:g} and cannot be "
+                "classified; leave them out, or learn with a larger input_max_abs"
             )
         return self.classes_[positions]
 
@@ -747,7 +747,7 @@ default="gaussian"
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: one value, above 0 for ``classes_[1]``. More: one for each class, of which the largest wins,
             the first of equal ones. The numbers that the device computes, in float64; NaN, with a warning, where it
-            would refuse the input as beyond ``input_limit``.
+            would refuse the input as beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.predict(X))

@@ -43,7 +43,16 @@ from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelR
 from pykernel.spec.families.subspace import rank_of
 from pykernel.spec.kernel_settings import largest
 from pykernel.spec.model import Spec
-from pykernel.training.bkfe import WHOLE, Approximation, Factors, HostSubspace, _affine, _classes, _kept, bkfe
+from pykernel.training.bkfe import (
+    WHOLE,
+    Approximation,
+    Factors,
+    HostSubspace,
+    above_rounding,
+    affine_of_model,
+    bkfe,
+    classes_of_model,
+)
 from pykernel.training.reduced import gram_operator
 from pykernel.training.rounding import notes
 from pykernel.training.trained import Machine, checked
@@ -73,7 +82,7 @@ PARAMETERS = {
     "window": SUBSPACE,
     "forgetting": SUBSPACE,
     "budget": SUBSPACE,
-    "gate": REDUCTION,
+    "ald_threshold": REDUCTION,
     "fading": SUBSPACE,
     "insensitivity": SUBSPACE,
     "censoring": SUBSPACE,
@@ -81,15 +90,15 @@ PARAMETERS = {
     "ridge": LEARNING,
     "head_forgetting": Parameter("learning", "forgetting"),
     "head_eta": Parameter("learning", "eta"),
-    "rate": NOVELTY,
+    "false_alarm_rate": NOVELTY,
     "threshold": NOVELTY,
     "smoothing": NOVELTY,
     "warmup": NOVELTY,
-    "hold": NOVELTY,
+    "relearn_after": NOVELTY,
     "precision": Parameter(""),
     "n_epochs": Parameter(must=whole(1)),
-    "input_limit": Parameter("input", "limit"),
-    "label_limit": Parameter("label", "limit"),
+    "input_max_abs": Parameter("input", "max_abs"),
+    "label_max_abs": Parameter("label", "max_abs"),
 }
 """Of what learns sample by sample."""
 PIVOT = {"float32": 2.0**-16, "float64": 2.0**-40}
@@ -112,7 +121,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
-        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be your own, brings its
+        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be custom, brings its
         parameters.
     sigma : float or "scale", default="scale"
         Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
@@ -252,7 +261,7 @@ default="gaussian"
                 # 1/2 tr K - 1/2 |G|^2, of the best L in this span
                 self.objective_ = np.array([0.5 * (kernel.diagonal(X).sum() - np.square(found.eigenvalues).sum())])
         values, turn = np.linalg.eigh(found.gram)
-        kept = np.flatnonzero(_kept(values))[::-1]
+        kept = np.flatnonzero(above_rounding(values))[::-1]
         if not len(kept):
             raise self._error(
                 f"shrinkage is {shrinkage:g}, and no singular value of the {len(X)} samples in feature space exceeds it; it "
@@ -319,7 +328,7 @@ default="gaussian"
         model: Any = None,
         *,
         precision: str = "float32",
-        limit: float | None = None,
+        max_abs: float | None = None,
         scaler: Any = None,
     ) -> Spec:
         """The features, or a linear model of them, as a frozen kernel expansion for the device.
@@ -335,7 +344,7 @@ default="gaussian"
             One that learned what transform returns: with ``coef_`` and ``intercept_``, such as Ridge or
             LogisticRegression, or with ``cluster_centers_``. None: ``NAME_predict`` writes the features.
         precision : {"float32", "float64"}, default="float32"
-        limit : float, default=None
+        max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
             less where that could overflow.
         scaler : fitted scaler, default=None
@@ -367,7 +376,7 @@ default="gaussian"
             scaler,
             self._largest,
         )
-        return _exported(machine, name, precision, plain(limit))
+        return _exported(machine, name, precision, plain(max_abs))
 
     def _solved(self, X: np.ndarray, kernel: MercerKernel, given: Mapping[str, Any], seed: int) -> Factors:
         """L in the span of all samples."""
@@ -413,18 +422,18 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         window: int | None = None,
         forgetting: float | None = None,
         budget: str | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         fading: float | None = None,
         insensitivity: float | None = None,
         censoring: float | None = None,
-        rate: float | None = None,
+        false_alarm_rate: float | None = None,
         threshold: float | None = None,
         smoothing: float | None = None,
         warmup: int | None = None,
-        hold: int | None = None,
+        relearn_after: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
-        input_limit: float | None = None,
+        input_max_abs: float | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -442,7 +451,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         -------
         z : ndarray of shape (n_samples, n_components)
             The numbers that the device's ``NAME_features`` writes, in float64; NaN, with a warning, where it would refuse
-            the input as beyond ``input_limit``.
+            the input as beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.ask("features", X)[0])
@@ -514,12 +523,12 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
     @property
     def offset_(self) -> float:
-        """The score below which a sample is new: minus the threshold, which follows ``rate``.
+        """The score below which a sample is new: minus the threshold, which follows ``false_alarm_rate``.
 
         -1, which nothing is below, while the model warms up.
         """
         if not self._watches():
-            raise AttributeError(f"{self._where} has no offset_: it was given neither rate nor threshold")
+            raise AttributeError(f"{self._where} has no offset_: it was given neither false_alarm_rate nor threshold")
         check_is_fitted(self)
         assert self.spec_.novelty is not None
         if int(self.model_.memory.field("seen")[0]) < self.spec_.novelty.warmup:
@@ -548,16 +557,16 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         spec = super().to_spec(name)
         if scaler is None:
             return spec
-        center, factor, names = self._scaling(scaler)
+        center, scale, names = self._scaling(scaler)
         # what the model takes, in the units that come before the scaler
-        limit = float((spec.input.limit / np.abs(factor) - np.abs(center)).min())
-        if not limit > 0:
+        max_abs = float((spec.input.max_abs / np.abs(scale) - np.abs(center)).min())
+        if not max_abs > 0:
             raise self._error(
-                f"input_limit is {spec.input.limit:g}, which the scaler's center alone exceeds; learn with a larger one"
+                f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
             )
-        scaled = {"limit": limit, "center": center.tolist(), "factor": factor.tolist()}
+        scaled = {"max_abs": max_abs, "center": center.tolist(), "scale": scale.tolist()}
         content = spec.model_dump(exclude_unset=True) | {"input": self._input_section(names) | scaled}
-        return self._made(content, spec.own)
+        return self._made(content, spec.custom)
 
     def frozen_spec(
         self,
@@ -565,7 +574,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         model: Any = None,
         *,
         precision: str | None = None,
-        limit: float | None = None,
+        max_abs: float | None = None,
         scaler: Any = None,
     ) -> Spec:
         """The features as they are now, or a linear model of them, as a frozen kernel expansion for the device.
@@ -582,7 +591,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
             LogisticRegression, or with ``cluster_centers_``. None: ``NAME_predict`` writes the features.
         precision : {"float32", "float64"}, default=None
             None: that of the model.
-        limit : float, default=None
+        max_abs : float, default=None
             Largest magnitude of an input. None: a million times the largest in the expansion vectors, or less where that
             could overflow.
         scaler : fitted scaler, default=None
@@ -605,7 +614,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         """
         check_is_fitted(self)
         machine = self._machine(model, scaler)
-        return _exported(machine, name, self.spec_.precision if precision is None else precision, plain(limit))
+        return _exported(machine, name, self.spec_.precision if precision is None else precision, plain(max_abs))
 
     def _machine(self, model: Any = None, scaler: Any = None) -> Machine:
         """The frozen map, or a linear model of it."""
@@ -649,27 +658,27 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         # without a name or a number of them there would be none
         return label and (label if label.keys() & {"classes", "column", "columns"} else {"outputs": 1} | label), about
 
-    def _reach(self, limit: float, content: Mapping[str, Any], dim: int) -> float:
+    def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
         """With which k(x, x) of a dot product, and |q|^2 with it, stays far from overflow."""
         section, shrinkage = content["kernel"], content.get("subspace", {}).get("shrinkage", 0.1)
         if section.get("function") not in ("polynomial", "linear") or section.get("normalise"):
-            return limit
+            return max_abs
         gamma, coef0 = section.get("gamma", 1.0), section.get("coef0", 0.0)
         degree = section.get("degree", 3 if section["function"] == "polynomial" else 1)
         numbers = all(type(value) in (int, float) for value in (coef0, degree, shrinkage))
         if not numbers or min(shrinkage, degree) <= 0:  # which the spec refuses
-            return limit
+            return max_abs
         # sums of |q|^2 <= k / (4 lambda), up to where rounding stops them, times k
         precision = content["precision"]
         most = math.sqrt(largest(precision) * shrinkage * (2.0**-26 if precision == "float32" else 2.0**-60))
         product = most ** (1 / degree) - coef0
-        return min(limit, math.sqrt(max(product, 1.0) / dim / gamma))
+        return min(max_abs, math.sqrt(max(product, 1.0) / dim / gamma))
 
     def _monitored(self, X: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Ask, then learn: (novelty, alarms)."""
         check_is_fitted(self)
         X, y = self._validated(X, y, reset=False)
-        novelty, statuses = self.model_.run(X, self._encoded(y), question="novelty")
+        novelty, statuses = self.model_.prequential(X, self._encoded(y), question="novelty")
         self._counted(statuses)
         self._told(self._refusal())
         return novelty.astype(np.float64), np.isin(statuses, self.spec_.program.alarms)
@@ -682,7 +691,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 def _watching(estimator: _OnlineSubspace) -> bool:
     if not estimator._watches():
         raise AttributeError(
-            f"{type(estimator).__name__} tells what is new only if it is given rate or threshold; score_samples needs neither"
+            f"{type(estimator).__name__} tells what is new only if it is given false_alarm_rate or threshold; score_samples needs neither"
         )
     return True
 
@@ -693,7 +702,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     The subspace ``L = Phi A`` of at most ``n_max`` samples v and ``n_components`` dimensions takes a step with each sample
     towards representing it better; at a full budget the vector goes whose loss changes L least. ``transform`` gives
     features z(x), for which ``z(x)'z(y)`` approximates ``k(x, y)``. What the subspace does not represent of a sample is its
-    novelty: with ``rate`` or ``threshold`` the estimator is an outlier detector, whose threshold follows the stream.
+    novelty: with ``false_alarm_rate`` or ``threshold`` the estimator is an outlier detector, whose threshold follows the stream.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that
     starts from a fitted estimator continues with the same bytes.
@@ -708,7 +717,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel is taken as it is; it may be a kernel
-        of your own, which takes ``input_limit``.
+        of your own, which takes ``input_max_abs``.
     sigma : float or "scale", default="scale"
         Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
         their variance in the data of ``fit`` or of the first ``partial_fit``.
@@ -738,7 +747,7 @@ default="gaussian"
     budget : {"exact", "drop"}, default="exact"
         What becomes of a vector that goes: "exact" projects it on the others, which takes an ``n_max`` x ``n_max`` inverse;
         "drop" forgets it, and is refused with ``update="rls"``, which hardly learns then.
-    gate : float, default=None
+    ald_threshold : float, default=None
         "exact": samples of which less than this part is new to the expansion vectors are not stored. None: 3e-2 for
         float32, 1e-6 for float64.
     fading : float, default=1.0
@@ -747,22 +756,22 @@ default="gaussian"
         epsilon: samples of less novelty than this teach nothing.
     censoring : float, default=0.0
         In its place: the part of samples that are to teach nothing, once the budget is full.
-    rate : float, default=None
+    false_alarm_rate : float, default=None
         Alarms for each sample of normal operation: the threshold of novelty follows it. None: there are no alarms; 0.01 if
-        ``smoothing``, ``warmup`` or ``hold`` is given.
+        ``smoothing``, ``warmup`` or ``relearn_after`` is given.
     threshold : float, default=None
         In its place, a fixed threshold.
     smoothing : float, default=1.0
         The level that ``monitor`` and the device compare is ``(1 - smoothing) level + smoothing novelty``.
     warmup : int, default=500
         Samples before there are alarms.
-    hold : int, default=0
+    relearn_after : int, default=0
         Most samples in a row that are kept from being learned as they are new; then they are the new normal.
     precision : {"float32", "float64"}, default="float32"
         Number format of the model, on the host and on the device.
     n_epochs : int, default=1
         Passes that ``fit`` makes over the data, in order.
-    input_limit : float, default=None
+    input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
         and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or of the
         first ``partial_fit``.
@@ -776,7 +785,7 @@ default="gaussian"
     subspace_ : pykernel.training.bkfe.HostSubspace
         The subspace as it is now, in float64.
     offset_ : float
-        Minus the threshold as it is now; with ``rate`` or ``threshold``.
+        Minus the threshold as it is now; with ``false_alarm_rate`` or ``threshold``.
     status_counts_ : dict of str to int
         What became of each update since the start, by the name of the status: ADDED, REPLACED, DONE (not stored), CENSORED,
         NOVEL, HELD, REFUSED_INPUT.
@@ -794,7 +803,7 @@ default="gaussian"
 
     Notes
     -----
-    Parameters whose default is None, or a number of the spec, mean what docs/spec.md says; alarms are there if ``rate``,
+    Parameters whose default is None, or a number of the spec, mean what docs/spec.md says; alarms are there if ``false_alarm_rate``,
     ``threshold`` or another key of [novelty] is given. Parameters are read when learning starts, by ``fit`` or the first
     ``partial_fit``. Nothing is shuffled: the order of samples is the order of learning.
 
@@ -833,7 +842,7 @@ default="gaussian"
 
     As an outlier detector:
 
-    >>> model = OnlineKernelSubspace(4, n_max=32, rate=0.01).fit(X)
+    >>> model = OnlineKernelSubspace(4, n_max=32, false_alarm_rate=0.01).fit(X)
     >>> model.predict([[0.0, 0.0, 0.0], [8.0, 8.0, 8.0], [30.0, 0.0, 0.0]])
     array([ 1,  1, -1])
     """
@@ -897,7 +906,7 @@ default="gaussian"
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
         """
         return self._monitored(X)
 
@@ -932,7 +941,7 @@ default="gaussian"
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            1 or -1. What the device would refuse as beyond ``input_limit`` is -1.
+            1 or -1. What the device would refuse as beyond ``input_max_abs`` is -1.
         """
         X = self._inputs(X)
         with np.errstate(invalid="ignore"):
@@ -967,13 +976,13 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     n_components : int, default=16
         Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_limit
-        As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, precision, n_epochs, input_max_abs
+        As of `OnlineKernelSubspace`. ``false_alarm_rate`` and what follows it are of ``monitor``.
     ridge : float, default=0.1
         Weight of the squared coefficients.
     head_forgetting : float, default=1.0
         What a label's weight is multiplied by at each later one, in (0.5, 1].
-    label_limit : float, default=None
+    label_max_abs : float, default=None
         Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
         ``fit`` or of the first ``partial_fit``.
 
@@ -1022,21 +1031,21 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         window: int | None = None,
         forgetting: float | None = None,
         budget: str | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         fading: float | None = None,
         insensitivity: float | None = None,
         censoring: float | None = None,
         ridge: float | None = None,
         head_forgetting: float | None = None,
-        rate: float | None = None,
+        false_alarm_rate: float | None = None,
         threshold: float | None = None,
         smoothing: float | None = None,
         warmup: int | None = None,
-        hold: int | None = None,
+        relearn_after: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
-        input_limit: float | None = None,
-        label_limit: float | None = None,
+        input_max_abs: float | None = None,
+        label_max_abs: float | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -1052,7 +1061,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             The numbers that the device computes, in float64; NaN, with a warning, where it would refuse the input as
-            beyond ``input_limit``.
+            beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
@@ -1072,7 +1081,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
         """
         return self._monitored(X, y)
 
@@ -1094,8 +1103,8 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     n_components : int, default=16
         Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warmup, hold, precision, n_epochs, input_limit
-        As of `OnlineKernelSubspace`. ``rate`` and what follows it are of ``monitor``.
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, precision, n_epochs, input_max_abs
+        As of `OnlineKernelSubspace`. ``false_alarm_rate`` and what follows it are of ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
         "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a gradient
         step of the logistic loss (more than two classes: softmax), which knows probabilities and learns more slowly.
@@ -1151,7 +1160,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         window: int | None = None,
         forgetting: float | None = None,
         budget: str | None = None,
-        gate: float | None = None,
+        ald_threshold: float | None = None,
         fading: float | None = None,
         insensitivity: float | None = None,
         censoring: float | None = None,
@@ -1159,14 +1168,14 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         ridge: float | None = None,
         head_forgetting: float | None = None,
         head_eta: float | None = None,
-        rate: float | None = None,
+        false_alarm_rate: float | None = None,
         threshold: float | None = None,
         smoothing: float | None = None,
         warmup: int | None = None,
-        hold: int | None = None,
+        relearn_after: int | None = None,
         precision: str = "float32",
         n_epochs: int = 1,
-        input_limit: float | None = None,
+        input_max_abs: float | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -1183,7 +1192,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         -------
         p : ndarray of shape (n_samples, n_classes)
             The numbers that the device's ``NAME_probability`` writes, in float64; NaN, with a warning, where it would
-            refuse the input as beyond ``input_limit``.
+            refuse the input as beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.probability(X))
@@ -1203,7 +1212,7 @@ budget, gate, fading, insensitivity, censoring, rate, threshold, smoothing, warm
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
         """
         return self._monitored(X, y)
 
@@ -1225,9 +1234,9 @@ def _coefficients(gram: np.ndarray, shrinkage: float, least: float) -> np.ndarra
     return np.linalg.solve(gram + shrinkage * np.eye(rank), root.T)
 
 
-def _exported(machine: Machine, name: str, precision: str, limit: float | None) -> Spec:
+def _exported(machine: Machine, name: str, precision: str, max_abs: float | None) -> Spec:
     """The frozen spec of what it computes; a warning where the precision is too coarse for its weights."""
-    spec = spec_of(machine, name, precision, limit)
+    spec = spec_of(machine, name, precision, max_abs)
     for note in notes(machine, spec):
         warn(note)
     return spec
@@ -1244,21 +1253,21 @@ def _frozen_machine(
 ) -> Machine:
     """z(x) = W' k(vectors, x), or a linear model of z; w: (n, r)."""
     where = estimator._where
-    center, factor, columns = (None, None, estimator._columns) if scaler is None else estimator._scaling(scaler)
+    center, scale, columns = (None, None, estimator._columns) if scaler is None else estimator._scaling(scaler)
     weights, bias, found = np.eye(w.shape[1]), np.zeros(w.shape[1]), cast(dict[str, Any], {})
     if model is not None:
         try:
-            weights, bias = _affine(model, w.shape[1])
+            weights, bias = affine_of_model(model, w.shape[1])
         except UserError as error:
             raise estimator._error(f"model: {error}") from None
-        found["classes"] = _classes(model)
+        found["classes"] = classes_of_model(model)
         if type(model[-1] if hasattr(model, "steps") else model) is LogisticRegression and len(model.classes_) == 2:
             found["calibration"] = np.array([[-1.0, 0.0]])
-    if reach is not None and factor is not None and center is not None:
-        reach = float((reach / np.abs(factor) + np.abs(center)).max())
+    if reach is not None and scale is not None and center is not None:
+        reach = float((reach / np.abs(scale) + np.abs(center)).max())
     machine = Machine(
         where, kernel.function, vectors, w @ weights, bias, kernel.gamma, kernel.coef0, kernel.degree, center=center,
-        factor=factor, columns=columns, largest=reach, normalise=kernel.normalise, own=kernel.own, most=kernel.most,
+        scale=scale, columns=columns, largest=reach, normalise=kernel.normalise, custom=kernel.custom, max_value=kernel.max_value,
         **found,
     )  # fmt: skip
     return checked(machine, where)

@@ -8,8 +8,8 @@ import numpy as np
 
 from pykernel.dialect import Memory
 from pykernel.engine.choice import Engine
-from pykernel.engine.engines import program_machine
-from pykernel.engine.machine import Machine
+from pykernel.engine.engines import program_executor
+from pykernel.engine.executor import Executor
 from pykernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ class HostModel:
         self.spec, self.engine = spec, engine
         self.config = spec.config
         self.memory: Memory = spec.memory(drop)
-        self._made: tuple[Memory, Machine] | None = None
+        self._made: tuple[Memory, Executor] | None = None
 
     @property
-    def machine(self) -> Machine:
+    def executor(self) -> Executor:
         """What executes the model's kernels; made when it is first needed."""
         if self._made is None or self._made[0] is not self.memory:
-            self._made = self.memory, program_machine(self.spec.program, self.memory, self.config, self.engine)
+            self._made = self.memory, program_executor(self.spec.program, self.memory, self.config, self.engine)
         return self._made[1]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class HostModel:
         answers = program.answers(question, len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
         if len(x):
-            self.machine.rows(x, statuses, ask=program.entry(question), answers=answers)
+            self.executor.rows(x, statuses, ask=program.entry(question), answers=answers)
         return answers, statuses
 
     def _require(self, question: str) -> None:
@@ -140,29 +140,29 @@ class HostModel:
 
     # ---- learning
 
-    def learn(self, x: Any, y: Any = None) -> np.ndarray:
+    def update(self, x: Any, y: Any = None) -> np.ndarray:
         """Learn each row in turn; the statuses, (samples,) int32.
 
         Raises UserError if this model does not learn, if it learns from labels and y is None, or if it learns without.
         """
-        return self.sweep("update", x, y)
+        return self.visit("update", x, y)
 
-    def sweep(self, name: str, x: Any, y: Any = None) -> np.ndarray:
+    def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
         """Call NAME_<name>, which takes a sample and its label, with each row in turn; the statuses, (samples,) int32.
 
         Raises UserError if this model has none.
         """
         program = self.spec.program
-        if name not in ("update", *program.sweeps) or not self._exists(name):
+        if name not in ("update", *program.visits) or not self._exists(name):
             what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
             raise UserError(f"{self.spec.name} {what}")
         x = self._inputs(x)
         y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
         if len(x):
-            self.machine.rows(x, statuses, learn=program.entry(name), y=y)
+            self.executor.rows(x, statuses, learn=program.entry(name), y=y)
         return statuses
 
-    def run(
+    def prequential(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row from ``first`` on, then learn the row ``delay`` before it: (answers, statuses).
@@ -170,21 +170,21 @@ class HostModel:
         question: what is asked in place of the program's main question (predict, where there is one), such as "classify".
         A model that does not learn only answers, and the statuses are those of the answers.
         """
-        answers, _, statuses = self._run(x, y, first, delay, question or self.spec.program.asks, False)
+        answers, _, statuses = self._prequential(x, y, first, delay, question or self.spec.program.asks, False)
         return answers, statuses
 
-    def watch(
+    def prequential_alarms(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As ``run``, of a model that raises alarms: (answers, states, statuses).
+        """As ``prequential``, of a model that raises alarms: (answers, states, statuses).
 
         states: the alarm's level and its threshold after each row, (samples, 2).  Raises UserError if there are no alarms.
         """
         if not self.spec.program.raises_alarms(self.config):
             raise UserError(f"{self.spec.name} raises no alarms")
-        return self._run(x, y, first, delay, question or self.spec.program.asks, True)
+        return self._prequential(x, y, first, delay, question or self.spec.program.asks, True)
 
-    def _run(
+    def _prequential(
         self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         x = self._inputs(x)
@@ -203,7 +203,7 @@ class HostModel:
         statuses = np.zeros(len(answers), np.int32)
         if len(answers):
             look = program.entry("alarm") if watched else None
-            self.machine.rows(
+            self.executor.rows(
                 x,
                 statuses,
                 ask=program.entry(question),
@@ -221,7 +221,7 @@ class HostModel:
         """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""
         for entry in self.spec.program.entries_for(self.config):
             if entry.name == name:
-                return self.machine.call(entry.kernel, *args)
+                return self.executor.call(entry.kernel, *args)
         return 0
 
     def refresh(self) -> None:

@@ -15,7 +15,7 @@ from pykernel.dialect import Config, Index, Memory, Struct
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
-from pykernel.host.simulate import BATCH, Cells, _shown, read_cells
+from pykernel.host.simulate import BATCH, Cells, read_cells, shown_cell
 from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
@@ -196,7 +196,7 @@ class _Columns:
             return convert(text)
         except (ValueError, OverflowError):
             raise UserError(
-                f"{self.name}, line {line}: column {_shown(column)} is {_shown(text)}; it must be {what}, or empty"
+                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(text)}; it must be {what}, or empty"
             ) from None
 
     def _class(self, text: str) -> int:
@@ -219,7 +219,7 @@ class _Columns:
             or not all(re.fullmatch(r"-?\d{1,9}", word) for word in words[1:])
         ):
             names = ", ".join(name + " 1" * count for name, count in known.items())
-            raise UserError(f"{self.name}, line {line}: call is {_shown(text)}; it can be {names}, or empty")
+            raise UserError(f"{self.name}, line {line}: call is {shown_cell(text)}; it can be {names}, or empty")
         return words
 
     def _refuse_gaps(
@@ -243,8 +243,8 @@ class _Columns:
         refuse(some & ~has["label"], "has some labels and not others; write nan for one that was not a number")
         refuse(~sample & (some | answered), "has no inputs, but a label or a prediction; give the inputs")
         called = np.array([call[0] if call else "" for call in calls])
-        sweeps = np.isin(called, self.spec.program.sweeps)
-        refuse(sweeps & ~has["label"], "has a call that takes a sample; give the inputs and the label")
+        visits = np.isin(called, self.spec.program.visits)
+        refuse(visits & ~has["label"], "has a call that takes a sample; give the inputs and the label")
         returned = has["label"] | (has[CALL] & (called != "reset"))
         if not self.spec.program.learns:
             returned = sample
@@ -262,7 +262,7 @@ def callable_entries(spec: Spec) -> dict[str, int]:
     calls = {"reset": 0} if spec.program.persistent else {}
     for entry in spec.program.entries_for(spec.config):
         extra = [k for k in entry.kernel.params.values() if not _is_lead(k)]
-        if entry.name in spec.program.sweeps:
+        if entry.name in spec.program.visits:
             calls[entry.name] = 0
         elif all(kind is Index for kind in extra):
             calls[entry.name] = len(extra)
@@ -307,7 +307,7 @@ class Replay:
         self.model = HostModel(spec, model_code(spec).drop)
         if start is not None:
             self.model.memory.copy_from(device_memory(spec, start, where))
-        self._sweeps = {(name,) for name in spec.program.sweeps}
+        self._visits = {(name,) for name in spec.program.visits}
         self.difference: Difference | None = None
         self.rows = self.updates = 0
         self.columns = answer_columns(spec)
@@ -340,7 +340,7 @@ class Replay:
         answers, statuses = self._feed(rows, part)
         if rows.call[last]:
             status = self._call(rows, last)
-            if not rows.has["label"][last] or rows.call[last][:1] in self._sweeps:
+            if not rows.has["label"][last] or rows.call[last][:1] in self._visits:
                 statuses[-1] = status
         for column, recorded in rows.answers.items():
             question, i = self.columns[column]
@@ -360,9 +360,9 @@ class Replay:
     def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Ask (what the log has answers to) and learn: question -> (rows, values), and the statuses."""
         x, y = rows.x[part], rows.label[part]
-        swept = [call[:1] in self._sweeps for call in rows.call[part]]  # these rows are not learned
+        visited = [call[:1] in self._visits for call in rows.call[part]]  # these rows are not learned
         sample = rows.has["sample"][part]
-        label = rows.has["label"][part] & sample & ~np.array(swept)
+        label = rows.has["label"][part] & sample & ~np.array(visited)
         statuses = np.zeros(len(x), np.int32)
         self.updates += int(label.sum())
         asked = sorted({self.columns[c][0] for c in rows.answers if rows.has[c][part].any()})
@@ -370,7 +370,7 @@ class Replay:
             return self._ask(x, sample, asked)
         if not asked:
             if label.any():
-                statuses[label] = self.model.learn(x[label], y[label])
+                statuses[label] = self.model.update(x[label], y[label])
             return {}, statuses
         model, *before, last = self.model, *asked
         answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
@@ -381,7 +381,7 @@ class Replay:
             for question in before:
                 answers[question][chosen] = model.ask(question, x[chosen])[0]
             if label[start]:
-                values, statuses[start:end] = model.run(x[start:end], y[start:end], question=last)
+                values, statuses[start:end] = model.prequential(x[start:end], y[start:end], question=last)
                 answers[last][start:end] = values.reshape(end - start, -1)
             else:
                 answers[last][chosen] = model.ask(last, x[chosen])[0]
@@ -403,9 +403,9 @@ class Replay:
         if name == "reset":
             self.model.reset()
             return 0
-        if name in self.spec.program.sweeps:
+        if name in self.spec.program.visits:
             at = slice(row, row + 1)
-            return int(self.model.sweep(name, rows.x[at], rows.label[at])[0])
+            return int(self.model.visit(name, rows.x[at], rows.label[at])[0])
         return int(self.model.call(name, *map(int, arguments)))
 
     def _compare(

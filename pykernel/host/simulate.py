@@ -27,7 +27,7 @@ MOMENTS = 2**14
 """Most moments of a stream at which sums of errors are kept, and most windows of what was answered."""
 ALARMS = 1000
 """Most alarms of which the first and last row are kept."""
-PATIENCE = 100
+ADVISE_AFTER = 100
 """So many labelled samples refused in a row, and the report says what to do about it."""
 
 # --------------------------------------------------------------------------------------------------------- reading
@@ -185,23 +185,23 @@ def _positions(header: Sequence[str], name: str, wanted: Sequence[str]) -> list[
     for column in wanted:
         if header.count(column) > 1:
             raise UserError(
-                f"{name}, line 1: names the column {_shown(column)} {header.count(column)} times; rename all but one"
+                f"{name}, line 1: names the column {shown_cell(column)} {header.count(column)} times; rename all but one"
             )
         if column not in header:
-            raise UserError(f"{name}, line 1: names no column {_shown(column)}; {_remedy(header, column)}")
+            raise UserError(f"{name}, line 1: names no column {shown_cell(column)}; {_remedy(header, column)}")
     return [header.index(column) for column in wanted]
 
 
 def _remedy(header: Sequence[str], column: str) -> str:
     near = difflib.get_close_matches(column, header, 1)
     if near:
-        return f"did you mean {_shown(near[0])}?"
+        return f"did you mean {shown_cell(near[0])}?"
     if all(map(_is_number, header)):
         return "it holds numbers; put a line with the columns' names before it"
     for separator, called in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and separator in header[0]:
             return f"its cells are separated by {called}; separate them by commas"
-    names = ", ".join(map(_shown, header[:12])) + (", ..." if len(header) > 12 else "")
+    names = ", ".join(map(shown_cell, header[:12])) + (", ..." if len(header) > 12 else "")
     return f"it names {names}; change the spec or the header"
 
 
@@ -213,12 +213,12 @@ def _classes(cells: list[str], lines: list[int], name: str, column: str, classes
         at = found.index(None)
         cell = cells[at].strip()
         near = difflib.get_close_matches(cell, classes, 1)
-        listed = ", ".join(map(_shown, classes[:12])) + (", ..." if len(classes) > 12 else "")
-        remedy = f"did you mean {_shown(near[0])}?" if near else f"the classes are {listed}"
+        listed = ", ".join(map(shown_cell, classes[:12])) + (", ..." if len(classes) > 12 else "")
+        remedy = f"did you mean {shown_cell(near[0])}?" if near else f"the classes are {listed}"
         if cell.lower() in ("nan", "na", "null", "none", "?"):
             remedy = "leave the cell empty where there is no label"
         raise UserError(
-            f"{name}, line {lines[at]}: column {_shown(column)} is {_shown(cell)}, which is no class; {remedy}"
+            f"{name}, line {lines[at]}: column {shown_cell(column)} is {shown_cell(cell)}, which is no class; {remedy}"
         )
     return np.array(found, np.int32)
 
@@ -241,12 +241,12 @@ def read_numbers(
             elif _is_number(cell):
                 table[i, j] = float(cell)
             else:
-                what, remedy = f"is {_shown(cell)}, not a number", "correct the cell, or remove the row"
+                what, remedy = f"is {shown_cell(cell)}, not a number", "correct the cell, or remove the row"
                 if not cell.strip():
                     what, remedy = "is empty", "write nan for a missing value, and the model refuses that sample"
                 elif _is_number(cell.replace(",", ".")):
                     remedy = "write a point before the decimals"
-                raise UserError(f"{name}, line {lines[i]}: column {_shown(columns[j])} {what}; {remedy}")
+                raise UserError(f"{name}, line {lines[i]}: column {shown_cell(columns[j])} {what}; {remedy}")
     return table
 
 
@@ -258,7 +258,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _shown(text: str) -> str:
+def shown_cell(text: str) -> str:
     text = repr(text)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -458,7 +458,7 @@ class _Run:
             )
         if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
             what = f"rule {spec.learning.rule}"
-            if spec.family.unused(spec, "reduction", "technique") is None:
+            if spec.family.why_ignored(spec, "reduction", "technique") is None:
                 what = spec.reduction.technique
             raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
         self.spec, self.delay, self.refresh_every, self.train_every = spec, delay, refresh_every, train_every
@@ -471,7 +471,7 @@ class _Run:
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
         self.labels_taken = self._labels_since = 0  # given to update; since it was trained
-        self.swept = 0  # samples that were swept over again
+        self.visited = 0  # samples that were visited again
         self.streak = self.longest_streak = 0  # labelled samples refused in a row
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.real.dtype)
@@ -485,14 +485,12 @@ class _Run:
         """Why a sample was refused, and what to do about it."""
         spec = self.spec
         if status == "REFUSED_INPUT":
-            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.limit)))[0])
+            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.max_abs)))[0])
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
-            return (
-                f"{column} is {x[j]:g} and [input] limit is {spec.input.limit:g}; raise that limit or scale the column"
-            )
-        lower = ["lower [learning] eta"] if spec.family.unused(spec, "learning", "eta") is None else []
+            return f"{column} is {x[j]:g} and [input] max_abs is {spec.input.max_abs:g}; raise that limit or scale the column"
+        lower = ["lower [learning] eta"] if spec.family.why_ignored(spec, "learning", "eta") is None else []
         labelled = spec.program.label_kind != "none"
-        remedies = [*lower, *(["raise [label] limit if the labels are larger than it"] if labelled else [])]
+        remedies = [*lower, *(["raise [label] max_abs if the labels are larger than it"] if labelled else [])]
         return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])
 
     def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
@@ -531,29 +529,29 @@ class _Run:
         return status
 
     def finish(self, again: Iterable[Batch] = ()) -> None:
-        """After the last row: train with what came since the last training, then sweep over the samples once more.
+        """After the last row: train with what came since the last training, then visit the samples once more.
 
-        again: the same rows, for a model that has sweeps; only those that were learnt are taken.  Does nothing unless the
+        again: the same rows, for a model that has visits; only those that were learnt are taken.  Does nothing unless the
         model is trained in this run.
         """
         if not self.train_every:
             return
         if self._labels_since:
             self.train()
-        sweeps, left = self.sweeps, self.rows - self.delay
-        for batch in again if sweeps else ():
+        visits, left = self.visits, self.rows - self.delay
+        for batch in again if visits else ():
             with np.errstate(over="ignore"):
                 x, y = batch.x[: max(0, left)].astype(self.spec.real.dtype), batch.y[: max(0, left)].astype(self._dtype)
             known = ~self._missing(y)
             left -= len(batch.x)
-            for sweep in sweeps:
-                self.swept += int((self.model.sweep(sweep, x[known], y[known]) >= 0).sum())
+            for visit in visits:
+                self.visited += int((self.model.visit(visit, x[known], y[known]) >= 0).sum())
 
     @property
-    def sweeps(self) -> list[str]:
+    def visits(self) -> list[str]:
         """Functions that take each sample once more, after a training."""
         program = self.spec.program
-        return [e.name for e in program.entries_for(self.spec.config) if e.name in program.sweeps]
+        return [e.name for e in program.entries_for(self.spec.config) if e.name in program.visits]
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
         """Rows without a label, or without one of several."""
@@ -564,7 +562,7 @@ class _Run:
         """Which labels a model could learn, in y's shape."""
         if self.classes:
             return (y >= 0) & (y < len(self.classes))
-        return np.abs(y) <= self.spec.real.real(self.spec.label.limit)
+        return np.abs(y) <= self.spec.real.real(self.spec.label.max_abs)
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
@@ -573,9 +571,9 @@ class _Run:
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
         question, states = "classify" if self.classes else self.spec.program.asks, np.zeros((rows, 0))
         if self.alarms is None:
-            predictions, statuses = self.model.run(all_x, all_y, waiting, self.delay, question)
+            predictions, statuses = self.model.prequential(all_x, all_y, waiting, self.delay, question)
         else:
-            predictions, states, statuses = self.model.watch(all_x, all_y, waiting, self.delay, question)
+            predictions, states, statuses = self.model.prequential_alarms(all_x, all_y, waiting, self.delay, question)
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
         self._score(predictions, released, y)
@@ -635,7 +633,7 @@ class _Run:
             return (
                 f"no training was done ({why or 'there were no labels'}), and a model that was never trained predicts 0"
             )
-        if self.streak <= PATIENCE:
+        if self.streak <= ADVISE_AFTER:
             return None
         labelled = "" if self.spec.program.label_kind == "none" else "labelled "
         return (
@@ -711,8 +709,8 @@ class Simulation(_Run):
         value = np.atleast_1d(y)[i]
         if self.classes:
             return f"{self.labels[0]} is {value}; classes are numbered from 0 to {len(self.classes) - 1}"
-        limit = self.spec.label.limit
-        return f"{self.labels[i]} is {value:g} and [label] limit is {limit:g}; raise that limit or scale the column"
+        limit = self.spec.label.max_abs
+        return f"{self.labels[i]} is {value:g} and [label] max_abs is {limit:g}; raise that limit or scale the column"
 
     def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
         """Errors from row ``first`` on: mae and rmse of each predictor, or of classes error_rate."""
@@ -728,14 +726,14 @@ class Simulation(_Run):
 
     def leave_one_out(self) -> dict[str, Any]:
         """What NAME_leave_one_out tells of the last training: its status, the mean squared error, and of classes the
-        error rate; None where it tells nothing.  samples: how many the sweeps took, where there are any."""
+        error rate; None where it tells nothing.  samples: how many the visits took, where there are any."""
         values, status = self.model.read("leave_one_out")
         known = [float(v) if status >= 0 else None for v in values]
         return {
             "status": self.spec.program.status(status).name.lower(),
             "mse": known[0],
             **({"error_rate": known[1]} if self.classes else {}),
-            **({"samples": self.swept} if self.sweeps else {}),
+            **({"samples": self.visited} if self.visits else {}),
         }
 
     def report(self) -> dict[str, Any]:

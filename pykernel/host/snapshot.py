@@ -16,7 +16,7 @@ import numpy as np
 
 from pykernel.dialect import Memory
 from pykernel.engine.choice import Engine
-from pykernel.engine.engines import make_machine
+from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
@@ -144,7 +144,7 @@ def _is_valid(spec: Spec, memory: Memory, engine: Engine | None) -> bool:
     padding = [memory.field(slot.name) for slot in memory.layout.slots if not slot.struct]
     if any(map(np.any, padding)):
         return False
-    return bool(make_machine([program.valid], memory, spec.config, engine).call(program.valid))
+    return bool(make_executor([program.valid], memory, spec.config, engine).call(program.valid))
 
 
 @functools.lru_cache(maxsize=32)

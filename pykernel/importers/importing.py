@@ -14,7 +14,7 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.importers.sklearn import read_estimator, steps_of
-from pykernel.spec.model import Spec, _shown
+from pykernel.spec.model import Spec, shown_value
 from pykernel.training.rounding import device_bound, error_bound, notes
 from pykernel.training.trained import FILE_LIMIT, Distance, Machine, pairs, to_spec, votes
 
@@ -29,7 +29,7 @@ def from_sklearn(
     name: str,
     *,
     precision: str = "float32",
-    limit: float | None = None,
+    max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
@@ -47,7 +47,7 @@ def from_sklearn(
     name : str
         Prefix of every symbol and file in C.
     precision : {"float32", "float64"}
-    limit : float, optional
+    max_abs : float, optional
         Largest magnitude of an input; the device refuses samples beyond. By default a million times the largest number
         in the model's vectors, or less where that could overflow.
     input_names : sequence of str, optional
@@ -87,7 +87,7 @@ def from_sklearn(
     ('gaussian', ('a', 'b', 'c'))
     """
     machine = read_estimator(estimator)
-    spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
+    spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
     for note in notes(machine, spec):
         warnings.warn(note, stacklevel=2)
     return spec
@@ -99,7 +99,7 @@ def load_model(
     *,
     trusted: Sequence[str] = (),
     precision: str = "float32",
-    limit: float | None = None,
+    max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
@@ -117,7 +117,7 @@ def load_model(
         Prefix of every symbol and file in C; the file's name if not given.
     trusted : sequence of str
         Further types that a .skops file may hold, such as ``"mypackage.MyScaler"``: their code will run.
-    precision, limit, input_names, classes, distance
+    precision, max_abs, input_names, classes, distance
         As for ``from_sklearn``.
 
     Raises
@@ -127,7 +127,7 @@ def load_model(
     """
     machine, _ = read_file(path, trusted)
     name = Path(path).stem if name is None else name
-    spec, told = spec_of_file(path, machine, name, precision, limit, input_names, classes, distance)
+    spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance)
     for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
@@ -178,11 +178,13 @@ def _told(where: str) -> Iterator[None]:
     except MemoryError:
         raise UserError(f"{where}: asks for more memory than there is; it is damaged") from None
     except Exception as error:  # whatever a library says of a file that is not as it writes them
-        raise UserError(f"{where}: is damaged: {_shown(str(error) or type(error).__name__)}; save it again") from None
+        raise UserError(
+            f"{where}: is damaged: {shown_value(str(error) or type(error).__name__)}; save it again"
+        ) from None
 
 
 def _path(path: str | Path) -> str:
-    return str(path) if str(path).isprintable() else _shown(str(path))
+    return str(path) if str(path).isprintable() else shown_value(str(path))
 
 
 def _bytes(path: str | Path) -> bytes:
@@ -218,7 +220,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     from pykernel.host.model import HostModel
 
     x = np.array(x, spec.real.dtype, ndmin=2)
-    taken = (np.abs(x) <= spec.input.limit).all(axis=1)
+    taken = (np.abs(x) <= spec.input.max_abs).all(axis=1)
     taken, x, exact, model = x[taken], x, x[taken].astype(np.float64), HostModel(spec)
     functions = _asked(machine, lambda: source_functions(source, exact))
     if functions.shape != (len(exact), len(machine.bias)):
@@ -229,7 +231,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     allowed = device_bound(spec, exact) + error_bound(machine, exact, "float64", "products", shifted=True)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
-    differences, differ = np.abs(found - functions) if machine.decision != "votes" else None, 0
+    differences, differ = np.abs(found - functions) if machine.decision != "ovo_vote" else None, 0
     if differences is None:
         # confidences are less than a third of what their sums differ by
         differences = np.abs(found - votes(functions, len(machine.classes or ())))[sure]
@@ -258,7 +260,7 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
     except UserError:
         raise
     except Exception as error:
-        reason = _shown(str(error) or type(error).__name__)
+        reason = shown_value(str(error) or type(error).__name__)
         raise UserError(f"{machine.source}: cannot predict itself: {reason}; save it again") from None
 
 
@@ -288,7 +290,7 @@ def source_classes(machine: Machine, source: Any, x: np.ndarray, functions: np.n
         x, model = _scaled(source, x)
         named = {value: position for position, value in enumerate(machine.classes or ())}
         return np.array([named[value] for value in np.asarray(model.predict(x)).tolist()], int)
-    if machine.owners is None:
+    if machine.support_class is None:
         return np.asarray(functions[:, 0] > 0, int)
     count = len(machine.classes or ())
     counted = np.zeros((len(x), count))

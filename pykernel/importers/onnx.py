@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
-from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, _shown
+from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, shown_value
 from pykernel.training.trained import Machine, array_of, checked, require_classes, votes
 
 try:
@@ -161,7 +161,7 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
         others = sorted({node.kind for node in graph.nodes})
         raise UserError(
             f"holds {len(found) or 'no'} support vector machines; it must hold one SVMClassifier or SVMRegressor"
-            + (f", and has {_shown(', '.join(others))}" if others and not found else "")
+            + (f", and has {shown_value(', '.join(others))}" if others and not found else "")
         )
     (node,) = found
     chain = _before(graph, node)
@@ -169,11 +169,11 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     part = {id(other) for other in (*chain, node, *after)}
     for other in graph.nodes:
         if id(other) not in part:
-            raise UserError(f"holds a {_shown(other.kind)} that is no part of the model; save the model without")
+            raise UserError(f"holds a {shown_value(other.kind)} that is no part of the model; save the model without")
     machine = _classifier(node) if node.kind == "SVMClassifier" else _regressor(node)
-    steps, center, factor = _scaling(graph, chain, machine.dim)
-    if center.any() or (factor != 1).any():
-        machine = replace(machine, center=center, factor=factor)
+    steps, center, scale = _scaling(graph, chain, machine.dim)
+    if center.any() or (scale != 1).any():
+        machine = replace(machine, center=center, scale=scale)
     return checked(_decided(graph, node, after, labels, values, machine), node.kind), Source(steps, node)
 
 
@@ -203,7 +203,7 @@ def _graph(model: Any) -> Graph:
 
     def define(name: str) -> None:
         if name in known:
-            raise UserError(f"makes {_shown(name)} twice; each name must stand for one thing")
+            raise UserError(f"makes {shown_value(name)} twice; each name must stand for one thing")
         known.add(name)
 
     for tensor in graph.initializer:
@@ -221,7 +221,9 @@ def _graph(model: Any) -> Graph:
         node = _node(proto)
         for name in node.inputs:
             if name and name not in known:
-                raise UserError(f"its {_shown(node.kind)} takes {_shown(name)}, which nothing before it makes")
+                raise UserError(
+                    f"its {shown_value(node.kind)} takes {shown_value(name)}, which nothing before it makes"
+                )
         for name in node.outputs:
             define(name)
         if node.kind == "Constant":
@@ -239,7 +241,7 @@ def _graph(model: Any) -> Graph:
 def _node(proto: Any) -> Node:
     kind, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
     if len(proto.input) > JOINED or len(proto.output) > JOINED:
-        raise UserError(f"its {_shown(kind)} takes or makes more than {JOINED} tables; save the model without")
+        raise UserError(f"its {shown_value(kind)} takes or makes more than {JOINED} tables; save the model without")
     inputs, outputs = tuple(proto.input), tuple(name for name in proto.output if name)
     if kind not in OPERATIONS or domain != OPERATIONS[kind][0]:
         return Node(
@@ -261,7 +263,9 @@ def _node(proto: Any) -> Node:
     for attribute in proto.attribute:
         name = attribute.name
         if name in has or attributes.get(name) != attribute.type or attribute.ref_attr_name:
-            raise UserError(f"its {kind} has {_shown(name)}, which is not as ONNX defines it; save the model again")
+            raise UserError(
+                f"its {kind} has {shown_value(name)}, which is not as ONNX defines it; save the model again"
+            )
         has[name] = _value(attribute)
     for name in {"Cast": ["to"], "Concat": ["axis"]}.get(kind, []):
         if name not in has:
@@ -284,16 +288,16 @@ def _read_table(tables: dict[str, np.ndarray], name: str, tensor: Any) -> None:
     if tensor is None or tensor.data_type not in NUMBERS:
         return
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
-        raise UserError(f"keeps {_shown(name)} in another file; save it with its data inside")
+        raise UserError(f"keeps {shown_value(name)} in another file; save it with its data inside")
     dims = list(tensor.dims)
     if any(size < 0 for size in dims) or math.prod(dims) > ONNX_LIMIT:
-        raise UserError(f"table {_shown(name)} is damaged; save the model again")
+        raise UserError(f"table {shown_value(name)} is damaged; save the model again")
     try:
         table = np.array(numpy_helper.to_array(tensor))
     except (TypeError, ValueError):
-        raise UserError(f"table {_shown(name)} is damaged; save the model again") from None
+        raise UserError(f"table {shown_value(name)} is damaged; save the model again") from None
     if not np.isfinite(table).all():
-        raise UserError(f"table {_shown(name)} holds numbers that are not finite; save the model again")
+        raise UserError(f"table {shown_value(name)} holds numbers that are not finite; save the model again")
     tables[name] = table
 
 
@@ -308,10 +312,10 @@ def _kernel(node: Node) -> dict[str, Any]:
     where, has = node.kind, node.has
     name = _text(has.get("kernel_type"), "LINEAR")
     if name not in KERNELS:
-        raise UserError(f"{where}: kernel_type is {_shown(name)}; it must be LINEAR, POLY, RBF or SIGMOID")
+        raise UserError(f"{where}: kernel_type is {shown_value(name)}; it must be LINEAR, POLY, RBF or SIGMOID")
     transform = _text(has.get("post_transform"), "NONE")
     if transform != "NONE":
-        raise UserError(f"{where}: post_transform is {_shown(transform)}; it must be NONE")
+        raise UserError(f"{where}: post_transform is {shown_value(transform)}; it must be NONE")
     found: dict[str, Any] = {"function": KERNELS[name]}
     if name == "LINEAR":
         return found
@@ -353,7 +357,7 @@ def _classifier(node: Node) -> Machine:
     require_classes(count, where)
     if len(labels) != count or min(sizes) < 0:
         raise UserError(
-            f"{where}: vectors_per_class is {_shown(sizes)} for {len(labels)} classes; save the model again"
+            f"{where}: vectors_per_class is {shown_value(sizes)} for {len(labels)} classes; save the model again"
         )
     vectors, functions = _vectors(has, n, where), count * (count - 1) // 2
     weights = array_of(has.get("coefficients", ()), ((count - 1) * n,), where, "coefficients").reshape(count - 1, n).T
@@ -367,8 +371,8 @@ def _classifier(node: Node) -> Machine:
             machine = replace(machine, calibration=np.column_stack([a, -b]))
         return machine
     notes = (f"{where}: prob_a and prob_b are left out, for {count} classes have no probabilities in C",)
-    owners = np.repeat(np.arange(count), sizes)
-    return replace(machine, decision="pairs", owners=owners, notes=notes if probable else ())
+    support_class = np.repeat(np.arange(count), sizes)
+    return replace(machine, decision="ovo", support_class=support_class, notes=notes if probable else ())
 
 
 def _regressor(node: Node) -> Machine:
@@ -396,7 +400,7 @@ def _before(graph: Graph, node: Node) -> list[Node]:
     while wanted != graph.input:
         maker = makers.get(wanted)
         if maker is None or maker.kind not in AFFINE:
-            what = "a table" if maker is None else f"a {_shown(maker.kind)}"
+            what = "a table" if maker is None else f"a {shown_value(maker.kind)}"
             raise UserError(
                 f"gives its {node.kind} {what}; before it there may be {', '.join(AFFINE)}, each number of an input for "
                 "itself"
@@ -412,10 +416,10 @@ def _before(graph: Graph, node: Node) -> list[Node]:
 def _scaling(
     graph: Graph, chain: Sequence[Node], dim: int
 ) -> tuple[list[tuple[Node, np.ndarray | None, bool]], np.ndarray, np.ndarray]:
-    """The operations with their constants; and center and factor of x -> (x - center) * factor, which they come to."""
+    """The operations with their constants; and center and scale of x -> (x - center) * scale, which they come to."""
     if graph.width not in (None, dim):
         raise UserError(f"takes {graph.width} inputs, but its vectors have {dim} numbers")
-    center, factor, steps, kind = np.zeros(dim), np.ones(dim), [], graph.type
+    center, scale, steps, kind = np.zeros(dim), np.ones(dim), [], graph.type
     for node in chain:
         constant, first = None, node.inputs[0] not in graph.tables
         if node.kind == "Cast":
@@ -428,7 +432,7 @@ def _scaling(
             constant = graph.tables[node.inputs[1 if first else 0]]
             if constant.ndim > 2 or constant.size != (constant.shape or (1,))[-1]:
                 raise UserError(
-                    f"its {node.kind} takes a table of shape {_shown(constant.shape)}; it must be a number for each input"
+                    f"its {node.kind} takes a table of shape {shown_value(constant.shape)}; it must be a number for each input"
                 )
             if kind not in FLOATS or constant.dtype != NUMBERS[kind]:
                 raise UserError(
@@ -440,11 +444,11 @@ def _scaling(
         for values in (slope, offset):
             if values.size not in (1, dim):
                 raise UserError(f"scales {values.size} inputs, but its vectors have {dim} numbers")
-        # slope (x - center) factor + offset
+        # slope (x - center) scale + offset
         with np.errstate(all="ignore"):
-            factor = factor * slope
-            center = center - offset / factor
-    return steps, center, factor
+            scale = scale * slope
+            center = center - offset / scale
+    return steps, center, scale
 
 
 def _slope_and_offset(node: Node, constant: np.ndarray | None, first: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -477,11 +481,11 @@ def _after(graph: Graph, node: Node) -> tuple[list[Node], set[str], set[str]]:
     for other in graph.nodes:  # each after what it takes
         if labels.intersection(other.inputs):
             if other.kind != "Identity" and other.has.get("to") not in (*NUMBERS, TensorProto.STRING):
-                raise UserError(f"changes the class by a {_shown(other.kind)}, which has no C")
+                raise UserError(f"changes the class by a {shown_value(other.kind)}, which has no C")
             labels.update(other.outputs)
         elif values.intersection(other.inputs):
             if other.kind not in AFTER or maps.intersection(other.inputs):
-                raise UserError(f"changes the decision values by a {_shown(other.kind)}, which has no C")
+                raise UserError(f"changes the decision values by a {shown_value(other.kind)}, which has no C")
             values.update(other.outputs)
             maps.update(other.outputs if other.kind == "ZipMap" else ())
         else:
@@ -489,7 +493,9 @@ def _after(graph: Graph, node: Node) -> tuple[list[Node], set[str], set[str]]:
         after.append(other)
     for name in graph.outputs:
         if name not in labels and name not in values:
-            raise UserError(f"also gives {_shown(name)}, which is no result of the machine; save the model without")
+            raise UserError(
+                f"also gives {shown_value(name)}, which is no result of the machine; save the model without"
+            )
     return after, labels, values
 
 
@@ -513,8 +519,10 @@ def _decided(
             continue  # of two classes, raw_scores have the sign of scikit-learn's decision_function
         if not classifier and _same(found, np.sign(rows)):
             machine = replace(machine, classes=(-1, 1))
-        elif machine.owners is not None and not probable and _same(found, votes(rows, len(machine.classes or ()))):
-            machine = replace(machine, decision="votes")
+        elif (
+            machine.support_class is not None and not probable and _same(found, votes(rows, len(machine.classes or ())))
+        ):
+            machine = replace(machine, decision="ovo_vote")
         else:
             raise UserError(STRANGE)
     return machine

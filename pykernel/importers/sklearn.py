@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
-from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, _plain, _shown
+from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, shown_value, visible_name
 from pykernel.training.trained import Machine, array_of, checked, number_of, require_classes
 
 PARTS = 64
@@ -48,14 +48,14 @@ def read_estimator(estimator: Any) -> Machine:
 
     where = type(estimator).__name__
     *scalers, (_, model) = steps_of(estimator)
-    readers, center, factor = _readers(), None, None
+    readers, center, scale = _readers(), None, None
     if type(model) not in readers and not hasattr(type(model), MACHINE):
         best = "; give its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise UserError(f"{_inside(where, model)} is not a model that can be imported{best or '; ' + _importable()}")
     for part in (*(scaler for _, scaler in scalers), model):
         if hidden := vars(part).keys() & set(dir(type(part))):
             raise UserError(
-                f"{_inside(where, part)} has a {_shown(min(hidden))} of its own; it is not as scikit-learn fits it"
+                f"{_inside(where, part)} has a {shown_value(min(hidden))} of its own; it is not as scikit-learn fits it"
             )
         try:
             # which predicts its prior before it is fitted
@@ -65,29 +65,29 @@ def read_estimator(estimator: Any) -> Machine:
         except TypeError:
             raise UserError(f"{_inside(where, part)} is not an estimator; {_importable()}") from None
     for step, scaler in scalers:
-        c, f = _affine(scaler, f"{where}, step {_shown(step)}")
-        # ((x - center) factor - c) f
+        c, f = affine_of_scaler(scaler, f"{where}, step {shown_value(step)}")
+        # ((x - center) scale - c) f
         if center is not None and len(center) != len(c):
             raise UserError(
-                f"{where}, step {_shown(step)}: scales {len(c)} inputs, but the one before it {len(center)}"
+                f"{where}, step {shown_value(step)}: scales {len(c)} inputs, but the one before it {len(center)}"
             )
-        center, factor = (c, f) if center is None or factor is None else (center + c / factor, factor * f)
+        center, scale = (c, f) if center is None or scale is None else (center + c / scale, scale * f)
     if model is not estimator:
         where = f"{where}, {type(model).__name__}"
     try:
         machine = readers[type(model)](model, where) if type(model) in readers else getattr(model, MACHINE)()
     except AttributeError as error:
         raise UserError(f"{where}: {error}; it is not as scikit-learn fits it") from None
-    if center is not None and factor is not None:
+    if center is not None and scale is not None:
         if len(center) != machine.dim:
             raise UserError(f"{where}: takes {machine.dim} inputs, but the scaler before it has {len(center)}")
         if machine.center is not None:
-            center = center + machine.center / factor
-        factor = factor if machine.factor is None else factor * machine.factor
-        machine = replace(machine, center=center, factor=factor)
+            center = center + machine.center / scale
+        scale = scale if machine.scale is None else scale * machine.scale
+        machine = replace(machine, center=center, scale=scale)
     names = getattr(estimator, "feature_names_in_", None)
     source = " of ".join(type(part).__name__ for part in (estimator, model)) if model is not estimator else where
-    return replace(checked(machine, where), source=source, columns=_columns(names))
+    return replace(checked(machine, where), source=source, columns=spec_columns(names))
 
 
 def _readers() -> dict[type, Callable[[Any, str], Machine]]:
@@ -106,7 +106,7 @@ def _readers() -> dict[type, Callable[[Any, str], Machine]]:
     }
 
 
-def _scalers() -> tuple[type, ...]:
+def scaler_types() -> tuple[type, ...]:
     from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
     return StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
@@ -130,7 +130,7 @@ def types() -> set[str]:
 
     # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
     own = {f"pykernel.estimators.batch.{name}" for name in OWN}
-    found = {*_readers(), *_scalers(), *_kernels(), Pipeline, Basis, MercerKernel, ReducedModel, Selection}
+    found = {*_readers(), *scaler_types(), *_kernels(), Pipeline, Basis, MercerKernel, ReducedModel, Selection}
     return own | {f"{kind.__module__}.{kind.__qualname__}" for kind in found}
 
 
@@ -170,14 +170,14 @@ def _is_passthrough(step: Any) -> bool:
     return isinstance(step, str) and step == "passthrough"
 
 
-def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """(center, factor) of x -> (x - center) * factor."""
+def affine_of_scaler(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """(center, scale) of x -> (x - center) * scale."""
     from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
     kind = type(scaler)
-    if kind not in _scalers():
+    if kind not in scaler_types():
         raise UserError(
-            f"{where}: a {kind.__name__} is not x -> (x - center) * factor for each input; StandardScaler, "
+            f"{where}: a {kind.__name__} is not x -> (x - center) * scale for each input; StandardScaler, "
             "MinMaxScaler, MaxAbsScaler and RobustScaler are"
         )
     if getattr(scaler, "clip", False):
@@ -187,16 +187,16 @@ def _affine(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
         raise UserError(f"{where}: scales {dim} inputs; a model takes from 1 to {DIM_LIMIT}")
     zeros, ones = np.zeros(dim), np.ones(dim)
     if kind is MinMaxScaler:
-        factor = array_of(scaler.scale_, (dim,), where, "scale_")
-        return -array_of(scaler.min_, (dim,), where, "min_") / factor, factor
+        scale = array_of(scaler.scale_, (dim,), where, "scale_")
+        return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
     # a scaler keeps what it does not use
     center = (scaler.mean_ if scaler.with_mean else None) if kind is StandardScaler else None
-    scale = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
+    spread = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
     if kind is RobustScaler and scaler.with_centering:
         center = scaler.center_
     return (
         zeros if center is None else array_of(center, (dim,), where, "center"),
-        ones if scale is None else 1 / array_of(scale, (dim,), where, "scale_"),
+        ones if spread is None else 1 / array_of(spread, (dim,), where, "scale_"),
     )
 
 
@@ -205,12 +205,12 @@ def _kernel(where: str, model: Any, gamma: Any) -> dict[str, Any]:
     kernel = model.kernel
     if callable(kernel):
         raise UserError(
-            f"{where}: kernel is a function of your own, {_shown(getattr(kernel, '__name__', type(kernel).__name__))}; "
+            f"{where}: kernel is a function of your own, {shown_value(getattr(kernel, '__name__', type(kernel).__name__))}; "
             f"those with C are {', '.join(sorted(KERNELS))}"
         )
     if not isinstance(kernel, str) or kernel not in KERNELS:
         why = " has no vectors to compare with" if kernel == "precomputed" else " has no C"
-        raise UserError(f"{where}: kernel {_shown(kernel)}{why}; those that have are {', '.join(sorted(KERNELS))}")
+        raise UserError(f"{where}: kernel {shown_value(kernel)}{why}; those that have are {', '.join(sorted(KERNELS))}")
     found: dict[str, Any] = {"function": KERNELS[kernel]}
     if found["function"] == "linear":
         return found
@@ -255,8 +255,8 @@ def _svc(model: Any, where: str) -> Machine:
     notes = (f"{where}: probability=True is left out, for {count} classes have no probabilities in C",)
     return replace(
         found,
-        decision="votes" if votes else "pairs",
-        owners=np.repeat(np.arange(count), sizes),
+        decision="ovo_vote" if votes else "ovo",
+        support_class=np.repeat(np.arange(count), sizes),
         break_ties=bool(model.break_ties),
         notes=notes if prob_a.size else (),
     )
@@ -335,8 +335,8 @@ def _gaussian_process(model: Any, where: str) -> Machine:
         inverse = float(first.ravel()[0])
         gamma = inverse / 2 if function == "gaussian" else unit * math.sqrt(inverse)
         return Machine(where, function, vectors, weights, bias, gamma=gamma)
-    factor = np.sqrt(first)
-    return Machine(where, function, vectors * factor, weights, bias, gamma=unit, factor=factor)
+    scale = np.sqrt(first)
+    return Machine(where, function, vectors * scale, weights, bias, gamma=unit, scale=scale)
 
 
 def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[str, np.ndarray] | None]]:
@@ -407,12 +407,12 @@ def _several(values: Any, n: int, where: str, name: str) -> np.ndarray:
     return array
 
 
-def _columns(names: Any) -> tuple[str, ...] | None:
+def spec_columns(names: Any) -> tuple[str, ...] | None:
     """Names of inputs, if a spec can write them."""
     if names is None or len(names) > DIM_LIMIT:
         return None
     try:
-        columns = tuple(_plain(name) for name in names if isinstance(name, str))
+        columns = tuple(visible_name(name) for name in names if isinstance(name, str))
     except ValueError:
         return None
     return columns if len(columns) == len(names) and len(set(columns)) == len(columns) else None

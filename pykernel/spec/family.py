@@ -21,16 +21,16 @@ class Family(Protocol):
     programs: Mapping[LabelKind, Program]
     online: bool  # whether choose and plan compare them: models that learn sample by sample, from raw inputs
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         """Why a key that was given means nothing for this model; None if it does mean something."""
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         """Refuse what cannot be computed."""
 
     def capacities(self, spec: Spec) -> dict[str, int]:
         """Values of the extents."""
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         """About how many numbers the memory holds, from above."""
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
@@ -38,9 +38,9 @@ class Family(Protocol):
 
 
 AT_ONCE = {
-    "input": ("center", "factor"),
+    "input": ("center", "scale"),
     "learning": ("ridge", "samples"),
-    "expansion": ("vectors", "weights", "bias", "decision", "owners", "break_ties", "calibration", "distance"),
+    "expansion": ("vectors", "weights", "bias", "decision", "support_class", "break_ties", "calibration", "distance"),
 }
 """Keys of models that are trained at once, on the device or elsewhere."""
 

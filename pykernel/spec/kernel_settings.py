@@ -21,17 +21,17 @@ FUNCTIONS = {
     "sigmoid": KernelFunction.SIGMOID,
     "matern32": KernelFunction.MATERN32,
     "matern52": KernelFunction.MATERN52,
-    "own": KernelFunction.OWN,
+    "custom": KernelFunction.CUSTOM,
 }
 KERNEL_KEYS = {
     "sigma": ("gaussian",),
-    "gamma": ("gaussian", "laplacian", "polynomial", "sigmoid", "matern32", "matern52", "own"),
-    "coef0": ("polynomial", "sigmoid", "own"),
-    "degree": ("polynomial", "own"),
-    "normalise": ("polynomial", "linear", "own"),
-    "source": ("own",),
-    "kernel": ("own",),
-    "most": ("own",),
+    "gamma": ("gaussian", "laplacian", "polynomial", "sigmoid", "matern32", "matern52", "custom"),
+    "coef0": ("polynomial", "sigmoid", "custom"),
+    "degree": ("polynomial", "custom"),
+    "normalise": ("polynomial", "linear", "custom"),
+    "source": ("custom",),
+    "kernel": ("custom",),
+    "max_value": ("custom",),
 }
 """Which kernels each key of [kernel] is for."""
 UNIT = ("gaussian", "laplacian", "matern32", "matern52")
@@ -43,7 +43,7 @@ def largest(precision: str) -> float:
     return 1e35 if precision == "float32" else 1e300
 
 
-def unused(spec: Spec, key: str) -> str | None:
+def why_ignored(spec: Spec, key: str) -> str | None:
     """Why a key of [kernel] means nothing for its function."""
     assert spec.kernel is not None
     function = spec.kernel.function
@@ -56,7 +56,7 @@ def unused(spec: Spec, key: str) -> str | None:
     return None
 
 
-def complain(spec: Spec, refuse: Refuse) -> None:
+def validate(spec: Spec, refuse: Refuse) -> None:
     """Refuse kernels that say too little, too much, or cannot be computed; scalings of another length than the inputs."""
     rule, kernel, narrow = spec.learning.rule, spec.kernel, spec.precision == "float32"
     if kernel is None:
@@ -65,32 +65,32 @@ def complain(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
     if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
         refuse("[kernel]", "has neither sigma nor gamma; a gaussian kernel must have one of them")
-    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "own"):
+    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "custom"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
     low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
-    for key, top in (("sigma", high), ("gamma", high), ("most", largest(spec.precision))):
+    for key, top in (("sigma", high), ("gamma", high), ("max_value", largest(spec.precision))):
         value = getattr(kernel, key)
         if value is not None and not low <= value <= top:
             refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {top:g} for {spec.precision}")
     if abs(kernel.coef0) > high:
         refuse("[kernel] coef0", f"is {kernel.coef0:g}; it must be at most {high:g} for {spec.precision}")
-    if spec.input.limit < low:
-        refuse("[input] limit", f"is {spec.input.limit:g}; it must be {low:g} or more for {spec.precision}")
-    for key in ("center", "factor"):
+    if spec.input.max_abs < low:
+        refuse("[input] max_abs", f"is {spec.input.max_abs:g}; it must be {low:g} or more for {spec.precision}")
+    for key in ("center", "scale"):
         values = getattr(spec.input, key)
         if values is not None and len(values) != spec.dim:
             refuse(f"[input] {key}", f"holds {len(values)} numbers; it must hold {spec.dim}, one for each input")
         if values is not None and max(map(abs, values)) > high:
             refuse(f"[input] {key}", f"holds {max(map(abs, values)):g}; {high:g} must be the most for {spec.precision}")
-    if spec.input.factor is not None and min(map(abs, spec.input.factor)) < low:
-        refuse("[input] factor", f"holds {min(map(abs, spec.input.factor)):g}; {low:g} must be the least")
+    if spec.input.scale is not None and min(map(abs, spec.input.scale)) < low:
+        refuse("[input] scale", f"holds {min(map(abs, spec.input.scale)):g}; {low:g} must be the least")
 
 
 def reach(spec: Spec) -> np.ndarray:
     """Bounds of the scaled inputs, (DIM,)."""
     center = np.zeros(spec.dim) if spec.input.center is None else np.array(spec.input.center)
-    factor = np.ones(spec.dim) if spec.input.factor is None else np.array(spec.input.factor)
-    return (spec.input.limit + np.abs(center)) * np.abs(factor)
+    scale = np.ones(spec.dim) if spec.input.scale is None else np.array(spec.input.scale)
+    return (spec.input.max_abs + np.abs(center)) * np.abs(scale)
 
 
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
@@ -114,8 +114,8 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
                 value = max(1.0, argument) ** kernel.degree
             except OverflowError:
                 value = math.inf
-        if kernel.function == "own":
-            value = kernel.most or 1.0
+        if kernel.function == "custom":
+            value = kernel.max_value or 1.0
         steps = {"gaussian": square, "laplacian": float(np.sum(own + vectors)), "linear": product}
         for name in ("matern32", "matern52"):
             steps[name] = max(square, (kernel.gamma or 1.0) * math.sqrt(square))
@@ -124,13 +124,13 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
             step, value = max(step, value * value), 1.0  # k(a, a) k(b, b)
     if not step <= largest(spec.precision):
         refuse(
-            "[input] limit",
-            f"is {spec.input.limit:g}, with which a {kernel.function} kernel can overflow {spec.precision}; it must be lower",
+            "[input] max_abs",
+            f"is {spec.input.max_abs:g}, with which a {kernel.function} kernel can overflow {spec.precision}; it must be lower",
         )
     return value
 
 
-def scale(spec: Spec) -> float:
+def length_scale(spec: Spec) -> float:
     """The length by which scaled inputs differ."""
     kernel = spec.kernel
     if kernel is not None and kernel.sigma is not None:
@@ -140,7 +140,7 @@ def scale(spec: Spec) -> float:
             return 1 / kernel.gamma
         if kernel.function == "gaussian":
             return math.sqrt(0.5 / kernel.gamma)
-    return min(1.0, spec.input.limit)
+    return min(1.0, spec.input.max_abs)
 
 
 def rate(spec: Spec) -> float:
@@ -160,13 +160,13 @@ def parameters(spec: Spec) -> dict[str, Any]:
         "function": FUNCTIONS[kernel.function],
         "normalises": kernel.normalise,
         "unit": kernel.normalise or kernel.function in UNIT,
-        "rescales": spec.input.center is not None or spec.input.factor is not None,
-        "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "own" else 0.0),
+        "rescales": spec.input.center is not None or spec.input.scale is not None,
+        "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "custom" else 0.0),
         "rate": rate(spec) if smooth else 0.0,
         "coef0": kernel.coef0,
         "degree": kernel.degree,
-        "value_limit": kernel.most or 0.0,
+        "max_value": kernel.max_value or 0.0,
         "center": spec.input.center if spec.input.center is not None else np.zeros(spec.dim),
-        "factor": spec.input.factor if spec.input.factor is not None else np.ones(spec.dim),
-        "input_limit": spec.input.limit,
+        "scale": spec.input.scale if spec.input.scale is not None else np.ones(spec.dim),
+        "input_max_abs": spec.input.max_abs,
     }

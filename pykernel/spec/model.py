@@ -30,6 +30,8 @@ from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.errors import UntrustedCode, UserError
 from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
+from pykernel.spec.custom_kernel import judge_source, judge_values, plain_name, plain_path
+from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
@@ -37,8 +39,7 @@ from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.own_kernel import judge_source, judge_values, plain_name, plain_path
-from pykernel.spec.own_kernel import load as load_kernel
+from pykernel.spec.renamed import RENAMED
 
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
@@ -85,7 +86,7 @@ class Input(Section):
         None, strict=False, description="names of the inputs, as in the data's header"
     )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
-    limit: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+    max_abs: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
     standardise: bool = Field(False, description="subtract a running mean, divide by a running standard deviation")
     clip: float = Field(
         5.0, ge=1, le=100, description="standardised inputs are kept within so many standard deviations"
@@ -97,7 +98,7 @@ class Input(Section):
     center: Numbers | None = Field(
         None, strict=False, description="frozen, krr, ls-svm, kfd: subtracted from the inputs"
     )
-    factor: Numbers | None = Field(
+    scale: Numbers | None = Field(
         None, strict=False, description="frozen, krr, ls-svm, kfd: what the inputs are multiplied by after that"
     )
 
@@ -105,7 +106,7 @@ class Input(Section):
     @classmethod
     def _list(cls, columns: Any) -> Any:
         if columns is not None and not isinstance(columns, (list, tuple)):
-            raise ValueError(f'is {_shown(columns)}; it must be a list of names, such as ["a", "b"]')
+            raise ValueError(f'is {shown_value(columns)}; it must be a list of names, such as ["a", "b"]')
         return columns
 
     @field_validator("columns")
@@ -115,7 +116,7 @@ class Input(Section):
             if not 1 <= len(columns) <= DIM_LIMIT:
                 raise ValueError(f"holds {len(columns)} names; it must hold from 1 to {DIM_LIMIT}")
             for name in columns:
-                _plain(name)
+                visible_name(name)
             doubles = [name for name in columns if columns.count(name) > 1]
             if doubles:
                 raise ValueError(f"names {doubles[0]!r} twice; each input must be another column")
@@ -135,20 +136,20 @@ class Label(Section):
     classes: tuple[str, ...] | None = Field(
         None, strict=False, description="what the label can be, as in the data's cells: the model then classifies"
     )
-    limit: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+    max_abs: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
     low: float | None = Field(None, description="predictions are not below")
     high: float | None = Field(None, description="predictions are not above")
 
     @field_validator("column")
     @classmethod
     def _name(cls, column: str | None) -> str | None:
-        return column if column is None else _plain(column)
+        return column if column is None else visible_name(column)
 
     @field_validator("columns", "classes", mode="before")
     @classmethod
     def _list(cls, names: Any) -> Any:
         if names is not None and not isinstance(names, (list, tuple)):
-            raise ValueError(f'is {_shown(names)}; it must be a list of names, such as ["a", "b"]')
+            raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
         return names
 
     @field_validator("columns", "classes")
@@ -159,7 +160,7 @@ class Label(Section):
             if not least <= len(names) <= OUTPUTS_LIMIT:
                 raise ValueError(f"holds {len(names)} names; it must hold from {least} to {OUTPUTS_LIMIT}")
             for name in names:
-                _plain(name)
+                visible_name(name)
             doubles = [name for name in names if names.count(name) > 1]
             if doubles:
                 raise ValueError(f"names {doubles[0]!r} twice; each must be another")
@@ -169,26 +170,26 @@ class Label(Section):
 class KernelSection(Section):
     """How near two inputs are: k(a, b)."""
 
-    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "own"] = (
+    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "custom"] = (
         Field(
             "gaussian",
-            description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; own: your own, see source",
+            description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; custom: yours, see source",
         )
     )
     sigma: float | None = Field(None, description="gaussian: width, in the inputs' unit; gamma = 1 / (2 sigma^2)")
     gamma: float | None = Field(
-        None, description="the kernel's gamma; for gaussian in place of sigma; own: 1 if not given"
+        None, description="the kernel's gamma; for gaussian in place of sigma; custom: 1 if not given"
     )
-    coef0: float = Field(0.0, description="polynomial, sigmoid, own: what is added to gamma a'b")
-    degree: int = Field(3, ge=1, le=9, description="polynomial, own: the exponent")
+    coef0: float = Field(0.0, description="polynomial, sigmoid, custom: what is added to gamma a'b")
+    degree: int = Field(3, ge=1, le=9, description="polynomial, custom: the exponent")
     normalise: bool = Field(
-        False, description="polynomial, linear, own: divide k(a, b) by sqrt(k(a, a) k(b, b)); 0 where that is 0"
+        False, description="polynomial, linear, custom: divide k(a, b) by sqrt(k(a, a) k(b, b)); 0 where that is 0"
     )
     source: str | None = Field(
-        None, description="own: the Python file with your kernel, beside the spec; it is executed, see --trust-code"
+        None, description="custom: the Python file with your kernel, beside the spec; it is executed, see --trust-code"
     )
-    kernel: str | None = Field(None, description="own: the name of your kernel in that file")
-    most: float | None = Field(None, description="own: k(x, x) is at most this, for every input within the limit")
+    kernel: str | None = Field(None, description="custom: the name of your kernel in that file")
+    max_value: float | None = Field(None, description="custom: k(x, x) is at most this, for every input within max_abs")
 
     @field_validator("source")
     @classmethod
@@ -256,7 +257,7 @@ class Learning(Section):
     noise: float = Field(
         0.01, gt=0, le=1e6, description="krls-t: variance of the labels' noise, in parts of the function's variance"
     )
-    covariance: float = Field(
+    prior_variance: float = Field(
         100.0, gt=0, description="rls, quadratic-rls, rff-rls: variance of the weights before the first sample"
     )
     features: int | None = Field(
@@ -298,7 +299,7 @@ class Reduction(Section):
         le=1,
         description="techniques with a Gram matrix: added to its diagonal, in parts of it; 1e-3 if not given, fb-krls 0.1: it fits the labels that it stores, noise and all",
     )
-    gate: float | None = Field(
+    ald_threshold: float | None = Field(
         None,
         ge=0,
         lt=1,
@@ -404,20 +405,20 @@ class SubspaceSection(Section):
 class NoveltySection(Section):
     """When a sample is an alarm: okfeb."""
 
-    rate: float = Field(
+    false_alarm_rate: float = Field(
         0.01,
         gt=0,
         le=0.5,
         description="alarms for each sample of normal operation, which the threshold adapts to",
     )
     threshold: float | None = Field(
-        None, gt=0, lt=1, description="in place of rate: the level above which there is an alarm"
+        None, gt=0, lt=1, description="in place of false_alarm_rate: the level above which there is an alarm"
     )
     smoothing: float = Field(
         1.0, gt=0, le=1, description="level = (1 - smoothing) level + smoothing score; 1: every sample by itself"
     )
     warmup: int = Field(500, ge=2, le=1_000_000, description="samples before there are alarms")
-    hold: int = Field(
+    relearn_after: int = Field(
         0,
         ge=0,
         le=1_000_000,
@@ -434,18 +435,18 @@ class Expansion(Section):
     weights: Rows | None = Field(
         None,
         strict=False,
-        description="a row for each vector, a number for each function; decision pairs and votes: in the functions of its class against each other one",
+        description="a row for each vector, a number for each function; decision ovo and ovo_vote: in the functions of its class against each other one",
     )
     bias: Numbers | None = Field(None, strict=False, description="what each function is far from all vectors")
-    decision: Literal["functions", "pairs", "votes"] = Field(
+    decision: Literal["functions", "ovo", "ovo_vote"] = Field(
         "functions",
-        description="functions: one for each output, or class; pairs: one for each pair of classes; votes: the same, and predictions are votes",
+        description="functions: one for each output, or class; ovo: one for each pair of classes; ovo_vote: the same, and predictions are votes",
     )
-    owners: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = Field(
-        None, strict=False, description="pairs, votes: the position of the class that each vector is of"
+    support_class: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = (
+        Field(None, strict=False, description="ovo, ovo_vote: the position of the class that each vector is of")
     )
     break_ties: bool = Field(
-        False, description="pairs, votes: of classes with equal votes the clearer wins, not the first"
+        False, description="ovo, ovo_vote: of classes with equal votes the clearer wins, not the first"
     )
     calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
         None,
@@ -456,11 +457,11 @@ class Expansion(Section):
         "differences", description="gaussian: how |x - v|^2 is computed; products: faster, and less exact"
     )
 
-    @field_validator("vectors", "weights", "bias", "owners", "calibration", mode="before")
+    @field_validator("vectors", "weights", "bias", "support_class", "calibration", mode="before")
     @classmethod
     def _list(cls, values: Any) -> Any:
         if values is not None and not isinstance(values, (list, tuple)):
-            raise ValueError(f"is {_shown(values)}; it must be a list, such as [1.0, 2.0]")
+            raise ValueError(f"is {shown_value(values)}; it must be a list, such as [1.0, 2.0]")
         return values
 
 
@@ -491,14 +492,14 @@ class Spec(Section):
     subspace: SubspaceSection = SubspaceSection()
     novelty: NoveltySection | None = None
     expansion: Expansion | None = None
-    _own: Kernel | None = PrivateAttr(None)
+    _custom: Kernel | None = PrivateAttr(None)
 
     @field_validator("name")
     @classmethod
     def _identifier(cls, name: str) -> str:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) or name.endswith("_") or "__" in name:
             raise ValueError(
-                f"is {_shown(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
+                f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
                 "because C symbols and files are named after it"
             )
         if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
@@ -535,9 +536,9 @@ class Spec(Section):
                     continue  # written out, it changes nothing
                 if (owner := SECTION_RULES.get(section, self.learning.rule)) != self.learning.rule:
                     refuse(f"[{section}] {key}", f"is of {owner}; {self.learning.rule} does not have it: leave it out")
-                if (reason := self.family.unused(self, section, key)) is not None:
+                if (reason := self.family.why_ignored(self, section, key)) is not None:
                     refuse(f"[{section}] {key}", reason)
-        self.family.complain(self, refuse)
+        self.family.validate(self, refuse)
         if self.state_bytes_bound > STATE_LIMIT:
             refuse(
                 {KERNEL_MODELS: "[reduction] n_max", BATCH_MODELS: "[learning] samples"}.get(
@@ -589,16 +590,16 @@ class Spec(Section):
                     where = "column" if label.column else "columns"
                     refuse(f"[label] {where}", f"is {name!r}, which is also an input; a model must not see its label")
         low, high = (1e-20, 1e24) if narrow else (1e-20, 1e100)
-        if not low <= label.limit <= high:
-            refuse("[label] limit", f"is {label.limit:g}; it must be from {low:g} to {high:g} for {self.precision}")
+        if not low <= label.max_abs <= high:
+            refuse("[label] max_abs", f"is {label.max_abs:g}; it must be from {low:g} to {high:g} for {self.precision}")
         bounds = [bound for bound in (label.low, label.high) if bound is not None]
         if bounds and label.classes is not None:
             refuse("[label]", "has both classes and low or high; a class has no bounds")
         for name in ("low", "high"):
-            if abs(getattr(label, name) or 0.0) > label.limit:
+            if abs(getattr(label, name) or 0.0) > label.max_abs:
                 refuse(
                     f"[label] {name}",
-                    f"is {getattr(label, name):g}; it must be within the limit, {label.limit:g}",
+                    f"is {getattr(label, name):g}; it must be within max_abs, {label.max_abs:g}",
                 )
         if bounds != sorted(set(bounds)):
             refuse("[label] low", f"is {label.low:g}; it must be below high, {label.high:g}")
@@ -612,18 +613,16 @@ class Spec(Section):
     @property
     def program(self) -> Program:
         program = self.family.programs[self.label_kind]
-        if self.kernel is None or self.kernel.function != "own":
+        if self.kernel is None or self.kernel.function != "custom":
             return program
-        if self._own is None:
-            raise UserError(
-                f"{self.name}: the kernel of its own is not there; make the spec with load_spec or make_spec"
-            )
-        return program.with_kernel(self._own)
+        if self._custom is None:
+            raise UserError(f"{self.name}: the custom kernel is not there; make the spec with load_spec or make_spec")
+        return program.with_kernel(self._custom)
 
     @property
-    def own(self) -> Kernel | None:
-        """The user's own kernel; None where the kernel is one of the project's."""
-        return self._own
+    def custom(self) -> Kernel | None:
+        """The custom kernel; None where the kernel is one of the project's."""
+        return self._custom
 
     @property
     def dim(self) -> int:
@@ -657,18 +656,18 @@ class Spec(Section):
         return len(self.label.columns) if self.label.columns is not None else self.label.outputs or 1
 
     @property
-    def label_limit(self) -> float:
+    def label_max_abs(self) -> float:
         """The largest magnitude that a function is taught; classes are -1 and 1."""
-        return 1.0 if self.label_kind == "class" else self.label.limit
+        return 1.0 if self.label_kind == "class" else self.label.max_abs
 
     @property
-    def scale(self) -> float:
+    def length_scale(self) -> float:
         """The length by which inputs differ."""
-        return kernel_settings.scale(self)
+        return kernel_settings.length_scale(self)
 
     def unscaled(self, x: np.ndarray) -> np.ndarray:
         """The inputs that the kernel sees as x, (samples, DIM)."""
-        x = x if self.input.factor is None else x / np.array(self.input.factor)
+        x = x if self.input.scale is None else x / np.array(self.input.scale)
         return x if self.input.center is None else x + np.array(self.input.center)
 
     @property
@@ -681,7 +680,7 @@ class Spec(Section):
 
     @property
     def state_bytes_bound(self) -> int:
-        return self.family.reals(self) * self.real.dtype.itemsize
+        return self.family.size_bound(self) * self.real.dtype.itemsize
 
     @property
     def config_values(self) -> dict[str, Any]:
@@ -719,7 +718,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
     A spec whose [kernel] names a source is code: it is refused unless ``trust``, which executes that file;
     ``announce`` is called with its path before.
     """
-    where = str(path) if str(path).isprintable() else _shown(str(path))
+    where = str(path) if str(path).isprintable() else shown_value(str(path))
     help_ = "see `pykernel generate --help` for one that is"
     try:
         content = tomllib.loads(read_plain(path, SPEC_LIMIT).decode())
@@ -737,32 +736,32 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
         raise UserError(f"{where}: is not a spec; {help_}") from None
     spec = _validated(content, where)
     kernel = spec.kernel
-    if kernel is None or kernel.function != "own":
+    if kernel is None or kernel.function != "custom":
         return spec
-    source, name = _own_names(kernel, where)
+    source, name = _custom_names(kernel, where)
     if not trust:
         raise UntrustedCode(
             f"{where}: [kernel] source names {source}, Python code that this would execute; read that file, then allow it "
             "with --trust-code (in Python: load_spec(path, trust=True))"
         )
-    return _with_own(spec, load_kernel(Path(path).parent, source, name, announce, where), where)
+    return _with_custom(spec, load_kernel(Path(path).parent, source, name, announce, where), where)
 
 
-def make_spec(content: Mapping[str, Any], where: str = "spec", own: Kernel | None = None) -> Spec:
-    """A spec from nested dictionaries; ``where`` begins the error's sentence; own: the user's kernel, if it names one."""
+def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | None = None) -> Spec:
+    """A spec from nested dictionaries; ``where`` begins the error's sentence; custom: the user's kernel, if it names one."""
     spec = _validated(content, where)
     kernel = spec.kernel
-    if kernel is None or kernel.function != "own":
+    if kernel is None or kernel.function != "custom":
         return spec
-    source, name = _own_names(kernel, where)
-    if own is None:
+    source, name = _custom_names(kernel, where)
+    if custom is None:
         raise UserError(
             f"{where}: [kernel] source names {source}, which is code, and it is not there; load the spec from its file, or "
-            "give the kernel: make_spec(content, own=kernel)"
+            "give the kernel: make_spec(content, custom=kernel)"
         )
-    if own.name != name:
-        raise UserError(f"{where}: [kernel] kernel is {name}, but the kernel given is {own.name}; name that one")
-    return _with_own(spec, own, where)
+    if custom.name != name:
+        raise UserError(f"{where}: [kernel] kernel is {name}, but the kernel given is {custom.name}; name that one")
+    return _with_custom(spec, custom, where)
 
 
 def _validated(content: Mapping[str, Any], where: str) -> Spec:
@@ -772,23 +771,23 @@ def _validated(content: Mapping[str, Any], where: str) -> Spec:
         raise UserError(f"{where}: {_sentence(error)}") from None
 
 
-def _own_names(kernel: KernelSection, where: str) -> tuple[str, str]:
-    """Where a kernel of the user's own is.  Raises UserError if a key is missing."""
-    for key in ("source", "kernel", "most"):
+def _custom_names(kernel: KernelSection, where: str) -> tuple[str, str]:
+    """Where a custom kernel is.  Raises UserError if a key is missing."""
+    for key in ("source", "kernel", "max_value"):
         if getattr(kernel, key) is None:
             raise UserError(
-                f"{where}: [kernel] {key} is missing; a kernel of your own must have source, kernel and most"
+                f"{where}: [kernel] {key} is missing; a custom kernel must have source, kernel and max_value"
             )
     return str(kernel.source), str(kernel.kernel)
 
 
-def _with_own(spec: Spec, own: Kernel, where: str) -> Spec:
+def _with_custom(spec: Spec, custom: Kernel, where: str) -> Spec:
     """The spec with the user's kernel in its place, once that has been judged."""
-    spec._own = own
+    spec._custom = custom
     try:
         reach = kernel_settings.reach(spec)
-        judge_source(own)
-        judge_values(own, spec.config.views[KernelConfig], spec.real, reach)
+        judge_source(custom)
+        judge_values(custom, spec.config.views[KernelConfig], spec.real, reach)
     except UserError as error:
         raise UserError(f"{where}: {error}" if str(error).startswith("[") else str(error)) from None
     return spec
@@ -800,11 +799,16 @@ def _sentence(error: ValidationError) -> str:
     location = [str(part) for part in first["loc"]]
     section = f"[{location[0]}] " if len(location) > 1 else ""
     key = location[1 if len(location) > 1 else 0] if location else ""
+    word = first["input"] if first["type"] == "literal_error" else None
+    if first["type"] == "extra_forbidden" and (new := RENAMED.get(tuple(location))):
+        return f"{section}{key} is called {new} now"
+    if isinstance(word, str) and (new := RENAMED.get((*location, word))):
+        return f'{section}{key} "{word}" is called "{new}" now'
     if first["type"] == "extra_forbidden":
         model: Any = SECTIONS[location[0]] if len(location) > 1 else Spec
         near = difflib.get_close_matches(key, list(model.model_fields), 1)
         remedy = f"did you mean {near[0]!r}?" if near else f"the keys are: {', '.join(model.model_fields)}"
-        return f"{section}{_shown(key)} is not a key of a spec; {remedy}"
+        return f"{section}{shown_value(key)} is not a key of a spec; {remedy}"
     if first["type"] == "missing":
         return (
             f"{section}{key} is missing" if section else f"[{key}] is missing" if key != "name" else "name is missing"
@@ -814,26 +818,24 @@ def _sentence(error: ValidationError) -> str:
         message = str(first["ctx"]["error"])
         return f"{section}{key} {message}".strip() if key else message
     if first["type"] == "model_type":
-        return (
-            f"{key or 'it'} is {_shown(first['input'])}; it must be a section, [{key or 'input'}], with keys of its own"
-        )
+        return f"{key or 'it'} is {shown_value(first['input'])}; it must be a section, [{key or 'input'}], with keys of its own"
     message = (
         message.replace("Input should be", "it must be").replace("a valid", "a").replace("a integer", "a whole number")
     )
-    return f"{section}{key} is {_shown(first['input'])}; {message[0].lower()}{message[1:]}"
+    return f"{section}{key} is {shown_value(first['input'])}; {message[0].lower()}{message[1:]}"
 
 
-def _plain(text: str) -> str:
+def visible_name(text: str) -> str:
     """A column's name: it reaches comments and manifests, so nothing invisible and nothing endless."""
     if (
         not 1 <= len(text) <= 100
         or text != text.strip()
         or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
     ):
-        raise ValueError(f"names {_shown(text)}; a column's name must have 1 to 100 visible characters")
+        raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to 100 visible characters")
     return text
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
     text = ascii(value).replace("\n", " ")  # an array has lines
     return text if len(text) <= 60 else text[:57] + "..."

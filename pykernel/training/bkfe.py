@@ -30,13 +30,13 @@ import numpy as np
 
 from pykernel.bases.basis import (
     Basis,
-    _count,
-    _kernel,
     block_rows,
+    checked_count,
     describe_kernel,
     read_npz,
     select_basis,
     self_values,
+    stored_kernel,
     write_npz,
 )
 from pykernel.bases.gram import MercerKernel
@@ -44,7 +44,7 @@ from pykernel.errors import MissingExtra, UserError
 from pykernel.rows import Rows, as_rows
 from pykernel.spec.model import Spec
 from pykernel.training.closed_form import ASYMMETRY
-from pykernel.training.reduced import FeatureRows, _Symmetric, gram_operator, merged
+from pykernel.training.reduced import FeatureRows, SymmetricOperator, gram_operator, merged
 from pykernel.training.rounding import notes
 from pykernel.training.trained import Distance, Machine, to_spec
 
@@ -99,7 +99,7 @@ class Factors:
     @property
     def kept(self) -> int:
         """Directions that do not vanish: at the optimum as many as K has eigenvalues above lambda^2, r at most."""
-        return int(_kept(self.eigenvalues).sum())
+        return int(above_rounding(self.eigenvalues).sum())
 
 
 def bkfe(
@@ -142,7 +142,7 @@ def bkfe(
     UserError
         One sentence: an argument that cannot be, a start at the saddle A = 0, eigenvalues that Lanczos does not find.
     """
-    rank, seed = _count(rank, "rank", 1), _count(seed, "seed", 0)
+    rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
     shrinkage = _shrinkage(shrinkage)
     gram, total = _checked_gram(gram, trace)
     if method == "closed":
@@ -151,7 +151,7 @@ def bkfe(
         return _closed(gram, rank, shrinkage, total, seed)
     if method != "alternating":
         raise UserError(f'there is no method {method!r}; it must be "closed" or "alternating"')
-    iterations = _count(iterations, "iterations", 1)
+    iterations = checked_count(iterations, "iterations", 1)
     if not 0 <= tolerance < 1:
         raise UserError(f"tolerance is {tolerance:g}; it must be a number from 0 to less than 1")
     n = gram.shape[0]
@@ -264,7 +264,7 @@ def _inverse(values: np.ndarray, shrinkage: float) -> np.ndarray:
     return np.divide(1.0, values + shrinkage, out=np.zeros_like(values), where=real)
 
 
-def _kept(values: np.ndarray) -> np.ndarray:
+def above_rounding(values: np.ndarray) -> np.ndarray:
     """Which of G's eigenvalues are more than rounding."""
     return np.asarray(values > len(values) * EPS * values.max(initial=0.0))
 
@@ -372,7 +372,7 @@ class HostSubspace:
             ``selector``), or of these: the optimum within it, by singular values of the features, "closed" only.  One
             pass over the rows, O(N n (D + n)), and n vectors to keep: for large N, and for a device.
         """
-        rank, seed, shrinkage = _count(rank, "rank", 1), _count(seed, "seed", 0), _shrinkage(shrinkage)
+        rank, seed, shrinkage = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0), _shrinkage(shrinkage)
         _need_kernel(kernel)
         rows = as_rows(x)
         if not len(rows):
@@ -391,7 +391,7 @@ class HostSubspace:
             raise UserError('a subspace on a basis is found in closed form; method must be "closed"')
         if not isinstance(basis, Basis):
             selector = options.pop("selector", "auto")
-            basis = select_basis(rows, kernel, _count(basis, "basis", 1), selector, seed=seed, **options)
+            basis = select_basis(rows, kernel, checked_count(basis, "basis", 1), selector, seed=seed, **options)
         elif options:
             raise UserError(f"{', '.join(options)}: options of choosing a basis, and one is given; leave them out")
         elif basis.kernel != kernel:
@@ -437,14 +437,14 @@ class HostSubspace:
     @property
     def kept(self) -> int:
         """Directions that do not vanish, r at most.  The others' features are zero for every x, or can be made so."""
-        return int(_kept(self._spectrum[0]).sum())
+        return int(above_rounding(self._spectrum[0]).sum())
 
     def _root(self, triangular: bool) -> np.ndarray:
         """R with R'R = G, (r, r): the symmetric root, or upper triangular."""
         if triangular:
             return _triangular_root(self.gram)
         values, vectors = self._spectrum
-        return np.asarray((vectors * np.sqrt(np.where(_kept(values), values, 0.0))) @ vectors.T)
+        return np.asarray((vectors * np.sqrt(np.where(above_rounding(values), values, 0.0))) @ vectors.T)
 
     # ---- samples
 
@@ -577,7 +577,7 @@ class HostSubspace:
         operator: Any = whole
         if whole is None:
             gram = gram_operator(self.kernel, rows, keep=0)
-            operator = _Symmetric(count, lambda b: gram @ b - z @ (z.T @ b))
+            operator = SymmetricOperator(count, lambda b: gram @ b - z @ (z.T @ b))
         found = _lanczos(operator, 1, seed, 1e-9)
         if found is None and whole is None:
             raise UserError("Lanczos does not find |K - Khat|_2 of these rows; give spectral=False")
@@ -600,7 +600,7 @@ class HostSubspace:
             affine, alone or behind scalers in a pipeline; or ``cluster_centers_``: then the largest f(x) is of the
             nearest centre.  Classes of two have one function, positive for the second.
         """
-        theta, bias = _affine(model, self.rank)
+        theta, bias = affine_of_model(model, self.rank)
         return self.expansion(triangular) @ theta, bias
 
     def to_spec(
@@ -609,7 +609,7 @@ class HostSubspace:
         model: Any = None,
         *,
         precision: str = "float32",
-        limit: float | None = None,
+        max_abs: float | None = None,
         input_names: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
         triangular: bool = False,
@@ -620,7 +620,7 @@ class HostSubspace:
         model : None, or as of ``collapse``
             Classifiers and clusterings become classes: ``NAME_classify`` has the position.  The probability of a binary
             LogisticRegression comes along.
-        precision, limit, input_names, classes, distance
+        precision, max_abs, input_names, classes, distance
             As for ``from_sklearn``.
 
         Raises UserError: what cannot be a spec, more than 64 outputs, a subspace of which all directions vanish.  Warns where
@@ -634,7 +634,7 @@ class HostSubspace:
             weights, bias = self.expansion(triangular), np.zeros(self.rank)
         else:
             weights, bias = self.collapse(model, triangular)
-            names = _classes(model)
+            names = classes_of_model(model)
             last = model[-1] if hasattr(model, "steps") else model
             if names is not None and len(names) == 2 and type(last).__name__ == "LogisticRegression":
                 calibration = np.array([[-1.0, 0.0]])
@@ -651,10 +651,10 @@ class HostSubspace:
             classes=names,
             calibration=calibration,
             normalise=k.normalise,
-            own=k.own,
-            most=k.most,
+            custom=k.custom,
+            max_value=k.max_value,
         )
-        spec = to_spec(machine, name, precision, limit, input_names, classes, distance)
+        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
         for note in notes(machine, spec):
             warnings.warn(note, stacklevel=2)
         return spec
@@ -662,16 +662,16 @@ class HostSubspace:
     # ---- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file (no pickles), all of it or nothing.  A kernel of one's own is written as its name."""
-        about = {"format": "pykernel subspace 1", "kernel": describe_kernel(self.kernel), "shrinkage": self.shrinkage}
+        """Write an .npz file (no pickles), all of it or nothing.  A custom kernel is written as its name."""
+        about = {"format": "pykernel subspace 2", "kernel": describe_kernel(self.kernel), "shrinkage": self.shrinkage}
         write_npz(path, about, {"vectors": self.vectors, "a": self.a})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], kernel: MercerKernel | None = None) -> HostSubspace:
-        """What ``save`` wrote.  ``kernel``: needed if it is the user's own, and must be what it was made with."""
-        about, arrays = read_npz(path, "pykernel subspace 1", "HostSubspace.save")
+        """What ``save`` wrote.  ``kernel``: needed if it is a custom one, and must be what it was made with."""
+        about, arrays = read_npz(path, "pykernel subspace 2", "HostSubspace.save")
         try:
-            own = _kernel(about["kernel"], kernel, path)
+            own = stored_kernel(about["kernel"], kernel, path)
             if any(arrays[key].dtype != np.float64 for key in ("vectors", "a")):
                 raise TypeError("its arrays are not float64")
             parts = own, arrays["vectors"], arrays["a"], about["shrinkage"]
@@ -701,7 +701,7 @@ def _triangular_root(g: np.ndarray) -> np.ndarray:
     return root
 
 
-def _affine(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
+def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """(r, o) and (o,) of a linear model of r features; a fitted estimator's by its values at 0 and the unit vectors."""
     kind = type(model).__name__
     if isinstance(model, tuple) and len(model) == 2:
@@ -739,7 +739,7 @@ def _affine(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
     return theta, bias
 
 
-def _classes(model: Any) -> tuple[Any, ...] | None:
+def classes_of_model(model: Any) -> tuple[Any, ...] | None:
     if hasattr(model, "cluster_centers_"):
         return tuple(range(len(model.cluster_centers_)))
     if hasattr(model, "decision_function") and hasattr(model, "classes_"):

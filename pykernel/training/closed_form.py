@@ -62,7 +62,7 @@ class Targets:
     @classmethod
     def of_values(cls, y: Any) -> Self:
         """Regression.  y: (l,) or (l, o) finite numbers.  Raises UserError."""
-        values = _numbers(y, "targets")
+        values = checked_numbers(y, "targets")
         if values.ndim == 1:
             values = values[:, None]
         if values.ndim != 2 or not values.size:
@@ -206,7 +206,7 @@ class _Problem(ABC):
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
-        gram = _numbers(gram, "the Gram matrix")
+        gram = checked_numbers(gram, "the Gram matrix")
         if gram.ndim != 2 or not gram.size:
             raise UserError(f"the Gram matrix has the shape {gram.shape}; it must be (samples, basis vectors)")
         if len(gram) != len(targets):
@@ -251,7 +251,7 @@ class _Problem(ABC):
     def _cross_validated(self, ridge: float, parts: np.ndarray | None, column: Column, recode: bool) -> np.ndarray:
         if column not in get_args(Column):
             raise UserError(f"column is {column!r}; it must be 'deleted' or 'kept'")
-        weights = self._weights(_ridge(ridge))
+        weights = self._weights(checked_ridge(ridge))
         recode = recode and self.targets.positions is not None and self.targets.coding == "counts"
         taught = self._taught if recode else self._values
         if parts is None:
@@ -339,7 +339,7 @@ class _Problem(ABC):
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
         """(n, f, o) residuals of the models without folds (n, f): A_FF^-1 r_F.  bases: (n, b), columns that go, too."""
-        return _solved(self._kept_blocks(weights, folds), self._residuals(weights, taught, folds))
+        return solve_each(self._kept_blocks(weights, folds), self._residuals(weights, taught, folds))
 
 
 @dataclass(frozen=True)
@@ -404,7 +404,7 @@ class FisherProblem(_Problem):
 
     def solve(self, ridge: float) -> Solution:
         """The model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
-        ridge = _ridge(ridge)
+        ridge = checked_ridge(ridge)
         alpha = self._scaled(self._weights(ridge), self._values) / math.sqrt(ridge)
         return Solution(alpha, self.targets.values.mean(axis=0) - self.mean @ alpha)
 
@@ -469,7 +469,7 @@ class FisherProblem(_Problem):
         else:
             bordered[:, f:, f:] = -(own * weights.kept) @ own.mT
         residuals, alpha = self._residuals(weights, taught, folds), self._scaled(weights, taught, bases)
-        return _solved(bordered, np.concatenate([residuals, alpha], axis=1))[:, :f]
+        return solve_each(bordered, np.concatenate([residuals, alpha], axis=1))[:, :f]
 
 
 class RidgeProblem(_Problem):
@@ -482,7 +482,7 @@ class RidgeProblem(_Problem):
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
-        gram = _numbers(gram, "the Gram matrix")
+        gram = checked_numbers(gram, "the Gram matrix")
         if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
             raise UserError(f"the Gram matrix has the shape {gram.shape}; of ls-svm and krr it must be square")
         if gram.size and np.abs(gram - gram.T).max() > ASYMMETRY * np.abs(gram).max():
@@ -505,7 +505,7 @@ class RidgeProblem(_Problem):
 
     def solve(self, ridge: float) -> Solution:
         """The model of all samples.  O(l^2) for each output, after the decomposition.  Raises UserError."""
-        ridge = _ridge(ridge)
+        ridge = checked_ridge(ridge)
         alpha = self._residuals(self._weights(ridge), self._values) / ridge
         y = self.targets.values
         bias = y.mean(axis=0) - self.mean @ alpha if self.bias else np.zeros(y.shape[1])
@@ -554,7 +554,7 @@ def _spread(a: np.ndarray) -> np.ndarray:
     return np.vstack([-total / root, a - total / (root * (root + 1))])
 
 
-def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def solve_each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(n, f, f), (n, f, o) -> a^-1 b; if elimination meets an exact zero, least-squares solutions."""
     try:
         return np.linalg.solve(a, b)
@@ -573,7 +573,7 @@ def _whole(number: Any) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
-def _numbers(given: Any, what: str) -> np.ndarray:
+def checked_numbers(given: Any, what: str) -> np.ndarray:
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -583,7 +583,7 @@ def _numbers(given: Any, what: str) -> np.ndarray:
     return values
 
 
-def _ridge(ridge: Any) -> float:
+def checked_ridge(ridge: Any) -> float:
     if isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0 < float(ridge) < math.inf:
         raise UserError(f"ridge is {ridge!r}; it must be a number above 0")
     return float(ridge)

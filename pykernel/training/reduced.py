@@ -32,7 +32,7 @@ from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
 from pykernel.parallel import Workers
 from pykernel.rows import Rows, as_rows
-from pykernel.spec.families.nystrom import LEAST_GATE
+from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.training import selection
 from pykernel.training.closed_form import (
     LEAST_RIDGE,
@@ -40,12 +40,12 @@ from pykernel.training.closed_form import (
     Model,
     Solution,
     Targets,
-    _numbers,
-    _ridge,
-    _solved,
+    checked_numbers,
+    checked_ridge,
     fold_numbers,
+    solve_each,
 )
-from pykernel.training.trained import Machine, input_limit
+from pykernel.training.trained import Machine, input_max_abs
 
 try:
     from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
@@ -289,7 +289,7 @@ class ReducedProblem:
         )
 
     def _checked(self, ridges: Sequence[float]) -> np.ndarray:
-        values = np.array([_ridge(ridge) for ridge in ridges])
+        values = np.array([checked_ridge(ridge) for ridge in ridges])
         if not values.size:
             raise UserError("there is no ridge; give one at least")
         if values.min() < LEAST_RIDGE * self.square:
@@ -308,7 +308,7 @@ class ReducedProblem:
         place = np.where(large, np.cumsum(large) - 1, large.sum())
         count = int(large.sum())
         width = self.bias + self.features.width + self.taught.shape[1]
-        needed, there = 16 * (count + 1) * width**2, selection._physical_memory()
+        needed, there = 16 * (count + 1) * width**2, selection.physical_memory()
         if there is not None and needed > there:
             raise UserError(
                 f"leaving out {count:,} folds with {self.features.width:,} basis vectors takes {needed / 2**30:,.1f} GiB, and "
@@ -353,7 +353,7 @@ class ReducedProblem:
                     if self.bias:
                         left -= 1 / self.samples
                     residuals = y - self.all.middle[cut] - t @ self.all.along_weights(ridge)[:, cut]
-                    predictions[r, rows] = y - _solved(left, residuals)
+                    predictions[r, rows] = y - solve_each(left, residuals)
 
 
 @dataclass(frozen=True)
@@ -480,7 +480,7 @@ class LowRankSystem:
         return b * (by if b.ndim == 1 else by[:, None])
 
     def _right(self, b: Any) -> np.ndarray:
-        values = _numbers(b, "the right-hand side")
+        values = checked_numbers(b, "the right-hand side")
         if values.ndim not in (1, 2) or len(values) != len(self):
             raise UserError(
                 f"the right-hand side has the shape {values.shape}; it must be ({len(self)},) or ({len(self)}, columns)"
@@ -503,7 +503,7 @@ class _HeldRows:
             yield start, self.values[start : start + size]
 
 
-class _Symmetric(LinearOperator):  # type: ignore[misc]
+class SymmetricOperator(LinearOperator):  # type: ignore[misc]
     """A symmetric operator on vectors of l numbers that is given by a function of (l, k) arrays."""
 
     def __init__(self, count: int, function: Any) -> None:
@@ -516,7 +516,7 @@ class _Symmetric(LinearOperator):  # type: ignore[misc]
     def _matvec(self, b: np.ndarray) -> np.ndarray:
         return self.function(np.asarray(b, np.float64).reshape(len(b), -1)).reshape(b.shape)
 
-    def _adjoint(self) -> _Symmetric:
+    def _adjoint(self) -> SymmetricOperator:
         return self
 
 
@@ -527,8 +527,8 @@ def preconditioner(basis: Basis, x: Any, ridge: float, *, keep: int = KEPT) -> L
     With more than ``keep`` features, they are computed again each time: O(l n (D + n)), and memory O(l + n^2 + a block).
     Raises UserError.
     """
-    system = LowRankSystem(FeatureRows(basis, x, keep=keep), _ridge(ridge))
-    return _Symmetric(len(system), lambda b: system.solve(b, refinements=0))
+    system = LowRankSystem(FeatureRows(basis, x, keep=keep), checked_ridge(ridge))
+    return SymmetricOperator(len(system), lambda b: system.solve(b, refinements=0))
 
 
 def gram_operator(kernel: MercerKernel, x: Any, ridge: float = 0.0, *, keep: int = KEPT) -> LinearOperator:
@@ -560,7 +560,7 @@ def gram_operator(kernel: MercerKernel, x: Any, ridge: float = 0.0, *, keep: int
                 found[there] += values.T @ b[here]
         return found
 
-    return _Symmetric(len(rows), product)
+    return SymmetricOperator(len(rows), product)
 
 
 def basis_of(vectors: Any, kernel: MercerKernel, epsilon: float = 1e-10, indices: Any = None) -> Basis:
@@ -760,11 +760,11 @@ def select_reduced(
         choice = '"error" or "press"' if classes else '"press", as the targets are not classes'
         raise UserError(f"by is {by!r}; it must be {choice}")
     some = rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))
-    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "own")):
+    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom")):
         widths = (width_of(kernel),)
-    every_width = selection._grid(widths, "widths", selection.default_widths, kernel.function, some)
+    every_width = selection.grid_of(widths, "widths", selection.default_widths, kernel.function, some)
     middle = kernel_with(kernel, every_width[len(every_width) // 2])
-    every_ridge = selection._grid(ridges, "ridges", default_ridges, model, middle, some, len(rows))
+    every_ridge = selection.grid_of(ridges, "ridges", default_ridges, model, middle, some, len(rows))
     folds = selection.stratified_folds(targets, int(cv), seed) if not isinstance(cv, str) else None
     few = folds is not None and int(folds.max()) < selection.MOST_FOLDS
     groups = folds if few else selection.stratified_folds(targets, min(selection.GROUPS, len(rows)), seed)
@@ -786,7 +786,7 @@ def select_reduced(
         work, shared, jobs=jobs, scheduler=scheduler, results=results, context=shared.digest(), title=title
     ) as crew:
         found = crew.run(tasks)
-    return selection._chosen(cast(Any, shared), cv, by, every_width, every_ridge, found)
+    return selection.best_cell(cast(Any, shared), cv, by, every_width, every_ridge, found)
 
 
 def work(task: Mapping[str, Any], shared: _Grid) -> dict[str, Any]:
@@ -806,10 +806,10 @@ def work(task: Mapping[str, Any], shared: _Grid) -> dict[str, Any]:
                     left_out = machine.leave_one_out_path(ridges, shared.recode)
                 else:
                     left_out = machine.leave_fold_out_path(ridges, shared.folds, shared.recode)
-                scores += [selection._scores(predictions, cast(Any, shared)) for predictions in left_out]
+                scores += [selection.scores_of(predictions, cast(Any, shared)) for predictions in left_out]
         except UserError as error:
             reason = str(error)
-            scores += [selection._scores(impossible, cast(Any, shared))] * (len(task["ridges"]) - len(scores))
+            scores += [selection.scores_of(impossible, cast(Any, shared))] * (len(task["ridges"]) - len(scores))
     return {key: [score[key] for score in scores] for key in scores[0]} | {"reason": reason}
 
 
@@ -840,7 +840,7 @@ def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, count: int
     """As ``pykernel.training.selection.default_ridges``, for ``count`` rows like those of x."""
     trace = count * (float(np.abs(kernel.diagonal(x)).mean()) or 1.0)
     bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
-    return selection._rounded(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
+    return selection.three_digits(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
 
 
 # ------------------------------------------------------------------------------------------------------ to the device
@@ -852,37 +852,37 @@ def nystrom_content(
     precision: str,
     largest: np.ndarray,
     *,
-    limit: float | None = None,
+    max_abs: float | None = None,
     columns: tuple[str, ...] | None = None,
     label: Mapping[str, Any] | None = None,
     weights: np.ndarray | None = None,
     bias: np.ndarray | None = None,
     center: np.ndarray | None = None,
-    factor: np.ndarray | None = None,
+    scale: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
 
-    largest: (D,), the largest magnitude of each input in training.  limit: the largest input that is taken; None: a million
+    largest: (D,), the largest magnitude of each input in training.  max_abs: the largest input that is taken; None: a million
     times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,); None: z itself is predicted.
-    center, factor: (D,), inputs are (x - center) * factor before.  Raises UserError.
+    center, scale: (D,), inputs are (x - center) * scale before.  Raises UserError.
     """
     if precision not in PRECISIONS:
         raise UserError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
     need_distinct(basis, precision)
     kernel, n = basis.kernel, len(basis)
-    if kernel.function == "own" and limit is None:
-        raise UserError("limit must be given with a kernel of your own: most is its bound for inputs within that")
+    if kernel.function == "custom" and max_abs is None:
+        raise UserError("max_abs must be given with a custom kernel: max_value is its bound for inputs within that")
     machine = Machine(
         "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
-        np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, factor=factor,
+        np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,
     )  # fmt: skip
     inputs: dict[str, Any] = {"dim": basis.vectors.shape[1]} if columns is None else {"columns": list(columns)}
-    reach = largest if factor is None else largest / np.abs(factor)
+    reach = largest if scale is None else largest / np.abs(scale)
     reach = float((reach if center is None else reach + np.abs(center)).max())
-    if limit is None and kernel.function == "polynomial":
-        limit = REACH_POLYNOMIAL * (reach or 1.0)
-    inputs["limit"] = limit if kernel.function == "own" else input_limit(machine, precision, reach, limit)
-    inputs |= {key: values.tolist() for key, values in (("center", center), ("factor", factor)) if values is not None}
+    if max_abs is None and kernel.function == "polynomial":
+        max_abs = REACH_POLYNOMIAL * (reach or 1.0)
+    inputs["max_abs"] = max_abs if kernel.function == "custom" else input_max_abs(machine, precision, reach, max_abs)
+    inputs |= {key: values.tolist() for key, values in (("center", center), ("scale", scale)) if values is not None}
     expansion: dict[str, Any] = {"vectors": basis.vectors.tolist()}
     if weights is not None:
         expansion |= {"weights": weights.tolist(), "bias": machine.bias.tolist()}
@@ -899,7 +899,7 @@ def nystrom_content(
 
 def need_distinct(basis: Basis, precision: str) -> None:
     """Raises UserError if a vector adds less to the span of those before it than the precision resolves."""
-    least = LEAST_GATE[precision]
+    least = LEAST_ALD_THRESHOLD[precision]
     delta = basis.factor.diagonal() ** 2 / basis.kernel.diagonal(basis.vectors)
     worst = int(delta.argmin())
     if delta[worst] <= least:
@@ -914,7 +914,7 @@ def need_distinct(basis: Basis, precision: str) -> None:
 
 
 def _table(values: Any) -> np.ndarray:
-    table = _numbers(values, "rows")
+    table = checked_numbers(values, "rows")
     if table.ndim != 2 or not table.size:
         raise UserError(f"rows have the shape {table.shape}; it must be (rows, columns), neither of them 0")
     return table

@@ -50,12 +50,12 @@ def machine_of(spec: Spec) -> Machine:
         coef0=kernel.coef0,
         degree=kernel.degree,
         decision=expansion.decision,
-        owners=None if expansion.owners is None else np.array(expansion.owners),
+        support_class=None if expansion.support_class is None else np.array(expansion.support_class),
         center=None if spec.input.center is None else np.array(spec.input.center, float),
-        factor=None if spec.input.factor is None else np.array(spec.input.factor, float),
+        scale=None if spec.input.scale is None else np.array(spec.input.scale, float),
         normalise=kernel.normalise,
-        own=kernel.own,
-        most=kernel.most,
+        custom=kernel.custom,
+        max_value=kernel.max_value,
     )
 
 
@@ -66,7 +66,7 @@ def error_bound(
 
     O(rows n D).  The machine's numbers are rounded to the precision first, and sums taken in the order of its vectors.  Of a
     kernel of your own nothing is known: its values count as exact to 16 u of their bound.  shifted: inputs may be scaled
-    before they are centered, x * factor - center * factor, as MinMaxScaler does.
+    before they are centered, x * scale - center * scale, as MinMaxScaler does.
     """
     u = float(np.finfo(PRECISIONS[precision].dtype).eps) / 2
     weights, rows = machine.columns_of_weights(), max(1, VALUES // max(1, len(machine.vectors)))
@@ -98,16 +98,16 @@ def _of_rows(
 
 def _scaled(machine: Machine, x: np.ndarray, precision: str, u: float, shifted: bool) -> tuple[np.ndarray, np.ndarray]:
     """The scaled inputs, and how far each of them may be off, both (rows, DIM)."""
-    z, center, factor = x, machine.center, machine.factor
+    z, center, scale = x, machine.center, machine.scale
     lost = 2 * u * np.abs(x) if shifted else np.zeros_like(x)
     if center is not None:
         z = z - center
         held = center.astype(PRECISIONS[precision].dtype).astype(np.float64)
         lost = lost + np.abs(center - held) + u * np.abs(z)
-    if factor is not None:
-        z = z * factor
-        # the factor itself, and the product
-        lost = lost * np.abs(factor) + 2 * u * np.abs(z)
+    if scale is not None:
+        z = z * scale
+        # the scale itself, and the product
+        lost = lost * np.abs(scale) + 2 * u * np.abs(z)
     return z, lost
 
 
@@ -116,8 +116,8 @@ def _kernel_error(
 ) -> np.ndarray:
     """Of kernel values k of rows z that may be off by lost, (rows, n)."""
     v, function, gamma = machine.vectors, machine.function, machine.gamma
-    if function == "own":
-        return np.full_like(k, 16 * u * (machine.most or 1.0))
+    if function == "custom":
+        return np.full_like(k, 16 * u * (machine.max_value or 1.0))
     if function in ("linear", "polynomial", "sigmoid"):
         size = np.abs(z) @ np.abs(v).T
         error = _product_error(machine, z @ v.T, size, lost @ np.abs(v).T, u)
@@ -188,7 +188,7 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     beside what they add up to.  What is said of it is a bound, for the inputs that the machine's vectors are.
     """
     found = list(machine.notes)
-    if spec.precision != "float32" or machine.function == "own" or not len(machine.vectors):
+    if spec.precision != "float32" or machine.function == "custom" or not len(machine.vectors):
         return found
     count = len(machine.vectors)
     at = np.linspace(0, count - 1, min(count, SEEN, max(16, NOTED_VALUES // count)), dtype=int)

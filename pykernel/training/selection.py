@@ -62,16 +62,16 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
         return (1.0,)
     if kernel in ("polynomial", "sigmoid"):
         scale = float(np.square(x).sum(axis=1).mean()) or 1.0
-        return _rounded(2.0**k / scale for k in range(-4, 5))
+        return three_digits(2.0**k / scale for k in range(-4, 5))
     halves = [2.0 ** (k / 2) for k in range(-8, 5)]
     if kernel == "laplacian":
         scale = _typical_distance(x, 1)
-        return _rounded(1 / (half * scale) for half in reversed(halves))
+        return three_digits(1 / (half * scale) for half in reversed(halves))
     scale = _typical_distance(x, 2)
     if kernel in ("matern32", "matern52"):
         unit = math.sqrt(3 if kernel == "matern32" else 5)
-        return _rounded(unit / (half * scale) for half in reversed(halves))
-    return _rounded(half * scale for half in halves)
+        return three_digits(unit / (half * scale) for half in reversed(halves))
+    return three_digits(half * scale for half in halves)
 
 
 def default_ridges(
@@ -88,10 +88,10 @@ def default_ridges(
     mercer = _with_width(_kernel(named), width)
     trace = len(x) * (float(np.abs(mercer.diagonal(x[:PAIRS])).mean()) or 1.0)
     bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
-    return _rounded(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
+    return three_digits(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
 
 
-def _rounded(values: Any) -> tuple[float, ...]:
+def three_digits(values: Any) -> tuple[float, ...]:
     return tuple(float(f"{value:.3g}") for value in values)
 
 
@@ -182,7 +182,7 @@ def work(task: Mapping[str, Any], shared: _Shared) -> dict[str, Any]:
                 predictions = _left_out(machine, ridge, shared)
             except UserError as error:
                 predictions, reason = np.full(shared.targets.values.shape, np.inf), str(error)
-            rows.append(_scores(predictions, shared))
+            rows.append(scores_of(predictions, shared))
     return {key: [row[key] for row in rows] for key in rows[0]} | {"reason": reason}
 
 
@@ -200,7 +200,7 @@ def _left_out(machine: Any, ridge: float, shared: _Shared) -> np.ndarray:
     return machine.leave_fold_out(ridge, shared.folds, column=shared.column, recode=shared.recode)
 
 
-def _scores(predictions: np.ndarray, shared: _Shared) -> dict[str, Any]:
+def scores_of(predictions: np.ndarray, shared: _Shared) -> dict[str, Any]:
     targets, counts = shared.targets, np.bincount(shared.groups)
     possible = bool(np.isfinite(predictions).all())
 
@@ -368,7 +368,7 @@ def select(
 
     x: (l, d).  targets: l of them, classes or values.  kernel: a function's name, or that as "function" with "coef0" (1)
     and "degree" (3), or a MercerKernel, whose gamma is replaced by each width's.  widths: sigma for "gaussian", gamma for
-    the others, None for ``default_widths``; "linear" has none, and "own" its own gamma.  ridges: mu of "kfd", lambda of
+    the others, None for ``default_widths``; "linear" has none, and "custom" its own gamma.  ridges: mu of "kfd", lambda of
     "ls-svm" and "krr", absolute, in the unit of what they are added to (K'K and K); None for ``default_ridges``, which
     are relative to the kernel's diagonal.
     basis: of "kfd" alone, the expansion vectors: positions of samples (p,), or vectors (p, d), of which ``columns`` (p,)
@@ -389,13 +389,13 @@ def select(
     mercer = _kernel(kernel)
     function = cast(Function, mercer.function)
     _need(model, x, targets, basis, cv, by)
-    if widths is None and mercer.own is not None:
+    if widths is None and mercer.custom is not None:
         widths = (mercer.gamma,)
-    every_width = _grid(widths, "widths", default_widths, function, x)
+    every_width = grid_of(widths, "widths", default_widths, function, x)
     if function == "linear" and len(every_width) > 1:
         raise UserError(f"the linear kernel has no width; there are {len(every_width)}: leave them out")
     middle = every_width[len(every_width) // 2]
-    every_ridge = _grid(ridges, "ridges", default_ridges, model, mercer, x, middle)
+    every_ridge = grid_of(ridges, "ridges", default_ridges, model, mercer, x, middle)
     vectors, places = _basis(basis, columns, x)
     folds = stratified_folds(targets, int(cv), seed) if not isinstance(cv, str) else None
     few = folds is not None and int(folds.max()) < MOST_FOLDS
@@ -405,17 +405,17 @@ def select(
     scheduler = workers if isinstance(workers, str) else None
     jobs = 1 if workers is None or isinstance(workers, str) else int(workers)
     if scheduler is None:
-        _need_memory(len(x), len(x) if vectors is None else len(vectors), max(1, min(jobs, len(every_width))))
+        need_memory(len(x), len(x) if vectors is None else len(vectors), max(1, min(jobs, len(every_width))))
     tasks = [{"width": width, "ridges": list(every_ridge)} for width in every_width]
     title = "selecting" if progress else None
     with Workers(
         work, shared, jobs=jobs, scheduler=scheduler, results=results, context=shared.digest(), title=title
     ) as crew:
         rows = crew.run(tasks)
-    return _chosen(shared, cv, by, every_width, every_ridge, rows)
+    return best_cell(shared, cv, by, every_width, every_ridge, rows)
 
 
-def _chosen(
+def best_cell(
     shared: _Shared,
     cv: CrossValidation,
     by: Criterion | None,
@@ -473,7 +473,7 @@ def _need(model: str, x: np.ndarray, targets: Targets, basis: Any, cv: Any, by: 
         raise UserError(f"by is {by!r}; it must be {choice}")
 
 
-def _grid(given: Sequence[float] | None, what: str, default: Any, *arguments: Any, **keys: Any) -> tuple[float, ...]:
+def grid_of(given: Sequence[float] | None, what: str, default: Any, *arguments: Any, **keys: Any) -> tuple[float, ...]:
     """Ascending, each once."""
     if given is None:
         return cast("tuple[float, ...]", default(*arguments, **keys))
@@ -516,9 +516,9 @@ def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, 
     return np.ascontiguousarray(given, np.float64), places
 
 
-def _need_memory(l: int, p: int, jobs: int) -> None:
+def need_memory(l: int, p: int, jobs: int) -> None:
     needed = 8 * COPIES * l * p * jobs
-    there = _physical_memory()
+    there = physical_memory()
     if there is not None and needed > there:
         remedy = "take fewer samples, or a basis (kfd)" + (", or fewer workers" if jobs > 1 else "")
         raise UserError(
@@ -527,7 +527,7 @@ def _need_memory(l: int, p: int, jobs: int) -> None:
         )
 
 
-def _physical_memory() -> int | None:
+def physical_memory() -> int | None:
     with contextlib.suppress(AttributeError, ValueError, OSError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return None

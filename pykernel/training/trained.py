@@ -13,7 +13,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
-from pykernel.spec.model import OUTPUTS_LIMIT, Spec, _plain, _shown, make_spec
+from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
 
 Distance = Literal["auto", "differences", "products"]
 
@@ -29,9 +29,9 @@ NUMBERS_LIMIT = 2**24
 
 @dataclass(frozen=True)
 class Machine:
-    """f(x) = sum_i weights_i k(vectors_i, (x - center) * factor) + bias, as the source has it, in float64.
+    """f(x) = sum_i weights_i k(vectors_i, (x - center) * scale) + bias, as the source has it, in float64.
 
-    vectors: (n, DIM); weights: (n, W); bias: (F,); center, factor: (DIM,) or None; the rest as in [expansion] of a spec.
+    vectors: (n, DIM); weights: (n, W); bias: (F,); center, scale: (DIM,) or None; the rest as in [expansion] of a spec.
     """
 
     source: str  # what it was, for people
@@ -43,19 +43,19 @@ class Machine:
     coef0: float = 0.0
     degree: int = 1
     decision: str = "functions"
-    owners: np.ndarray | None = None
+    support_class: np.ndarray | None = None
     break_ties: bool = False
     classes: tuple[Any, ...] | None = None
     calibration: np.ndarray | None = None
     center: np.ndarray | None = None
-    factor: np.ndarray | None = None
+    scale: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
     label: dict[str, Any] | None = None  # what a spec says of the labels, where it is known
     largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
     notes: tuple[str, ...] = ()  # what of the source is left out
     normalise: bool = False
-    own: Kernel | None = None  # of function "own", with most, its bound
-    most: float | None = None
+    custom: Kernel | None = None  # of function "custom", with max_value, its bound
+    max_value: float | None = None
 
     @property
     def dim(self) -> int:
@@ -63,7 +63,9 @@ class Machine:
 
     @property
     def kernel(self) -> MercerKernel:
-        return MercerKernel(self.function, self.gamma, self.coef0, self.degree, self.normalise, self.own, self.most)
+        return MercerKernel(
+            self.function, self.gamma, self.coef0, self.degree, self.normalise, self.custom, self.max_value
+        )
 
     @property
     def linear(self) -> bool:
@@ -74,13 +76,13 @@ class Machine:
 
     def inputs(self) -> np.ndarray:
         """The vectors in the inputs' own units, (n, DIM)."""
-        v = self.vectors if self.factor is None else self.vectors / self.factor
+        v = self.vectors if self.scale is None else self.vectors / self.scale
         return v if self.center is None else v + self.center
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
         """Inputs as the vectors are, (rows, DIM)."""
         x = x if self.center is None else x - self.center
-        return x if self.factor is None else x * self.factor
+        return x if self.scale is None else x * self.scale
 
     def functions(self, z: np.ndarray) -> np.ndarray:
         """All functions at rows of scaled inputs z, (rows, F); of pairs of classes in the order (0,1), (0,2), ..., (1,2)."""
@@ -88,12 +90,12 @@ class Machine:
 
     def columns_of_weights(self) -> np.ndarray:
         """The weights of each function, (n, F): those of pairs written out, zero where a vector is of neither class."""
-        if self.owners is None:
+        if self.support_class is None:
             return self.weights
         columns = np.zeros((len(self.vectors), len(self.bias)))
         for p, (i, j) in enumerate(pairs(self.weights.shape[1] + 1)):
             for mine, other in ((i, j - 1), (j, i)):
-                columns[self.owners == mine, p] = self.weights[self.owners == mine, other]
+                columns[self.support_class == mine, p] = self.weights[self.support_class == mine, other]
         return columns
 
 
@@ -121,11 +123,11 @@ def checked(machine: Machine, where: str) -> Machine:
     """Finite after all that was done to it, and of classes that differ; UserError if not."""
     if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
         raise UserError(f"{where}: holds the same class twice; fit it again")
-    for name in ("vectors", "weights", "bias", "center", "factor", "calibration"):
+    for name in ("vectors", "weights", "bias", "center", "scale", "calibration"):
         values = getattr(machine, name)
         if values is not None and not np.isfinite(values).all():
             raise UserError(f"{where}: {name} overflows; scale the data and fit it again")
-    if machine.factor is not None and not machine.factor.all():
+    if machine.scale is not None and not machine.scale.all():
         raise UserError(f"{where}: scales an input to nothing; leave that input out")
     return machine
 
@@ -159,7 +161,7 @@ def number_of(value: Any, where: str, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise UserError(f"{where}: {name} is {_shown(value)}; it must be a number") from None
+        raise UserError(f"{where}: {name} is {shown_value(value)}; it must be a number") from None
     if not math.isfinite(number):
         raise UserError(f"{where}: {name} is {number}; it must be finite")
     return number
@@ -178,7 +180,7 @@ def class_names(classes: Iterable[Any]) -> list[str]:
     names: list[str] = []
     for position, value in enumerate(classes):
         try:
-            name = _plain(str(value))
+            name = visible_name(str(value))
         except ValueError:
             name = f"class {position}"
         while name in names:
@@ -191,21 +193,21 @@ def to_spec(
     machine: Machine,
     name: str,
     precision: str = "float32",
-    limit: float | None = None,
+    max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
 ) -> Spec:
     """The frozen model that computes what the machine does.  Raises UserError, one sentence."""
-    made = content(machine, name, precision, limit, input_names, classes, distance)
-    return make_spec(made, machine.source, machine.own)
+    made = content(machine, name, precision, max_abs, input_names, classes, distance)
+    return make_spec(made, machine.source, machine.custom)
 
 
 def content(
     machine: Machine,
     name: str,
     precision: str = "float32",
-    limit: float | None = None,
+    max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
@@ -213,9 +215,9 @@ def content(
     """What ``to_spec`` makes a spec of: nested dictionaries, as in the TOML file."""
     where = machine.source
     if precision not in PRECISIONS:
-        raise UserError(f"{where}: precision is {_shown(precision)}; it must be one of {', '.join(PRECISIONS)}")
+        raise UserError(f"{where}: precision is {shown_value(precision)}; it must be one of {', '.join(PRECISIONS)}")
     if distance not in ("auto", "differences", "products"):
-        raise UserError(f"{where}: distance is {_shown(distance)}; it must be auto, differences or products")
+        raise UserError(f"{where}: distance is {shown_value(distance)}; it must be auto, differences or products")
     if distance == "products" and machine.function != "gaussian":
         raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
     largest = float(np.abs(machine.inputs()).max(initial=0.0)) if machine.largest is None else machine.largest
@@ -226,11 +228,11 @@ def content(
     if columns is not None and len(columns) != machine.dim:
         raise UserError(f"{where}: takes {machine.dim} inputs, but {len(columns)} names are given for them")
     inputs: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
-    inputs["limit"] = input_limit(machine, precision, largest, limit)
+    inputs["max_abs"] = input_max_abs(machine, precision, largest, max_abs)
     if machine.center is not None:
         inputs["center"] = machine.center.tolist()
-    if machine.factor is not None:
-        inputs["factor"] = machine.factor.tolist()
+    if machine.scale is not None:
+        inputs["scale"] = machine.scale.tolist()
     made: dict[str, Any] = {"name": name, "precision": precision, "input": inputs}
     if machine.classes is not None:
         if classes is not None and len(classes) != len(machine.classes):
@@ -251,8 +253,8 @@ def content(
         "weights": machine.weights.tolist(),
         "bias": machine.bias.tolist(),
     }
-    if machine.owners is not None:
-        expansion |= {"decision": machine.decision, "owners": machine.owners.tolist()}
+    if machine.support_class is not None:
+        expansion |= {"decision": machine.decision, "support_class": machine.support_class.tolist()}
         if machine.break_ties:
             expansion["break_ties"] = True
     if machine.calibration is not None:
@@ -266,13 +268,13 @@ def compact(machine: Machine) -> Machine:
     """The same functions by fewer vectors.
 
     Linear kernels, and polynomials of degree 1: one vector for each function. Others: no vector of weight zero, and
-    equal vectors (of one class, where they have owners) are one.
+    equal vectors (of one class, where they have a support_class) are one.
     """
     if machine.linear:
         return collapsed(machine)
-    owners = machine.owners if machine.owners is not None else np.zeros(len(machine.vectors), int)
+    support_class = machine.support_class if machine.support_class is not None else np.zeros(len(machine.vectors), int)
     rows, first, inverse = np.unique(
-        np.column_stack([owners, machine.vectors + 0.0]), axis=0, return_index=True, return_inverse=True
+        np.column_stack([support_class, machine.vectors + 0.0]), axis=0, return_index=True, return_inverse=True
     )
     weights = np.zeros((len(rows), machine.weights.shape[1]))
     np.add.at(weights, inverse.ravel(), machine.weights)
@@ -285,14 +287,17 @@ def compact(machine: Machine) -> Machine:
         machine,
         vectors=machine.vectors[first],
         weights=weights[keep],
-        owners=None if machine.owners is None else machine.owners[first],
+        support_class=None if machine.support_class is None else machine.support_class[first],
     )
 
 
 def _constant(machine: Machine) -> Machine:
-    owners = None if machine.owners is None else np.zeros(1, int)
+    support_class = None if machine.support_class is None else np.zeros(1, int)
     return replace(
-        machine, vectors=np.zeros((1, machine.dim)), weights=np.zeros((1, machine.weights.shape[1])), owners=owners
+        machine,
+        vectors=np.zeros((1, machine.dim)),
+        weights=np.zeros((1, machine.weights.shape[1])),
+        support_class=support_class,
     )
 
 
@@ -305,13 +310,13 @@ def collapsed(machine: Machine) -> Machine:
     slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
     vectors = slope * columns.T @ machine.vectors
     bias = machine.bias + offset * columns.sum(axis=0)
-    weights, owners = np.eye(len(bias)), None
-    if machine.owners is not None:
+    weights, support_class = np.eye(len(bias)), None
+    if machine.support_class is not None:
         count = machine.weights.shape[1] + 1
-        owners = np.array([i for i, _ in pairs(count)])
+        support_class = np.array([i for i, _ in pairs(count)])
         weights = np.eye(count - 1)[[j - 1 for _, j in pairs(count)]]
     return replace(
-        machine, function="linear", vectors=vectors, weights=weights, bias=bias, owners=owners,
+        machine, function="linear", vectors=vectors, weights=weights, bias=bias, support_class=support_class,
         gamma=1.0, coef0=0.0, degree=1,
     )  # fmt: skip
 
@@ -319,22 +324,24 @@ def collapsed(machine: Machine) -> Machine:
 def rounded(machine: Machine, precision: str) -> Machine:
     """The same functions of an input that is scaled by numbers of the precision.
 
-    What center and factor lose by rounding goes into vectors and bias: where inputs lie far from zero, an error of the
-    center would be one of every distance. Of polynomial and sigmoid kernels only what the factor loses has a place;
-    of normalised ones and your own the vectors are moved as inputs are.
+    What center and scale lose by rounding goes into vectors and bias: where inputs lie far from zero, an error of the
+    center would be one of every distance. Of polynomial and sigmoid kernels only what the scale loses has a place;
+    of normalised and custom ones the vectors are moved as inputs are.
     """
-    if machine.center is None and machine.factor is None:
+    if machine.center is None and machine.scale is None:
         return machine
     exact = np.zeros(machine.dim) if machine.center is None else machine.center
-    scale = np.ones(machine.dim) if machine.factor is None else machine.factor
+    exact_scale = np.ones(machine.dim) if machine.scale is None else machine.scale
     with np.errstate(over="ignore", under="ignore"):
-        center, factor = (values.astype(PRECISIONS[precision].dtype).astype(np.float64) for values in (exact, scale))
-    if not np.isfinite(center).all() or not (np.isfinite(factor) & (factor != 0)).all():
+        center, scale = (
+            values.astype(PRECISIONS[precision].dtype).astype(np.float64) for values in (exact, exact_scale)
+        )
+    if not np.isfinite(center).all() or not (np.isfinite(scale) & (scale != 0)).all():
         raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
     lost = exact - center
-    vectors, bias = machine.vectors * (scale / factor), machine.bias
-    if machine.function in (*kernel_settings.UNIT, "own") or machine.normalise:
-        vectors = (machine.vectors / scale + lost) * factor
+    vectors, bias = machine.vectors * (exact_scale / scale), machine.bias
+    if machine.function in (*kernel_settings.UNIT, "custom") or machine.normalise:
+        vectors = (machine.vectors / exact_scale + lost) * scale
     elif machine.function == "linear":
         bias = bias - machine.columns_of_weights().T @ (machine.vectors * scale) @ lost
     else:
@@ -344,7 +351,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
         vectors=vectors,
         bias=bias,
         center=center if center.any() else None,
-        factor=factor if (factor != 1).any() else None,
+        scale=scale if (scale != 1).any() else None,
     )
 
 
@@ -362,31 +369,31 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
     if small(machine.vectors):
         return "products", machine
     center = np.zeros(machine.dim) if machine.center is None else machine.center
-    factor = np.ones(machine.dim) if machine.factor is None else machine.factor
-    middle = center + (machine.vectors.max(axis=0) + machine.vectors.min(axis=0)) / 2 / factor
+    scale = np.ones(machine.dim) if machine.scale is None else machine.scale
+    middle = center + (machine.vectors.max(axis=0) + machine.vectors.min(axis=0)) / 2 / scale
     middle = middle.astype(PRECISIONS[precision].dtype).astype(np.float64)
-    vectors = machine.vectors - (middle - center) * factor
+    vectors = machine.vectors - (middle - center) * scale
     if small(vectors):
         return "products", replace(machine, vectors=vectors, center=middle)
     return "differences", machine
 
 
-def input_limit(machine: Machine, precision: str, largest: float, given: float | None) -> float:
+def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
     """The limit of inputs below which nothing overflows: the given one, or one far beyond the vectors' numbers."""
     where, room = machine.source, kernel_settings.largest(precision)
     center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
-    factor = np.ones(machine.dim) if machine.factor is None else np.abs(machine.factor)
+    scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
-    if machine.function == "own" and given is None:
+    if machine.function == "custom" and given is None:
         raise UserError(
-            f"{where}: limit must be given with a kernel of your own: most is its bound for inputs within that"
+            f"{where}: max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
         )
     # several functions are added up for votes, and one is multiplied for a probability
     several = len(machine.bias) * max(1.0, 0.0 if machine.calibration is None else np.abs(machine.calibration).max())
 
-    def fits(limit: float) -> bool:
+    def fits(max_abs: float) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):
-            reach = (limit + center) * factor
+            reach = (max_abs + center) * scale
             value = 1.0
             if machine.function in ("matern32", "matern52"):
                 steps = [np.sum((reach + v) ** 2)]
@@ -399,18 +406,18 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
                 steps = [np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)]
                 argument = machine.gamma * steps[0] + abs(machine.coef0)
                 value = 1.0 if machine.function == "sigmoid" else np.float64(max(1.0, argument)) ** machine.degree
-                value = machine.most or 1.0 if machine.function == "own" else value
+                value = machine.max_value or 1.0 if machine.function == "custom" else value
                 steps += [argument, value]
                 if machine.normalise:
                     steps, value = [*steps, value * value], 1.0
             return bool(max(*steps, several * (weights * value + np.abs(machine.bias).max())) <= room)
 
     if given is not None:
-        limit = number_of(given, where, "limit")
-        if not limit > 0:
-            raise UserError(f"{where}: limit is {limit:g}; it must be above 0")
-        if fits(limit):
-            return limit
+        max_abs = number_of(given, where, "max_abs")
+        if not max_abs > 0:
+            raise UserError(f"{where}: max_abs is {max_abs:g}; it must be above 0")
+        if fits(max_abs):
+            return max_abs
     wanted = REACH * (largest or 1.0) if given is None else given
     low, high = -300.0, math.log10(wanted)
     if not fits(10**high):
@@ -422,15 +429,15 @@ def input_limit(machine: Machine, precision: str, largest: float, given: float |
         high = low
     # two digits, downwards
     exponent = math.floor(high) - 1
-    limit = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
+    max_abs = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
     if given is not None:
         raise UserError(
-            f"{where}: limit is {given:g}, where {precision} overflows; it must be at most {limit:g}"
+            f"{where}: max_abs is {given:g}, where {precision} overflows; it must be at most {max_abs:g}"
             + (", or use float64" if precision == "float32" else "")
         )
-    if limit < largest:
+    if max_abs < largest:
         raise UserError(
             f"{where}: could overflow {precision} if every input were as large as the largest in its vectors, {largest:g}; "
             f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before they come to it"
         )
-    return limit
+    return max_abs

@@ -62,7 +62,7 @@ def target_costs(
     """Instructions, stack and flash of a model on an emulated target, from the middle of a stream on.
 
     The host learns the first half; the device goes on from that state, for ``samples`` samples or INSTRUCTIONS, and is
-    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.learn ((rows, 0) or None where there are no
+    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None where there are no
     labels), neither with gaps.  tries: of a search for the most expensive update (main question, if nothing is learned),
     see ``worst_call``.
 
@@ -87,7 +87,7 @@ def target_costs(
     host = HostModel(spec, project.drop)
     half, learns = len(x) // 2, spec.program.learns
     if learns:
-        host.learn(x[:half], y[:half])
+        host.update(x[:half], y[:half])
         host.call("train")  # where there is that
     device = UnicornModel(project, image)
     device.memory.bytes[:] = host.memory.bytes
@@ -96,11 +96,11 @@ def target_costs(
     done, refused = half, 0
     try:
         while done < min(half + samples, len(x)) and device.machine.instructions < end:
-            _, statuses = device.run(x[done : done + 1], y[done : done + 1])
+            _, statuses = device.prequential(x[done : done + 1], y[done : done + 1])
             done, refused = done + 1, refused + int(statuses[0] < 0)
     except CheckFailed as error:
         return {"refused": str(error)}
-    host.run(x[half:done], y[half:done])
+    host.prequential(x[half:done], y[half:done])
     equal = bytes(device.memory.bytes) == bytes(host.memory.bytes)
     stack = device.machine.stack_used()
     costs: dict[str, Any] = {

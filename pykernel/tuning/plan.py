@@ -151,15 +151,15 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     if not chosen:
         raise UserError(f"{name}: has no column of numbers beside the label {label!r}; give --inputs")
     x = np.column_stack([numeric[column] for column in chosen])
-    part: Content = {"columns": chosen, "limit": round_limit(x)}
+    part: Content = {"columns": chosen, "max_abs": round_limit(x)}
     if uneven(x):
         part["standardise"] = True
         assumed.append("inputs standardised: their scales differ, or are far from zero")
-    assumed.append(f"input limit {part['limit']:g}")
+    assumed.append(f"input limit {part['max_abs']:g}")
     if label in numeric:
         y = numeric[label]
-        named: Content = {"column": label, "limit": round_limit(y)}
-        assumed.append(f"label limit {named['limit']:g}")
+        named: Content = {"column": label, "max_abs": round_limit(y)}
+        assumed.append(f"label limit {named['max_abs']:g}")
     else:
         cells = [cell.strip() for cell in columns[label]]
         classes = sorted({cell for cell in cells if cell})
@@ -409,7 +409,7 @@ def verify(spec: Spec, data: Data, target: str) -> dict[str, Any]:
     """
     from pykernel.targets.check import check_targets
 
-    usable = data.known & (np.abs(data.x) <= spec.input.limit).all(axis=1)
+    usable = data.known & (np.abs(data.x) <= spec.input.max_abs).all(axis=1)
     x, y = data.x[usable], data.y[usable]
     first = check_targets(spec, [target], emulator="unicorn", stream=(x[:50], y[:50]), tries=0).rows[0]
     per_sample = sum(first[call]["max"] for call in CALLS if call in first) or EMULATED

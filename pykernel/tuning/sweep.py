@@ -113,7 +113,7 @@ def _simulated(spec: Spec, data: Data) -> Simulation:
 
 def typical_distance(spec: Spec, x: np.ndarray) -> float:
     """The median distance of two inputs, as the model sees them; of PAIRS pairs, always the same."""
-    x = x[(np.abs(x) <= spec.input.limit).all(axis=1)]
+    x = x[(np.abs(x) <= spec.input.max_abs).all(axis=1)]
     if spec.input.standardise and len(x):
         deviation = x.std(axis=0)
         x = np.clip((x - x.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0), -spec.input.clip, spec.input.clip)
@@ -251,7 +251,7 @@ def means(spec: Spec, section: str, key: str) -> bool:
     """Whether a key means something for this model."""
     if section == "kernel":
         return spec.kernel is not None
-    return spec.family.unused(spec, section, key) is None
+    return spec.family.why_ignored(spec, section, key) is None
 
 
 def combine(base: Spec, chosen_rules: Sequence[str], chosen: Sequence[str]) -> tuple[list[Combination], list[Content]]:
@@ -491,9 +491,9 @@ def work(task: Mapping[str, Any], shared: tuple[np.ndarray, np.ndarray]) -> dict
         return prequential(spec, Data(x, y, task["delay"]))
     if task["do"] == "fields":
         return {"unread": list(unread_fields(spec))}
-    known = Data(x, y).known & (np.abs(x) <= spec.input.limit).all(axis=1)
+    known = Data(x, y).known & (np.abs(x) <= spec.input.max_abs).all(axis=1)
     if y.dtype.kind == "f":
-        known &= (np.abs(y.reshape(len(y), -1)) <= spec.label.limit).all(axis=1)
+        known &= (np.abs(y.reshape(len(y), -1)) <= spec.label.max_abs).all(axis=1)
     return target_costs(spec, x[known], y[known], task["target"], tries=task["tries"])
 
 
@@ -656,7 +656,7 @@ def _hopeless(group: Group) -> dict[str, Any]:
         least = min(score["diverged"] for score in tried)
         reason = f"diverges: each of {len(tried)} settings had updates refused to keep the model in its range ({least:,} at least)"
     else:
-        reason = "no row of the second half could be predicted; raise [input] limit or [label] limit"
+        reason = "no row of the second half could be predicted; raise [input] max_abs or [label] max_abs"
     return {
         "rule": group.combination.rule,
         "technique": group.combination.technique,

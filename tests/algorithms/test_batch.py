@@ -160,11 +160,11 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
         kernel["gamma"] = draw(st.sampled_from([0.05, 0.5, 3.0]))
     if function == "polynomial":
         kernel |= {"coef0": 1.0, "degree": draw(st.integers(1, 3))}
-    inputs: dict[str, Any] = {"dim": draw(st.integers(1, 3)), "limit": 20.0}
+    inputs: dict[str, Any] = {"dim": draw(st.integers(1, 3)), "max_abs": 20.0}
     if draw(st.booleans()):
-        inputs |= {"center": [0.5] * inputs["dim"], "factor": [0.75] * inputs["dim"]}
+        inputs |= {"center": [0.5] * inputs["dim"], "scale": [0.75] * inputs["dim"]}
     kind = draw(st.sampled_from(["real", "reals", "class"]))
-    label: dict[str, Any] = {"limit": draw(st.sampled_from([100.0, 3.0]))}
+    label: dict[str, Any] = {"max_abs": draw(st.sampled_from([100.0, 3.0]))}
     if kind == "reals":
         label["outputs"] = draw(st.integers(2, 3))
     if kind == "class":
@@ -194,7 +194,7 @@ def calls(draw: st.DrawFn, spec: Spec, most: int = 50) -> list[Call]:
     rng, real = np.random.default_rng(draw(st.integers(0, 2**32))), spec.real.dtype
     found: list[Call] = []
     xs = [rng.normal(size=spec.dim)]
-    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -spec.input.limit, float(np.finfo(real).max)]
+    bad = [np.nan, np.inf, -np.inf, spec.input.max_abs * 1.01, -spec.input.max_abs, float(np.finfo(real).max)]
     for name in draw(st.lists(st.sampled_from(NAMES), max_size=most)):
         if name == "classify" and spec.label_kind != "class":
             name = "predict"
@@ -222,7 +222,7 @@ def calls(draw: st.DrawFn, spec: Spec, most: int = 50) -> list[Call]:
             total = np.clip(np.nan_to_num(x), -50, 50).sum()
             y = np.sin(total + np.arange(spec.outputs)) * rng.choice([1.0, 1.0, 0.0, 1e-6])
             if rng.random() < 0.06:
-                y[rng.integers(spec.outputs)] = rng.choice([np.nan, np.inf, -np.inf, 1.01 * spec.label.limit])
+                y[rng.integers(spec.outputs)] = rng.choice([np.nan, np.inf, -np.inf, 1.01 * spec.label.max_abs])
             found.append((name, x, real.type(y[0]) if spec.label_kind == "real" else y.astype(real)))
     return found
 
@@ -270,7 +270,7 @@ def spec_of(rule: str, precision: str, ridge: float = 1e-2, samples: int = 12, d
     content = {
         "name": "gate",
         "precision": precision,
-        "input": {"dim": dim, "limit": 50.0},
+        "input": {"dim": dim, "max_abs": 50.0},
         "kernel": {"function": "gaussian", "gamma": 0.5},
         "learning": {"rule": rule, "ridge": ridge, "samples": samples},
     }
@@ -295,7 +295,7 @@ def test_before_any_training_it_answers_zero_and_has_no_figures() -> None:
     assert made(model, ("leave_one_out",))[0] == BatchStatus.NOT_TRAINED
     assert model.predict([[1.0, 2.0]])[0] == 0
     assert made(model, ("train",))[0] == BatchStatus.TOO_FEW
-    model.learn([[1.0, 2.0]], [3.0])
+    model.update([[1.0, 2.0]], [3.0])
     assert made(model, ("train",))[0] == BatchStatus.TOO_FEW
     assert model.predict([[1.0, 2.0]])[0] == 0
 
@@ -310,12 +310,12 @@ def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision
     least = LEAST[precision]
     model = HostModel(spec_of(rule, precision, ridge=5 * least, samples=16))
     rng = np.random.default_rng(0)
-    model.learn(3 * rng.normal(size=(2, 2)), [1.0, -1.0])
+    model.update(3 * rng.normal(size=(2, 2)), [1.0, -1.0])
     assert model.train() == BatchStatus.DONE
     names = [name for struct in model.spec.program.persistent[1:] for name in struct.fields]
     old = [model.memory.field(name).tobytes() for name in names]
     answers = model.predict(rng.normal(size=(9, 2)))
-    assert (model.learn(np.ones((14, 2)), np.linspace(-1, 1, 14)) == BatchStatus.DONE).all()
+    assert (model.update(np.ones((14, 2)), np.linspace(-1, 1, 14)) == BatchStatus.DONE).all()
     whole = persistent(model)
     for _ in range(3):
         assert model.train() == BatchStatus.ILL_CONDITIONED
@@ -332,7 +332,7 @@ def test_the_least_ridge_is_a_part_of_the_largest_row_sum(rule: str, precision: 
     """Nine equal samples have a Gram matrix of ones, whose rows add up to nine."""
     for above, expected in ((1.01, BatchStatus.DONE), (0.99, BatchStatus.ILL_CONDITIONED)):
         model = HostModel(spec_of(rule, precision, 9 * above * LEAST[precision]))
-        model.learn(np.ones((9, 2)), np.arange(9.0))
+        model.update(np.ones((9, 2)), np.arange(9.0))
         assert model.train() == expected
 
 
@@ -361,7 +361,7 @@ def inaccuracy(rule: str, kernel: dict[str, Any], shape: str, above: float, samp
     k = Twin(first.spec).gram(x, x)
     ridge = above * LEAST["float32"] * float(np.abs(k).sum(axis=1).max())
     model = HostModel(spec_of(rule, "float32", max(ridge, LEAST["float32"]), samples, kernel=kernel))
-    model.learn(x, y)
+    model.update(x, y)
     if model.train() != BatchStatus.DONE:
         return None
     ridge = float(np.float32(model.spec.learning.ridge))
@@ -397,12 +397,12 @@ def test_no_training_leaves_anything_but_numbers(seed: int, rule: str, precision
     rng = np.random.default_rng(seed)
     narrow = precision == "float32"
     ridge = float(10.0 ** rng.uniform(-4 if narrow else -12, 6))
-    limits = {"input": {"dim": 2, "limit": 100.0}, "label": {"limit": float(10.0 ** rng.uniform(-3, 6))}}
+    limits = {"input": {"dim": 2, "max_abs": 100.0}, "label": {"max_abs": float(10.0 ** rng.uniform(-3, 6))}}
     model = HostModel(spec_of(rule, precision, ridge, 6, kernel=kernel, **limits))
     for _ in range(3):
         x = rng.normal(size=(6, 2)) * 10.0 ** rng.uniform(-20, 2.5, (6, 1))
-        y = rng.normal(size=6) * model.spec.label.limit * 10.0 ** rng.uniform(-30, 0.5, 6)
-        model.learn(x, y)
+        y = rng.normal(size=6) * model.spec.label.max_abs * 10.0 ** rng.uniform(-30, 0.5, 6)
+        model.update(x, y)
         before = persistent(model)
         status = model.train()
         assert status == BatchStatus.DONE or persistent(model) == before
@@ -437,13 +437,13 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         ("ls-svm", {"outputs": 2}, {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 3}),
         ("ls-svm", {"classes": ["a", "b"]}, {"function": "gaussian", "sigma": 0.7}),
         ("ls-svm", {"low": -0.5, "high": 0.5}, {"function": "sigmoid", "gamma": 0.1, "coef0": 0.0}),
-        ("krr", {"limit": 2.0}, {"function": "linear"}),
+        ("krr", {"max_abs": 2.0}, {"function": "linear"}),
     ],
 )
 def test_c_gives_the_same_bytes(rule: str, label: dict[str, Any], kernel: dict[str, Any], precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     ridge = 0.5 if kernel["function"] in ("linear", "polynomial", "sigmoid") else 2e-3
-    inputs = {"dim": 3, "limit": 20.0, "center": [0.1, 0.2, 0.3], "factor": [1.5, 1.0, 0.5]}
+    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "scale": [1.5, 1.0, 0.5]}
     spec = spec_of(rule, precision, ridge, 9, 3, label=label, kernel=kernel, input=inputs)
     project = build(spec)
     host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0], ("-O3",))

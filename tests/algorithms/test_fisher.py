@@ -183,9 +183,9 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
     if function == "polynomial":
         kernel["degree"] = draw(st.integers(1, 2))
     dim = draw(st.integers(1, 3))
-    inputs: dict[str, Any] = {"dim": dim, "limit": 20.0}
+    inputs: dict[str, Any] = {"dim": dim, "max_abs": 20.0}
     if draw(st.booleans()):
-        inputs |= {"center": [0.5] * dim, "factor": [0.75] * dim}
+        inputs |= {"center": [0.5] * dim, "scale": [0.75] * dim}
     vectors = rng.normal(size=(draw(st.integers(1, 6)), dim)).astype(np.float32).astype(float)
     ridges = [1.0, 0.1, 1e-2, 1e-3] + ([] if precision == "float32" else [1e-6, 1e-9])
     return make_spec(
@@ -215,7 +215,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     share = rng.choice([1.0, 0.4]) ** np.arange(classes)
     found: list[Call] = []
     taken: list[tuple[np.ndarray, int]] = []
-    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -spec.input.limit, float(np.finfo(real).max)]
+    bad = [np.nan, np.inf, -np.inf, spec.input.max_abs * 1.01, -spec.input.max_abs, float(np.finfo(real).max)]
     for name in names:
         if name == "restart":
             taken = []
@@ -241,11 +241,16 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
             continue
         if rng.random() < 0.05:
             label = int(rng.choice([-1, classes, -(2**31), 2**31 - 1, 2**40]))
-        if name == "assess" and np.abs(x[0]) == spec.input.limit:
+        if name == "assess" and np.abs(x[0]) == spec.input.max_abs:
             continue  # acceptable, and no sample of the training
-        if name == "update" and np.isfinite(x).all() and (np.abs(x) <= spec.input.limit).all() and 0 <= label < classes:
+        if (
+            name == "update"
+            and np.isfinite(x).all()
+            and (np.abs(x) <= spec.input.max_abs).all()
+            and 0 <= label < classes
+        ):
             taken.append((x, label))
-        elif name == "assess" and odd and (np.abs(x) == spec.input.limit).any():
+        elif name == "assess" and odd and (np.abs(x) == spec.input.max_abs).any():
             continue
         found.append((name, x, label))
     return found
@@ -264,7 +269,7 @@ def spec_of(
     content = {
         "name": "gate",
         "precision": precision,
-        "input": {"dim": dim, "limit": 50.0},
+        "input": {"dim": dim, "max_abs": 50.0},
         "label": {"classes": [f"class {i}" for i in range(classes)]},
         "kernel": {"function": "gaussian", "gamma": 0.5},
         "learning": {"rule": "kfd", "ridge": ridge},
@@ -322,14 +327,14 @@ def test_a_second_sweep_over_all_samples_is_leave_one_out(classes: int, precisio
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_it_is_full_before_rounding_adds_up(precision: str) -> None:
     model = HostModel(spec_of(precision))
-    model.learn([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    model.update([[0.0, 1.0], [1.0, 0.0]], [0, 1])
     model.memory.field("counts")[0] = model.config.most - 2
-    assert model.learn([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
+    assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
     before = persistent(model)
-    assert model.learn([[0.5, 0.5]], [1])[0] == FisherStatus.FULL and persistent(model) == before
-    assert model.learn([[np.nan, 0.5]], [1])[0] == FisherStatus.REFUSED_INPUT
+    assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.FULL and persistent(model) == before
+    assert model.update([[np.nan, 0.5]], [1])[0] == FisherStatus.REFUSED_INPUT
     model.call("restart")
-    assert model.learn([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
+    assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -345,10 +350,10 @@ def test_the_least_ridge_is_a_part_of_the_trace(precision: str) -> None:
                 dim=1,
                 kernel={"function": "linear"},
                 expansion={"vectors": [[1.0]]},
-                input={"dim": 1, "limit": 1e7},
+                input={"dim": 1, "max_abs": 1e7},
             )
         )
-        model.learn([[a], [-a]], [0, 1])
+        model.update([[a], [-a]], [0, 1])
         assert model.train() == expected
 
 
@@ -365,7 +370,7 @@ def test_a_ridge_too_small_for_the_samples_leaves_the_old_model(precision: str) 
     old = b""
     names = [name for name in model.spec.program.persistent[1].fields if name != "trained"]
     for row, label in zip(x, labels, strict=True):
-        model.learn(row[None], [label])
+        model.update(row[None], [label])
         before = persistent(model)
         statuses.append(model.train())
         if statuses[-1] < 0:
@@ -407,11 +412,11 @@ def inaccuracy(kernel: dict[str, Any], shape: str, above: float, samples: int, s
     if not 1e-9 <= ridge <= 1e12:
         return None
     model = HostModel(spec_of("float32", ridge, kernel=kernel, expansion={"vectors": basis}))
-    model.learn(x, labels)
+    model.update(x, labels)
     if model.train() != FisherStatus.DONE:
         return None
     targets, ridge = coded(labels, 2, "counts"), float(np.float32(ridge))
-    done = model.sweep("assess", x, labels) == FisherStatus.DONE
+    done = model.visit("assess", x, labels) == FisherStatus.DONE
     residuals = []
     for i in np.flatnonzero(done):
         rest = np.arange(samples) != i
@@ -447,7 +452,7 @@ def test_many_samples_in_tight_clusters_leave_float32_right(widths: tuple[float,
     found = []
     for precision in PRECISIONS:
         model = HostModel(spec_of(precision, 1e-2, size=6))
-        model.learn(x.astype(np.float32), labels)
+        model.update(x.astype(np.float32), labels)
         assert model.train() == FisherStatus.DONE
         found.append(model.predict(x[:3000].astype(np.float32)).astype(float))
     assert np.abs(found[0] - found[1]).max() < 1e-2 * np.abs(found[1]).max()
@@ -465,12 +470,12 @@ def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, function
     for _ in range(3):
         x = rng.normal(size=(8, 2)) * 10.0 ** rng.uniform(-20, 2, (8, 1))
         labels = rng.integers(0, classes, 8)
-        model.learn(x, labels)
+        model.update(x, labels)
         before = persistent(model)
         assert model.train() == FisherStatus.DONE or persistent(model) == before
         for row, label in zip(x, labels, strict=True):
             before = persistent(model)
-            status = model.sweep("assess", row[None], np.array([label]))[0]
+            status = model.visit("assess", row[None], np.array([label]))[0]
             assert status == FisherStatus.DONE or persistent(model) == before
         for struct in model.spec.program.persistent:
             for name in struct.fields:
@@ -506,7 +511,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
 )
 def test_c_gives_the_same_bytes(classes: int, kernel: dict[str, Any], precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
-    inputs = {"dim": 3, "limit": 20.0, "center": [0.1, 0.2, 0.3], "factor": [1.5, 1.0, 0.5]}
+    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "scale": [1.5, 1.0, 0.5]}
     spec = spec_of(precision, 0.05, classes, 5, 3, kernel=kernel, input=inputs)
     project = build(spec)
     host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0], ("-O3",))

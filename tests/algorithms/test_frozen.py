@@ -33,7 +33,7 @@ class Twin(Inputs):
         self.vectors = np.array(expansion.vectors, real).astype(float)
         self.weights = np.array(expansion.weights, real).astype(float)
         self.bias = np.array(expansion.bias, real).astype(float)
-        self.decision, self.owners = expansion.decision, expansion.owners or ()
+        self.decision, self.support_class = expansion.decision, expansion.support_class or ()
         self.break_ties, self.calibration = expansion.break_ties, expansion.calibration
 
     def weights_of(self, i: int) -> np.ndarray:
@@ -42,7 +42,7 @@ class Twin(Inputs):
             return self.weights[i]
         found = []
         for a, b in itertools.combinations(range(self.classes), 2):
-            own = self.owners[i]
+            own = self.support_class[i]
             found.append(self.weights[i][b - 1] if own == a else self.weights[i][a] if own == b else 0.0)
         return np.array(found)
 
@@ -65,7 +65,7 @@ class Twin(Inputs):
         return self.votes(f) + s / (3 * (np.abs(s) + 1))
 
     def predict(self, f: np.ndarray) -> np.ndarray:
-        if self.decision == "votes":
+        if self.decision == "ovo_vote":
             return self.clear(f)
         low, high = self.spec.label.low, self.spec.label.high
         return np.clip(f, -np.inf if low is None else low, np.inf if high is None else high)
@@ -95,7 +95,7 @@ class Twin(Inputs):
         steps = len(u) + 4
         for i, v in enumerate(self.vectors):
             k = abs(self.gram(u[None], v[None])[0, 0])
-            lost = 2 * eps * np.sum(np.abs(self.factor) * (np.abs(x) + np.abs(self.center)))  # of x, scaled
+            lost = 2 * eps * np.sum(np.abs(self.scale) * (np.abs(x) + np.abs(self.center)))  # of x, scaled
             product = np.sum(np.abs(u * v)) + lost * np.abs(v).max()
             if function == "gaussian":
                 exponent = gamma * (np.sum((u - v) ** 2) + 2 * lost / eps * np.abs(u - v).max())
@@ -137,9 +137,9 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
         kernel["coef0"] = draw(st.sampled_from([0.0, 1.0, -0.5]))
     if function == "polynomial":
         kernel["degree"] = draw(st.integers(1, 9))
-    inputs: dict[str, Any] = {"dim": dim, "limit": 16.0}
+    inputs: dict[str, Any] = {"dim": dim, "max_abs": 16.0}
     if draw(st.booleans()):
-        inputs |= {"center": rounded(rng.normal(size=dim)), "factor": rounded(rng.uniform(0.2, 2, dim))}
+        inputs |= {"center": rounded(rng.normal(size=dim)), "scale": rounded(rng.uniform(0.2, 2, dim))}
     kind = draw(st.sampled_from(["real", "reals", "class", "pairs"]))
     label: dict[str, Any] = {}
     expansion: dict[str, Any] = {}
@@ -152,8 +152,8 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
         functions = columns = 1 if classes == 2 else classes
         if kind == "pairs":
             functions, columns = classes * (classes - 1) // 2, classes - 1
-            expansion["decision"] = draw(st.sampled_from(["pairs", "votes"]))
-            expansion["owners"] = sorted(rng.integers(0, classes, count).tolist())
+            expansion["decision"] = draw(st.sampled_from(["ovo", "ovo_vote"]))
+            expansion["support_class"] = sorted(rng.integers(0, classes, count).tolist())
             if draw(st.booleans()):
                 expansion["break_ties"] = True
         elif draw(st.booleans()):
@@ -183,7 +183,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = PRECISIONS) -> Spec:
 
 def samples(spec: Spec, count: int, seed: int = 0) -> np.ndarray:
     """Inputs near and far, at the vectors, at and beyond the limit, NaN and infinities, as the device takes them."""
-    rng, real, limit = np.random.default_rng(seed), spec.real.dtype, spec.input.limit
+    rng, real, limit = np.random.default_rng(seed), spec.real.dtype, spec.input.max_abs
     x = rng.normal(size=(count, spec.dim))
     assert spec.expansion is not None
     vectors = np.array(spec.expansion.vectors)
@@ -222,7 +222,7 @@ def test_answers_are_those_of_the_definition(spec: Spec, seed: int) -> None:
             continue
         f, rounding = twin.functions(row.astype(float)), twin.rounding(row.astype(float))
         clear = np.abs(f) > rounding
-        if twin.decision != "votes":
+        if twin.decision != "ovo_vote":
             error = np.abs(answers["predict"][0][i] - twin.predict(f))
             assert (error <= rounding).all(), (error, rounding)
         elif clear.all():
@@ -270,7 +270,7 @@ def test_products_are_right_up_to_the_largest_vectors_and_beyond_them(
         {
             "name": "gate",
             "precision": precision,
-            "input": {"dim": 3, "limit": 1e17},
+            "input": {"dim": 3, "max_abs": 1e17},
             "label": {"outputs": outputs},
             "kernel": {"function": "gaussian", "gamma": 0.5},
             "learning": {"rule": "frozen"},
@@ -307,7 +307,7 @@ def exact_pairs(f: np.ndarray, decision: str, break_ties: bool, precision: str) 
         "vectors": [[0.0]],
         "weights": [[0.0] * (classes - 1)],
         "bias": list(map(float, f)),
-        "owners": [0],
+        "support_class": [0],
         "decision": decision,
     } | ({"break_ties": True} if break_ties else {})
     content = {
@@ -331,7 +331,7 @@ def test_every_tie_of_votes_is_decided_as_libsvm_and_scikit_learn_decide_it(clas
     grid = list(itertools.product(levels, repeat=pairs))
     for f in [np.array(row) for row in grid]:
         for break_ties in (False, True):
-            model = exact_pairs(f, "votes", break_ties, precision)
+            model = exact_pairs(f, "ovo_vote", break_ties, precision)
             twin = Twin(model.spec)
             assert model.classify([[0.0]])[0] == twin.classify(f)
             np.testing.assert_allclose(model.predict([[0.0]])[0], twin.clear(f), rtol=0, atol=1e-6)
@@ -346,12 +346,12 @@ def test_votes_are_scikit_learns() -> None:
     for classes in (3, 4, 5):
         for _ in range(20):
             f = np.round(4 * rng.normal(size=classes * (classes - 1) // 2)) / 4
-            model = exact_pairs(f, "votes", True, "float64")
+            model = exact_pairs(f, "ovo_vote", True, "float64")
             expected = _ovr_decision_function(f[None] < 0, -f[None], classes)[0]
             if (f != 0).all():
                 np.testing.assert_allclose(model.predict([[0.0]])[0], expected, rtol=0, atol=1e-14)
                 assert model.classify([[0.0]])[0] == expected.argmax()
-            raw = exact_pairs(f, "pairs", False, "float64").predict([[0.0]])[0]
+            raw = exact_pairs(f, "ovo", False, "float64").predict([[0.0]])[0]
             np.testing.assert_array_equal(raw, f)
 
 
@@ -402,11 +402,11 @@ def test_no_spec_that_is_taken_can_overflow(seed: int, function: str, precision:
     if function == "gaussian" and rng.random() < 0.5:
         expansion["distance"] = "products"
     limit = float(10.0 ** rng.uniform(-3, top / 3))
-    inputs: dict[str, Any] = {"dim": dim, "limit": limit}
+    inputs: dict[str, Any] = {"dim": dim, "max_abs": limit}
     if rng.random() < 0.5:
         inputs |= {
             "center": (limit * rng.normal(size=dim)).tolist(),
-            "factor": (10.0 ** rng.uniform(-3, 3, dim)).tolist(),
+            "scale": (10.0 ** rng.uniform(-3, 3, dim)).tolist(),
         }
     label = [{}, {"outputs": 2}, {"classes": ["a", "b", "c"]}][kind]
     content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": kernel}
@@ -440,11 +440,11 @@ CASES: dict[str, dict[str, Any]] = {
         "low": -0.2,
         "high": 0.4,
     },
-    "pairs": {"kernel": {"function": "gaussian", "gamma": 0.4}, "classes": 4, "expansion": {"decision": "pairs"}},
+    "pairs": {"kernel": {"function": "gaussian", "gamma": 0.4}, "classes": 4, "expansion": {"decision": "ovo"}},
     "votes": {
         "kernel": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 2},
         "classes": 5,
-        "expansion": {"decision": "votes", "break_ties": True},
+        "expansion": {"decision": "ovo_vote", "break_ties": True},
     },
     "calibrated": {
         "kernel": {"function": "gaussian", "gamma": 0.4},
@@ -470,13 +470,13 @@ def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
     expansion = dict(given.get("expansion", {}))
     if "decision" in expansion:
         functions, columns = classes * (classes - 1) // 2, classes - 1
-        expansion["owners"] = sorted(rng.integers(0, classes, count).tolist())
+        expansion["support_class"] = sorted(rng.integers(0, classes, count).tolist())
     expansion |= {
         "vectors": rng.normal(size=(count, dim)).tolist(),
         "weights": rng.normal(size=(count, columns)).tolist(),
         "bias": rng.normal(size=functions).tolist(),
     }
-    inputs = {"dim": dim, "limit": 50.0, "center": [0.25] * dim, "factor": rng.uniform(0.5, 2, dim).tolist()}
+    inputs = {"dim": dim, "max_abs": 50.0, "center": [0.25] * dim, "scale": rng.uniform(0.5, 2, dim).tolist()}
     content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": given["kernel"]}
     return make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
 

@@ -1,4 +1,4 @@
-"""Matern, normalised and user's own kernels: accuracy, bounds, Gram matrices, and the same bytes in C in every program."""
+"""Matern, normalised and custom kernels: accuracy, bounds, Gram matrices, and the same bytes in C in every program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel
 
 from pykernel import from_sklearn
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, own_kernel, self_value
+from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value, self_value
 from pykernel.algorithms.kernels import matern32, matern52
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.dialect import FLOAT32, FLOAT64, PRECISIONS, Kernel, Precision, bind, driver, substitute
@@ -25,7 +25,7 @@ from pykernel.gen.check import check
 from pykernel.host.model import HostModel
 from pykernel.spec.kernel_settings import FUNCTIONS, bound, parameters, reach
 from pykernel.spec.model import Spec, load_spec, make_spec
-from tests.support import own_kernels
+from tests.support import custom_kernels
 from tests.support.machines import CLASSES, TWO, expansion
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
@@ -107,24 +107,24 @@ def section(name: str, **more: Any) -> dict[str, Any]:
     made: dict[str, Any] = {"function": name.removesuffix("-normalised")}
     if made["function"] in ("polynomial", "sigmoid"):
         made |= {"gamma": 0.25, "coef0": 0.5}
-    elif made["function"] == "own":
-        made |= {"source": "own_kernels.py", "kernel": "products", "most": 1e12, "coef0": 0.25}
+    elif made["function"] == "custom":
+        made |= {"source": "custom_kernels.py", "kernel": "products", "max_value": 1e12, "coef0": 0.25}
     elif made["function"] != "linear":
         made["gamma"] = 0.5
     return made | ({"normalise": True} if name.endswith("-normalised") else {}) | more
 
 
-KINDS = [*FUNCTIONS, "polynomial-normalised", "linear-normalised", "own-normalised"]
+KINDS = [*FUNCTIONS, "polynomial-normalised", "linear-normalised", "custom-normalised"]
 
 
 def spec_of(content: dict[str, Any]) -> Spec:
     own = content["kernel"].get("kernel")
-    return make_spec(content, own=None if own is None else getattr(own_kernels, own))
+    return make_spec(content, custom=None if own is None else getattr(custom_kernels, own))
 
 
 @functools.cache
 def frozen(name: str, precision: str = "float32", dim: int = 3, limit: float = 50.0) -> Spec:
-    made = {"name": "flow", "precision": precision, "input": {"dim": dim, "limit": limit}, "kernel": section(name)}
+    made = {"name": "flow", "precision": precision, "input": {"dim": dim, "max_abs": limit}, "kernel": section(name)}
     made |= {"learning": {"rule": "frozen"}}
     return spec_of(made | {"expansion": {"vectors": [[0.1] * dim], "weights": [[1.0]], "bias": [0.0]}})
 
@@ -143,12 +143,12 @@ _KERNELS: dict[Kernel | None, Kernel] = {}
 def values_of(spec: Spec, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The dialect's Gram matrix and diagonal, in the spec's precision."""
     x = np.ascontiguousarray(x, spec.real.dtype)
-    if spec.own not in _KERNELS:
-        names = {} if spec.own is None else {"kernel_value": None, "self_value": None}
-        stand_ins = {own_kernel: spec.own}
-        _KERNELS[spec.own] = all_values.renamed({n: substitute(globals()[n], stand_ins) for n in names})
+    if spec.custom not in _KERNELS:
+        names = {} if spec.custom is None else {"kernel_value": None, "self_value": None}
+        stand_ins = {custom_kernel: spec.custom}
+        _KERNELS[spec.custom] = all_values.renamed({n: substitute(globals()[n], stand_ins) for n in names})
     gram, diagonal = np.zeros((len(x), len(x)), x.dtype), np.zeros(len(x), x.dtype)
-    bind(_KERNELS[spec.own], spec.real)(spec.config.views[KernelConfig], x, gram, diagonal)
+    bind(_KERNELS[spec.custom], spec.real)(spec.config.views[KernelConfig], x, gram, diagonal)
     return gram, diagonal
 
 
@@ -182,7 +182,7 @@ def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str
         zero = gram.diagonal() == 0
         assert (gram.diagonal()[~zero] == 1).all() and (gram[zero] == 0).all()
         plain = MercerKernel(
-            kernel.function, kernel.gamma, kernel.coef0, kernel.degree, own=kernel.own, most=kernel.most
+            kernel.function, kernel.gamma, kernel.coef0, kernel.degree, custom=kernel.custom, max_value=kernel.max_value
         )
         # norms below 2^-60 are zero in float32
         assert (plain.diagonal(wide)[zero] <= 2.0**-59).all()
@@ -191,7 +191,7 @@ def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str
         return
     # of the sums' terms: they may cancel
     size = np.abs(wide) @ np.abs(wide).T
-    if name in ("polynomial", "own"):
+    if name in ("polynomial", "custom"):
         size = MercerKernel.of(spec).gram(np.abs(wide), np.abs(wide))
     elif name == "sigmoid":
         size = np.minimum(1.0, size) + 1
@@ -212,7 +212,7 @@ def test_gram_matrices_on_the_host(seed: int, name: str, rows: int, dim: int) ->
     gamma = float(np.exp(rng.uniform(-5, 3)))
     made = section(name) | ({} if name.startswith("linear") else {"gamma": gamma})
     kept = {key: made[key] for key in ("gamma", "coef0", "normalise") if key in made}
-    own = {"own": own_kernels.products, "most": 1e30} if name.startswith("own") else {}
+    own = {"custom": custom_kernels.products, "max_value": 1e30} if name.startswith("custom") else {}
     kernel = MercerKernel(made["function"], degree=3, **kept, **own)
     k = kernel.gram(x, x)
     size = np.abs(k).max()
@@ -229,7 +229,7 @@ def test_gram_matrices_on_the_host(seed: int, name: str, rows: int, dim: int) ->
     }
     if name in theirs:
         np.testing.assert_allclose(k, theirs[name](), rtol=1e-9 * (1 + gamma), atol=1e-12)
-    spec = make_spec({"name": "m", "input": {"dim": dim, "limit": 10.0}, "learning": {"rule": "krr", "ridge": 1.0},
+    spec = make_spec({"name": "m", "input": {"dim": dim, "max_abs": 10.0}, "learning": {"rule": "krr", "ridge": 1.0},
                       "kernel": kernel.section()}) if not own else None  # fmt: skip
     if spec is not None:
         assert MercerKernel.of(spec) == MercerKernel(kernel.function, **({"degree": spec.kernel.degree} | kept))
@@ -258,19 +258,19 @@ def test_a_norm_of_zero_is_at_a_right_angle_to_everything() -> None:
     [
         ({"gamma": 1.0, "normalise": True}, r"\[kernel\] normalise changes nothing: k\(x, x\) is 1 for every x with a gaussian"),
         ({"function": "matern52", "gamma": 1.0, "normalise": True}, "changes nothing"),
-        ({"function": "sigmoid", "gamma": 1.0, "normalise": True}, "normalise is of polynomial, linear and own kernels; sigmoid"),
+        ({"function": "sigmoid", "gamma": 1.0, "normalise": True}, "normalise is of polynomial, linear and custom kernels; sigmoid"),
         ({"function": "matern32"}, "gamma is missing; a matern32 kernel must have it"),
         ({"function": "matern32", "sigma": 1.0}, "sigma is of gaussian kernels; matern32 does not have it"),
-        ({"function": "matern52", "gamma": 1.0, "degree": 2}, "degree is of polynomial and own kernels"),
-        ({"function": "linear", "source": "a.py"}, "source is of own kernels; linear does not have it"),
-        ({"function": "linear", "most": 2.0}, "most is of own kernels"),
-        ({"function": "matern32", "gamma": 1e18}, r"\[input\] limit is 1e\+18, with which a matern32 kernel can overflow"),
+        ({"function": "matern52", "gamma": 1.0, "degree": 2}, "degree is of polynomial and custom kernels"),
+        ({"function": "linear", "source": "a.py"}, "source is of custom kernels; linear does not have it"),
+        ({"function": "linear", "max_value": 2.0}, "max_value is of custom kernels"),
+        ({"function": "matern32", "gamma": 1e18}, r"\[input\] max_abs is 1e\+18, with which a matern32 kernel can overflow"),
         ({"function": "polynomial", "gamma": 1.0, "degree": 1, "normalise": True}, "polynomial kernel can overflow"),
     ],
 )  # fmt: skip
 def test_refusals_in_a_spec(kernel: dict[str, Any], message: str) -> None:
     limit = 1e18 if kernel.get("gamma") == 1e18 else 1e10 if "degree" in kernel and "normalise" in kernel else 1.0
-    content = {"name": "m", "input": {"dim": 2, "limit": limit}, "learning": {"rule": "krr", "ridge": 1.0}}
+    content = {"name": "m", "input": {"dim": 2, "max_abs": limit}, "learning": {"rule": "krr", "ridge": 1.0}}
     with pytest.raises(UserError, match=message):
         make_spec(content | {"kernel": kernel})
 
@@ -278,7 +278,7 @@ def test_refusals_in_a_spec(kernel: dict[str, Any], message: str) -> None:
 def test_what_is_divided_by_cannot_overflow_beside_tiny_vectors() -> None:
     content = {
         "name": "m",
-        "input": {"dim": 2, "limit": 1e15},
+        "input": {"dim": 2, "max_abs": 1e15},
         "kernel": {"function": "polynomial", "gamma": 1.0, "degree": 3, "normalise": True},
         "learning": {"rule": "frozen"},
         "expansion": {"vectors": [[1e-20, 1e-20]], "weights": [[1.0]], "bias": [0.0]},
@@ -292,9 +292,9 @@ def test_what_is_divided_by_cannot_overflow_beside_tiny_vectors() -> None:
     [
         ({"function": "cosine"}, "there is no kernel 'cosine'"),
         ({"function": "gaussian", "normalise": True}, "normalise does not go with a gaussian kernel"),
-        ({"function": "own"}, 'own, a dialect kernel, must go with function "own"'),
-        ({"function": "linear", "own": own_kernels.products}, "own, a dialect kernel"),
-        ({"function": "own", "own": own_kernels.products}, "most is None; it must be a bound"),
+        ({"function": "custom"}, 'custom, a dialect kernel, must go with function "custom"'),
+        ({"function": "linear", "custom": custom_kernels.products}, "custom, a dialect kernel"),
+        ({"function": "custom", "custom": custom_kernels.products}, "max_value is None; it must be a bound"),
         ({"function": "matern32", "gamma": -1.0}, "gamma is -1.0"),
     ],
 )
@@ -303,19 +303,21 @@ def test_refusals_of_the_host(arguments: dict[str, Any], message: str) -> None:
         MercerKernel(**arguments)
 
 
-def test_an_own_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host() -> None:
+def test_a_custom_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host() -> None:
     x = np.eye(3) * 10
-    with pytest.raises(UserError, match=r"the kernel products reaches .*, and most is 1; most must be a bound"):
-        MercerKernel("own", own=own_kernels.products, most=1.0).gram(x, x)
+    with pytest.raises(
+        UserError, match=r"the kernel products reaches .*, and max_value is 1; max_value must be a bound"
+    ):
+        MercerKernel("custom", custom=custom_kernels.products, max_value=1.0).gram(x, x)
 
 
 # ----------------------------------------------------------------------------------- every kernel in every program
 
-NEW = ["matern32", "matern52", "polynomial-normalised", "linear-normalised", "own", "own-normalised"]
-OUTPUTS = {"outputs": 2, "limit": 10.0}
+NEW = ["matern32", "matern52", "polynomial-normalised", "linear-normalised", "custom", "custom-normalised"]
+OUTPUTS = {"outputs": 2, "max_abs": 10.0}
 PROGRAMS: dict[str, dict[str, Any]] = {
     "frozen": {"learning": {"rule": "frozen"}, "expansion": expansion(5, 1)},
-    "votes": {"learning": {"rule": "frozen"}, "label": CLASSES, "expansion": expansion(7, 2, True, decision="votes")},
+    "votes": {"learning": {"rule": "frozen"}, "label": CLASSES, "expansion": expansion(7, 2, True, decision="ovo_vote")},
     "krr": {"learning": {"rule": "krr", "ridge": 1.0, "samples": 10}, "label": OUTPUTS},
     "ls-svm": {"learning": {"rule": "ls-svm", "ridge": 1.0, "samples": 12}, "label": CLASSES},
     "kfd": {"learning": {"rule": "kfd", "ridge": 5.0}, "label": TWO, "expansion": {"vectors": expansion(6, 1)["vectors"]}},
@@ -323,18 +325,18 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "fklms": {"learning": {"rule": "klms", "eta": 0.2}, "reduction": {"technique": "fklms", "n_max": 6}},
     "krls-t": {"learning": {"rule": "krls-t"}, "reduction": {"technique": "sup", "n_max": 6}},
     "nystrom": {"learning": {"rule": "nystrom"}, "expansion": expansion(3, 1)},
-    "stream": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "gate": 1e-2}},
-    "efvs": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "gate": 1e-2},
+    "stream": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "ald_threshold": 1e-2}},
+    "efvs": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "ald_threshold": 1e-2},
              "basis": {"method": "efvs", "candidates": 7, "points": 5}},
 }  # fmt: skip
 
 
 def in_program(kernel: str, program: str, precision: str) -> Spec:
     # where a user's own reaches (5^2 + 1/2)^3 + 3 5^2 + 1/4
-    own = kernel.startswith("own")
-    made, limit = section(kernel, **({"most": 2e4} if own else {})), 5.0 if own else 50.0
+    own = kernel.startswith("custom")
+    made, limit = section(kernel, **({"max_value": 2e4} if own else {})), 5.0 if own else 50.0
     content = PROGRAMS[program] | {"name": "flow", "precision": precision, "kernel": made}
-    return spec_of(content | {"input": {"dim": 3, "limit": limit}})
+    return spec_of(content | {"input": {"dim": 3, "max_abs": limit}})
 
 
 def selected() -> list[Any]:
@@ -345,7 +347,9 @@ def selected() -> list[Any]:
             for k, precision in enumerate(PRECISIONS):
                 # a user's own is compiled for each program anew
                 often = (
-                    (i + j + k) % 4 == 0 if not kernel.startswith("own") else (program, precision, kernel) in OWN_OFTEN
+                    (i + j + k) % 4 == 0
+                    if not kernel.startswith("custom")
+                    else (program, precision, kernel) in CUSTOM_OFTEN
                 )
                 marks = () if often else pytest.mark.exhaustive
                 found.append(
@@ -354,7 +358,7 @@ def selected() -> list[Any]:
     return found
 
 
-OWN_OFTEN = (("krr", "float64", "own"),)
+CUSTOM_OFTEN = (("krr", "float64", "custom"),)
 
 
 @pytest.mark.parametrize(("kernel", "program", "precision"), selected())

@@ -24,8 +24,8 @@ def given(size: int, precision: str = "float64", ridge: float = 0.1, outputs: in
         {
             "name": "line",
             "precision": precision,
-            "input": {"dim": size, "limit": 10.0},
-            "label": {"limit": 100.0, "outputs": outputs},
+            "input": {"dim": size, "max_abs": 10.0},
+            "label": {"max_abs": 100.0, "outputs": outputs},
             "kernel": {"function": "linear"},
             "learning": {"rule": "nystrom-rls", "ridge": ridge},
             "basis": {"method": "given"},
@@ -40,7 +40,7 @@ def test_float32_does_not_drift_where_samples_no_longer_change_the_factor() -> N
     for _ in range(10):
         x = rng.uniform(0.5, 1, (1_000_000, 1)).astype(np.float32)
         y = 2 * x[:, 0] + 0.1 * rng.standard_normal(len(x)).astype(np.float32)
-        model.learn(x, y)
+        model.update(x, y)
     assert abs(model.predict(np.ones((1, 1), np.float32))[0] - 2) < 1e-3
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.cli.app import main
 from pykernel.dialect import FEATURES
-from pykernel.engine.engines import make_machine
+from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.check import check, mixed_stream
 from pykernel.gen.compilers import find_compilers
@@ -83,7 +83,7 @@ class Twin:
     def __init__(self, spec: Spec) -> None:
         self.spec, self.seen, self.brought_back = spec, 0, 0
         count = spec.capacities["FEATURES"]
-        self.weights, self.p = np.zeros((spec.outputs, count)), spec.learning.covariance * np.eye(count)
+        self.weights, self.p = np.zeros((spec.outputs, count)), spec.learning.prior_variance * np.eye(count)
         self.mean, self.variance = np.zeros(spec.dim), np.zeros(spec.dim)
 
     def features(self, x: np.ndarray) -> np.ndarray:
@@ -117,16 +117,16 @@ class Twin:
         elif error.any() or not self.spec.label.classes:
             part, direction = learning.forgetting, self.p @ phi
             spread = phi @ direction
-            limit = WINDUP * len(phi) * learning.covariance
+            limit = WINDUP * len(phi) * learning.prior_variance
             widest = int(self.p.diagonal().argmax())
             winds_up = part < 1 and np.trace(self.p) > limit
             part = 1.0 if winds_up else part
             self.weights = self.weights + np.outer(error, direction / (part + spread))
             self.p = (self.p - np.outer(direction, direction) / (part + spread)) / part
-            if winds_up and self.p[widest, widest] > learning.covariance:
+            if winds_up and self.p[widest, widest] > learning.prior_variance:
                 self.brought_back += 1
                 variance, column = self.p[widest, widest], self.p[widest]
-                self.p = self.p - np.outer(column, column) * (variance - learning.covariance) / variance**2
+                self.p = self.p - np.outer(column, column) * (variance - learning.prior_variance) / variance**2
         if self.spec.input.standardise:
             self.observe(x)
 
@@ -137,25 +137,25 @@ class Twin:
     outputs=st.sampled_from([1, 3]),
     samples=st.integers(1, 200),
     forgetting=st.sampled_from([1.0, 0.99, 0.98]),
-    covariance=st.sampled_from([0.01, 1.0, 50.0]),
+    prior_variance=st.sampled_from([0.01, 1.0, 50.0]),
     seed=st.integers(0, 999),
 )
-def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgetting, covariance, seed):
+def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgetting, prior_variance, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(samples, dim)), rng.normal(size=(samples, outputs))
-    learning = {"forgetting": forgetting, "covariance": covariance}
+    learning = {"forgetting": forgetting, "prior_variance": prior_variance}
     model = model_of(rule, "float64", dim, learning, label={"outputs": outputs})
     phi = features(model.spec, x)
-    predictions, statuses = model.run(x, y[:, 0] if outputs == 1 else y)
+    predictions, statuses = model.prequential(x, y[:, 0] if outputs == 1 else y)
     assert (statuses == LinearStatus.DONE).all()
-    weights = least_squares(phi, y, 1 / covariance, forgetting)
+    weights = least_squares(phi, y, 1 / prior_variance, forgetting)
     np.testing.assert_allclose(model.memory.field("weights"), weights.T, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(model.predict(x).reshape(y.shape), phi @ weights, rtol=1e-6, atol=1e-7)
-    earlier = least_squares(phi[:-1], y[:-1], 1 / covariance, forgetting)
+    earlier = least_squares(phi[:-1], y[:-1], 1 / prior_variance, forgetting)
     np.testing.assert_allclose(predictions[-1].reshape(-1), phi[-1] @ earlier, rtol=1e-6, atol=1e-7)
     inverse = np.linalg.inv(
         phi.T @ (forgetting ** np.arange(samples - 1, -1, -1)[:, None] * phi)
-        + forgetting**samples / covariance * np.eye(phi.shape[1])
+        + forgetting**samples / prior_variance * np.eye(phi.shape[1])
     )
     root = model.memory.field("root")
     np.testing.assert_allclose(root.T @ root, inverse, rtol=1e-6, atol=1e-7)
@@ -181,8 +181,8 @@ def test_each_step_is_the_definitions(rule, standardise, label):
     twin, expected = Twin(model.spec), []
     for row, target in zip(x, y, strict=True):
         expected.append(twin.predict(row))
-        twin.learn(row, target)
-    predictions, statuses = model.run(x, y)
+        twin.update(row, target)
+    predictions, statuses = model.prequential(x, y)
     np.testing.assert_allclose(predictions.reshape(300, -1), expected, rtol=1e-7, atol=1e-8)
     assert (statuses[:5] == (LinearStatus.OBSERVED if standardise else LinearStatus.DONE)).all()
     assert (statuses[5:] == LinearStatus.DONE).all()
@@ -234,7 +234,7 @@ def test_rff_rls_learns_what_its_kernel_would():
     errors = {}
     for kernel in ({"function": "laplacian", "gamma": 1.0}, {"sigma": 1.0}):
         model = HostModel(spec_of("rff-rls", dim=1, learning={"features": 300}, kernel=kernel))
-        model.learn(x, y)
+        model.update(x, y)
         errors[kernel.get("function")] = float(np.abs(model.predict([[0.0]])[0]))
     assert errors["laplacian"] < 0.5 * errors[None], errors
 
@@ -274,8 +274,8 @@ def test_plain_python_and_numba_agree_and_refusals_change_nothing(rule, precisio
     met = set()
     for i in range(len(x)):
         before = state(jitted)
-        status = jitted.learn(x[i], y[i : i + 1])
-        assert plain.learn(x[i], y[i : i + 1]) == status
+        status = jitted.update(x[i], y[i : i + 1])
+        assert plain.update(x[i], y[i : i + 1]) == status
         assert bytes(plain.memory.bytes) == bytes(jitted.memory.bytes)
         assert (state(jitted) == before) or status >= 0
         met.add(int(status[0]))
@@ -290,15 +290,15 @@ def test_plain_python_and_numba_agree_and_refusals_change_nothing(rule, precisio
 @EACH
 def test_weights_that_would_leave_their_range_are_refused(rule, precision):
     """Labels within a tiny limit cannot lead to weights beyond 2^20 times it; inputs near zero would need them."""
-    learning = {} if rule == "nlms" else {"covariance": 1e12}
-    inputs = {"limit": 1e6 if rule == "nlms" else 10.0}
-    model = model_of(rule, precision, 1, learning, input=inputs, label={"limit": 1e-3})
+    learning = {} if rule == "nlms" else {"prior_variance": 1e12}
+    inputs = {"max_abs": 1e6 if rule == "nlms" else 10.0}
+    model = model_of(rule, precision, 1, learning, input=inputs, label={"max_abs": 1e-3})
     rng, statuses = np.random.default_rng(0), []
     limit = model.config.weight_limit
     for _ in range(2000):
         x = np.sign(rng.normal()) * 1e-9 if rule != "nlms" else 1e5 * rng.normal()
         before = state(model)
-        status = int(model.learn([[x]], [1e-3 * np.sign(x)])[0])
+        status = int(model.update([[x]], [1e-3 * np.sign(x)])[0])
         statuses.append(status)
         assert status >= 0 or state(model) == before
     assert np.abs(model.memory.field("weights")).max() <= limit
@@ -432,14 +432,16 @@ def long_streams(pytestconfig):
 def test_float32_stays_finite_and_learns(rule, name, long_streams):
     x, y = long_streams[name]
     learning = {"eta": 0.1} if rule == "nlms" else {"forgetting": 0.999}
-    model = model_of(rule, "float32", x.shape[1], learning, label={"limit": 100.0})
-    predictions, statuses = model.run(x, y)
+    model = model_of(rule, "float32", x.shape[1], learning, label={"max_abs": 100.0})
+    predictions, statuses = model.prequential(x, y)
     assert (statuses == LinearStatus.DONE).all()
     assert all(np.isfinite(model.memory.field(field)).all() for field in PERSISTENT)
-    assert model.machine.call(model.spec.program.valid)
+    assert model.executor.call(model.spec.program.valid)
     last = slice(-len(x) // 4, None)
     error = np.sqrt(np.mean((predictions[last] - y[last]) ** 2))
-    narrow = np.sqrt(np.mean((model_of(rule, "float64", x.shape[1], learning).run(x, y)[0][last] - y[last]) ** 2))
+    narrow = np.sqrt(
+        np.mean((model_of(rule, "float64", x.shape[1], learning).prequential(x, y)[0][last] - y[last]) ** 2)
+    )
     assert error <= 1.02 * narrow + 1e-4
     # the gradient of a constant beside inputs of up to 10 is small and noisy
     assert error < (2 if rule == "nlms" else 1.02) * y[last].std()
@@ -451,14 +453,14 @@ def test_float32_stays_finite_and_learns(rule, name, long_streams):
 def test_a_signal_that_stands_still_does_not_wind_up(rule):
     model = model_of(rule, "float32", 2, {"forgetting": 0.98})
     still = np.tile([1.0, 2.0], (50_000, 1))
-    model.learn(still, np.full(len(still), 5.0))
+    model.update(still, np.full(len(still), 5.0))
     count = model.spec.capacities["FEATURES"]
     trace = float((model.memory.field("root").astype(float) ** 2).sum())
     assert trace <= 1.03 * WINDUP * count * 100.0
     assert model.predict([[1, 2]]) == pytest.approx(5, rel=1e-5)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 2))
-    model.learn(x, x @ [1.0, -2.0] + 4)
+    model.update(x, x @ [1.0, -2.0] + 4)
     weights = model.memory.field("weights")[0]
     np.testing.assert_allclose([*weights[:2], weights[-1]], [1, -2, 4], atol=2e-3)
 
@@ -475,10 +477,10 @@ def test_forgetting_goes_on_where_one_direction_has_wound_up():
     twin, expected = Twin(model.spec), []
     for row, target in zip(x, y, strict=True):
         expected.append(twin.predict(row)[0])
-        twin.learn(row, target)
+        twin.update(row, target)
     assert twin.brought_back >= 2
-    np.testing.assert_allclose(model.run(x, y)[0], expected, rtol=1e-4, atol=1e-4)
-    error = np.abs(model_of("rls", "float32", 3, learning).run(x, y)[0] - y)
+    np.testing.assert_allclose(model.prequential(x, y)[0], expected, rtol=1e-4, atol=1e-4)
+    error = np.abs(model_of("rls", "float32", 3, learning).prequential(x, y)[0] - y)
     assert error[2500:4000].mean() < 1.3 * error[500:1000].mean()
     assert error[4005:].mean() < 1.3 * error[500:1000].mean()
 
@@ -489,8 +491,8 @@ def test_bounds_of_predictions_do_not_touch_learning(rule):
     x = rng.normal(size=(500, 3))
     y = 2 * x[:, 0]
     plain, clamped = (model_of(rule, "float32", label=label) for label in ({}, {"low": -0.5, "high": 0.75}))
-    plain.learn(x, y)
-    clamped.learn(x, y)
+    plain.update(x, y)
+    clamped.update(x, y)
     assert state(plain) == state(clamped)
     np.testing.assert_array_equal(clamped.predict(x), np.clip(plain.predict(x), -0.5, 0.75).astype(np.float32))
     assert np.abs(plain.predict(x)).max() > 1
@@ -499,13 +501,13 @@ def test_bounds_of_predictions_do_not_touch_learning(rule):
 def test_a_frozen_model_checks_samples_and_does_not_change():
     model = model_of("rls", "float32", input={"standardise": True})
     x = np.random.default_rng(0).normal(size=(100, 3))
-    model.learn(x, x[:, 0])
+    model.update(x, x[:, 0])
     model.freeze()
     before = state(model)
-    assert (model.learn(x, -x[:, 0]) == LinearStatus.FROZEN).all() and state(model) == before
-    assert model.learn([[np.nan, 0, 0]], [0]) == LinearStatus.REFUSED_INPUT
+    assert (model.update(x, -x[:, 0]) == LinearStatus.FROZEN).all() and state(model) == before
+    assert model.update([[np.nan, 0, 0]], [0]) == LinearStatus.REFUSED_INPUT
     model.freeze(False)
-    assert model.learn(x[:1], x[:1, 0]) == LinearStatus.DONE
+    assert model.update(x[:1], x[:1, 0]) == LinearStatus.DONE
 
 
 @settings(max_examples=60)
@@ -516,25 +518,25 @@ def test_a_frozen_model_checks_samples_and_does_not_change():
     dim=st.integers(1, 4),
     standardise=st.booleans(),
     forgetting=st.sampled_from([1.0, 0.999, 0.6]),
-    covariance=st.sampled_from([1e-6, 100.0, 1e6]),
+    prior_variance=st.sampled_from([1e-6, 100.0, 1e6]),
     limit=st.sampled_from([1.0, 1e6]),
     seed=st.integers(0, 99),
 )
 def test_whatever_learning_leads_to_is_valid(
-    rule, precision, kind, dim, standardise, forgetting, covariance, limit, seed
+    rule, precision, kind, dim, standardise, forgetting, prior_variance, limit, seed
 ):
-    learning = {} if rule == "nlms" else {"forgetting": forgetting, "covariance": covariance}
-    label = KINDS[kind] | ({} if kind == "class" else {"limit": limit})
-    spec = spec_of(rule, precision, dim, learning, label=label, input={"limit": limit, "standardise": standardise})
+    learning = {} if rule == "nlms" else {"forgetting": forgetting, "prior_variance": prior_variance}
+    label = KINDS[kind] | ({} if kind == "class" else {"max_abs": limit})
+    spec = spec_of(rule, precision, dim, learning, label=label, input={"max_abs": limit, "standardise": standardise})
     model, (x, y) = HostModel(spec), mixed_stream(spec, 3000, seed)
     for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
-        model.run(x[part], y[part])
+        model.prequential(x[part], y[part])
         assert is_valid(model)
 
 
 def is_valid(model: HostModel) -> bool:
     program = model.spec.program
-    machines = [make_machine([program.valid], model.memory, model.config, engine) for engine in ("llvm", "python")]
+    machines = [make_executor([program.valid], model.memory, model.config, engine) for engine in ("llvm", "python")]
     found = {bool(machine.call(program.valid)) for machine in machines}
     assert len(found) == 1
     return found.pop()
@@ -550,7 +552,7 @@ def test_forged_states_are_refused(rule):
             assert is_valid(model) == (name == "frozen")
             model.memory.field(name)[...] = 0
     rng = np.random.default_rng(0)
-    model.learn(rng.normal(size=(500, 3)), rng.normal(size=(500, 2)))
+    model.update(rng.normal(size=(500, 3)), rng.normal(size=(500, 2)))
     assert is_valid(model)
     forged: list[tuple[str, float]] = [
         ("weights", np.nan),
@@ -587,15 +589,15 @@ BASE = {"name": "line", "input": {"dim": 2}}
         ("rls", {"kernel": {"sigma": 1.0}}, r"\[kernel\] sigma is of kernel models and rff-rls; rls has no kernel"),
         ("rff-rls", {}, r"\[kernel\] is missing; rff-rls needs sigma"),
         ("rff-rls", {"kernel": {"sigma": 0.0}}, r"\[kernel\] sigma is 0; it must be from 1e-18"),
-        ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "limit": 1e18}, "learning": {"covariance": 1e-9}},
-         "limit is 1e.18, too many times sigma, 1e-18"),
+        ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "max_abs": 1e18}, "learning": {"prior_variance": 1e-9}},
+         "max_abs is 1e.18, too many times sigma, 1e-18"),
         ("rff-rls", {"kernel": {"function": "polynomial", "gamma": 1.0}}, "polynomial, which has no random Fourier"),
         ("rff-rls", {"kernel": {"function": "matern32"}}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ("rff-rls", {"kernel": {"sigma": 1.0}, "learning": {"features": 4096}}, "features is 4096, which takes 67"),
-        ("rls", {"learning": {"covariance": 1e-30}}, "covariance is 1e-30; it must be from 1e-18"),
-        ("rls", {"learning": {"covariance": 1e10}, "input": {"dim": 2, "limit": 1e15}}, "for which rls with covariance 1e.10 overflows float32"),
-        ("quadratic-rls", {"input": {"dim": 2, "limit": 1e9}}, "limit is 1e.09, for which quadratic-rls with covariance 100 overflows"),
-        ("nlms", {"input": {"dim": 2, "limit": 1e18}}, "limit is 1e.18, for which nlms overflows float32"),
+        ("rls", {"learning": {"prior_variance": 1e-30}}, "prior_variance is 1e-30; it must be from 1e-18"),
+        ("rls", {"learning": {"prior_variance": 1e10}, "input": {"dim": 2, "max_abs": 1e15}}, "for which rls with prior_variance 1e.10 overflows float32"),
+        ("quadratic-rls", {"input": {"dim": 2, "max_abs": 1e9}}, "max_abs is 1e.09, for which quadratic-rls with prior_variance 100 overflows"),
+        ("nlms", {"input": {"dim": 2, "max_abs": 1e18}}, "max_abs is 1e.18, for which nlms overflows float32"),
         ("quadratic-rls", {"input": {"dim": 1000}}, r"\[input\] dim is 1000, which takes 1,00"),
     ],
 )  # fmt: skip
@@ -609,18 +611,18 @@ def test_impossible_settings_are_refused(rule, wrong, words):
 @EACH
 @BOTH
 def test_the_largest_numbers_that_a_spec_allows_overflow_nothing(rule, precision):
-    """At the limit that complain() still takes, extreme samples leave a finite state and finite predictions."""
+    """At the limit that validate() still takes, extreme samples leave a finite state and finite predictions."""
     kernel = {"kernel": {"sigma": 1.0}} if rule == "rff-rls" else {}
     limit = next(
         limit
         for limit in 10.0 ** np.arange(150 if precision == "float64" else 18, -3, -1)
-        if taken(lambda limit=limit: spec_of(rule, precision, 3, input={"limit": float(limit)}, **kernel))
+        if taken(lambda limit=limit: spec_of(rule, precision, 3, input={"max_abs": float(limit)}, **kernel))
     )
-    spec = spec_of(rule, precision, 3, {}, input={"limit": float(limit)}, label={"limit": 1e24}, **kernel)
+    spec = spec_of(rule, precision, 3, {}, input={"max_abs": float(limit)}, label={"max_abs": 1e24}, **kernel)
     model, rng = HostModel(spec), np.random.default_rng(0)
     x = rng.choice([-1, 1, 0.5, 1e-9], (3000, 3)) * limit
     y = rng.choice([-1e24, 1e24, 1.0], 3000)
-    predictions, statuses = model.run(x, y)
+    predictions, statuses = model.prequential(x, y)
     assert np.isfinite(predictions).all() and (statuses == LinearStatus.DONE).sum() > 100
     assert all(np.isfinite(model.memory.field(name)).all() for name in PERSISTENT) and is_valid(model)
 

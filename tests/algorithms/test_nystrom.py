@@ -51,8 +51,8 @@ KERNELS: dict[str, dict[str, Any]] = {
 LIMITS = {"polynomial": 6.0, "cubic": 3.0}
 """Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
-    "number": {"limit": 50.0},
-    "numbers": {"outputs": 2, "limit": 50.0},
+    "number": {"max_abs": 50.0},
+    "numbers": {"outputs": 2, "max_abs": 50.0},
     "two classes": {"classes": ["no", "yes"]},
     "three classes": {"classes": ["rest", "tap", "shake"]},
 }
@@ -67,7 +67,7 @@ def spec_of(
     n: int = 6,
     rows: int = 18,
     dim: int = 2,
-    gate: float = 1e-3,
+    ald_threshold: float = 1e-3,
     ridge: float = 0.1,
     forgetting: float = 1.0,
     seed: int = 0,
@@ -78,7 +78,7 @@ def spec_of(
     made: dict[str, Any] = {
         "name": "gate",
         "precision": precision,
-        "input": {"dim": dim, "limit": LIMITS.get(kernel, 20.0)} | (input or {}),
+        "input": {"dim": dim, "max_abs": LIMITS.get(kernel, 20.0)} | (input or {}),
         "label": LABELS[label],
         "kernel": KERNELS[kernel],
     }
@@ -88,7 +88,7 @@ def spec_of(
     else:
         made |= {
             "learning": learning | {"samples": rows, "seed": seed},
-            "reduction": {"n_max": n, "gate": gate},
+            "reduction": {"n_max": n, "ald_threshold": ald_threshold},
         }
     return make_spec(made | {"basis": {"method": method} | basis})
 
@@ -108,7 +108,7 @@ def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
                 if model.spec.label_kind == "class"
                 else labels
             )
-        return int(model.sweep("update", x[None], labels)[0]), np.zeros(0)
+        return int(model.visit("update", x[None], labels)[0]), np.zeros(0)
     if name in QUESTIONS:
         values, statuses = model.ask(name, arguments[0][None].astype(model.spec.real.dtype))
         return int(statuses[0]), values[0]
@@ -216,7 +216,7 @@ def answers(twin: Twin, call: Call, values: np.ndarray) -> None:
 def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
     method = draw(st.sampled_from(METHODS))
     n, dim = draw(st.integers(1, 6)), draw(st.integers(1, 3))
-    inputs = {"center": [0.5] * dim, "factor": [0.75] * dim} if draw(st.booleans()) else {}
+    inputs = {"center": [0.5] * dim, "scale": [0.75] * dim} if draw(st.booleans()) else {}
     more: dict[str, Any] = {}
     if method != "given":
         more["horizon"] = draw(st.sampled_from([0, 0, 30, 1000]))
@@ -257,14 +257,14 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     there = {entry.name for entry in program.entries_for(spec.config)}
     found: list[Call] = []
     taken: list[np.ndarray] = []
-    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -spec.input.limit, float(np.finfo(real).max)]
+    bad = [np.nan, np.inf, -np.inf, spec.input.max_abs * 1.01, -spec.input.max_abs, float(np.finfo(real).max)]
     for name in names:
         if name not in there:
             continue
         if name in ("select", "restart"):
             found.append((name,))
             continue
-        x = rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, spec.input.limit / 7])
+        x = rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, spec.input.max_abs / 7])
         chance = rng.random()
         if taken and chance < 0.2:
             x = taken[rng.integers(len(taken))] * rng.choice([1.0, 1 + 1e-4, 1 + 1e-7])
@@ -273,7 +273,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
         if rng.random() < 0.05:
             x = np.where(np.arange(spec.dim) == rng.integers(spec.dim), rng.choice(bad), x)
         x = x.astype(real)
-        if np.isfinite(x).all() and np.abs(x).max() <= spec.input.limit:
+        if np.isfinite(x).all() and np.abs(x).max() <= spec.input.max_abs:
             taken.append(x)
         if name != "update":
             found.append((name, x))
@@ -380,14 +380,21 @@ def test_every_call_does_what_the_definitions_say(sequence: tuple[Spec, list[Cal
 LONG: dict[str, dict[str, Any]] = {
     "gaussian": {},
     "wide": {"kernel": "wide", "n": 8, "rows": 24, "forgetting": 0.995},
-    "laplacian": {"kernel": "laplacian", "label": "numbers", "horizon": 100, "gate": 0.3},
+    "laplacian": {"kernel": "laplacian", "label": "numbers", "horizon": 100, "ald_threshold": 0.3},
     "matern": {"kernel": "matern32", "label": "three classes", "cache": False},
     "polynomial": {"kernel": "polynomial", "dim": 3, "label": "two classes", "forgetting": 0.98},
     "cubic": {"kernel": "cubic", "dim": 3, "n": 9, "rows": 30, "forgetting": 0.999},
     "cosine": {"kernel": "cosine", "dim": 3, "n": 7, "horizon": 60},
-    "linear": {"kernel": "linear", "dim": 4, "n": 3, "rows": 9, "input": {"center": [0.5] * 4, "factor": [1.5] * 4}},
+    "linear": {"kernel": "linear", "dim": 4, "n": 3, "rows": 9, "input": {"center": [0.5] * 4, "scale": [1.5] * 4}},
     "efvs": {"method": "efvs", "kernel": "matern52", "candidates": 5, "points": 7, "label": "numbers"},
-    "efvs, far": {"method": "efvs", "kernel": "polynomial", "dim": 3, "candidates": 4, "points": 6, "gate": 0.02},
+    "efvs, far": {
+        "method": "efvs",
+        "kernel": "polynomial",
+        "dim": 3,
+        "candidates": 4,
+        "points": 6,
+        "ald_threshold": 0.02,
+    },
     "sgma": {"method": "sgma", "kernel": "laplacian", "candidates": 5, "forgetting": 0.99, "horizon": 80},
     "sgma, far": {"method": "sgma", "kernel": "cubic", "candidates": 30, "tau": 0.05, "label": "two classes"},
     "given": {"method": "given", "kernel": "polynomial", "label": "three classes", "forgetting": 0.99},
@@ -436,7 +443,7 @@ def test_a_sample_that_loses_leaves_the_basis_alone(cache: bool, precision: str)
     for row, label in zip(x, y, strict=True):
         before = {name: model.memory.field(name).copy() for name in ("v", "l", "n")}
         full = before["n"][0] == 8
-        status = int(model.learn(row[None], [label])[0])
+        status = int(model.update(row[None], [label])[0])
         same = all(model.memory.field(name).tobytes() == old.tobytes() for name, old in before.items())
         assert same == (status == NystromStatus.DONE)
         if status == NystromStatus.ADDED:
@@ -457,7 +464,7 @@ def test_swaps_make_the_basis_better(precision: str) -> None:
     first = last = np.zeros(0)
     for row, label in zip(x, y, strict=True):
         vectors, rows = held(model), model.memory.field("rows").astype(float)
-        status = int(model.learn(row[None], [label])[0])
+        status = int(model.update(row[None], [label])[0])
         if status == NystromStatus.ADDED:
             first = held(model)
         if status == NystromStatus.REPLACED:
@@ -475,12 +482,12 @@ def test_swaps_make_the_basis_better(precision: str) -> None:
 def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -> None:
     """A stream whose place moves: L L' = K_SS, and the rows' coordinates are those of the vectors."""
     size = 6 if kernel == "cubic" else 12
-    spec = spec_of(precision, kernel, n=size, rows=3 * size, gate=1e-3, horizon=60, forgetting=0.99, dim=3)
+    spec = spec_of(precision, kernel, n=size, rows=3 * size, ald_threshold=1e-3, horizon=60, forgetting=0.99, dim=3)
     model, twin = HostModel(spec), Kernel(spec)
-    rng, part = np.random.default_rng(3), spec.input.limit / 6.7
+    rng, part = np.random.default_rng(3), spec.input.max_abs / 6.7
     x = rng.normal(size=(12_000, 3)) + 3 * np.sin(np.arange(12_000) / 150)[:, None]
-    x = np.clip(x * min(part, 1.0), -spec.input.limit, spec.input.limit)
-    statuses = model.learn(x, np.sin(x.sum(1)))
+    x = np.clip(x * min(part, 1.0), -spec.input.max_abs, spec.input.max_abs)
+    statuses = model.update(x, np.sin(x.sum(1)))
     assert (statuses == NystromStatus.REPLACED).sum() > 100, Counter(statuses.tolist())
     n, field = int(model.memory.field("n")[0]), model.memory.field
     vectors, l = held(model), lower(field("l").astype(float), n)
@@ -503,7 +510,7 @@ def test_float32_is_as_good_as_float64(kernel: str) -> None:
     for precision in PRECISIONS:
         spec = spec_of(precision, kernel, n=16, rows=64, dim=3, ridge=0.1)
         model = HostModel(spec)
-        model.learn(x, y)
+        model.update(x, y)
         own = Kernel(spec)
         missing = trace_residual(own, fresh[:400], held(model)) / own.own(fresh[:400]).sum()
         found.append((missing, np.mean((model.predict(fresh) - truth) ** 2)))
@@ -534,7 +541,7 @@ def test_with_all_candidates_and_points_it_is_the_brute_force(kernel: str, metho
         x = points_of(40, dim, seed) * np.random.default_rng(seed).uniform(0.5, 2, (40, 1))
         x[7] = x[3]
         x = x.astype(spec.real.dtype)
-        model.learn(x, x.sum(1))
+        model.update(x, x.sum(1))
         seeds = model.memory.field("seeds").copy()
         assert model.call("select") == NystromStatus.DONE
         expected, margins = greedy(Kernel(spec), x.astype(float), 6, method, 1e-3)
@@ -549,17 +556,17 @@ def test_choosing_stops_where_it_should(method: str) -> None:
     for tau in (0.5, 0.1, 0.02):
         spec = spec_of(method=method, n=15, rows=30, tau=tau)
         model, kernel = HostModel(spec), Kernel(spec)
-        model.learn(x, x[:, 0])
+        model.update(x, x[:, 0])
         model.call("select")
         n = len(held(model))
         assert 0 < n < 15
         assert trace_residual(kernel, x, held(model)) <= 30 * tau < trace_residual(kernel, x, held(model)[:-1])
     spec = spec_of(method=method, n=15, rows=30)
     model = HostModel(spec)
-    model.learn(np.tile(x[:3], (10, 1)), np.zeros(30))  # nobody alive after three
+    model.update(np.tile(x[:3], (10, 1)), np.zeros(30))  # nobody alive after three
     assert model.call("select") == NystromStatus.DONE and len(held(model)) == 3
     model = HostModel(spec_of(kernel="linear", method=method, n=5, rows=30))
-    model.learn(np.zeros((30, 2)), np.zeros(30))  # nobody alive at all
+    model.update(np.zeros((30, 2)), np.zeros(30))  # nobody alive at all
     assert model.call("select") == NystromStatus.DONE and len(held(model)) == 0
     assert model.predict(x).tolist() == [0.0] * 30
 
@@ -570,7 +577,7 @@ def test_random_numbers_are_drawn_only_where_there_is_a_choice(method: str, draw
     for count in (5, 6):
         spec = spec_of(method=method, n=1, rows=18, **{drawn: 5})
         model, random = HostModel(spec), WichmannHill(first_seeds(0))
-        model.learn(points_of(count), np.zeros(count))
+        model.update(points_of(count), np.zeros(count))
         assert model.call("select") == NystromStatus.DONE
         for _ in range(5 if count == 6 else 0):
             random.draw()
@@ -582,7 +589,7 @@ def test_a_basis_that_was_chosen_knows_the_reservoir() -> None:
     spec = spec_of(method="sgma", n=8, rows=30, ridge=0.05)
     model, twin = HostModel(spec), Twin(spec)
     x, y = stream_of(90)
-    model.learn(x[:70], y[:70])
+    model.update(x[:70], y[:70])
     assert not model.predict(x).any()  # no basis yet
     model.call("select")
     rows = model.memory.field("rows").astype(float)
@@ -591,7 +598,7 @@ def test_a_basis_that_was_chosen_knows_the_reservoir() -> None:
         z = np.array([twin.features_of(row, held(model)) for row in taught])
         w = np.linalg.solve(z.T @ z + 0.05 * np.eye(8), z.T @ told)
         np.testing.assert_allclose(model.predict(x), [twin.features_of(row, held(model)) @ w for row in x], atol=1e-8)
-        model.learn(x[70:], y[70:])
+        model.update(x[70:], y[70:])
 
 
 # ------------------------------------------------------------------------------------------------- least squares
@@ -608,7 +615,7 @@ def test_a_given_basis_learns_reduced_kernel_ridge_regression(precision: str, ke
     x = np.clip(x, -2.9, 2.9).astype(np.float32).astype(float)
     y = np.column_stack([y, np.cos(x[:, 0])])
     for part in (slice(0, 100), slice(100, 300)):
-        model.learn(x[part], y[part])
+        model.update(x[part], y[part])
         cross = own.gram(x[part], vectors)
         alpha = np.linalg.solve(cross.T @ cross + 0.5 * own.gram(vectors, vectors), cross.T @ y[part])
         expected = own.gram(x, vectors) @ alpha
@@ -625,13 +632,13 @@ def test_the_ridge_stays_and_nothing_grows(forgetting: float, precision: str) ->
     spec = spec_of(precision, method="given", n=4, forgetting=forgetting, ridge=0.2)
     model = HostModel(spec)
     far = np.full((20_000, 2), 15.0) + np.random.default_rng(0).normal(size=(20_000, 2))
-    model.learn(far, np.ones(20_000))
+    model.update(far, np.ones(20_000))
     r = upper(model.memory.field("r").astype(float), 4, 4)
     smallest, largest = np.linalg.eigvalsh(r.T @ r)[[0, -1]]
     part = forgetting**4
     assert 0.2 * part * 0.9 <= smallest <= largest <= 0.2 / part * 1.1
     x, y = stream_of(4000)
-    model.learn(x, y)
+    model.update(x, y)
     assert_finite(model)
     assert np.abs(model.predict(x)).max() < 10
 
@@ -641,8 +648,8 @@ def test_forgetting_follows_what_changes() -> None:
     y, errors = np.sin(x.sum(1)), {}
     for forgetting in (1.0, 0.99):
         model = HostModel(spec_of("float32", n=16, rows=48, forgetting=forgetting))
-        model.learn(x[:2000], y[:2000])
-        model.learn(x[2000:3500], -y[2000:3500])
+        model.update(x[:2000], y[:2000])
+        model.update(x[2000:3500], -y[2000:3500])
         errors[forgetting] = np.mean((model.predict(x[3500:]) + y[3500:]) ** 2)
     assert errors[0.99] < 0.03 < 0.3 < errors[1.0], errors
 
@@ -656,7 +663,7 @@ def test_restart_forgets_everything_but_the_random_numbers(method: str, precisio
     spec = spec_of(precision, method=method, forgetting=0.99)
     model, fresh = HostModel(spec), HostModel(spec)
     x, y = stream_of(300)
-    model.learn(x, y)
+    model.update(x, y)
     model.call("select")
     model.call("restart")
     if method != "given":
@@ -664,7 +671,7 @@ def test_restart_forgets_everything_but_the_random_numbers(method: str, precisio
         fresh.memory.field("seeds")[:] = model.memory.field("seeds")
     assert persistent(model) == persistent(fresh)
     for each in (model, fresh):
-        each.learn(x[:100], y[:100])
+        each.update(x[:100], y[:100])
         each.call("select")
     assert persistent(model) == persistent(fresh)
 
@@ -679,7 +686,7 @@ def test_a_restored_model_goes_on_as_if_nothing_had_happened(method: str, precis
     x, y = stream_of(400)
     y = np.column_stack([y, -y])
     for stop, start in ((0, 0), (3, 0), (10, 3), (200, 10)):
-        model.learn(x[start:stop], y[start:stop])
+        model.update(x[start:stop], y[start:stop])
         if stop == 200:
             model.call("select")
         other, reference = HostModel(spec, drop), HostModel(spec, drop)
@@ -687,7 +694,7 @@ def test_a_restored_model_goes_on_as_if_nothing_had_happened(method: str, precis
         assert persistent(other) == persistent(model)
         reference.memory.bytes[:] = model.memory.bytes  # with what working memory held
         for each in (other, reference):
-            each.learn(x[200:], y[200:])
+            each.update(x[200:], y[200:])
             each.call("select")
         assert persistent(other) == persistent(reference)
 
@@ -728,7 +735,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, case: tuple[str, str, 
     good = HostModel(spec)
     x, y = stream_of(samples + 40, seed=seed % 5)
     labels = np.arange(len(x)) % 3 if spec.label.classes else y
-    good.learn(x[:samples], labels[:samples])
+    good.update(x[:samples], labels[:samples])
     if samples:
         good.call("select")
     snapshot.load(HostModel(spec), snapshot.save(good))
@@ -739,7 +746,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, case: tuple[str, str, 
     except UserError:
         return
     # plain Python raises for positions outside of an array, and for integers beyond 32 bits
-    model.learn(x[samples : samples + 25], labels[samples : samples + 25])
+    model.update(x[samples : samples + 25], labels[samples : samples + 25])
     model.call("select")
     values, _ = model.ask("features", x[-5:])
     assert np.isfinite(values).all(), what
@@ -759,16 +766,16 @@ def test_every_field_is_checked(method: str, precision: str) -> None:
             good = HostModel(spec, build(spec).drop)
             if not has(good, name):
                 continue
-            good.learn(x, y)
+            good.update(x, y)
             field = good.memory.field(name)
             for bad in [np.nan, np.inf] if field.dtype.kind == "f" else [-1, 2**31 - 1, -(2**31)]:
                 for at in {0, field.size - 1} if field.size else set():
                     copy = field.copy()
                     field.reshape(-1)[at] = bad
-                    assert not good.machine.call(program.valid), (name, at, bad)
+                    assert not good.executor.call(program.valid), (name, at, bad)
                     field[...] = copy
                     checked[name] += 1
-            assert good.machine.call(program.valid)
+            assert good.executor.call(program.valid)
     assert {"r", "coefficients"} <= set(checked) and (
         method == "given" or {"v", "l", "n", "seeds", "rows"} <= set(checked)
     )
@@ -824,10 +831,10 @@ def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, kernel: 
     for _ in range(4):
         x = rng.normal(size=(40, 2)) * 10.0 ** rng.uniform(-20, 2, (40, 1))
         x[10:20] = x[9] * (1 + 10.0 ** rng.uniform(-9, -2, (10, 1)))
-        model.learn(x, np.clip(rng.normal(size=(40, 2)) * 10.0 ** rng.uniform(-10, 2, (40, 1)), -50, 50))
+        model.update(x, np.clip(rng.normal(size=(40, 2)) * 10.0 ** rng.uniform(-10, 2, (40, 1)), -50, 50))
         model.call("select")
         assert_finite(model)
-        inside = np.clip(x, -spec.input.limit, spec.input.limit)
+        inside = np.clip(x, -spec.input.max_abs, spec.input.max_abs)
         assert np.isfinite(model.predict(inside)).all() and np.isfinite(model.ask("features", inside)[0]).all()
         part = model.ask("residual", inside)[0]
         assert (part >= 0).all() and (part <= 1).all()
@@ -856,7 +863,7 @@ def frozen_spec(
         {
             "name": "map",
             "precision": precision,
-            "input": {"dim": dim, "limit": LIMITS.get(kernel, 20.0)} | input,
+            "input": {"dim": dim, "max_abs": LIMITS.get(kernel, 20.0)} | input,
             "label": labels,
             "kernel": KERNELS[kernel],
             "learning": {"rule": "nystrom"},
@@ -870,14 +877,14 @@ def frozen_spec(
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_frozen_map_computes_its_definition(kernel: str, label: str, precision: str) -> None:
     n = 3 if kernel == "linear" else 6
-    inputs = {"center": [0.5, -1.0, 2.0], "factor": [0.5, 1.0, -2.0]} if label == "numbers" else {}
+    inputs = {"center": [0.5, -1.0, 2.0], "scale": [0.5, 1.0, -2.0]} if label == "numbers" else {}
     spec = frozen_spec(precision, kernel, label, n, 3, **inputs)
     model, own = HostModel(spec), Kernel(spec)
     vectors, weights = np.array(spec.expansion.vectors), np.array(spec.expansion.weights)
     x = np.clip(1.5 * points_of(40, 3, 4), -2.9, 2.9).astype(spec.real.dtype)
     x[0] = 25.0
     x[1] = spec.input.center or 0.0
-    s = x.astype(float) if not inputs else (x.astype(float) - inputs["center"]) * inputs["factor"]
+    s = x.astype(float) if not inputs else (x.astype(float) - inputs["center"]) * inputs["scale"]
     gram = own.gram(vectors, vectors)
     z = np.linalg.solve(np.linalg.cholesky(gram), own.gram(vectors, s)).T
     squares = np.maximum(own.own(s), 1e-30)
@@ -913,11 +920,11 @@ def test_the_frozen_map_of_a_streams_basis_has_its_features(kernel: str, precisi
     """What a device chose may be put into flash: the same features, but for rounding."""
     source = HostModel(spec_of(precision, kernel, n=5, rows=15))
     x, y = stream_of(400)
-    source.learn(x, y)
+    source.update(x, y)
     content = {
         "name": "map",
         "precision": precision,
-        "input": {"dim": 2, "limit": 20.0},
+        "input": {"dim": 2, "max_abs": 20.0},
         "label": {"outputs": 5},
         "kernel": KERNELS[kernel],
         "learning": {"rule": "nystrom"},

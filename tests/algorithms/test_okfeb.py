@@ -55,8 +55,8 @@ LIMITS = {"polynomial": 6.0, "cubic": 3.0}
 """Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
     "none": {},
-    "number": {"column": "y", "limit": 50.0},
-    "numbers": {"outputs": 2, "limit": 50.0},
+    "number": {"column": "y", "max_abs": 50.0},
+    "numbers": {"outputs": 2, "max_abs": 50.0},
     "two classes": {"classes": ["no", "yes"]},
     "three classes": {"classes": ["rest", "tap", "shake"]},
 }
@@ -70,7 +70,7 @@ def spec_of(
     r: int = 3,
     n: int = 8,
     dim: int = 2,
-    gate: float | None = None,
+    ald_threshold: float | None = None,
     learning: dict[str, Any] | None = None,
     input: dict[str, Any] | None = None,
     novelty: dict[str, Any] | None = None,
@@ -79,10 +79,10 @@ def spec_of(
     made: dict[str, Any] = {
         "name": "gate",
         "precision": precision,
-        "input": {"dim": dim, "limit": LIMITS.get(kernel, 20.0)} | (input or {}),
+        "input": {"dim": dim, "max_abs": LIMITS.get(kernel, 20.0)} | (input or {}),
         "kernel": KERNELS[kernel],
         "learning": {"rule": "okfeb", "features": r} | (learning or {}),
-        "reduction": {"n_max": n, "force": True} | ({} if gate is None else {"gate": gate}),
+        "reduction": {"n_max": n, "force": True} | ({} if ald_threshold is None else {"ald_threshold": ald_threshold}),
     }
     if label != "none":
         made["label"] = LABELS[label]
@@ -106,7 +106,7 @@ def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
             y = np.array([label], np.int64).clip(-(2**31), 2**31 - 1).astype(np.int32)
         else:
             y = np.array([label], model.spec.real.dtype)
-        return int(model.sweep("update", x[None], y)[0]), np.zeros(0)
+        return int(model.visit("update", x[None], y)[0]), np.zeros(0)
     if name in QUESTIONS:
         values, statuses = model.ask(name, arguments[0][None].astype(model.spec.real.dtype))
         return int(statuses[0]), values[0]
@@ -267,17 +267,27 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
     novelty = None
     if draw(st.booleans()):
         novelty = {"smoothing": draw(st.sampled_from([1.0, 0.3])), "warmup": draw(st.sampled_from([30, 60]))}
-        novelty["hold"] = draw(st.sampled_from([0, 1, 4]))
+        novelty["relearn_after"] = draw(st.sampled_from([0, 1, 4]))
         if draw(st.booleans()):
             novelty["threshold"] = draw(st.sampled_from([0.3, 0.6]))
         else:
-            novelty["rate"] = draw(st.sampled_from([0.05, 0.3]))
-    inputs = {"center": [0.5] * dim, "factor": [0.75] * dim} if draw(st.booleans()) else {}
-    # differences of nearly equal vectors: fewer digits, so the gate stays where all of them are compared
-    gate = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
+            novelty["false_alarm_rate"] = draw(st.sampled_from([0.05, 0.3]))
+    inputs = {"center": [0.5] * dim, "scale": [0.75] * dim} if draw(st.booleans()) else {}
+    # differences of nearly equal vectors: fewer digits, so the ald_threshold stays where all of them are compared
+    ald_threshold = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
     kernel = draw(st.sampled_from(sorted(KERNELS)))
     return spec_of(
-        draw(st.sampled_from(precisions)), kernel, label, r, n, dim, gate, learning, inputs, novelty, **subspace
+        draw(st.sampled_from(precisions)),
+        kernel,
+        label,
+        r,
+        n,
+        dim,
+        ald_threshold,
+        learning,
+        inputs,
+        novelty,
+        **subspace,
     )
 
 
@@ -293,7 +303,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     there = {entry.name for entry in spec.program.entries_for(spec.config)} | {"snapshot", "scramble"}
     found: list[Call] = []
     taken: list[np.ndarray] = []
-    bad = [np.nan, np.inf, -np.inf, spec.input.limit * 1.01, -1.01 * spec.input.limit, float(np.finfo(real).max)]
+    bad = [np.nan, np.inf, -np.inf, spec.input.max_abs * 1.01, -1.01 * spec.input.max_abs, float(np.finfo(real).max)]
     for name in names:
         if name not in there:
             continue
@@ -301,17 +311,17 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
             found.append((name,))
             continue
         # within reach of each other: what learning does to a vector that nothing is near to, rounding decides
-        x = np.clip(rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, min(2.0, spec.input.limit / 4)]), -3, 3)
+        x = np.clip(rng.normal(size=spec.dim) * rng.choice([1.0, 1.0, min(2.0, spec.input.max_abs / 4)]), -3, 3)
         chance = rng.random()
         if taken and chance < 0.15:
             x = taken[rng.integers(len(taken))] * rng.choice([1.0, 1.0, 1 + 1e-6])
         elif chance < 0.18:
             x = np.array(spec.input.center) if spec.input.center is not None else np.zeros(spec.dim)
         if rng.random() < (0.05 if name == "update" else 0.2):
-            other = rng.choice(bad if name == "update" else [*bad, -spec.input.limit])
+            other = rng.choice(bad if name == "update" else [*bad, -spec.input.max_abs])
             x = np.where(np.arange(spec.dim) == rng.integers(spec.dim), other, x)
         x = x.astype(real)
-        if np.isfinite(x).all() and np.abs(x).max() <= spec.input.limit:
+        if np.isfinite(x).all() and np.abs(x).max() <= spec.input.max_abs:
             taken.append(x)
         if name != "update":
             found.append((name, x))
@@ -365,7 +375,7 @@ def learned(spec: Spec, count: int = 60) -> tuple[Twin, np.ndarray]:
 @pytest.mark.parametrize("kernel", ["gaussian", "cubic", "matern52"])
 def test_the_twins_projection_is_that_of_the_inverse(kernel: str) -> None:
     """What least squares loses is |a_i|^2 / P_ii, and what is left A_j - P_ji / P_ii a_i (note B7)."""
-    twin, _ = learned(spec_of(kernel=kernel, dim=3, gate=1e-2))
+    twin, _ = learned(spec_of(kernel=kernel, dim=3, ald_threshold=1e-2))
     p, f = twin.inverse, features_of(twin.gram)
     for i in range(len(twin.v)):
         left, lost = projected(f, twin.a, i)
@@ -375,7 +385,7 @@ def test_the_twins_projection_is_that_of_the_inverse(kernel: str) -> None:
 
 def test_the_twins_sample_has_the_notes_residual() -> None:
     """e2 = k - v'q - lambda |q|^2, |q|^2 <= k / (4 lambda), and z'z is q'Gq."""
-    twin, _ = learned(spec_of(kernel="polynomial", dim=3, gate=1e-2))
+    twin, _ = learned(spec_of(kernel="polynomial", dim=3, ald_threshold=1e-2))
     for row in stream_of(20, 3, seed=5):
         s = twin.look(row)
         assert s.e2 == pytest.approx(s.own - s.k @ twin.a @ s.q - 0.1 * s.q @ s.q, abs=1e-9 * s.own)
@@ -385,7 +395,7 @@ def test_the_twins_sample_has_the_notes_residual() -> None:
 
 def test_the_twins_recursion_is_least_squares() -> None:
     """rls without forgetting or budget: L = (lambda L0 + sum phi q')(sum q q' + lambda I)^-1, L0 the seeds'."""
-    twin, x = Twin(spec_of(update="rls", n=8, r=3, gate=1e-9)), stream_of(8)
+    twin, x = Twin(spec_of(update="rls", n=8, r=3, ald_threshold=1e-9)), stream_of(8)
     for row in x[:3]:
         assert twin.update(row) == [ADDED]
     right, left = np.vstack([0.1 * twin.a, np.zeros((5, 3))]), 0.1 * np.eye(3)
@@ -407,41 +417,41 @@ def test_every_call_does_what_the_definitions_say(sequence: tuple[Spec, list[Cal
 
 
 LONG: dict[str, dict[str, Any]] = {
-    "parametric": {"gate": 1e-2},
+    "parametric": {"ald_threshold": 1e-2},
     "parametric, drop": {"budget": "drop", "fading": 0.95, "step": "averaged", "window": 50},
-    "parametric, normalised": {"kernel": "wide", "step": "normalised", "gate": 1e-2, "label": "number"},
-    "parametric, decreasing": {"kernel": "cosine", "dim": 3, "step": "decreasing", "gate": 1e-2, "label": "numbers"},
-    "parametric, cubic": {"kernel": "cubic", "dim": 3, "gate": 1e-2, "shrinkage": 0.5, "fading": 0.98},
-    "nonparametric": {"update": "nonparametric", "gate": 1e-2, "fading": 0.9, "label": "two classes"},
+    "parametric, normalised": {"kernel": "wide", "step": "normalised", "ald_threshold": 1e-2, "label": "number"},
+    "parametric, decreasing": {"kernel": "cosine", "dim": 3, "step": "decreasing", "ald_threshold": 1e-2, "label": "numbers"},
+    "parametric, cubic": {"kernel": "cubic", "dim": 3, "ald_threshold": 1e-2, "shrinkage": 0.5, "fading": 0.98},
+    "nonparametric": {"update": "nonparametric", "ald_threshold": 1e-2, "fading": 0.9, "label": "two classes"},
     "nonparametric, drop": {"update": "nonparametric", "budget": "drop", "kernel": "matern32", "step": "normalised"},
     "nonparametric, polynomial": {
-        "update": "nonparametric", "n": 5, "kernel": "polynomial", "gate": 1e-2, "step": "averaged", "window": 100,
+        "update": "nonparametric", "n": 5, "kernel": "polynomial", "ald_threshold": 1e-2, "step": "averaged", "window": 100,
     },
-    "hybrid": {"update": "hybrid", "gate": 1e-2, "fading": 0.95, "step": "averaged", "label": "three classes"},
+    "hybrid": {"update": "hybrid", "ald_threshold": 1e-2, "fading": 0.95, "step": "averaged", "label": "three classes"},
     "hybrid, drop": {"update": "hybrid", "budget": "drop", "kernel": "laplacian", "dim": 3, "step": "decreasing"},
-    "hybrid, polynomial": {"update": "hybrid", "kernel": "polynomial", "gate": 1e-2, "dim": 3, "eta": 1.8},
-    "rls": {"update": "rls", "gate": 1e-2, "forgetting": 0.98, "fading": 0.95},
+    "hybrid, polynomial": {"update": "hybrid", "kernel": "polynomial", "ald_threshold": 1e-2, "dim": 3, "eta": 1.8},
+    "rls": {"update": "rls", "ald_threshold": 1e-2, "forgetting": 0.98, "fading": 0.95},
     "rls, drop": {"update": "rls", "budget": "drop", "fading": 0.9, "forgetting": 0.95, "kernel": "matern52"},
-    "rls, linear": {"update": "rls", "kernel": "linear", "dim": 6, "r": 3, "n": 5, "gate": 1e-2, "shrinkage": 1.0},
-    "censored": {"gate": 1e-2, "censoring": 0.5, "fading": 0.95, "window": 0},
+    "rls, linear": {"update": "rls", "kernel": "linear", "dim": 6, "r": 3, "n": 5, "ald_threshold": 1e-2, "shrinkage": 1.0},
+    "censored": {"ald_threshold": 1e-2, "censoring": 0.5, "fading": 0.95, "window": 0},
     "drop, polynomial": {
         "budget": "drop", "kernel": "polynomial", "fading": 0.95, "insensitivity": 0.3, "shrinkage": 0.5, "dim": 3,
     },
-    "hybrid, repeats": {"update": "hybrid", "gate": 0.3, "kernel": "polynomial", "dim": 3, "n": 6},
+    "hybrid, repeats": {"update": "hybrid", "ald_threshold": 0.3, "kernel": "polynomial", "dim": 3, "n": 6},
     "insensitive": {"budget": "drop", "insensitivity": 0.2, "fading": 0.99},
     "alarms": {
-        "gate": 1e-2, "fading": 0.95, "label": "number", "learning": {"forgetting": 0.99},
-        "novelty": {"rate": 0.05, "smoothing": 0.5, "warmup": 100, "hold": 3},
+        "ald_threshold": 1e-2, "fading": 0.95, "label": "number", "learning": {"forgetting": 0.99},
+        "novelty": {"false_alarm_rate": 0.05, "smoothing": 0.5, "warmup": 100, "relearn_after": 3},
     },
-    "alarms, no hold": {"gate": 1e-2, "novelty": {"rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
-    "alarms, often": {"gate": 1e-2, "novelty": {"rate": 0.3, "warmup": 30, "hold": 1}, "fading": 0.95},
-    "alarms, fixed": {"budget": "drop", "novelty": {"threshold": 0.5, "warmup": 20, "hold": 2}, "fading": 0.98},
+    "alarms, no relearn_after": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
+    "alarms, often": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.3, "warmup": 30, "relearn_after": 1}, "fading": 0.95},
+    "alarms, fixed": {"budget": "drop", "novelty": {"threshold": 0.5, "warmup": 20, "relearn_after": 2}, "fading": 0.98},
     "logistic": {
-        "gate": 1e-2, "label": "two classes", "head": "logistic", "learning": {"ridge": 0.5, "eta": 0.5}, "n": 16, "r": 8,
+        "ald_threshold": 1e-2, "label": "two classes", "head": "logistic", "learning": {"ridge": 0.5, "eta": 0.5}, "n": 16, "r": 8,
     },
     "softmax": {
         "budget": "drop", "label": "three classes", "head": "logistic", "learning": {"ridge": 0.1, "eta": 0.3},
-        "input": {"center": [0.5, -1.0], "factor": [0.75, -1.5]}, "fading": 0.95, "window": 0,
+        "input": {"center": [0.5, -1.0], "scale": [0.75, -1.5]}, "fading": 0.95, "window": 0,
     },
 }  # fmt: skip
 
@@ -463,7 +473,7 @@ def test_it_goes_on_for_long(case: str) -> None:
         wanted |= {"update: CENSORED"}
     if "alarms" in case:
         wanted |= {"update: NOVEL", "alarm: DONE"}
-    if "alarms" in case and "no hold" not in case:
+    if "alarms" in case and "no relearn_after" not in case:
         wanted |= {"update: HELD"}
     assert wanted <= set(seen), (wanted - set(seen), seen)
 
@@ -472,7 +482,9 @@ def test_it_goes_on_for_long(case: str) -> None:
 @pytest.mark.parametrize("update", ["parametric", "nonparametric", "hybrid"])
 def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
     """Three far samples after power-on are columns of L that nothing else touches; when they are gone, others begin."""
-    spec = spec_of(r=4, n=8, dim=3, gate=1e-2 if budget == "exact" else None, fading=0.9, update=update, budget=budget)
+    spec = spec_of(
+        r=4, n=8, dim=3, ald_threshold=1e-2 if budget == "exact" else None, fading=0.9, update=update, budget=budget
+    )
     model, twin = HostModel(spec), Twin(spec)
     x = np.vstack([np.diag([15.0, 15.0, 15.0]), np.clip(stream_of(400, 3, spread=0.7), -3, 3)])
     dead = np.zeros(4, bool)
@@ -488,7 +500,7 @@ def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
     assert not (np.abs(vectors_of(model)) > 4).any()
     assert np.linalg.eigvalsh(symmetric(model.memory.field("g"), 4, 4))[0] > 1e-3
     clean = HostModel(spec)
-    clean.learn(x[3:])
+    clean.update(x[3:])
     fresh = stream_of(300, 3, 7, 0.7)
     assert model.ask("novelty", fresh)[0].mean() < 1.1 * clean.ask("novelty", fresh)[0].mean()
 
@@ -500,7 +512,14 @@ def test_a_new_regime_gets_a_feature(update: str, budget: str) -> None:
     """Nothing of the new is in L: its gradient is next to nothing.  After eight such samples the weakest column restarts."""
     more: dict[str, Any] = {"forgetting": 0.98} if update == "rls" else {"step": "constant"}
     spec = spec_of(
-        r=3, n=10, dim=3, gate=1e-2 if budget == "exact" else None, update=update, budget=budget, label="number", **more
+        r=3,
+        n=10,
+        dim=3,
+        ald_threshold=1e-2 if budget == "exact" else None,
+        update=update,
+        budget=budget,
+        label="number",
+        **more,
     )
     model, twin = HostModel(spec), Twin(spec)
     x, there = stream_of(300, 3, spread=0.4), np.array([1.6, -1.6, 1.6])
@@ -524,10 +543,10 @@ IDLE = [("parametric", 1e-2, False), ("parametric", 0.7, True), ("nonparametric"
 IDLE += [("hybrid", 1e-2, True), ("hybrid", 0.7, False)]
 
 
-@pytest.mark.parametrize(("update", "gate", "stored"), IDLE)
-def test_an_idle_column_starts_again(update: str, gate: float, stored: bool) -> None:
+@pytest.mark.parametrize(("update", "ald_threshold", "stored"), IDLE)
+def test_an_idle_column_starts_again(update: str, ald_threshold: float, stored: bool) -> None:
     """The twin agrees where a column is given to a sample that is stored, and to one that is not."""
-    spec = spec_of(r=3, n=6, dim=2, gate=gate, update=update, step="constant")
+    spec = spec_of(r=3, n=6, dim=2, ald_threshold=ald_threshold, update=update, step="constant")
     model, twin = HostModel(spec), Twin(spec)
     home, away = stream_of(1500, 2, spread=0.9), np.array([6.0, -6.0]) + stream_of(60, 2, 1, spread=0.3)
     seen = follow(model, twin, [("update", row, None) for row in [*home[:200], *away, *home[200:]]], 1e-7)
@@ -545,7 +564,7 @@ def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> 
 
     Each is idle: no sample touches it, and nothing but the restart of idle columns would move it.
     """
-    spec = spec_of("float32", dim=dim, r=6, n=16, input={"limit": 100.0}, update=update, fading=0.999)
+    spec = spec_of("float32", dim=dim, r=6, n=16, input={"max_abs": 100.0}, update=update, fading=0.999)
     rng = np.random.default_rng(0)
     home = rng.uniform(-1.5, 1.5, (5000, dim))
     still = np.tile(home[-1], (5000, 1))
@@ -554,8 +573,8 @@ def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> 
     back = rng.uniform(-1.5, 1.5, (6000, dim))
     model, fresh = HostModel(spec), HostModel(spec)
     for part in (home, still, road, away, back[:5000]):
-        model.learn(part)
-    fresh.learn(back[:5000])
+        model.update(part)
+    fresh.update(back[:5000])
     lost, least = (one.ask("novelty", back[5000:])[0].mean() for one in (model, fresh))
     assert lost <= 1.1 * least + 0.01, (lost, least)
 
@@ -571,7 +590,7 @@ def test_the_start_waits_for_what_is_new(update: str, budget: str, precision: st
     spec = spec_of(precision, update=update, budget=budget, label="number", r=4, n=9, fading=0.99)
     model = HostModel(spec)
     still = np.tile([[1.0, -2.0]], (100, 1))
-    statuses = model.learn(still, np.ones(100))
+    statuses = model.update(still, np.ones(100))
     assert statuses[0] == ADDED and (statuses[1:] == DONE).all() and model.memory.field("n")[0] == 1
     # from its first sample the model works
     score = float(model.ask("novelty", still[:1])[0][0, 0])
@@ -581,7 +600,7 @@ def test_the_start_waits_for_what_is_new(update: str, budget: str, precision: st
     assert score < 1.001 * (0.1 / 1.1) ** 2
     assert model.predict(still[:1])[0] == pytest.approx(1.0, abs=0.05)
     x = stream_of(400)
-    statuses = np.append(statuses, model.learn(x, labels_for(spec, x)))
+    statuses = np.append(statuses, model.update(x, labels_for(spec, x)))
     assert model.memory.field("rank")[0] == 4 and model.memory.field("n")[0] == 9
     assert (statuses == REPLACED).sum() > 0
     assert_finite(model)
@@ -594,7 +613,7 @@ def test_fewer_dimensions_than_features(update: str, budget: str, precision: str
     """A linear kernel of two inputs never has a third independent sample: the model works with two features."""
     spec = spec_of(precision, "linear", "number", r=4, n=9, update=update, budget=budget)
     model, x = HostModel(spec), stream_of(3000)
-    model.learn(x, x @ [1.0, -2.0])
+    model.update(x, x @ [1.0, -2.0])
     assert model.memory.field("rank")[0] == model.memory.field("n")[0] == 2
     assert not model.ask("features", x)[0][:, 2:].any()
     far = x[(x**2).sum(1) > 1]
@@ -610,10 +629,10 @@ def test_nothing_at_all(budget: str, precision: str) -> None:
     """The origin under a linear kernel is no feature vector: no seed, no alarm, no number that is none."""
     spec = spec_of(precision, "linear", budget=budget, novelty={"warmup": 20})
     model = HostModel(spec)
-    assert (model.learn(np.zeros((50, 2))) >= 0).all() and model.memory.field("n")[0] == 0
+    assert (model.update(np.zeros((50, 2))) >= 0).all() and model.memory.field("n")[0] == 0
     assert np.isfinite(model.ask("novelty", np.zeros((1, 2)))[0]).all()
     x = stream_of(50)
-    model.learn(np.vstack([x, np.zeros((50, 2)), x]))
+    model.update(np.vstack([x, np.zeros((50, 2)), x]))
     assert model.memory.field("n")[0] == 2
     assert_finite(model)
 
@@ -628,7 +647,7 @@ def test_seeds_are_orthonormal(budget: str, precision: str) -> None:
     x = np.repeat(stream_of(40, 3), times, axis=0)
     found = []
     for row in x:
-        status = int(model.learn(row[None])[0])
+        status = int(model.update(row[None])[0])
         found.append(status)
         if model.memory.field("rank")[0] == 6:
             break
@@ -650,7 +669,7 @@ def test_the_wanted_part_is_censored(kernel: str, wanted: float, precision: str)
     model, x = HostModel(spec), stream_of(12_000, 3, spread=1.0)
     if kernel == "polynomial":
         x = np.clip(x, -6, 6)
-    statuses = model.learn(x)
+    statuses = model.update(x)
     # far from independent: the threshold follows what learning does to the scores
     for part in np.array_split(statuses[2000:], 2):
         assert np.mean(part == CENSORED) == pytest.approx(wanted, abs=0.02)
@@ -660,14 +679,14 @@ def test_the_wanted_part_is_censored(kernel: str, wanted: float, precision: str)
 
 def test_what_is_censored_changes_nothing_of_the_subspace() -> None:
     for more in ({"insensitivity": 0.3}, {"censoring": 0.6}):
-        spec = spec_of(n=10, r=4, gate=1e-2, label="number", **more)
+        spec = spec_of(n=10, r=4, ald_threshold=1e-2, label="number", **more)
         model, x = HostModel(spec), stream_of(1500)
         names = ("v", "a", "g", "p", "n", "rank")
         count = 0
         for row in x:
             before = [model.memory.field(name).tobytes() for name in names]
             score = float(model.ask("novelty", row[None])[0][0, 0])
-            status = int(model.learn(row[None], [0.5])[0])
+            status = int(model.update(row[None], [0.5])[0])
             same = [model.memory.field(name).tobytes() for name in names] == before
             if "insensitivity" in more and model.memory.field("n")[0] > 4:
                 assert (status == CENSORED) == (score < 0.3)
@@ -680,35 +699,50 @@ def test_what_is_censored_changes_nothing_of_the_subspace() -> None:
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize(("rate", "smoothing", "hold"), [(0.02, 1.0, 0), (0.1, 1.0, 0), (0.05, 0.3, 0), (0.02, 1.0, 5)])
-def test_the_alarm_rate_is_the_wanted_one(rate: float, smoothing: float, hold: int, precision: str) -> None:
-    """The threshold goes up at the first sample of an alarm (with hold) or at each (without), down at all others."""
+@pytest.mark.parametrize(
+    ("false_alarm_rate", "smoothing", "relearn_after"), [(0.02, 1.0, 0), (0.1, 1.0, 0), (0.05, 0.3, 0), (0.02, 1.0, 5)]
+)
+def test_the_alarm_rate_is_the_wanted_one(
+    false_alarm_rate: float, smoothing: float, relearn_after: int, precision: str
+) -> None:
+    """The threshold goes up at the first sample of an alarm (with relearn_after) or at each (without), down at all others."""
     spec = spec_of(
-        precision, dim=3, n=16, r=4, novelty={"rate": rate, "smoothing": smoothing, "warmup": 500, "hold": hold}
+        precision,
+        dim=3,
+        n=16,
+        r=4,
+        novelty={
+            "false_alarm_rate": false_alarm_rate,
+            "smoothing": smoothing,
+            "warmup": 500,
+            "relearn_after": relearn_after,
+        },
     )
     model, x = HostModel(spec), stream_of(20_000, 3)
-    statuses = model.learn(x)
+    statuses = model.update(x)
     assert not np.isin(statuses[:500], [NOVEL, HELD]).any()
     above = np.isin(statuses[2000:], [NOVEL, HELD])
-    assert np.mean(above) == pytest.approx(rate, rel=0.25)
-    assert (HELD in statuses) == (hold > 0)
+    assert np.mean(above) == pytest.approx(false_alarm_rate, rel=0.25)
+    assert (HELD in statuses) == (relearn_after > 0)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
     """A change: an alarm at once; as many samples as were asked for are not learned; then it is the new normal."""
-    spec = spec_of(precision, dim=3, n=24, r=6, fading=0.98, novelty={"rate": 0.01, "warmup": 300, "hold": 40})
+    spec = spec_of(
+        precision, dim=3, n=24, r=6, fading=0.98, novelty={"false_alarm_rate": 0.01, "warmup": 300, "relearn_after": 40}
+    )
     model = HostModel(spec)
     rng = np.random.default_rng(1)
-    model.learn(0.3 * rng.normal(size=(1500, 3)))
+    model.update(0.3 * rng.normal(size=(1500, 3)))
     vectors = vectors_of(model)
     new = np.array([4.0, 0.0, -4.0]) + 0.3 * rng.normal(size=(1500, 3))
-    statuses = model.learn(new)
+    statuses = model.update(new)
     assert (statuses[:40] == HELD).all() and statuses[40] == NOVEL
     assert not (np.diff(np.flatnonzero(statuses == HELD), prepend=-1) == 1)[41:].all()
     held = HostModel(spec)
-    held.learn(0.3 * np.random.default_rng(1).normal(size=(1500, 3)))
-    held.learn(new[:40])
+    held.update(0.3 * np.random.default_rng(1).normal(size=(1500, 3)))
+    held.update(new[:40])
     np.testing.assert_array_equal(vectors_of(held), vectors)
     # the new normal
     assert np.isin(statuses[-500:], [NOVEL, HELD]).mean() < 0.1
@@ -719,16 +753,16 @@ def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_thresholds_do_not_run_away(precision: str) -> None:
     """Long alarms and long quiet: thresholds stay numbers, and come back."""
-    spec = spec_of(precision, dim=2, n=6, r=2, novelty={"rate": 0.001, "warmup": 20, "smoothing": 1.0})
+    spec = spec_of(precision, dim=2, n=6, r=2, novelty={"false_alarm_rate": 0.001, "warmup": 20, "smoothing": 1.0})
     model = HostModel(spec)
     rng = np.random.default_rng(0)
-    model.learn(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))  # known to the last digit: the threshold sinks
-    statuses = model.learn(rng.uniform(-20, 20, size=(3000, 2)))  # as strange as can be: it rises
+    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))  # known to the last digit: the threshold sinks
+    statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))  # as strange as can be: it rises
     assert np.isin(statuses[:20], [NOVEL]).any()
     assert_finite(model)
     assert 0 < model.read("alarm")[0][1] <= 1.5
-    model.learn(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))
-    statuses = model.learn(rng.uniform(-20, 20, size=(3000, 2)))
+    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))
+    statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))
     assert np.isin(statuses[:20], [NOVEL]).any()
 
 
@@ -754,7 +788,7 @@ def test_forgetting_follows_a_switch_and_no_forgetting_does_not() -> None:
             x, fresh = regimes(seed)
             content = {
                 "name": "gate",
-                "input": {"dim": 20, "limit": 20.0},
+                "input": {"dim": 20, "max_abs": 20.0},
                 "kernel": kernel,
                 "learning": {"rule": "okfeb", "features": 8},
                 "reduction": {"n_max": 40},
@@ -762,7 +796,7 @@ def test_forgetting_follows_a_switch_and_no_forgetting_does_not() -> None:
             }
             model = HostModel(make_spec(content))
             for i in range(4):
-                model.learn(x[1000 * i : 1000 * (i + 1)])
+                model.update(x[1000 * i : 1000 * (i + 1)])
                 ends[i] += model.ask("novelty", fresh[i])[0].mean() / 3
         found[budget, fading] = ends.tolist()
     first, second = found["exact", 1.0][2], found["exact", 1.0][1]
@@ -781,11 +815,11 @@ def test_exact_projection_loses_less_than_dropping(update: str) -> None:
         scores = []
         for seed in range(3):
             model = HostModel(spec_of("float32", dim=4, n=24, r=6, budget=budget, update=update))
-            model.learn(stream_of(2500, 4, seed, 1.0))
+            model.update(stream_of(2500, 4, seed, 1.0))
             scores.append(model.ask("novelty", stream_of(500, 4, 99, 1.0))[0].mean())
         left[budget] = np.mean(scores)
     assert left["exact"] < left["drop"]
-    twin, _ = learned(spec_of(kernel="matern32", dim=3, gate=1e-2), 40)
+    twin, _ = learned(spec_of(kernel="matern32", dim=3, ald_threshold=1e-2), 40)
     f, gram = features_of(twin.gram), twin.gram
     for i in range(len(twin.v)):
         assert projected(f, twin.a, i)[1] <= gram[i, i] * (twin.a[i] @ twin.a[i]) * (1 + 1e-9)
@@ -796,7 +830,7 @@ def test_the_subspace_comes_near_the_best_one() -> None:
     x = stream_of(1500, 4, 0, 1.0)
     spec = spec_of("float64", dim=4, n=60, r=8)
     model = HostModel(spec)
-    model.learn(x)
+    model.update(x)
     kernel = Kernel(spec)
     values = np.linalg.eigvalsh(kernel.gram(x, x))[::-1][:8]
     best = 1 - values.sum() / len(x)  # without shrinkage: below what any L of rank 8 leaves
@@ -812,13 +846,13 @@ def test_the_ridge_head_is_ridge_regression(precision: str) -> None:
     spec = spec_of(precision, label="numbers", r=4, n=4, insensitivity=0.999, learning={"ridge": 0.5})
     model, x = HostModel(spec), stream_of(600)
     y = labels_for(spec, x)
-    model.learn(x, y)
+    model.update(x, y)
     a, b = 0.5 * np.eye(5), np.zeros((5, 2))
     again = HostModel(spec)
     for row, label in zip(x, y, strict=True):
         z = np.append(again.ask("features", row[None])[0][0].astype(float), 1.0)
         a, b = a + np.outer(z, z), b + np.outer(z, label)
-        again.learn(row[None], label[None])
+        again.update(row[None], label[None])
     assert persistent(again) == persistent(model)
     w = np.linalg.solve(a, b)
     z = np.column_stack([model.ask("features", x)[0].astype(float), np.ones(len(x))])
@@ -839,7 +873,7 @@ def test_heads_tell_classes_apart(label: str, head: str, precision: str) -> None
     x = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     spec = spec_of(precision, label=label, r=12, n=32, head=head)
     model = HostModel(spec)
-    model.learn(x[:3500], classes[:3500])
+    model.update(x[:3500], classes[:3500])
     assert np.mean(model.classify(x[3500:]) == classes[3500:]) > 0.95
     if head == "logistic":
         p = model.probability(x[3500:])
@@ -870,10 +904,17 @@ def test_float32_is_as_good_as_float64(kernel: str, budget: str, update: str) ->
     scores = []
     for precision in PRECISIONS:
         spec = spec_of(
-            precision, kernel, dim=4, n=32, r=8, budget=budget, update=update, gate=None if budget == "drop" else 1e-2
+            precision,
+            kernel,
+            dim=4,
+            n=32,
+            r=8,
+            budget=budget,
+            update=update,
+            ald_threshold=None if budget == "drop" else 1e-2,
         )
         model = HostModel(spec)
-        model.learn(x)
+        model.update(x)
         assert_finite(model)
         scores.append(model.ask("novelty", fresh)[0].mean())
         field, v = model.memory.field, vectors_of(model)
@@ -939,7 +980,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: i
     x = np.clip(stream_of(samples + 40, spec.dim, seed % 5), -3, 3)
     y = labels_for(spec, x)
     part = slice(samples, samples + 25)
-    good.learn(x[:samples], None if y is None else y[:samples])
+    good.update(x[:samples], None if y is None else y[:samples])
     snapshot.load(HostModel(spec), snapshot.save(good))
     what = [forged(good, rng) for _ in range(rng.integers(1, 4))]
     model = HostModel(spec, engine="python")
@@ -948,7 +989,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: i
     except UserError:
         return
     # plain Python raises for positions outside of an array, and for integers beyond 32 bits
-    model.learn(x[part], None if y is None else y[part])
+    model.update(x[part], None if y is None else y[part])
     model.call("refresh")
     for question in spec.program.questions:
         if model.has(question):
@@ -969,28 +1010,28 @@ def test_every_field_is_checked(case: str, precision: str) -> None:
             good = HostModel(spec, build(spec).drop)
             if not has(good, name):
                 continue
-            good.learn(x, y)
+            good.update(x, y)
             field = good.memory.field(name)
-            assert good.machine.call(program.valid)
+            assert good.executor.call(program.valid)
             for bad in [np.nan, np.inf, -np.inf] if field.dtype.kind == "f" else [-1, 2**31 - 1, -(2**31)]:
                 for at in {0, field.size // 2, field.size - 1} if field.size else set():
                     copy = field.copy()
                     field.reshape(-1)[at] = bad
-                    assert not good.machine.call(program.valid), (name, at, bad)
+                    assert not good.executor.call(program.valid), (name, at, bad)
                     field[...] = copy
                     checked[name] += 1
             if field.dtype.kind == "f" and name in ("v", "a", "p", "gram", "claim"):
                 field.reshape(-1)[-1] = 0.5  # of a vector that is not there
-                assert not good.machine.call(program.valid), name
+                assert not good.executor.call(program.valid), name
     assert {"v", "a", "g", "n", "seen"} <= set(checked)
 
 
 def test_the_count_of_samples_has_an_end() -> None:
     spec = spec_of("float32", window=0, label="two classes", head="logistic")
     model, x = HostModel(spec), stream_of(40)
-    model.learn(x, labels_for(spec, x))
+    model.update(x, labels_for(spec, x))
     model.memory.field("seen")[0] = 2**22 - 2
-    model.learn(x, labels_for(spec, x))
+    model.update(x, labels_for(spec, x))
     assert model.memory.field("seen")[0] == 2**22
     assert_finite(model)
 
@@ -998,9 +1039,9 @@ def test_the_count_of_samples_has_an_end() -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_refresh_mends(precision: str) -> None:
     """G and P that are off by a tenth: after refresh they are what A and the vectors say."""
-    spec = spec_of(precision, n=12, r=4, update="hybrid", gate=1e-2)
+    spec = spec_of(precision, n=12, r=4, update="hybrid", ald_threshold=1e-2)
     model = HostModel(spec)
-    model.learn(stream_of(400))
+    model.update(stream_of(400))
     good = {name: model.memory.field(name).astype(float).copy() for name in ("g", "p")}
     for name, values in good.items():
         model.memory.field(name)[...] = values * 1.1
@@ -1057,15 +1098,15 @@ def test_c_gives_the_same_bytes(case: str, precision: str) -> None:
 def test_nothing_leaves_anything_but_numbers(seed: int, spec: Spec, size: float) -> None:
     """Inputs and labels up to their limits and of any size, near repeats and the origin: numbers."""
     rng = np.random.default_rng(seed)
-    model, limit, dim = HostModel(spec), spec.input.limit, spec.dim
+    model, limit, dim = HostModel(spec), spec.input.max_abs, spec.dim
     for _ in range(4):
         x = rng.normal(size=(40, dim)) * 10.0 ** rng.uniform(-20, 2, (40, 1))
         x[10:20] = x[9] * (1 + 10.0 ** rng.uniform(-9, -2, (10, 1)))
         y: Any = labels_for(spec, np.clip(x, -1, 1))
         if spec.label_kind in ("real", "reals"):
             y = np.clip(y * 10.0**size, -50, 50)
-        model.learn(x, y)
-        model.learn(np.clip(x, -limit, limit), y)
+        model.update(x, y)
+        model.update(np.clip(x, -limit, limit), y)
         assert_finite(model)
         inside = np.clip(x, -limit, limit)
         for question in spec.program.questions:

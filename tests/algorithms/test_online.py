@@ -77,18 +77,18 @@ def table(text: str) -> dict[tuple[str, int], tuple[float, float]]:
 def of_table(method: str, n_max: int, when: str = "after", **keys: Any) -> Spec:
     """What a row's name means, without a ridge.
 
-    The note has no gate either, but inverts afresh each time.  Metrics that see the projection lose nothing by one;
+    The note has no ald_threshold either, but inverts afresh each time.  Metrics that see the projection lose nothing by one;
     for the others it must be as small as numbers allow, and what they do with many vectors is chance.
     """
     technique, _, projection = method.partition("+")
     technique, _, tie = technique.partition("-")
     by_matrix = (
-        {"ridge": 0.0, "gate": 1e-9 if projection else 1e-6}
+        {"ridge": 0.0, "ald_threshold": 1e-9 if projection else 1e-6}
         if technique not in ("nt", "at") or projection
-        else {"gate": 0.0}
+        else {"ald_threshold": 0.0}
     )
     if technique in ("fklms", "fmklms", "afklms") and not projection:
-        by_matrix = {"gate": 0.0}
+        by_matrix = {"ald_threshold": 0.0}
     keys = by_matrix | ({"penalty": 1e-6} if technique in ("lsreg", "lsridge") else {}) | keys
     if projection:
         keys["projection"] = projection
@@ -103,7 +103,7 @@ def realisation(made: Spec, seed: int) -> tuple[float, HostModel, np.ndarray]:
     """MSE on 601 points after 10 passes over 100 samples of sinc."""
     x = np.tile(np.random.default_rng(seed).uniform(-3, 3, (100, 1)), (10, 1))
     model = HostModel(made)
-    statuses = model.learn(x, np.sinc(x[:, 0]))
+    statuses = model.update(x, np.sinc(x[:, 0]))
     return float(np.mean((model.predict(GRID[:, None]) - np.sinc(GRID)) ** 2)), model, statuses
 
 
@@ -163,7 +163,10 @@ def test_what_diverges_is_refused() -> None:
     """FKLMS keeping the younger of a pair (note, section 8.3), and AFMKLMS, whose metric is negative where dense."""
     with pytest.raises(UserError, match="oldest"):
         spec_of("fklms", 14, tie="oldest")
-    for made in (of_table("fklms", 14, tie="oldest", limit=1.0), of_table("afmklms", 14, limit=1.0, gate=0.0)):
+    for made in (
+        of_table("fklms", 14, tie="oldest", max_abs=1.0),
+        of_table("afmklms", 14, max_abs=1.0, ald_threshold=0.0),
+    ):
         refused = 0
         for seed in range(5):
             _, model, statuses = realisation(made, seed)
@@ -175,16 +178,16 @@ def test_what_diverges_is_refused() -> None:
 
 def test_a_repeated_vector_is_young_again() -> None:
     """Ten passes: nothing gets older than 100 samples if merging restarts the age (note, section 6: else 5.8e-2)."""
-    plain = HostModel(of_table("mklms", 100, gate=1e-7))
-    aged = HostModel(of_table("mklms", 100, gate=1e-7, truncate_age=101))
+    plain = HostModel(of_table("mklms", 100, ald_threshold=1e-7))
+    aged = HostModel(of_table("mklms", 100, ald_threshold=1e-7, truncate_age=101))
     x = np.tile(np.random.default_rng(0).uniform(-3, 3, (25, 1)), (40, 1))
     for model in (plain, aged):
-        assert learned(model.learn(x, np.sinc(x[:, 0])))
+        assert learned(model.update(x, np.sinc(x[:, 0])))
     np.testing.assert_array_equal(in_use(aged, "v"), in_use(plain, "v"))
     assert aged.predict(GRID[:, None]).tobytes() == plain.predict(GRID[:, None]).tobytes()
     # without repeats they go, and only those of the last 101 samples are left
     new = np.linspace(-3, 3, 150)[:, None]
-    aged.learn(new, np.zeros(150))
+    aged.update(new, np.zeros(150))
     assert in_use(aged, "age").max() <= 101 and np.isin(in_use(aged, "v"), new[-101:]).all()
 
 
@@ -205,7 +208,7 @@ def test_the_newest_alone_leaves_more_vectors_at_equal_loss() -> None:
 
 def test_least_squares_beats_the_gradient() -> None:
     """Note, section 11, at N = 8 and 14: KRLS-T and FB-KRLS are one to two orders better than MKLMS."""
-    keys: dict[str, Any] = {"sigma": 0.5, "ridge": 1e-7, "gate": 2e-7}
+    keys: dict[str, Any] = {"sigma": 0.5, "ridge": 1e-7, "ald_threshold": 2e-7}
     expected = {"krls-t": (8.0e-5, 7.1e-7), "fb-krls": (8.9e-5, 1.4e-6)}
     for rule, (at_8, at_14) in expected.items():
         more: dict[str, Any] = {"noise": 1e-4} if rule == "krls-t" else {}
@@ -228,8 +231,10 @@ def size_tuned(key: str, values: np.ndarray, n_max: int, seed: int, **keys: Any)
 
 def test_thresholds_tuned_to_the_budget() -> None:
     """Note, section 11, N = 14: ALD-KRLS 7.6e-6 (as good as SGD ever gets), QKLMS 9.3e-5, at eta = 0.5 3.2e-5."""
-    gates, quanta = np.geomspace(1e-5, 0.5, 40), np.linspace(0.05, 2, 60)
-    ald = np.mean([size_tuned("gate", gates, 14, seed, rule="ald-krls", ridge=1e-7) for seed in range(10)])
+    ald_thresholds, quanta = np.geomspace(1e-5, 0.5, 40), np.linspace(0.05, 2, 60)
+    ald = np.mean(
+        [size_tuned("ald_threshold", ald_thresholds, 14, seed, rule="ald-krls", ridge=1e-7) for seed in range(10)]
+    )
     slow, fast = (
         np.mean([size_tuned("quantisation", quanta, 14, s, technique="nt", rule="qklms", eta=eta) for s in range(10)])
         for eta in (0.1, 0.5)
@@ -245,7 +250,9 @@ def test_thresholds_tuned_to_the_budget() -> None:
 @pytest.mark.parametrize("technique", ["klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms"])
 def test_float32_and_its_ridge_cost_little(technique: str) -> None:
     """5.4e-5 instead of 5.0e-5 at N = 14 (note, section 10)."""
-    keys: dict[str, Any] = {"ridge": 1e-3, "gate": 2e-3} if technique not in ("fklms", "fmklms") else {"gate": 0.0}
+    keys: dict[str, Any] = (
+        {"ridge": 1e-3, "ald_threshold": 2e-3} if technique not in ("fklms", "fmklms") else {"ald_threshold": 0.0}
+    )
     if technique == "lsridge":
         keys = {"ridge": 1e-3, "penalty": 1e-4}
     narrow, wide = (
@@ -264,7 +271,7 @@ def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None
     rng = np.random.default_rng(2)
     x = rng.uniform(-2, 2, (80, 2)).astype(np.float32)
     y = np.sin(3 * x.sum(1)).astype(np.float32)
-    keys: dict[str, Any] = {"rule": rule, "sigma": 1.0, "ridge": 1e-2, "gate": 0.05}
+    keys: dict[str, Any] = {"rule": rule, "sigma": 1.0, "ridge": 1e-2, "ald_threshold": 0.05}
     if rule in ("krls-t", "fb-krls"):
         keys["projection"] = "klms"
     if rule != "ald-krls":
@@ -274,7 +281,7 @@ def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None
         model = HostModel(spec_of(technique, 8, 2, precision=precision, **keys))
         seen: list[Any] = []
         for t in range(len(x)):
-            seen.append((model.predict(x[t])[0], model.learn(x[t], y[t : t + 1])[0], in_use(model, "v").tobytes()))
+            seen.append((model.predict(x[t])[0], model.update(x[t], y[t : t + 1])[0], in_use(model, "v").tobytes()))
         predictions.append(np.array([p for p, _, _ in seen]))
         statuses.append(np.array([s for _, s, _ in seen]))
         vectors.append([v for _, _, v in seen])
@@ -285,7 +292,7 @@ def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None
     np.testing.assert_allclose(predictions[0][:until], predictions[1][:until], rtol=0, atol=2e-4 * scale)
 
 
-# worst |(K + ridge I) m'm - I| at ridge 1e-3, gate 2e-3 with a refresh every 1,000 samples.  The note, section 10: 3e-4
+# worst |(K + ridge I) m'm - I| at ridge 1e-3, ald_threshold 2e-3 with a refresh every 1,000 samples.  The note, section 10: 3e-4
 # once it is refreshed for MKLMS; a sliding window, where nothing protects the condition, 2e-3.
 DRIFT = {"sinc": 2e-3, "lorenz": 2e-3, "sliding": 2e-3}
 
@@ -316,7 +323,7 @@ def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, ex
     model = HostModel(spec_of(technique, 16, x.shape[1], "float32", **keys))
     worst, changes, refused = 0.0, 0, 0
     for part in range(0, samples, 1000):
-        statuses = model.learn(x[part : part + 1000], y[part : part + 1000])
+        statuses = model.update(x[part : part + 1000], y[part : part + 1000])
         assert set(statuses[statuses < 0]) <= {Status.REFUSED_MULTIPLIER}
         refused += int((statuses < 0).sum())
         changes += int(np.isin(statuses, (Status.ADDED, Status.REPLACED)).sum())
@@ -350,7 +357,7 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
     """Samples at scales from 1e-20 to 1e20, with repeats, constants, NaN and infinities, for any configuration."""
     dim, count = draw(st.integers(1, 3)), draw(st.integers(10, 80))
     technique, rule = draw(st.sampled_from(TECHNIQUES)), draw(st.sampled_from((*RULES, "klms", "klms")))
-    keys: dict[str, Any] = {"rule": rule, "gate": draw(st.sampled_from([None, 0.2]))}
+    keys: dict[str, Any] = {"rule": rule, "ald_threshold": draw(st.sampled_from([None, 0.2]))}
     if rule in (*GRADIENT, "fb-krls"):
         keys["eta"] = draw(st.sampled_from([0.5, 0.05, 1.95]))
     if rule in GRADIENT:
@@ -367,29 +374,32 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
         keys["force"] = True
         if technique != "at" and keys.get("when") != "before" and draw(st.integers(0, 3)) == 0:
             keys |= {"lambda_max": draw(st.sampled_from([1e-3, 0.5])), "removals": 2}
-    input_limit, label_limit = draw(st.sampled_from([1e6, 1e18, 1e-10])), draw(st.sampled_from([1e6, 1e20, 1e-18, 1.0]))
+    input_max_abs, label_max_abs = (
+        draw(st.sampled_from([1e6, 1e18, 1e-10])),
+        draw(st.sampled_from([1e6, 1e20, 1e-18, 1.0])),
+    )
     if rule == "krls-t":
-        label_limit = min(label_limit, 1e15)
+        label_max_abs = min(label_max_abs, 1e15)
     made = spec_of(
         technique,
         draw(st.integers(1, 9)),
         dim,
         draw(st.sampled_from(["float32", "float64"])),
         sigma=draw(st.sampled_from([1.0, 1e-15, 1e15, 0.1])),
-        input={"limit": input_limit},
-        limit=label_limit,
+        input={"max_abs": input_max_abs},
+        max_abs=label_max_abs,
         **{key: value for key, value in keys.items() if value is not None},
     )
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     x, y = rng.normal(size=(count, dim)), rng.normal(size=count)
-    for part, limit in ((x, input_limit), (y, label_limit)):
+    for part, limit in ((x, input_max_abs), (y, label_max_abs)):
         scale = draw(st.sampled_from(["fitting", "limit", "mixed"]))
         if scale == "mixed":
             part *= 10.0 ** rng.integers(-20, 21, part.shape)
         elif scale == "limit" or part is y:
             part *= limit / 3
         else:
-            part *= min(made.scale, limit / 3)
+            part *= min(made.length_scale, limit / 3)
     constant = draw(st.sampled_from([None, 0.0, 1.0]))
     if constant is not None:
         x[rng.random(count) < 0.3] = constant
@@ -405,9 +415,9 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
 
 
 def expected_refusal(spec: Spec, x: np.ndarray, y: float) -> Status | None:
-    if not (np.abs(x) <= spec.config.input_limit).all():
+    if not (np.abs(x) <= spec.config.input_max_abs).all():
         return Status.REFUSED_INPUT
-    return None if abs(y) <= spec.config.label_limit else Status.REFUSED_LABEL
+    return None if abs(y) <= spec.config.label_max_abs else Status.REFUSED_LABEL
 
 
 @given(streams())
@@ -419,7 +429,7 @@ def test_refusals_change_nothing_and_the_state_stays_sound(stream: tuple[Spec, n
     for t in range(len(x)):
         before, n = persistent(model), int(field("n")[0])
         predicted = model.predict(x[t])
-        (status,) = model.learn(x[t], y[t])
+        (status,) = model.update(x[t], y[t])
         refusal = expected_refusal(made, x[t], y[t])
         assert status == refusal if refusal else status > 0 or status == Status.REFUSED_MULTIPLIER
         if status < 0:
@@ -435,11 +445,11 @@ def test_refusals_change_nothing_and_the_state_stays_sound(stream: tuple[Spec, n
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_multipliers_decay_to_zero_and_not_to_subnormal_numbers(technique: str, precision: str) -> None:
     model = HostModel(spec_of(technique, 4, precision=precision, sigma=1.0, eta=0.5, rho=0.2, force=True))
-    model.learn([[0.0], [50.0]], [1.0, 1.0])
+    model.update([[0.0], [50.0]], [1.0, 1.0])
     alpha = model.memory.field("alpha")
     least = 1.0
     for _ in range(1200):
-        assert model.learn([100.0], [0.0]) in (Status.ADDED, Status.MERGED)
+        assert model.update([100.0], [0.0]) in (Status.ADDED, Status.MERGED)
         if alpha[0]:
             least = min(least, abs(alpha[0]))
     assert not alpha.any() and 2.0**-100 <= least < 2.0**-99
@@ -449,11 +459,11 @@ def test_multipliers_decay_to_zero_and_not_to_subnormal_numbers(technique: str, 
 def test_divergence_is_refused_and_a_reset_helps(technique: str) -> None:
     """Dense data and a learning rate near 2, where the errors of nt and fklms feed themselves."""
     rng = np.random.default_rng(0)
-    reduction = {"ridge": 1e-4, "gate": 2e-4} if technique == "mklms" else {"gate": 1e-6}
+    reduction = {"ridge": 1e-4, "ald_threshold": 2e-4} if technique == "mklms" else {"ald_threshold": 1e-6}
     made = spec_of(technique, 12, 3, "float32", sigma=1.0, eta=1.99, **reduction)
     x, y = rng.uniform(-1, 1, (20_000, 3)), rng.normal(size=20_000)
     model = HostModel(made)
-    statuses = model.learn(x, y)
+    statuses = model.update(x, y)
     largest = np.abs(model.memory.field("alpha")).max()
     assert np.isfinite(model.predict(x)).all()
     if technique == "mklms":
@@ -465,7 +475,7 @@ def test_divergence_is_refused_and_a_reset_helps(technique: str) -> None:
     fresh = HostModel(made)
     model.reset()
     assert bytes(model.memory.bytes) == bytes(fresh.memory.bytes)
-    assert (model.learn(x[: refused[0]], y[: refused[0]]) > 0).all()
+    assert (model.update(x[: refused[0]], y[: refused[0]]) > 0).all()
 
 
 # ------------------------------------------------------------------------------------------ the working memory
@@ -480,7 +490,7 @@ def test_no_update_depends_on_the_working_memory(stream: tuple[Spec, np.ndarray,
         if rng.random() < 0.3:
             for name in Work.fields:
                 wiped.memory.field(name)[...] = 0
-        assert kept.learn(x[t], y[t]) == wiped.learn(x[t], y[t])
+        assert kept.update(x[t], y[t]) == wiped.update(x[t], y[t])
         assert persistent(kept) == persistent(wiped)
         if rng.random() < 0.05:
             kept.refresh()
@@ -496,7 +506,7 @@ def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np
     """All of the memory, predictions and statuses; the plain run also checks every position and stored type."""
     made, x, y = stream
     jitted, plain = HostModel(made), HostModel(made, engine="python")
-    a, b = jitted.run(x[:40], y[:40], delay=1), plain.run(x[:40], y[:40], delay=1)
+    a, b = jitted.prequential(x[:40], y[:40], delay=1), plain.prequential(x[:40], y[:40], delay=1)
     assert a[0].tobytes() == b[0].tobytes() and a[1].tobytes() == b[1].tobytes()
     jitted.refresh()
     plain.refresh()
@@ -510,44 +520,44 @@ def test_run_predicts_before_it_learns(technique: str, delay: int) -> None:
     rng = np.random.default_rng(0)
     made = spec_of(technique, 6, 2, "float32", sigma=1.0, rho=0.01)
     x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
-    predictions, statuses = HostModel(made).run(x, y, 0, delay)
+    predictions, statuses = HostModel(made).prequential(x, y, 0, delay)
     model = HostModel(made)
     for t in range(50):
         assert predictions[t] == model.predict(x[t])
         if t >= delay:
-            assert statuses[t] == model.learn(x[t - delay], y[t - delay])
+            assert statuses[t] == model.update(x[t - delay], y[t - delay])
     # in two parts, the second beginning with what the first still waits for
     parts = HostModel(made)
-    first = parts.run(x[:20], y[:20], 0, delay)
-    second = parts.run(x[20 - delay :], y[20 - delay :], delay, delay)
+    first = parts.prequential(x[:20], y[:20], 0, delay)
+    second = parts.prequential(x[20 - delay :], y[20 - delay :], delay, delay)
     np.testing.assert_array_equal(np.concatenate([first[0], second[0]]), predictions)
     np.testing.assert_array_equal(np.concatenate([first[1], second[1]]), statuses)
     changed = y.copy()
     changed[30:] = 9
-    assert (HostModel(made).run(x, changed, 0, delay)[0][: 31 + delay] == predictions[: 31 + delay]).all()
+    assert (HostModel(made).prequential(x, changed, 0, delay)[0][: 31 + delay] == predictions[: 31 + delay]).all()
 
 
 def test_host_model_takes_lists_and_refuses_other_shapes() -> None:
     model = HostModel(spec_of(dim=2, precision="float32"))
-    assert model.learn([1, 2], 3).tolist() == [Status.ADDED]
+    assert model.update([1, 2], 3).tolist() == [Status.ADDED]
     assert model.predict([[1, 2], [1e300, 0]]).shape == (2,)  # beyond float32, silently refused
     assert np.isnan(model.predict([1e300, 0])).all()
-    assert model.learn([1, 2], 1e300).tolist() == [Status.REFUSED_LABEL]
-    assert len(model.predict(np.empty((0, 2)))) == len(model.learn(np.empty((0, 2)), [])) == 0
+    assert model.update([1, 2], 1e300).tolist() == [Status.REFUSED_LABEL]
+    assert len(model.predict(np.empty((0, 2)))) == len(model.update(np.empty((0, 2)), [])) == 0
     for x, y in (([1, 2, 3], 1), ([[1, 2], [3, 4]], [1]), (np.zeros((1, 1, 2)), [1]), ([[1, 2]], [[1]])):
         with pytest.raises(ValueError, match="of shape"):
-            model.learn(x, y)
+            model.update(x, y)
     for first, delay in ((-1, 0), (0, -1), (3, 0)):
         with pytest.raises(ValueError, match=r"first -?\d, delay"):
-            model.run(np.zeros((2, 2)), np.zeros(2), first, delay)
+            model.prequential(np.zeros((2, 2)), np.zeros(2), first, delay)
 
 
 def test_a_pickled_model_goes_on_as_the_first() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
     model = HostModel(spec_of("fklms", 6, 2, "float32", sigma=1.0))
-    model.learn(x[:30], y[:30])
+    model.update(x[:30], y[:30])
     again = pickle.loads(pickle.dumps(model))
-    assert again.learn(x[30:], y[30:]).tobytes() == model.learn(x[30:], y[30:]).tobytes()
+    assert again.update(x[30:], y[30:]).tobytes() == model.update(x[30:], y[30:]).tobytes()
     assert bytes(again.memory.bytes) == bytes(model.memory.bytes)
     assert len(model.memory.view(Expansion).alpha) == 6

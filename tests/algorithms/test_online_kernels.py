@@ -57,7 +57,7 @@ def made_of(
         keys["projection"] = "klms"
     if rule != "ald-krls":
         keys.setdefault("force", True)
-    inputs = {"limit": LIMIT, **keys.pop("input", {})}
+    inputs = {"max_abs": LIMIT, **keys.pop("input", {})}
     return spec_of(technique, n_max, dim, kernel=KERNELS[kernel], rule=rule, input=inputs, **keys)
 
 
@@ -70,7 +70,7 @@ def problems(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
     kernel, rule = draw(st.sampled_from(sorted(KERNELS))), draw(st.sampled_from((*RULES, "klms")))
     technique = draw(st.sampled_from(TECHNIQUES))
     keys: dict[str, Any] = {"ridge": draw(st.sampled_from([1e-3, 1e-2]))}
-    keys["gate"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
+    keys["ald_threshold"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
     if rule in (*GRADIENT, "fb-krls"):
         keys["eta"] = draw(st.sampled_from([0.05, 0.3, 0.9]))
     if rule in GRADIENT:
@@ -113,7 +113,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str
     rng = np.random.default_rng(1)
     x = rng.uniform(-2, 2, (1500, 3))
     model = HostModel(made_of(kernel, technique=technique, n_max=10, dim=3, eta=0.2, rho=0.1))
-    statuses = model.learn(x, rng.normal(size=len(x)))
+    statuses = model.update(x, rng.normal(size=len(x)))
     assert learned(statuses[statuses != Status.REFUSED_MULTIPLIER])  # afmklms
     assert (statuses == Status.REPLACED).sum() > 20
     for _ in range(2):
@@ -146,9 +146,9 @@ def test_a_kernel_with_norms_is_the_cosine_of_it_with_labels_in_their_parts(kern
     keys = {"noise": 0.05 / own} if rule == "krls-t" else {}
     if rule in ("krls-t", "fb-krls"):
         keys["projection"] = "klms"
-    cosine = spec_of("sup", 10, 3, kernel=section, rule=rule, input={"limit": LIMIT}, **keys)
+    cosine = spec_of("sup", 10, 3, kernel=section, rule=rule, input={"max_abs": LIMIT}, **keys)
     a, b = HostModel(plain), HostModel(cosine)
-    first, second = a.run(x, y), b.run(x, y / np.sqrt(own))
+    first, second = a.prequential(x, y), b.prequential(x, y / np.sqrt(own))
     np.testing.assert_array_equal(first[1], second[1])
     if rule != "ald-krls":  # whose variance of a label is 1, in the label's unit
         np.testing.assert_allclose(first[0], np.sqrt(own) * second[0], rtol=0, atol=1e-9)
@@ -161,15 +161,23 @@ def test_krls_t_with_room_for_all_is_ridge_regression_in_the_inputs() -> None:
     x = rng.normal(size=(60, 3)) * 10.0 ** rng.uniform(-1, 1, (60, 1))
     y = x @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=60)
     made = spec_of(
-        "sup", 64, 3, kernel={"function": "linear"}, rule="krls-t", noise=0.05, ridge=1e-8, gate=1.5e-8, force=True
+        "sup",
+        64,
+        3,
+        kernel={"function": "linear"},
+        rule="krls-t",
+        noise=0.05,
+        ridge=1e-8,
+        ald_threshold=1.5e-8,
+        force=True,
     )
     model = HostModel(made)
-    assert learned(model.learn(x, y))
+    assert learned(model.update(x, y))
     weights = np.linalg.solve(x.T @ x + 0.05 * np.eye(3), x.T @ y)
     probes = rng.normal(size=(40, 3))
     np.testing.assert_allclose(model.predict(probes), probes @ weights, rtol=0, atol=1e-5)
     left = np.sum(probes * np.linalg.solve(np.eye(3) + x.T @ x / 0.05, probes.T).T, axis=1)
-    expected = (0.05 + left) * float(model.memory.field("power")[0]) * made.label.limit**2
+    expected = (0.05 + left) * float(model.memory.field("power")[0]) * made.label.max_abs**2
     np.testing.assert_allclose(model.variance(probes), expected, rtol=1e-3)
 
 
@@ -179,7 +187,7 @@ def test_qklms_measures_in_the_kernels_own_unit() -> None:
     x = rng.uniform(-1.5, 1.5, (1500, 2))
     for name in KERNELS:
         model = HostModel(made_of(name, "qklms", "nt", 400, quantisation=0.6))
-        assert set(model.learn(x, np.sin(x[:, 0]))) <= {Status.ADDED, Status.ABSORBED}
+        assert set(model.update(x, np.sin(x[:, 0]))) <= {Status.ADDED, Status.ABSORBED}
         v, gamma = in_use(model, "v"), KERNELS[name].get("gamma", 1.0)
         norm = 1 if name == "laplacian" else 2
         distance = gamma * np.linalg.norm(v[:, None] - v[None], norm, axis=-1)
@@ -204,13 +212,13 @@ def test_a_sample_that_the_kernel_takes_for_zero_does_no_harm(kernel: str, rule:
         nothing = np.array([[0.0, 0.0], [-0.0, 1e-300], [1e-12, 0.0]][: 3 if precision == "float32" else 2])
         for turn in range(2):
             before = persistent(model)
-            assert (model.learn(nothing, np.ones(len(nothing))) == Status.DISCARDED).all()
+            assert (model.update(nothing, np.ones(len(nothing))) == Status.DISCARDED).all()
             assert persistent(model) == before
             assert not model.predict(nothing).any() and not model.novelty(nothing).any()
             if rule == "krls-t":
                 assert (model.variance(nothing) > 0).all() and np.isfinite(model.variance(nothing)).all()
             if turn == 0:
-                assert learned(model.learn([[1.0, 0.0], [0.5, 2.0], [3.0, 1.0]], [1.0, -1.0, 0.5]))
+                assert learned(model.update([[1.0, 0.0], [0.5, 2.0], [3.0, 1.0]], [1.0, -1.0, 0.5]))
                 assert_sound(model)
 
 
@@ -235,19 +243,19 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
     if draw(st.integers(0, 3)) == 0:
         keys["input"] = {"standardise": True, "warmup": 2}
     limit = draw(st.sampled_from([LIMIT, LIMIT, 300.0, 1e-6]))
-    keys["input"] = keys.get("input", {}) | {"limit": limit}
+    keys["input"] = keys.get("input", {}) | {"max_abs": limit}
     if rule == "krls-t":
-        keys["limit"] = draw(st.sampled_from([1e3, 1e-10]))
+        keys["max_abs"] = draw(st.sampled_from([1e3, 1e-10]))
     else:
-        keys["limit"] = draw(st.sampled_from([1e6, 1e-15, 1e20]))
+        keys["max_abs"] = draw(st.sampled_from([1e6, 1e-15, 1e20]))
     made = made_of(kernel, rule, technique, draw(st.integers(1, 7)), dim, **keys)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     count = draw(st.integers(10, 60))
-    x, y = rng.normal(size=(count, dim)) * min(1.0, limit), rng.normal(size=count) * min(1.0, made.label.limit)
+    x, y = rng.normal(size=(count, dim)) * min(1.0, limit), rng.normal(size=count) * min(1.0, made.label.max_abs)
     if draw(st.booleans()):
         x *= np.minimum(10.0 ** rng.integers(-20, 4, (count, 1)), limit / np.abs(x).max(1, keepdims=True))
     if draw(st.booleans()):
-        y = np.clip(y * 10.0 ** rng.integers(-20, 20, count), -made.label.limit, made.label.limit)
+        y = np.clip(y * 10.0 ** rng.integers(-20, 20, count), -made.label.max_abs, made.label.max_abs)
     for row in np.flatnonzero(rng.random(count) < 0.3):
         x[row] = x[rng.integers(0, count)] * rng.choice([1.0, 0.5, -1.0, 0.0])
     odd = rng.random(count) < 0.05
@@ -263,10 +271,10 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
     model = HostModel(made)
     for t in range(len(x)):
         before, predicted = persistent(model), model.predict(x[t])
-        (status,) = model.learn(x[t], y[t])
+        (status,) = model.update(x[t], y[t])
         if status < 0:
             assert persistent(model) == before
-        refused = not (np.abs(x[t]) <= made.config.input_limit).all()
+        refused = not (np.abs(x[t]) <= made.config.input_max_abs).all()
         assert (status == Status.REFUSED_INPUT) == refused
         assert np.isnan(predicted) if refused else np.isfinite(predicted)
         if not refused:
@@ -281,7 +289,7 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
 def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np.ndarray]) -> None:
     made, x, y = stream
     jitted, plain = HostModel(made), HostModel(made, engine="python")
-    a, b = jitted.run(x[:30], y[:30], delay=1), plain.run(x[:30], y[:30], delay=1)
+    a, b = jitted.prequential(x[:30], y[:30], delay=1), plain.prequential(x[:30], y[:30], delay=1)
     assert a[0].tobytes() == b[0].tobytes() and a[1].tobytes() == b[1].tobytes()
     jitted.refresh()
     plain.refresh()
@@ -300,7 +308,7 @@ def same_bytes(kernel: str, rule: str, technique: str, precision: str, samples: 
     keys: dict[str, Any] = {"forgetting": 0.99} if rule == "krls-t" else {}
     if rule in GRADIENT:
         keys = {"rho": 0.01, "step_limit": 5.0}
-    made = made_of(kernel, rule, technique, 8, 3, precision=precision, input={"limit": 300.0}, **keys)
+    made = made_of(kernel, rule, technique, 8, 3, precision=precision, input={"max_abs": 300.0}, **keys)
     report = check(made, samples=samples, compilers=["gcc"])
     assert report.ok, report.rows
     assert report.statuses["refused_input"] > 10
@@ -324,7 +332,7 @@ def test_a_saved_state_goes_on_and_its_diagonal_is_checked() -> None:
     made = made_of("polynomial", "krls-t", "sup", 6, 2, precision="float32", forgetting=0.99)
     assert_goes_on(made)
     model = HostModel(made)
-    model.learn(np.random.default_rng(0).uniform(-2, 2, (40, 2)), np.ones(40))
+    model.update(np.random.default_rng(0).uniform(-2, 2, (40, 2)), np.ones(40))
     assert is_valid(model)
     diagonal = model.memory.field("diagonal")
     for wrong in (0.0, -diagonal[2], np.nextafter(diagonal[2], np.float32(np.inf)), np.nan):
@@ -334,7 +342,7 @@ def test_a_saved_state_goes_on_and_its_diagonal_is_checked() -> None:
     assert is_valid(model)
 
 
-# -------------------------------------------------------------------------------------------- a user's own kernel
+# -------------------------------------------------------------------------------------------- a custom kernel
 
 
 @kernel
@@ -357,32 +365,32 @@ def wild(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
 
 
-def own_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **keys: Any) -> Spec:
-    section = {"function": "own", "source": "mine.py", "kernel": own.name, "most": 1e8, **KERNELS["polynomial"]}
-    section["function"] = "own"
+def custom_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **keys: Any) -> Spec:
+    section = {"function": "custom", "source": "mine.py", "kernel": own.name, "max_value": 1e8, **KERNELS["polynomial"]}
+    section["function"] = "custom"
     projection = {"projection": "klms"} if rule in ("krls-t", "fb-krls") else {}
     reduction = {} if rule == "ald-krls" else {"technique": technique, "force": True, **projection}
     content = {
         "name": "m",
         "precision": keys.pop("precision", "float64"),
-        "input": {"dim": 2, "limit": LIMIT},
+        "input": {"dim": 2, "max_abs": LIMIT},
         "kernel": section | keys,
         "learning": {"rule": rule},
         "reduction": {"n_max": 6, **reduction},
     }
-    return make_spec(content, own=own)
+    return make_spec(content, custom=own)
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("normalise", [False, True])
-def test_an_own_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
+def test_a_custom_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
     rng = np.random.default_rng(5)
     x = rng.uniform(-2, 2, (200, 2))
     name = "polynomial cosine" if normalise else "polynomial"
     parameters = {key: value for key, value in KERNELS[name].items() if key != "function"}
-    a = HostModel(own_spec(mine, rule, **parameters))
+    a = HostModel(custom_spec(mine, rule, **parameters))
     b = HostModel(made_of(name, rule, n_max=6, **({"projection": "klms"} if rule in ("krls-t", "fb-krls") else {})))
-    first, second = a.run(x, np.sin(x[:, 0])), b.run(x, np.sin(x[:, 0]))
+    first, second = a.prequential(x, np.sin(x[:, 0])), b.prequential(x, np.sin(x[:, 0]))
     np.testing.assert_array_equal(first[1], second[1])
     assert first[0].tobytes() == second[0].tobytes() and (first[1] == Status.REPLACED).any() == (rule != "ald-krls")
     assert_sound(a)
@@ -396,10 +404,10 @@ def test_a_wrong_kernel_gives_numbers_and_equal_bytes(rule: str, technique: str)
     rng = np.random.default_rng(6)
     x = np.round(rng.uniform(-2, 2, (400, 2)) * 4) / 4  # the poles are met
     for normalise in (False, True):
-        made = own_spec(wild, rule, technique, precision="float32", normalise=normalise)
+        made = custom_spec(wild, rule, technique, precision="float32", normalise=normalise)
         model = HostModel(made)
         for t in range(len(x)):
-            model.learn(x[t], np.sin(x[t, 0]))
+            model.update(x[t], np.sin(x[t, 0]))
             assert np.isfinite(model.predict(x[t]))
         for field in ("v", "alpha", "diagonal"):
             assert np.isfinite(model.memory.field(field)).all()
@@ -426,13 +434,13 @@ def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
         ({"function": "sigmoid", "gamma": 1.0}, {}, "sigmoid, which is not positive definite"),
         ({"function": "matern32"}, {}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ({"function": "polynomial", "gamma": 1.0, "coef0": -1.0}, {}, "coef0 is -1; it must be 0 or more"),
-        ({"function": "polynomial", "gamma": 1.0}, {"precision": "float32"}, "limit is 1e\\+06.* polynomial kernel can"),
-        ({"function": "polynomial", "gamma": 1.0, "degree": 2}, {"input": {"limit": 1e5}, "precision": "float32"}, "takes 3e\\+17 at most"),
+        ({"function": "polynomial", "gamma": 1.0}, {"precision": "float32"}, "max_abs is 1e\\+06.* polynomial kernel can"),
+        ({"function": "polynomial", "gamma": 1.0, "degree": 2}, {"input": {"max_abs": 1e5}, "precision": "float32"}, "takes 3e\\+17 at most"),
         ({"function": "linear", "gamma": 1.0}, {}, "gamma is of .* linear does not have it"),
         ({"function": "laplacian", "gamma": 1.0, "normalise": True}, {}, "normalise changes nothing"),
         ({"function": "linear"}, {"rule": "qklms", "quantisation": 1.5}, "quantisation is 1.5, a sine"),
-        ({"function": "linear"}, {"rule": "krls-t", "technique": "sup", "limit": 1e12, "precision": "float32"}, "its variance overflows"),
-        ({"function": "linear"}, {"input": {"factor": [1.0]}}, "factor is of krr"),
+        ({"function": "linear"}, {"rule": "krls-t", "technique": "sup", "max_abs": 1e12, "precision": "float32"}, "its variance overflows"),
+        ({"function": "linear"}, {"input": {"scale": [1.0]}}, "scale is of krr"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(kernel: dict[str, Any], keys: dict[str, Any], words: str) -> None:
@@ -469,7 +477,7 @@ def test_estimators_take_kernels(rule: str) -> None:
     for name in ("laplacian", "matern32", "matern52", "polynomial", "linear"):
         keys: dict[str, Any] = {"coef0": 1.0, "degree": 2} if name == "polynomial" else {}
         model = estimators.BudgetedKernelRegressor(technique, rule=rule, kernel=name, n_max=20, **keys).fit(x, y)
-        assert model.spec_.kernel.function == name and model.spec_.input.limit > 5 * np.abs(x).max()
+        assert model.spec_.kernel.function == name and model.spec_.input.max_abs > 5 * np.abs(x).max()
         assert set(key for key, count in model.status_counts_.items() if count) <= {
             "ADDED",
             "REPLACED",

@@ -56,12 +56,12 @@ def test_mean_and_deviation_are_those_of_all_samples_until_the_horizon_and_expon
     model = HostModel(spec)
     x, y = data(200)
     x = x * [3.0, 0.01] + [100.0, -5.0]
-    model.learn(x[:50], y[:50])
+    model.update(x[:50], y[:50])
     np.testing.assert_allclose(model.memory.field("mean"), x[:50].mean(0), rtol=1e-12)
     np.testing.assert_allclose(model.memory.field("variance"), x[:50].var(0), rtol=1e-9)
     np.testing.assert_allclose(model.memory.field("scale"), 1 / x[:50].std(0), rtol=1e-9)
     mean, variance = model.memory.field("mean").copy(), model.memory.field("variance").copy()
-    model.learn(x[50:], y[50:])
+    model.update(x[50:], y[50:])
     for row in x[50:]:
         difference = row - mean
         mean += difference / 50
@@ -80,7 +80,7 @@ def test_predictions_do_not_depend_on_the_inputs_units(technique, precision):
     results = []
     for factor in ([1.0, 1.0], [2.0**10, 2.0**-7]):
         model = HostModel(spec_of(technique, precision, input=section))
-        results.append(model.run(np.float32(x) * np.float32(factor), y))
+        results.append(model.prequential(np.float32(x) * np.float32(factor), y))
     assert results[0][0].tobytes() == results[1][0].tobytes()
     assert results[0][1].tobytes() == results[1][1].tobytes()
 
@@ -91,39 +91,39 @@ def test_the_standardiser_makes_one_sigma_fit_sensors_of_different_ranges():
     errors = []
     for standardise in (False, True):
         model = HostModel(spec_of(input={"standardise": standardise}))
-        predictions, _ = model.run(x, y)
+        predictions, _ = model.prequential(x, y)
         errors.append(np.abs(predictions - y)[500:].mean())
     assert errors[1] < 0.6 * errors[0]
 
 
 def test_the_first_samples_are_observed_and_outliers_are_clipped():
-    model = HostModel(spec_of(input={"standardise": True, "warmup": 20, "clip": 3.0, "limit": 1e9}))
+    model = HostModel(spec_of(input={"standardise": True, "warmup": 20, "clip": 3.0, "max_abs": 1e9}))
     x, y = data(100)
-    statuses = model.learn(x, y)
+    statuses = model.update(x, y)
     assert (statuses[:20] == Status.OBSERVED).all() and (statuses[20:] != Status.OBSERVED).all()
-    model.learn([[1e9, -1e9]], [0.0])
+    model.update([[1e9, -1e9]], [0.0])
     assert np.abs(model.memory.field("v")).max() <= 3.0
 
 
 def test_a_refused_sample_leaves_the_statistics_alone():
-    model = HostModel(spec_of(input={"standardise": True, "limit": 10.0}, label={"limit": 10.0}))
+    model = HostModel(spec_of(input={"standardise": True, "max_abs": 10.0}, label={"max_abs": 10.0}))
     x, y = data(100)
-    model.learn(x, y)
+    model.update(x, y)
     before = bytes(model.memory.bytes)
     state = model.memory.layout.ends["Standardiser"]
     for row, label in (([np.nan, 0], 0), ([11.0, 0], 0), ([0, 0], np.inf), ([0, 0], 11.0)):
-        assert model.learn([row], [label])[0] < 0
+        assert model.update([row], [label])[0] < 0
         assert bytes(model.memory.bytes)[:state] == before[:state]
 
 
 @given(seed=st.integers(0, 10**6), constant=st.booleans())
 def test_statistics_stay_finite_whatever_comes(seed, constant):
-    spec = spec_of(precision="float32", input={"standardise": True, "limit": 1e18})
+    spec = spec_of(precision="float32", input={"standardise": True, "max_abs": 1e18})
     model = HostModel(spec)
     x, y = mixed_stream(spec, 300, seed)
     if constant:
         x[:, 0] = x[0, 0]
-    model.learn(x, y)
+    model.update(x, y)
     for name in ("mean", "variance", "scale", "alpha", "v"):
         assert np.isfinite(model.memory.field(name)).all(), name
     assert (model.memory.field("variance") >= 0).all()
@@ -135,22 +135,22 @@ def test_statistics_stay_finite_whatever_comes(seed, constant):
 def test_predictions_are_clamped_and_learning_is_not():
     x, y = data()
     free, clamped = HostModel(spec_of()), HostModel(spec_of(label={"low": -0.2, "high": 0.3}))
-    (p, s), (q, u) = free.run(x, y), clamped.run(x, y)
+    (p, s), (q, u) = free.prequential(x, y), clamped.prequential(x, y)
     assert q.tobytes() == np.clip(p, -0.2, 0.3).tobytes() and (p < -0.2).any() and (p > 0.3).any()
     assert s.tobytes() == u.tobytes() and free.memory.bytes == clamped.memory.bytes
 
 
 @pytest.mark.parametrize("technique", ["nt", "fklms", "mklms"])
 def test_one_poisoned_label_changes_the_function_by_no_more_than_the_step_limit(technique):
-    model = HostModel(spec_of(technique, learning={"step_limit": 0.25}, label={"limit": 1e9}))
+    model = HostModel(spec_of(technique, learning={"step_limit": 0.25}, label={"max_abs": 1e9}))
     x, y = data()
-    model.learn(x, y)
+    model.update(x, y)
     grid = np.random.default_rng(1).normal(size=(500, 2))
     here = np.array([[0.05, 0.07]])
     before, at = model.predict(grid), model.predict(here)[0]
     # NT removes a vector and hands nothing on
     removed = np.abs(model.memory.field("alpha")).min() if technique == "nt" else 0.0
-    status = model.learn(here, [1e9])[0]
+    status = model.update(here, [1e9])[0]
     assert status > 0
     assert abs(model.predict(here)[0] - at) <= 0.25 * 1.01 + removed
     if technique != "fklms":
@@ -163,19 +163,19 @@ def test_one_poisoned_label_changes_the_function_by_no_more_than_the_step_limit(
 def test_a_frozen_model_answers_and_does_not_learn():
     x, y = data()
     model, other = HostModel(spec_of()), HostModel(spec_of())
-    model.learn(x[:200], y[:200])
-    other.learn(x[:200], y[:200])
+    model.update(x[:200], y[:200])
+    other.update(x[:200], y[:200])
     model.call("freeze", 7)
     assert model.memory.field("frozen")[0] == 1
     learned = model.spec.program.state_bytes(model.memory.layout)
     frozen = bytes(model.memory.bytes[:learned])
-    assert (model.learn(x[200:300], y[200:300]) == Status.FROZEN).all()
+    assert (model.update(x[200:300], y[200:300]) == Status.FROZEN).all()
     assert bytes(model.memory.bytes[:learned]) == frozen
     assert model.predict(x).tobytes() == other.predict(x).tobytes()
-    assert model.learn([[np.nan, 0.0]], [0.0])[0] == Status.REFUSED_INPUT
+    assert model.update([[np.nan, 0.0]], [0.0])[0] == Status.REFUSED_INPUT
     model.freeze(False)
-    model.learn(x[300:], y[300:])
-    other.learn(x[300:], y[300:])
+    model.update(x[300:], y[300:])
+    other.update(x[300:], y[300:])
     assert model.memory.bytes[:learned] == other.memory.bytes[:learned]
 
 
@@ -204,7 +204,7 @@ def test_the_drift_estimate_sees_a_factor_gone_wrong_and_refresh_mends_it(precis
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-2, 2, (3000, 2)), rng.normal(size=3000)
     model = HostModel(spec_of(precision=precision, learning={"rho": 0.2}))
-    statuses = model.learn(x[:1500], y[:1500])
+    statuses = model.update(x[:1500], y[:1500])
     assert (statuses == Status.REPLACED).mean() > 0.1
     status, seen = estimate(model)
     # it measures elements as they are met, so it is near what there is now, and not above what there was
@@ -212,7 +212,7 @@ def test_the_drift_estimate_sees_a_factor_gone_wrong_and_refresh_mends_it(precis
     assert status == Status.DONE and rounding / 8 < seen < 1e5 * rounding and true_drift(model) < 1e6 * rounding
     model.memory.field("m")[:] *= 1 + 0.05 * rng.normal(size=model.memory.field("m").shape)
     assert true_drift(model) > 0.02
-    model.learn(x[1500:2000], y[1500:2000])
+    model.update(x[1500:2000], y[1500:2000])
     status, seen = estimate(model)
     assert status == Status.REFRESH_DUE and seen > 0.01
     predictions = model.predict(x)

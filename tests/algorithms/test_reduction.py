@@ -62,7 +62,7 @@ def test_losses_of_lsreg_are_those_of_eq_20(outputs: int) -> None:
     for t in range(len(x)):
         step = made.learning.eta * (y[t] - twin.predict(x[t]))
         decayed = replace(twin.model, alpha=(1 - made.learning.eta * made.learning.rho) * twin.model.alpha)
-        (status,) = model.learn(x[t], y[t : t + 1] if outputs > 1 else y[t])
+        (status,) = model.update(x[t], y[t : t + 1] if outputs > 1 else y[t])
         if status in (Status.REPLACED, Status.DISCARDED):
             scores, _ = twin._scores(decayed.plus(x[t], step), list(range(7)))
             np.testing.assert_allclose(model.memory.field("score")[:7], scores, rtol=1e-9)
@@ -82,7 +82,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(technique: str, exhaustive:
     x, _ = sliding(samples)
     y = rng.normal(size=samples)
     model = HostModel(spec_of(technique, 12, 2, sigma=1.0, eta=0.2, rho=0.1, ridge=1e-3, force=True))
-    statuses = model.learn(x, y)
+    statuses = model.update(x, y)
     statuses = statuses[statuses != Status.REFUSED_MULTIPLIER]  # afmklms
     assert learned(statuses)
     assert np.isin(statuses, (Status.ADDED, Status.REPLACED)).sum() > min(samples / 20, len(statuses) / 20)
@@ -105,7 +105,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(technique: str, exhaustive:
     assert not any(empty.memory.bytes)
 
 
-# worst |(K + ridge I) m'm - I| in float32 at ridge 1e-3, gate 2e-3.  The first two are the note's (section 10, 1e5
+# worst |(K + ridge I) m'm - I| in float32 at ridge 1e-3, ald_threshold 2e-3.  The first two are the note's (section 10, 1e5
 # samples), which absorb or discard nearly every sample; noise as labels makes every second to fourth sample replace a
 # vector, and those numbers were measured here.  After a refresh the error is eps times the matrix's condition.
 STREAMS = {  # task, noise as labels: budget, sigma, drift, after a refresh
@@ -124,10 +124,12 @@ def test_the_factor_drifts_slowly_and_refresh_restores_it(task: str, noise: bool
     if noise:
         y = np.random.default_rng(0).normal(size=samples)
     eta = 0.5 if noise else 0.1
-    model = HostModel(spec_of("mklms", n_max, x.shape[1], "float32", sigma=sigma, eta=eta, ridge=1e-3, gate=2e-3))
+    model = HostModel(
+        spec_of("mklms", n_max, x.shape[1], "float32", sigma=sigma, eta=eta, ridge=1e-3, ald_threshold=2e-3)
+    )
     worst, changes = 0.0, 0
     for part in range(0, samples, 1000):
-        statuses = model.learn(x[part : part + 1000], y[part : part + 1000])
+        statuses = model.update(x[part : part + 1000], y[part : part + 1000])
         assert learned(statuses)
         changes += int(np.isin(statuses, (Status.ADDED, Status.REPLACED)).sum())
         worst = max(worst, factor_error(model))
@@ -147,46 +149,46 @@ def test_fklms_ties_keep_the_larger_multiplier_and_stay_bounded() -> None:
     """Both of the closest pair always tie; the note saw 1e32 and more when the older one stayed (section 8.3)."""
     for seed in range(5):
         x, y = sinc(3000, seed)
-        model = HostModel(spec_of("fklms", 14, eta=0.1, gate=0.0))
-        assert learned(model.learn(x, y))
+        model = HostModel(spec_of("fklms", 14, eta=0.1, ald_threshold=0.0))
+        assert learned(model.update(x, y))
         assert np.abs(in_use(model, "alpha")).max() < 10
     # the closest pair is 0 and 0.1; the first keeps its large multiplier
-    model = HostModel(spec_of("fklms", 3, eta=0.5, gate=0.0))
-    model.learn([[0.0], [2.0], [0.1]], [10.0, 1.0, 0.0])
+    model = HostModel(spec_of("fklms", 3, eta=0.5, ald_threshold=0.0))
+    model.update([[0.0], [2.0], [0.1]], [10.0, 1.0, 0.0])
     alpha = in_use(model, "alpha")[:, 0]
     assert abs(alpha[0]) > abs(alpha[2])
-    assert model.learn([[-2.0]], [1.0]) == Status.REPLACED
+    assert model.update([[-2.0]], [1.0]) == Status.REPLACED
     assert in_use(model, "v")[:, 0].tolist() == [0.0, 2.0, -2.0]
     # stored and newest are the closest pair, and the newest is the smaller
-    assert model.learn([[2.05]], model.predict([[2.05]])) == Status.DISCARDED
+    assert model.update([[2.05]], model.predict([[2.05]])) == Status.DISCARDED
 
 
 def test_nt_ties_keep_the_newest() -> None:
-    model = HostModel(spec_of("nt", 2, sigma=0.01, eta=0.5, gate=0.0))
-    assert model.learn([[0.0], [1.0], [2.0]], [1.0, -1.0, 1.0]).tolist() == [1, 1, Status.REPLACED]
+    model = HostModel(spec_of("nt", 2, sigma=0.01, eta=0.5, ald_threshold=0.0))
+    assert model.update([[0.0], [1.0], [2.0]], [1.0, -1.0, 1.0]).tolist() == [1, 1, Status.REPLACED]
     assert in_use(model, "v")[:, 0].tolist() == [2.0, 1.0]
-    assert model.learn([[3.0]], [0.9]) == Status.DISCARDED
+    assert model.update([[3.0]], [0.9]) == Status.DISCARDED
 
 
 @pytest.mark.parametrize("tie", ["smaller", "newest", "oldest"])
 def test_ties_go_as_they_were_asked_to(tie: str) -> None:
     """Pairs at one distance, multipliers that fall with time: exact ties of FKLMS between four."""
-    model = HostModel(spec_of("fklms", 4, sigma=0.1, eta=0.5, gate=0.0, tie=tie, force=True))
-    model.learn([[0.0], [1.0], [4.0], [5.0]], [0.8, 1.0, 0.5, 0.9])
-    assert model.learn([[9.0]], [0.1]) == Status.REPLACED
+    model = HostModel(spec_of("fklms", 4, sigma=0.1, eta=0.5, ald_threshold=0.0, tie=tie, force=True))
+    model.update([[0.0], [1.0], [4.0], [5.0]], [0.8, 1.0, 0.5, 0.9])
+    assert model.update([[9.0]], [0.1]) == Status.REPLACED
     gone = {"smaller": 4.0, "newest": 5.0, "oldest": 0.0}[tie]
     assert set(in_use(model, "v")[:, 0]) == {0.0, 1.0, 4.0, 5.0, 9.0} - {gone}
     # the newest is one of the pair
-    model.learn([[9.5]], [-1.0])
+    model.update([[9.5]], [-1.0])
     assert (9.0 in in_use(model, "v")) == (tie == "newest")
 
 
 def test_the_oldest_goes_however_old() -> None:
     """Ages are counted, not rounded: both are 2^24 in float32."""
     model = HostModel(spec_of("at", 2, precision="float32"))
-    model.learn([[0.0], [5.0]], [1.0, 0.1])
+    model.update([[0.0], [5.0]], [1.0, 0.1])
     model.memory.field("age")[:] = 2**24 + 1, 2**24
-    assert model.learn([[10.0]], [1.0]) == Status.REPLACED
+    assert model.update([[10.0]], [1.0]) == Status.REPLACED
     assert set(in_use(model, "v")[:, 0]) == {5.0, 10.0}
 
 
@@ -201,10 +203,10 @@ def test_cached_neighbours_are_those_of_a_search(seed: int, n_max: int, dim: int
     rng = np.random.default_rng(seed)
     x = np.round(rng.uniform(-2, 2, (80, dim)) * 4) / 4 if seed % 2 else rng.uniform(-2, 2, (80, dim))
     lambda_max = {"lambda_max": 0.02, "removals": 2} if seed % 3 == 0 else {}
-    model = HostModel(spec_of(technique, n_max, dim, "float32", eta=0.2, gate=0.0, **lambda_max))
+    model = HostModel(spec_of(technique, n_max, dim, "float32", eta=0.2, ald_threshold=0.0, **lambda_max))
     y = np.sin(2 * x.sum(1))
     for t in range(len(x)):
-        model.learn(x[t], y[t])
+        model.update(x[t], y[t])
         v = in_use(model, "v").astype(np.float32)
         distance = (v[:, None] - v[None]) ** 2
         total = np.zeros(distance.shape[:2], np.float32)

@@ -31,7 +31,7 @@ def test_equal_labels_are_learned_as_one(rule: str) -> None:
     x, y = sinc(300)
     keys: dict[str, Any] = {"rule": rule} if rule == "ald-krls" else {"rule": rule, "technique": "sup"}
     one, three = HostModel(spec_of(n_max=8, **keys)), HostModel(spec_of(n_max=8, outputs=3, **keys))
-    np.testing.assert_array_equal(three.learn(x, np.tile(y[:, None], 3)), one.learn(x, y))
+    np.testing.assert_array_equal(three.update(x, np.tile(y[:, None], 3)), one.update(x, y))
     np.testing.assert_array_equal(in_use(three, "v"), in_use(one, "v"))
     np.testing.assert_allclose(in_use(three, "alpha"), np.tile(in_use(one, "alpha"), 3), rtol=0, atol=1e-9)
 
@@ -42,8 +42,8 @@ def test_equal_labels_are_learned_as_one(rule: str) -> None:
 def test_fb_krls_fits_the_samples_it_holds() -> None:
     """alpha = P y: f(v_i) = y_i - ridge alpha_i (Van Vaerenbergh et al. 2010)."""
     x, y = sinc(2000)
-    model = HostModel(spec_of("sup", 10, rule="fb-krls", ridge=1e-6, gate=2e-6))
-    assert learned(model.learn(x, y))
+    model = HostModel(spec_of("sup", 10, rule="fb-krls", ridge=1e-6, ald_threshold=2e-6))
+    assert learned(model.update(x, y))
     v, alpha = in_use(model, "v"), in_use(model, "alpha")[:, 0]
     np.testing.assert_allclose(model.predict(v) + 1e-6 * alpha, np.sinc(v[:, 0]), rtol=0, atol=1e-4)
 
@@ -53,9 +53,9 @@ def test_krls_t_with_room_for_all_is_kernel_ridge_regression() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (60, 2))
     y = np.sin(x.sum(1)) + 0.1 * rng.normal(size=60)
-    made = spec_of("sup", 64, 2, rule="krls-t", sigma=1.0, noise=0.05, ridge=1e-6, gate=2e-6)
+    made = spec_of("sup", 64, 2, rule="krls-t", sigma=1.0, noise=0.05, ridge=1e-6, ald_threshold=2e-6)
     model = HostModel(made)
-    assert (model.learn(x, y) == Status.ADDED).all()
+    assert (model.update(x, y) == Status.ADDED).all()
     distance = np.sum((x[:, None] - x[None]) ** 2, axis=-1)
     gram = np.exp(-distance / 2) + 1e-6 * np.eye(60)
     grid = rng.uniform(-2, 2, (50, 2))
@@ -64,7 +64,7 @@ def test_krls_t_with_room_for_all_is_kernel_ridge_regression() -> None:
     np.testing.assert_allclose(model.predict(grid), cross @ weights, rtol=0, atol=1e-7)
     # the variance of a label there: noise and what the samples leave open of the function
     left = 1 + 1e-6 - np.sum(cross * np.linalg.solve(gram + 0.05 * np.eye(60), cross.T).T, axis=1)
-    expected = (0.05 + left) * float(model.memory.field("power")[0]) * made.label.limit**2
+    expected = (0.05 + left) * float(model.memory.field("power")[0]) * made.label.max_abs**2
     np.testing.assert_allclose(model.variance(grid), expected, rtol=1e-6)
 
 
@@ -73,9 +73,9 @@ def test_krls_t_knows_how_wrong_it_may_be() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-3, 3, (3000, 1))
     y = 5 * np.sinc(x[:, 0]) + 0.3 * rng.normal(size=3000)
-    model = HostModel(spec_of("sup", 20, rule="krls-t", sigma=0.5, noise=0.04, limit=100.0))
+    model = HostModel(spec_of("sup", 20, rule="krls-t", sigma=0.5, noise=0.04, max_abs=100.0))
     assert model.variance([[0.0]])[0] == pytest.approx(100.0**2 * (1.001 + 0.04))  # nothing is known
-    assert learned(model.learn(x[:2000], y[:2000]))
+    assert learned(model.update(x[:2000], y[:2000]))
     within = np.abs(y[2000:] - model.predict(x[2000:])) <= 2 * np.sqrt(model.variance(x[2000:]))
     assert 0.9 < within.mean() < 0.995
     near, far = model.variance([[0.0], [30.0]])
@@ -89,7 +89,7 @@ def test_krls_t_forgets_what_is_no_longer_so() -> None:
     errors = {}
     for forgetting in (1.0, 0.99):
         model = HostModel(spec_of("sup", 14, rule="krls-t", forgetting=forgetting, noise=0.01))
-        predictions, statuses = model.run(x, y)
+        predictions, statuses = model.prequential(x, y)
         assert learned(statuses)
         errors[forgetting] = np.abs(y - predictions)
     assert errors[0.99][1300:].mean() < 0.1 * errors[1.0][1300:].mean()
@@ -98,22 +98,22 @@ def test_krls_t_forgets_what_is_no_longer_so() -> None:
 
 def test_an_ald_dictionary_grows_until_it_is_full_and_no_further() -> None:
     x, y = sinc(500)
-    model = HostModel(spec_of(rule="ald-krls", n_max=40, gate=0.01))
-    statuses = model.learn(x, y)
+    model = HostModel(spec_of(rule="ald-krls", n_max=40, ald_threshold=0.01))
+    statuses = model.update(x, y)
     assert set(statuses) == {Status.ADDED, Status.ABSORBED}
     v = in_use(model, "v")
     assert 8 < len(v) < 40
     # every sample is expressed by the dictionary up to nu, and each of it was new in its turn
     assert model.novelty(x).max() <= 0.01
-    full = HostModel(spec_of(rule="ald-krls", n_max=6, gate=0.01))
-    full.learn(x, y)
+    full = HostModel(spec_of(rule="ald-krls", n_max=6, ald_threshold=0.01))
+    full.update(x, y)
     np.testing.assert_array_equal(in_use(full, "v"), v[:6])
 
 
 def test_qklms_stores_nothing_within_its_quantum() -> None:
     x, y = sinc(3000)
     model = HostModel(spec_of("nt", 100, rule="qklms", quantisation=0.4, sigma=0.5, eta=0.5))
-    statuses = model.learn(x, y)
+    statuses = model.update(x, y)
     assert set(statuses) == {Status.ADDED, Status.ABSORBED}
     v = np.sort(in_use(model, "v")[:, 0])
     assert np.diff(v).min() > 0.2 and np.diff(v).max() <= 0.4
@@ -132,12 +132,12 @@ def test_classifiers_learn_rings(classes: int, rule: str) -> None:
     label = np.digitize(np.sum(x**2, axis=1), [1.4, 3.5][: classes - 1])
     keys = {} if rule == "ald-krls" else {"technique": "mklms" if rule in ("klms", "qklms") else "sup"}
     model = HostModel(spec_of(n_max=40, dim=2, classes=classes, rule=rule, sigma=0.8, **keys))
-    assert learned(model.learn(x[:1000], label[:1000]))
+    assert learned(model.update(x[:1000], label[:1000]))
     answers = model.classify(x[1000:])
     values = np.atleast_2d(model.predict(x[1000:]).T).T
     np.testing.assert_array_equal(answers, values[:, 0] > 0 if classes == 2 else values.argmax(1))
     assert (answers == label[1000:]).mean() > 0.85
     before = bytes(model.memory.bytes)
     for wrong in (-1, classes, 2**31 - 1):
-        assert model.learn(x[:1], [wrong]) == Status.REFUSED_LABEL
+        assert model.update(x[:1], [wrong]) == Status.REFUSED_LABEL
     assert bytes(model.memory.bytes) == before

@@ -33,12 +33,12 @@ def test_before_with_one_vector_more_is_after(technique: str, rho: float) -> Non
     for when, n_max in (("after", 9), ("before", 10)):
         # mu of lsridge is penalty (n_max + 1) / n_max
         penalty: dict[str, Any] = {"penalty": 1e-3 / (n_max + 1) * n_max} if technique == "lsridge" else {}
-        gate: dict[str, Any] = {"ridge": 1e-6, "gate": 2e-6}
-        model = HostModel(spec_of(technique, n_max, eta=0.1, rho=rho, when=when, **gate, **penalty))
+        ald_threshold: dict[str, Any] = {"ridge": 1e-6, "ald_threshold": 2e-6}
+        model = HostModel(spec_of(technique, n_max, eta=0.1, rho=rho, when=when, **ald_threshold, **penalty))
         errors.append([])
         for t in range(len(x)):
             predicted = model.predict(x[t])[0]
-            (status,) = model.learn(x[t], y[t : t + 1])
+            (status,) = model.update(x[t], y[t : t + 1])
             if when == "before" and status in (Status.ADDED, Status.REPLACED):  # stored, with multiplier eta e
                 (newest,) = np.flatnonzero((in_use(model, "v") == x[t]).all(1))
                 errors[-1].append(in_use(model, "alpha")[newest, 0] / 0.1)
@@ -53,10 +53,10 @@ def test_before_with_one_vector_more_is_after(technique: str, rho: float) -> Non
 def test_a_model_may_discard_its_first_sample() -> None:
     for technique in TECHNIQUES:
         model = HostModel(spec_of(technique, truncate_below=0.1, eta=0.5, force=True))
-        model.learn([[0.0]], [0.01])
+        model.update([[0.0]], [0.01])
         assert model.memory.field("n")[0] == 0
         assert_sound(model)
-        assert learned(model.learn([[0.0], [1.0]], [1.0, -1.0])) and len(in_use(model, "v")) == 2
+        assert learned(model.update([[0.0], [1.0]], [1.0, -1.0])) and len(in_use(model, "v")) == 2
 
 
 def test_ages_are_no_losses() -> None:

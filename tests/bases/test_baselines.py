@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans as Lloyd
 from threadpoolctl import threadpool_limits
 
 from pykernel import MercerKernel, select_basis
-from pykernel.bases import baselines as peers
+from pykernel.bases import baselines
 from pykernel.bases.baselines import RandomlyPivotedCholesky, RidgeLeverage, Uniform, choose_method
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
@@ -182,7 +182,7 @@ def test_exact_scores_of_too_many_rows_are_refused():
 
 
 def test_a_ridge_that_wants_too_large_a_sample_is_refused(monkeypatch):
-    monkeypatch.setattr(peers, "EXACT_LEVERAGE", 300)
+    monkeypatch.setattr(baselines, "EXACT_LEVERAGE", 300)
     sentence = r"scores for a ridge of 1e-09 need a sample of \d+ rows, and 300 are the most: take a larger ridge"
     with pytest.raises(UserError, match=sentence):
         select_basis(samples(2000), GAUSSIAN, 10, "leverage", exact=False, ridge=1e-9)
@@ -218,8 +218,8 @@ def test_centres_that_others_span_are_left_out():
 def test_mini_batches_are_nearly_as_good(monkeypatch, tmp_path):
     np.save(tmp_path / "x.npy", samples(3000))
     lloyd = select_basis(tmp_path / "x.npy", GAUSSIAN, 20, "k-means")
-    monkeypatch.setattr(peers, "LLOYD_NUMBERS", 0)
-    monkeypatch.setattr(peers, "BATCH_ROWS", 512)
+    monkeypatch.setattr(baselines, "LLOYD_NUMBERS", 0)
+    monkeypatch.setattr(baselines, "BATCH_ROWS", 512)
     batches = select_basis(tmp_path / "x.npy", GAUSSIAN, 20, "k-means")
     uniform = select_basis(tmp_path / "x.npy", GAUSSIAN, 20, "uniform")
     assert lloyd.trace[-1] < 0.9 * uniform.trace[-1]
@@ -253,11 +253,11 @@ def test_an_estimated_trace_says_so_and_is_near(method, kernel):
 
 
 def test_many_rows_are_traced_by_some(monkeypatch):
-    monkeypatch.setattr(peers, "TRACED_NUMBERS", 3000 * (3 + 5))
+    monkeypatch.setattr(baselines, "TRACED_NUMBERS", 3000 * (3 + 5))
     assert select_basis(samples(3000), GAUSSIAN, 5, "uniform").exact
     found = select_basis(samples(3001), GAUSSIAN, 5, "uniform")
     assert found.exact  # 4,096 rows would be more than there are
-    monkeypatch.setattr(peers, "TRACED_ROWS", 100)
+    monkeypatch.setattr(baselines, "TRACED_ROWS", 100)
     assert not select_basis(samples(3001), GAUSSIAN, 5, "uniform").exact
 
 

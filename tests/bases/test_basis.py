@@ -238,7 +238,7 @@ def product(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # type: ignor
 
 
 def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
-    own, other = (MercerKernel("own", gamma=0.5, own=k, most=9.0) for k in (rational_quadratic, product))
+    own, other = (MercerKernel("custom", gamma=0.5, custom=k, max_value=9.0) for k in (rational_quadratic, product))
     x, path = samples() / 2, tmp_path / "basis.npz"
     for method in ("auto", "rpcholesky", "uniform"):
         found = select_basis(x, own, 8, method)
@@ -247,7 +247,7 @@ def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
             found.residual(x), 1 - np.diag(gram[:, found.indices] @ np.linalg.solve(
                 gram[np.ix_(found.indices, found.indices)], gram[found.indices])), rtol=0, atol=1e-12)  # fmt: skip
     found.save(path)
-    sentence = r"basis.npz was made with a kernel of your own, 'rational_quadratic'; give it as kernel="
+    sentence = r"basis.npz was made with a custom kernel, 'rational_quadratic'; give it as kernel="
     with pytest.raises(UserError, match=sentence):
         Basis.load(path)
     for wrong in (other, replace(own, gamma=0.51), GAUSSIAN):
@@ -382,7 +382,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"checkpoint.npz is damaged .*; remove it to start anew"):
         select()
     select_basis(x, GAUSSIAN, 5, "uniform").save(path)
-    with pytest.raises(UserError, match="it is a pykernel basis 1"):
+    with pytest.raises(UserError, match="it is a pykernel basis 2"):
         select()
 
 

@@ -133,10 +133,10 @@ def settings(name: str, degree: int, precision: Precision, gamma: float, coef0: 
         "rate": gamma / math.log(2),
         "coef0": coef0,
         "degree": degree,
-        "value_limit": 0.0,
+        "max_value": 0.0,
         "center": np.zeros(3),
-        "factor": np.ones(3),
-        "input_limit": 1e6,
+        "scale": np.ones(3),
+        "input_max_abs": 1e6,
     }
     return KernelConfig.of(precision, values, CAPACITIES)
 

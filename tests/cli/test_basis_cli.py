@@ -253,10 +253,10 @@ def test_learning_on_the_device_starts_from_the_basis_and_learns(folder, basis):
     assert report["rule"] == spec.learning.rule == "nystrom-rls" and spec.basis.method == "given"
     assert (
         spec.learning.ridge == report["best"]["ridge"]
-        and 2 * np.abs(Y).max() <= spec.label.limit <= 5 * np.abs(Y).max()
+        and 2 * np.abs(Y).max() <= spec.label.max_abs <= 5 * np.abs(Y).max()
     )
     model = HostModel(spec)
-    model.update(X, Y) if hasattr(model, "update") else model.run(X, Y)
+    model.update(X, Y) if hasattr(model, "update") else model.prequential(X, Y)
     learned = np.asarray(model.predict(X)).ravel()
     machine = ReducedProblem("krr", Basis.load("b.npz"), X, Targets.of_values(Y)).solve(spec.learning.ridge)
     # as solved at once
@@ -287,7 +287,7 @@ def test_uneven_inputs_are_standardised_unless_that_is_not_wanted(folder, basis)
     write_csv(Path("uneven.csv"), "a,b,y", [X[:, 0], 1000 * X[:, 1] + 5000, Y])
     report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--out", "u.toml")
     assert any(each.startswith("inputs standardised") for each in report["assumed"])
-    assert load_spec("u.toml").input.factor == pytest.approx([1 / X[:, 0].std(), 1e-3 / X[:, 1].std()])
+    assert load_spec("u.toml").input.scale == pytest.approx([1 / X[:, 0].std(), 1e-3 / X[:, 1].std()])
     report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--out", "v.toml", "--no-standardise")
     assert load_spec("v.toml").input.center is None
 

@@ -229,7 +229,7 @@ def test_a_model_that_keeps_refusing_is_a_warning(run, folder):
     (folder / "far.csv").write_text("a,b,y\n" + "1e9,2,3\n" * 150)
     code, out, err = run("simulate", "spec.toml", "far.csv")
     assert code == 0 and "refused input" in out and err.startswith("warning: the model refused the last 150 labelled")
-    assert "a is 1e+09 and [input] limit is 1e+06" in err
+    assert "a is 1e+09 and [input] max_abs is 1e+06" in err
 
 
 @pytest.mark.parametrize(

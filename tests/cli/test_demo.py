@@ -123,5 +123,5 @@ def test_the_table_of_the_documentation():
     eta, sigma = re.fullmatch(r"η (\S+), σ (\S+)", chosen).groups()
     spec = stream.bikeshare_spec(n_max=16, eta=float(eta), sigma=float(sigma))
     x, y, _ = stream.bikeshare()
-    assert float(error) == pytest.approx(stream.mean_error(HostModel(spec).run(x, y)[0], y), abs=0.06)
+    assert float(error) == pytest.approx(stream.mean_error(HostModel(spec).prequential(x, y)[0], y), abs=0.06)
     assert int(state.replace(",", "")) == build(spec).figures["state_bytes"]

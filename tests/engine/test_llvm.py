@@ -16,7 +16,7 @@ import pytest
 
 from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real, is_choice
 from pykernel.engine import llvm as engine
-from pykernel.engine.engines import program_machine
+from pykernel.engine.engines import program_executor
 from pykernel.engine.llvm import Compiled, compiled, print_module
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
@@ -24,7 +24,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, load_spec, make_spec
 from tests.dialect.test_semantics import CASES, DEEP, DIRECTED, INDICES, KNOWN, LONG, Maker, special_values
-from tests.spec.test_own_kernel import written
+from tests.spec.test_custom_kernel import written
 from tests.support.dialect_cases import CAPACITIES, Box, Settings, load, plain_bytes, run_host
 from tests.support.machines import MACHINES, machine
 from tests.support.program_toys import gauge_spec, glass_spec, oven_spec
@@ -67,7 +67,7 @@ def compare_calls(spec: Spec, seed: int, count: int) -> None:
 
 def judged(model: HostModel) -> bool:
     """What `valid` says of the model's memory."""
-    return bool(model.machine.call(model.spec.program.valid))
+    return bool(model.executor.call(model.spec.program.valid))
 
 
 # ------------------------------------------------------------------------------------------------ the language
@@ -383,7 +383,7 @@ def test_one_compilation_serves_all_sizes_and_numbers() -> None:
     specs = [make_spec({"name": "flow"} | each) for each in content]
     specs.append(make_spec({"name": "flow", "precision": "float64"} | content[0]))
     specs.append(make_spec({"name": "flow", "learning": {"rule": "krls-t"}} | content[0]))
-    codes = [HostModel(spec).machine.code for spec in specs]
+    codes = [HostModel(spec).executor.code for spec in specs]
     assert codes[0] is codes[1] and len({*map(id, codes)}) == 3
     assert module_of(specs[0]) == module_of(specs[1])
     for spec in specs[:2]:
@@ -407,7 +407,7 @@ def test_what_is_on_the_disk_is_used_or_discarded(tmp_path: Path, monkeypatch: A
         made.clear()
         x, y = np.ones((4, spec.dim)), np.ones(4)
         mine, plain = both(spec)
-        assert mine.learn(x, y).tolist() == plain.learn(x, y).tolist()
+        assert mine.update(x, y).tolist() == plain.update(x, y).tolist()
         assert mine.memory.bytes == plain.memory.bytes
         return list(made)
 
@@ -489,7 +489,7 @@ PRECISIONS = ("float32", "float64")
     ],
 )
 def test_every_call_of_every_program(name: str, precision: str) -> None:
-    """Update, questions, sweeps, actions, readings and `valid`, in random order and with hostile numbers."""
+    """Update, questions, visits, actions, readings and `valid`, in random order and with hostile numbers."""
     compare_calls(machine(name, precision), 1, 150)
 
 
@@ -521,7 +521,7 @@ def test_long_streams_of_models_that_learn_online(number: int) -> None:
     x = np.cumsum(rng.normal(size=(2000, 3)), axis=0) % 5
     y = np.sin(x.sum(1))
     x[::97, 1], y[::89] = np.nan, np.inf
-    found = mine.run(x, y, first=3, delay=2), plain.run(x, y, first=3, delay=2)
+    found = mine.prequential(x, y, first=3, delay=2), plain.prequential(x, y, first=3, delay=2)
     for a, b in zip(*found, strict=True):
         assert a.tobytes() == b.tobytes()
     assert mine.memory.bytes == plain.memory.bytes
@@ -551,12 +551,12 @@ def test_random_specs(seed: int) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["rational_quadratic", "products"])
-def test_a_users_own_kernel(kernel: str, tmp_path: Path) -> None:
+def test_a_custom_kernel(kernel: str, tmp_path: Path) -> None:
     """In a model that predicts, and in one that learns."""
-    path = written(tmp_path, kernel=kernel, coef0=0.5, most=1.0 if kernel == "rational_quadratic" else 1e12)
+    path = written(tmp_path, kernel=kernel, coef0=0.5, max_value=1.0 if kernel == "rational_quadratic" else 1e12)
     compare_calls(load_spec(path, trust=True), 1, 60)
     own = path.read_text().partition("[kernel]")[2].partition("[")[0]
-    path.write_text(f'name = "flow"\n[input]\ndim = 3\nlimit = 50.0\n[reduction]\nn_max = 5\n[kernel]{own}')
+    path.write_text(f'name = "flow"\n[input]\ndim = 3\nmax_abs = 50.0\n[reduction]\nn_max = 5\n[kernel]{own}')
     compare_calls(load_spec(path, trust=True), 2, 150)
 
 
@@ -564,7 +564,7 @@ def test_streams() -> None:
     """First rows left out, labels that come late, alarms that are read after each row, and no labels at all."""
     labelled = make_spec(
         MACHINES["subspace-rls"]
-        | {"name": "flow", "input": {"dim": 3, "limit": 10.0}, "learning": {"rule": "okfeb", "features": 4}}
+        | {"name": "flow", "input": {"dim": 3, "max_abs": 10.0}, "learning": {"rule": "okfeb", "features": 4}}
     )
     for spec in (labelled, gauge_spec(), machine("subspace")):
         rng = np.random.default_rng(5)
@@ -577,10 +577,10 @@ def test_streams() -> None:
             y = rng.normal(size=90)
         for first, delay in ((0, 0), (0, 7), (13, 0), (13, 40), (90, 0), (20, 200)):
             mine, plain = both(spec)
-            results = [[*each.run(x, y, first, delay)] for each in (mine, plain)]
+            results = [[*each.prequential(x, y, first, delay)] for each in (mine, plain)]
             if spec.program.raises_alarms(spec.config):
                 for each, result in zip((mine, plain), results, strict=True):
-                    result += each.watch(x, y, first, delay)
+                    result += each.prequential_alarms(x, y, first, delay)
             for a, b in zip(*results, strict=True):
                 assert a.tobytes() == b.tobytes() and a.shape == b.shape, (spec.learning.rule, first, delay)
             assert mine.memory.bytes == plain.memory.bytes
@@ -592,7 +592,7 @@ def test_a_state_is_restored_into_it() -> None:
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(300, 3)), rng.normal(size=300)
     mine, plain = both(spec)
-    plain.learn(x[:100], y[:100])
+    plain.update(x[:100], y[:100])
     end = spec.program.state_bytes(plain.memory.layout)
 
     def hand_over(source: HostModel, target: HostModel) -> None:
@@ -601,7 +601,7 @@ def test_a_state_is_restored_into_it() -> None:
 
     hand_over(plain, mine)
     assert judged(mine) and judged(plain)
-    assert mine.learn(x[100:200], y[100:200]).tolist() == plain.learn(x[100:200], y[100:200]).tolist()
+    assert mine.update(x[100:200], y[100:200]).tolist() == plain.update(x[100:200], y[100:200]).tolist()
     hand_over(mine, plain)
     assert mine.predict(x).tobytes() == plain.predict(x).tobytes()
     verdicts = set()
@@ -621,7 +621,7 @@ def test_what_a_machine_works_on_stays_alive() -> None:
     """spec.config is made anew each time: its tables would go, and others come to lie where they were."""
     spec = frozen_spec("float64")
     config, memory = spec.config, spec.memory(())
-    machine = program_machine(spec.program, memory, config)
+    machine = program_executor(spec.program, memory, config)
     tables = [value for value in vars(config).values() if isinstance(value, np.ndarray)]
     kept = [weakref.ref(array) for array in (*tables, memory.buffer)]
     assert len(kept) > 2
@@ -637,7 +637,7 @@ def test_arrays_of_another_kind_are_refused() -> None:
     """Nothing is computed and nothing written: the code would read or write beyond them."""
     spec = make_spec({"name": "flow", "input": {"dim": 3}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 4}})
     model = HostModel(spec)
-    run, program = model.machine.rows, spec.program
+    run, program = model.executor.rows, spec.program
     predict, update = program.entry("predict"), program.entry("update")
     x, y, statuses, answers = np.ones((5, 3), "f4"), np.ones(5, "f4"), np.zeros(5, "i4"), np.zeros((5, 1), "f4")
     wrong: list[tuple[Any, dict[str, Any], str]] = [
@@ -660,9 +660,9 @@ def test_arrays_of_another_kind_are_refused() -> None:
         with pytest.raises(ValueError, match=re.escape(says)):
             run(inputs, **given)
     with pytest.raises(ValueError, match="update must be"):
-        model.machine.call(update, x, 1.0)
+        model.executor.call(update, x, 1.0)
     with pytest.raises(TypeError, match="takes 2 arguments, not 1"):
-        model.machine.call(update, x[0])
+        model.executor.call(update, x[0])
     assert not any(model.memory.bytes)
     run(x, statuses, ask=predict, answers=answers, learn=update, y=y)
     assert any(model.memory.bytes)

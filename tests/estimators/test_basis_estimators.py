@@ -25,7 +25,7 @@ from pykernel.estimators import basis as basis_estimators
 from pykernel.estimators.basis import KernelBasis
 from pykernel.importers.importing import from_sklearn
 from pykernel.training.reduced import ReducedProblem, kernel_with
-from tests.support import own_kernels
+from tests.support import custom_kernels
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
 CLASSIFIERS = ALL[:3]
@@ -260,7 +260,7 @@ def test_frozen_and_learning_devices_compute_the_same(kind, labels, kernel):
     spec = model.device_spec("m", precision="float64")
     assert spec.learning.rule == ("kfd" if kind is KernelFisherClassifier else "nystrom-rls")
     device = HostModel(spec)
-    device.learn(x, y if labels_of(kind)[0] == "number" else np.searchsorted(model.classes_, y))
+    device.update(x, y if labels_of(kind)[0] == "number" else np.searchsorted(model.classes_, y))
     if kind is KernelFisherClassifier:
         device.train()
     assert np.abs(device.predict(x).reshape(len(x), -1) - expected).max() < 1e-8 * size
@@ -296,17 +296,17 @@ def test_a_basis_brings_any_kernel_and_other_parameters_must_agree():
 
 def test_a_kernel_of_ones_own_goes_all_the_way():
     x, y = samples("number")
-    kernel = MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, most=1.0)
+    kernel = MercerKernel("custom", gamma=0.5, custom=custom_kernels.rational_quadratic, max_value=1.0)
     transformer = KernelBasis(kernel, n_components=10, epsilon=2e-3).fit(x)
-    with pytest.raises(UserError, match="limit must be given with a kernel of your own"):
+    with pytest.raises(UserError, match="max_abs must be given with a custom kernel"):
         transformer.to_spec("m")
-    features = HostModel(transformer.to_spec("m", limit=10.0, precision="float64"))
+    features = HostModel(transformer.to_spec("m", max_abs=10.0, precision="float64"))
     assert np.abs(features.predict(x) - transformer.transform(x)).max() < 1e-10
     model = KernelRidgeRegressor(basis=transformer.basis_, ridge=[0.1, 1.0]).fit(x, y)
-    frozen = HostModel(model.to_spec("m", rule="nystrom", limit=10.0, precision="float64"))
+    frozen = HostModel(model.to_spec("m", rule="nystrom", max_abs=10.0, precision="float64"))
     assert np.abs(frozen.predict(x) - model.predict(x)).max() < 1e-10
-    learner = HostModel(model.device_spec("m", limit=10.0, precision="float64"))
-    learner.learn(x, y)
+    learner = HostModel(model.device_spec("m", max_abs=10.0, precision="float64"))
+    learner.update(x, y)
     assert np.abs(learner.predict(x) - model.predict(x)).max() < 1e-8
 
 

@@ -92,7 +92,7 @@ def test_questions_before_fit_are_told_so(kind):
         "predict", "decision_function", "predict_proba", "predict_log_proba", "transform", "novelty", "score_samples",
         "approximation", "residual",
     ):  # fmt: skip
-        for estimator in (kind(), *([kind(rate=0.1)] if "rate" in kind._family else [])):
+        for estimator in (kind(), *([kind(false_alarm_rate=0.1)] if "false_alarm_rate" in kind._family else [])):
             if hasattr(estimator, name):
                 asked += 1
                 with pytest.raises(NotFittedError):
@@ -103,7 +103,7 @@ def test_questions_before_fit_are_told_so(kind):
 def test_warnings_are_of_the_line_that_called():
     """Through scikit-learn's wrapper of transform, and through our own helpers."""
     x = np.random.default_rng(0).normal(size=(60, 2))
-    model = OnlineKernelSubspace(4, n_max=8, input_limit=10.0).fit(x)
+    model = OnlineKernelSubspace(4, n_max=8, input_max_abs=10.0).fit(x)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.transform(100 * x)
@@ -127,6 +127,6 @@ def test_every_scaler_becomes_part_of_every_model(scaler):
     assert np.allclose(HostModel(spec).predict(raw), linear.predict(features.transform(x)), rtol=0, atol=1e-9)
     trained = KernelRidgeRegressor(sigma=1.0, ridge=0.1).fit(x, y)
     device = HostModel(trained.device_spec("m", precision="float64", scaler=scaler))
-    device.learn(raw, y)
+    device.update(raw, y)
     device.train()
     assert np.allclose(device.predict(raw), trained.predict(x), rtol=0, atol=1e-8)

@@ -26,7 +26,7 @@ from pykernel.estimators import base
 from pykernel.estimators import online as estimators
 from pykernel.spec.family import AT_ONCE
 from pykernel.spec.model import Learning, Reduction, make_spec
-from tests.support import ROOT, own_kernels
+from tests.support import ROOT, custom_kernels
 
 EXAMPLES = ROOT / "examples"
 BOTH = (BudgetedKernelRegressor, BudgetedKernelClassifier)
@@ -136,7 +136,7 @@ def test_the_docstrings_tell_the_truth():
         assert list(documented[kind]) == list(inspect.signature(kind).parameters)
     of_regressor, of_classifier = documented.values()
     assert {key: of_regressor[key] for key in of_classifier} == of_classifier
-    assert set(of_regressor) - set(of_classifier) == {"label_limit"}
+    assert set(of_regressor) - set(of_classifier) == {"label_max_abs"}
 
 
 def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the_specs_default():
@@ -156,7 +156,7 @@ def test_pieces_of_a_stream_are_the_stream(stream, case):
     x, y = stream
     y = labels(case, y)
     linear = MODELS[case].rule in estimators.NO_KERNEL
-    model = clone(MODELS[case]).set_params(input_limit=1e4, n_epochs=1, **{} if linear else {"sigma": 1.5})
+    model = clone(MODELS[case]).set_params(input_max_abs=1e4, n_epochs=1, **{} if linear else {"sigma": 1.5})
     first = {"classes": np.unique(y)} if "classes" in case else {}
     whole = clone(model).fit(x, y)
     for cuts in (
@@ -166,7 +166,7 @@ def test_pieces_of_a_stream_are_the_stream(stream, case):
     ):
         pieces = clone(model)
         if not first:
-            pieces.set_params(label_limit=whole.spec_.label.limit)
+            pieces.set_params(label_max_abs=whole.spec_.label.max_abs)
         for t, part in enumerate(np.split(np.arange(300), cuts)):
             pieces.partial_fit(x[part], y[part], **{} if t else first)
         assert state(pieces) == state(whole)
@@ -181,8 +181,8 @@ def test_it_is_the_host_model(stream, case):
     model = clone(MODELS[case]).set_params(n_epochs=2).fit(x, y)
     host = HostModel(model.spec_)
     taken = np.unique(y, return_inverse=True)[1] if "classes" in case else y
-    host.learn(x, taken)
-    host.learn(x, taken)
+    host.update(x, taken)
+    host.update(x, taken)
     assert state(model) == bytes(host.memory.bytes)
     values = model.decision_function(x) if "classes" in case else model.predict(x)
     assert values.dtype == np.float64 and (values == host.predict(x)).all()
@@ -237,7 +237,7 @@ def test_scale_follows_the_unit_of_the_inputs(stream, factor, precision):
     model = BudgetedKernelRegressor(precision=precision).fit(x, y)
     scaled = BudgetedKernelRegressor(precision=precision).fit(factor * x, y)
     assert scaled.spec_.kernel.sigma == factor * model.spec_.kernel.sigma
-    assert scaled.spec_.input.limit == factor * model.spec_.input.limit
+    assert scaled.spec_.input.max_abs == factor * model.spec_.input.max_abs
     assert scaled.predict(factor * x).tobytes() == model.predict(x).tobytes()
 
 
@@ -312,11 +312,11 @@ def test_labels_that_share_vectors_are_learned_as_if_alone(stream, parameters):
     """Where the choice of vectors asks nothing of multipliers, several labels are several models, to the byte."""
     x, y = stream
     several = np.column_stack([y, 3 * y[::-1], np.cos(x[:, 2])])
-    model = BudgetedKernelRegressor(**parameters, label_limit=100.0).fit(x, several)
+    model = BudgetedKernelRegressor(**parameters, label_max_abs=100.0).fit(x, several)
     together = model.predict(x)
     assert together.shape == (300, 3) and model.spec_.outputs == 3
     for o in range(3):
-        alone = BudgetedKernelRegressor(**parameters, label_limit=100.0).fit(x, several[:, o])
+        alone = BudgetedKernelRegressor(**parameters, label_max_abs=100.0).fit(x, several[:, o])
         assert alone.predict(x).tobytes() == together[:, o].tobytes()
     with pytest.raises(ValueError, match="y has 2 outputs, but the BudgetedKernelRegressor learns 3"):
         model.partial_fit(x, several[:, :2])
@@ -435,7 +435,7 @@ def test_a_class_that_never_comes_is_never_predicted(stream):
 
 def test_what_is_beyond_the_limit_has_no_class(stream):
     x, y = stream
-    model = BudgetedKernelClassifier(input_limit=10.0).fit(x, y > 0)
+    model = BudgetedKernelClassifier(input_max_abs=10.0).fit(x, y > 0)
     bad = np.vstack([x[:2], [[11.0, 0, 0]]])
     with pytest.raises(UserError, match="1 of 3 samples have an input beyond the limit of 10 and cannot be classified"):
         model.predict(bad)
@@ -449,19 +449,19 @@ def test_what_is_beyond_the_limit_has_no_class(stream):
 
 def test_derived_limits_leave_room(stream):
     x, y = stream
-    assert BudgetedKernelRegressor(sigma=0.5).fit(x, y / abs(y).max()).spec_.label.limit == 1e6
+    assert BudgetedKernelRegressor(sigma=0.5).fit(x, y / abs(y).max()).spec_.label.max_abs == 1e6
     model = BudgetedKernelRegressor(sigma=0.5).fit(x, 1e9 * y)
-    assert model.spec_.label.limit == 1e6 * abs(1e9 * y).max() and model.spec_.input.limit == 0.5e6
+    assert model.spec_.label.max_abs == 1e6 * abs(1e9 * y).max() and model.spec_.input.max_abs == 0.5e6
     assert model.status_counts_["REFUSED_LABEL"] == 0
     for rule in estimators.NO_KERNEL:
         model = BudgetedKernelRegressor(rule=rule).fit(x, np.column_stack([y, 5 * y]))
-        assert model.spec_.input.limit == 1e3 * abs(x).max() and model.spec_.label.limit == 5e6 * abs(y).max()
-        assert BudgetedKernelRegressor(rule=rule).fit(0 * x, y).spec_.input.limit == 1e3
+        assert model.spec_.input.max_abs == 1e3 * abs(x).max() and model.spec_.label.max_abs == 5e6 * abs(y).max()
+        assert BudgetedKernelRegressor(rule=rule).fit(0 * x, y).spec_.input.max_abs == 1e3
 
 
 def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     x, y = stream
-    model = BudgetedKernelRegressor(input_limit=10.0, label_limit=20.0).fit(x, y)
+    model = BudgetedKernelRegressor(input_max_abs=10.0, label_max_abs=20.0).fit(x, y)
     before = state(model)
     bad = np.full((4, 3), 10.5)
     bad[2:] = 1e300  # infinite in float32
@@ -479,22 +479,22 @@ def test_what_is_out_of_range_is_refused_counted_and_named(stream):
 
 def test_a_model_that_keeps_refusing_says_so(stream):
     x, y = stream
-    model = BudgetedKernelRegressor(input_limit=10.0).fit(x, y)
+    model = BudgetedKernelRegressor(input_max_abs=10.0).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for _ in range(base.PATIENCE - 1):
+        for _ in range(base.WARN_AFTER - 1):
             model.partial_fit(11 + x[:1], y[:1])
     with pytest.warns(
         UserWarning,
-        match="^the last 32 updates were all refused: raise input_limit from 10; .* call fit",
+        match="^the last 32 updates were all refused: raise input_max_abs from 10; .* call fit",
     ):
         model.partial_fit(11 + x[:1], y[:1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.partial_fit(x[:1], y[:1])
     for parameters in ({"sigma": 1.0}, {"rule": "rls"}):
-        with pytest.warns(UserWarning, match="updates were all refused: raise label_limit from 0.001;"):
-            BudgetedKernelRegressor(label_limit=1e-3, **parameters).fit(x[:2], [1.0, 2.0])
+        with pytest.warns(UserWarning, match="updates were all refused: raise label_max_abs from 0.001;"):
+            BudgetedKernelRegressor(label_max_abs=1e-3, **parameters).fit(x[:2], [1.0, 2.0])
 
 
 def test_a_model_that_diverges_says_so_and_can_be_reset():
@@ -514,7 +514,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     assert model.status_counts_["REFUSED_MULTIPLIER"] == 0
     assert np.abs(model.predict(x) - 1).max() < 0.1
     with pytest.warns(UserWarning, match="^learning diverges: scale the inputs to magnitudes near 1, or lower cov"):
-        model = BudgetedKernelRegressor(rule="rls", covariance=1e18, label_limit=10.0).fit(1e-9 * x, x[:, 0])
+        model = BudgetedKernelRegressor(rule="rls", prior_variance=1e18, label_max_abs=10.0).fit(1e-9 * x, x[:, 0])
     assert model.status_counts_["REFUSED_WEIGHT"] > 0
 
 
@@ -534,12 +534,12 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
         ({"sigma": float("nan")}, "sigma is nan; "),
         ({"eta": 2.0}, "[learning] eta is 2.0; "),
         ({"rho": -1.0}, "[learning] rho is -1.0; "),
-        ({"gate": 1e-4}, "[reduction] gate is 0.0001; "),
+        ({"ald_threshold": 1e-4}, "[reduction] ald_threshold is 0.0001; "),
         ({"force": "yes"}, "[reduction] force is 'yes'; "),
         ({"precision": "float16"}, "precision is 'float16'; "),
         ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number from 1"),
-        ({"input_limit": 0}, "[input] limit is 0; "),
-        ({"label_limit": float("inf")}, "[label] limit is inf; "),
+        ({"input_max_abs": 0}, "[input] max_abs is 0; "),
+        ({"label_max_abs": float("inf")}, "[label] max_abs is inf; "),
         # what means nothing here
         ({"noise": 0.1}, "[learning] noise "),
         ({"quantisation": 0.1}, "[learning] quantisation "),
@@ -549,7 +549,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
         ({"rule": "rls", "n_max": 8}, "[reduction] n_max "),
         ({"rule": "rls", "technique": "nt"}, "[reduction] technique "),
         ({"rule": "rls", "sigma": 1.0}, "[kernel] "),
-        ({"rule": "nlms", "covariance": 1.0}, "[learning] covariance "),
+        ({"rule": "nlms", "prior_variance": 1.0}, "[learning] prior_variance "),
         ({"rule": "rls", "seed": 1}, "[learning] seed "),
     ],
 )
@@ -560,11 +560,11 @@ def test_parameters_that_cannot_be(stream, parameters, sentence):
     assert "\n" not in str(caught.value)
 
 
-OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, most=1.0)
+CUSTOM = MercerKernel("custom", gamma=0.3, custom=custom_kernels.rational_quadratic, max_value=1.0)
 
 
 def test_a_mercer_kernel_is_taken_as_it_is(stream):
-    """What its parameters by name make, to the byte; a kernel of one's own is the spec's."""
+    """What its parameters by name make, to the byte; a custom kernel is the spec's."""
     x, y = stream
     for kernel, parameters in {
         "gaussian": {"gamma": 0.4},
@@ -579,18 +579,18 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     named = BudgetedKernelRegressor(kernel="laplacian", gamma=0.4, **rff).fit(x, y)
     assert state(BudgetedKernelRegressor(kernel=MercerKernel("laplacian", gamma=0.4), **rff).fit(x, y)) == state(named)
 
-    model = BudgetedKernelRegressor(kernel=OWN, n_max=8, input_limit=10.0, n_epochs=1).fit(x, y)
-    spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
-    assert spec.kernel.model_dump(exclude_unset=True) == OWN.section()
+    model = BudgetedKernelRegressor(kernel=CUSTOM, n_max=8, input_max_abs=10.0, n_epochs=1).fit(x, y)
+    spec = make_spec(model.spec_.model_dump(exclude_unset=True), custom=CUSTOM.custom)
+    assert spec.kernel.model_dump(exclude_unset=True) == CUSTOM.section()
     host = HostModel(spec)
-    host.learn(x, y)
+    host.update(x, y)
     assert host.memory.bytes.tobytes() == state(model) and model.score(x, y) > 0.5
-    assert model.to_spec("other").own is OWN.own and model.to_spec("other").name == "other"
+    assert model.to_spec("other").custom is CUSTOM.custom and model.to_spec("other").name == "other"
     for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert state(other) == state(model)
         assert state(other.partial_fit(x, y)) != state(model)
-    classes = BudgetedKernelClassifier(kernel=OWN, n_max=8, input_limit=10.0).fit(x, y > 0)
-    assert classes.spec_.own is OWN.own and classes.score(x, y > 0) > 0.8
+    classes = BudgetedKernelClassifier(kernel=CUSTOM, n_max=8, input_max_abs=10.0).fit(x, y > 0)
+    assert classes.spec_.custom is CUSTOM.custom and classes.score(x, y > 0) > 0.8
 
 
 @pytest.mark.parametrize(
@@ -600,15 +600,15 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         ({"gamma": "scale"}, "gamma is 'scale', and kernel, a MercerKernel, has its own; leave gamma out"),
         ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
         ({"normalise": True}, "normalise is True, and kernel, a MercerKernel, has its own; leave normalise out"),
-        ({}, "input_limit must be given with a kernel of your own: most is its bound for inputs within that"),
-        ({"input_limit": 10.0, "rule": "rff-rls"}, "[kernel] function is own"),
-        ({"input_limit": 10.0, "rule": "rls"}, "[kernel]"),
+        ({}, "input_max_abs must be given with a custom kernel: max_value is its bound for inputs within that"),
+        ({"input_max_abs": 10.0, "rule": "rff-rls"}, "[kernel] function is custom"),
+        ({"input_max_abs": 10.0, "rule": "rls"}, "[kernel]"),
         ({"kernel": MercerKernel("sigmoid")}, "[kernel] function is sigmoid, which is not positive definite"),
     ],
 )
 def test_a_mercer_kernel_says_all_itself(stream, parameters, sentence):
     with pytest.raises(UserError) as caught:
-        BudgetedKernelRegressor(**{"kernel": OWN, **parameters}).fit(*stream)
+        BudgetedKernelRegressor(**{"kernel": CUSTOM, **parameters}).fit(*stream)
     assert str(caught.value).startswith(f"BudgetedKernelRegressor: {sentence}") and "\n" not in str(caught.value)
 
 
@@ -622,7 +622,7 @@ def test_its_spec_makes_the_same_model_from_a_file(stream, tmp_path, case):
     spec = load_spec(path)
     assert spec == model.to_spec("flow") and spec.name == "flow"
     host = HostModel(spec)
-    host.learn(x, np.unique(y, return_inverse=True)[1] if "classes" in case else y)
+    host.update(x, np.unique(y, return_inverse=True)[1] if "classes" in case else y)
     assert state(model) == bytes(host.memory.bytes)
     with pytest.raises(UserError, match=rf"^{type(model).__name__}: name is 'int'"):
         model.to_spec("int")

@@ -45,7 +45,7 @@ from pykernel.importers.importing import from_sklearn
 from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import select
-from tests.support import ROOT, own_kernels
+from tests.support import ROOT, custom_kernels
 from tests.support.retraining import Task, left_out, trained
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
@@ -445,8 +445,10 @@ def test_samples_that_know_nothing_of_each_other():
 GIVEN = {
     "cosine": MercerKernel("linear", normalise=True),
     "polynomial cosine": MercerKernel("polynomial", gamma=0.5, coef0=0.7, degree=2, normalise=True),
-    "own": MercerKernel("own", gamma=0.5, own=own_kernels.rational_quadratic, most=1.0),
-    "own cosine": MercerKernel("own", gamma=0.2, coef0=0.3, own=own_kernels.products, most=1e12, normalise=True),
+    "custom": MercerKernel("custom", gamma=0.5, custom=custom_kernels.rational_quadratic, max_value=1.0),
+    "custom cosine": MercerKernel(
+        "custom", gamma=0.2, coef0=0.3, custom=custom_kernels.products, max_value=1e12, normalise=True
+    ),
 }
 
 
@@ -458,12 +460,12 @@ def given_value(kernel, a, b):
         return {
             "cosine": lambda: product,
             "polynomial cosine": lambda: (0.5 * product + 0.7) ** 2,
-            "own": lambda: 1 / (1 + 0.5 * ((a[:, None] - b) ** 2).sum(axis=2)),
-            "own cosine": lambda: (a[:, None] * b + 0.5).prod(axis=2) + 0.2 * product + 0.3,
+            "custom": lambda: 1 / (1 + 0.5 * ((a[:, None] - b) ** 2).sum(axis=2)),
+            "custom cosine": lambda: (a[:, None] * b + 0.5).prod(axis=2) + 0.2 * product + 0.3,
         }[kernel]()
 
     norms = [np.sqrt(plain(v, v).diagonal()) for v in (a, b)]
-    return plain(a, b) / (1 if kernel == "own" else np.outer(*norms))
+    return plain(a, b) / (1 if kernel == "custom" else np.outer(*norms))
 
 
 @pytest.mark.parametrize("kernel", GIVEN)
@@ -496,8 +498,8 @@ def test_a_mercer_kernel_is_taken_as_it_is(kind, labels, kernel):
 @pytest.mark.parametrize(
     "kind, labels, kernel",
     # compiling kernels of one's own takes seconds
-    [(*each, kernel) for each in EACH for kernel in GIVEN if not kernel.startswith("own")]
-    + [(LSSVMClassifier, "three classes", "own")],
+    [(*each, kernel) for each in EACH for kernel in GIVEN if not kernel.startswith("custom")]
+    + [(LSSVMClassifier, "three classes", "custom")],
 )
 def test_a_mercer_kernel_goes_to_the_device(kind, labels, kernel):
     """Frozen in both precisions, and trained there; inputs scaled by a pipeline or a scaler."""
@@ -505,27 +507,27 @@ def test_a_mercer_kernel_goes_to_the_device(kind, labels, kernel):
     raw = x * [1.0, 2.0, 0.5] + [3.0, -5.0, 0.0]
     pipeline = make_pipeline(StandardScaler(), kind(GIVEN[kernel], ridge=0.3)).fit(raw, y)
     scaler, model = clone(pipeline).fit(raw, y)
-    inputs, limit = scaler.transform(raw), {"limit": 20.0} if kernel == "own" else {}
+    inputs, limit = scaler.transform(raw), {"max_abs": 20.0} if kernel == "custom" else {}
     f = values(model, inputs)
     for precision in ("float32", "float64"):
         spec = from_sklearn(pipeline, "m", precision=precision, **limit)
-        assert spec.kernel.function == GIVEN[kernel].function and spec.own is GIVEN[kernel].own
+        assert spec.kernel.function == GIVEN[kernel].function and spec.custom is GIVEN[kernel].custom
         found = HostModel(spec).predict(raw).reshape(60, -1)
         allowed = 64 * np.finfo(precision).eps * (np.abs(model.alpha_).sum(axis=0) + np.abs(model.bias_)).max()
         assert np.abs(found - f).max() <= allowed < 0.02 * f.std()
     if kind is KernelFisherClassifier:  # a basis in flash, which stays
         model = kind(GIVEN[kernel], ridge=0.3, basis=inputs[::6]).fit(inputs, y)
     device = HostModel(model.device_spec("m", precision="float64", scaler=scaler, **limit))
-    device.learn(raw, np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y)
+    device.update(raw, np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y)
     assert device.train() == 0
     np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("kernel", ["cosine", "polynomial cosine", "own"])
+@pytest.mark.parametrize("kernel", ["cosine", "polynomial cosine", "custom"])
 def test_a_mercer_kernel_with_a_basis(kernel):
     """Chosen vectors, positions, and a Basis of the same kernel, against the normal equations of the kernel written out."""
     x, y = samples("number")
-    mercer, limit = GIVEN[kernel], {"limit": 8.0} if kernel == "own" else {}
+    mercer, limit = GIVEN[kernel], {"max_abs": 8.0} if kernel == "custom" else {}
     basis = select_basis(x, mercer, 3 if kernel == "cosine" else 8, "rpcholesky", epsilon=2e-3)
     model = KernelRidgeRegressor(basis=basis, ridge=0.1).fit(x, y)
     columns, small = given_value(kernel, x, basis.vectors), given_value(kernel, basis.vectors, basis.vectors)
@@ -542,14 +544,14 @@ def test_a_mercer_kernel_with_a_basis(kernel):
     chosen = KernelRidgeRegressor(mercer, basis=3, basis_params={"epsilon": 2e-3}, ridge=[0.1, 1.0]).fit(x, y)
     assert chosen.selection_.widths.tolist() == [pytest.approx(mercer.gamma)] and chosen.reduced_.basis.kernel == mercer
     device = HostModel(chosen.device_spec("m", precision="float64", **limit))
-    device.learn(x, y)
+    device.update(x, y)
     np.testing.assert_allclose(device.predict(x), chosen.predict(x), rtol=1e-7, atol=1e-7)
 
 
 def test_a_kernel_of_ones_own_is_checked_byte_for_byte(one_compiler):
     x, y = samples("number")
-    model = KernelRidgeRegressor(GIVEN["own cosine"], ridge=0.3).fit(x, y)
-    spec = model.to_spec("m", limit=8.0)
+    model = KernelRidgeRegressor(GIVEN["custom cosine"], ridge=0.3).fit(x, y)
+    spec = model.to_spec("m", max_abs=8.0)
     assert check(spec, samples=500, levels=["-O1"]).ok
     allowed = 64 * np.finfo(np.float32).eps * np.abs(model.alpha_).sum()
     assert np.abs(HostModel(spec).predict(x) - model.predict(x)).max() <= allowed < 1e-3
@@ -572,23 +574,23 @@ def test_a_name_and_its_mercer_kernel_are_the_same_model(kind):
 
 def test_selection_puts_widths_in_the_place_of_a_mercer_kernels_own():
     x, y = samples("number")
-    for kernel in ("polynomial cosine", "own cosine"):
+    for kernel in ("polynomial cosine", "custom cosine"):
         found = select("krr", x, Targets.of_values(y), GIVEN[kernel], [0.2, 0.5], [0.1, 0.3])
         for i, gamma in enumerate((0.2, 0.5)):
             model = KernelRidgeRegressor(dataclasses.replace(GIVEN[kernel], gamma=gamma), ridge=0.3).fit(x, y)
             assert found.press[i, 1] == pytest.approx(model.loo_error_, rel=1e-12)
-    assert select("krr", x, Targets.of_values(y), GIVEN["own"]).widths.tolist() == [0.5]
+    assert select("krr", x, Targets.of_values(y), GIVEN["custom"]).widths.tolist() == [0.5]
     assert len(select("krr", x, Targets.of_values(y), GIVEN["polynomial cosine"]).widths) == 9
 
 
 @pytest.mark.parametrize("kind", ALL)
 def test_a_mercer_kernel_is_a_parameter_like_others(kind):
     x, y = samples(labels_of(kind)[0])
-    model = kind(GIVEN["own"], ridge=[0.1, 1.0]).fit(x, y)
+    model = kind(GIVEN["custom"], ridge=[0.1, 1.0]).fit(x, y)
     for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        assert values(other, x).tobytes() == values(model, x).tobytes() and other.kernel == GIVEN["own"]
-        assert other.to_spec("m", limit=8.0) == model.to_spec("m", limit=8.0)
-    assert model.get_params()["kernel"] is GIVEN["own"]
+        assert values(other, x).tobytes() == values(model, x).tobytes() and other.kernel == GIVEN["custom"]
+        assert other.to_spec("m", max_abs=8.0) == model.to_spec("m", max_abs=8.0)
+    assert model.get_params()["kernel"] is GIVEN["custom"]
     search = GridSearchCV(
         make_pipeline(StandardScaler(), kind(ridge=1.0)), {f"{kind.__name__.lower()}__kernel": list(GIVEN.values())}
     )
@@ -607,7 +609,7 @@ def test_a_mercer_kernel_is_a_parameter_like_others(kind):
         ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
         ({"kernel": MercerKernel}, "kernel is <class 'pykernel.bases.gram.MercerKernel'>; it must be one of gaussian, laplacian"),
         ({"kernel": MercerKernel("sigmoid"), "basis": 4}, "the sigmoid kernel is not positive definite; a basis must have"),
-        ({"kernel": MercerKernel("own", own=own_kernels.products, most=1.0)}, "the kernel products reaches "),
+        ({"kernel": MercerKernel("custom", custom=custom_kernels.products, max_value=1.0)}, "the kernel products reaches "),
         ({"cv": 1}, "cv is 1; it must be"),
     ],
 )  # fmt: skip
@@ -625,15 +627,15 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
     with pytest.raises(
         UserError, match=r"^LSSVMRegressor: kernel is another than the one that basis was chosen with; le"
     ):
-        LSSVMRegressor(GIVEN["own"], basis=basis).fit(x, y)
-    model = KernelRidgeRegressor(GIVEN["own"], ridge=1.0).fit(x, y)
+        LSSVMRegressor(GIVEN["custom"], basis=basis).fit(x, y)
+    model = KernelRidgeRegressor(GIVEN["custom"], ridge=1.0).fit(x, y)
     for make in (model.to_spec, model.device_spec):
         with pytest.raises(
-            UserError, match=r"^KernelRidgeRegressor: limit must be given with a kernel of your own: most is"
+            UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a custom kernel: max_value is"
         ):
             make("m")
-    with pytest.raises(UserError, match=r"^KernelRidgeRegressor: limit is -1; it must be above 0"):
-        model.to_spec("m", limit=-1)
+    with pytest.raises(UserError, match=r"^KernelRidgeRegressor: max_abs is -1; it must be above 0"):
+        model.to_spec("m", max_abs=-1)
 
 
 # ---------------------------------------------------------------------------------------------------- what cannot be
@@ -805,8 +807,8 @@ def test_weights_that_float32_cannot_resolve_are_told():
 def test_limits_and_names_of_a_spec():
     x, y = samples()
     model = single(LSSVMClassifier).fit(x, y)
-    assert model.to_spec("m").input.limit >= 1e3 * np.abs(x).max()
-    assert model.to_spec("m", limit=np.float64(12.5)).input.limit == 12.5
+    assert model.to_spec("m").input.max_abs >= 1e3 * np.abs(x).max()
+    assert model.to_spec("m", max_abs=np.float64(12.5)).input.max_abs == 12.5
     assert model.spec_ == model.to_spec("model")
     with pytest.raises(UserError, match=r"^LSSVMClassifier: name is 'int'"):
         model.to_spec("int")
@@ -838,11 +840,11 @@ def test_the_device_trains_to_the_same_model(kind, labels, scaled):
     assert spec.learning.rule == MODEL[kind] and spec.learning.ridge == 0.3
     device = HostModel(spec)
     taken = np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y
-    device.learn(raw, taken)
+    device.update(raw, taken)
     assert device.train() == 0
     np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-8, atol=1e-8)
     if kind is KernelFisherClassifier:
-        device.sweep("assess", raw, taken)
+        device.visit("assess", raw, taken)
     else:
         assert model.device_spec("m", samples=17).learning.samples == 17
     figures, _ = device.read("leave_one_out")
@@ -870,7 +872,7 @@ def test_a_ridge_that_the_device_would_refuse_is_told(kind, labels, precision):
             f"{kind.__name__}: ridge_ is {model.ridge_:.3g}; to train in {precision} on as many samples like these"
         )
         assert [str(w.message).startswith(expected) for w in told] == ([True] if status else [])
-        device.learn(x, np.unique(y, return_inverse=True)[1] if kind in CLASSIFIERS else y)
+        device.update(x, np.unique(y, return_inverse=True)[1] if kind in CLASSIFIERS else y)
         assert device.train() == status
     if not more and precision == "float32":  # a part of the samples needs a part of the ridge
         half = single(kind, ridge=0.9 * bound).fit(x, y)

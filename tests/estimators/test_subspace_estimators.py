@@ -37,9 +37,9 @@ from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.spec.model import SECTIONS, make_spec
 from pykernel.training.rounding import device_bound
-from tests.support import own_kernels
+from tests.support import custom_kernels
 
-OWN = MercerKernel("own", gamma=0.3, own=own_kernels.rational_quadratic, most=1.0)
+CUSTOM = MercerKernel("custom", gamma=0.3, custom=custom_kernels.rational_quadratic, max_value=1.0)
 SMALL = {"n_components": 4, "n_max": 12}
 MODELS = {
     "default": OnlineKernelSubspace(),
@@ -48,15 +48,15 @@ MODELS = {
     "hybrid": OnlineKernelSubspace(**SMALL, update="hybrid", step="averaged", window=50),
     "rls": OnlineKernelSubspace(**SMALL, update="rls", forgetting=0.98, fading=0.95),
     "drop": OnlineKernelSubspace(**SMALL, budget="drop", step="decreasing", eta=4.0, window=0),
-    "censoring": OnlineKernelSubspace(**SMALL, censoring=0.6, gate=0.05),
+    "censoring": OnlineKernelSubspace(**SMALL, censoring=0.6, ald_threshold=0.05),
     "insensitivity": OnlineKernelSubspace(**SMALL, insensitivity=0.2, fading=0.99, shrinkage=0.05),
-    "rate": OnlineKernelSubspace(**SMALL, rate=0.05, warmup=60, hold=3, smoothing=0.5),
+    "false_alarm_rate": OnlineKernelSubspace(**SMALL, false_alarm_rate=0.05, warmup=60, relearn_after=3, smoothing=0.5),
     "threshold": OnlineKernelSubspace(**SMALL, threshold=0.5, warmup=20),
     "matern32": OnlineKernelSubspace(**SMALL, kernel="matern32"),
     "polynomial": OnlineKernelSubspace(**SMALL, kernel="polynomial", degree=2, coef0=1.0),
     "regression": OnlineSubspaceRegressor(**SMALL),
     "regression, two outputs": OnlineSubspaceRegressor(
-        **SMALL, precision="float64", head_forgetting=0.99, ridge=0.01, rate=0.02, warmup=50
+        **SMALL, precision="float64", head_forgetting=0.99, ridge=0.01, false_alarm_rate=0.02, warmup=50
     ),
     "two classes": OnlineSubspaceClassifier(**SMALL),
     "three classes": OnlineSubspaceClassifier(**SMALL, head_forgetting=0.995),
@@ -106,7 +106,7 @@ def fitted(case, x, y, **parameters):
         OnlineKernelSubspace(),
         OnlineKernelSubspace(precision="float64", budget="drop", update="hybrid"),
         OnlineKernelSubspace(update="rls", n_components=3, n_max=8, n_epochs=2),
-        OnlineKernelSubspace(rate=0.05, warmup=100),
+        OnlineKernelSubspace(false_alarm_rate=0.05, warmup=100),
         OnlineSubspaceRegressor(),
         OnlineSubspaceRegressor(update="rls", precision="float64"),
         OnlineSubspaceClassifier(),
@@ -217,7 +217,7 @@ def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
 
 # as the bound says of the polynomial kernel's least feature
 @pytest.mark.filterwarnings("ignore:KernelSubspace. float32 may move its values:UserWarning")
-@pytest.mark.parametrize("kernel", ["gaussian", "matern52", "polynomial", "own"])
+@pytest.mark.parametrize("kernel", ["gaussian", "matern52", "polynomial", "custom"])
 @pytest.mark.parametrize("kind", ["features", "numbers", "two numbers", "two classes", "three classes", "clusters"])
 def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, kernel):
     x, y = 5 + 10 * stream[0], stream[1]
@@ -232,9 +232,9 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
         "numbers": Ridge(0.1),
         "two numbers": LinearRegression(),
     }.get(kind, LogisticRegression())
-    given = OWN if kernel == "own" else kernel
+    given = CUSTOM if kernel == "custom" else kernel
     batch = KernelSubspace(5, kernel=given, n_max=20)
-    online = OnlineKernelSubspace(5, kernel=given, n_max=20, precision="float64", input_limit=10.0)
+    online = OnlineKernelSubspace(5, kernel=given, n_max=20, precision="float64", input_max_abs=10.0)
     for transformer, scaler in ((batch, StandardScaler()), (online, MinMaxScaler((-1, 2)))):
         steps = [scaler, clone(transformer)] + [learner] * (learner is not None)
         pipeline = make_pipeline(*steps).fit(x, y)
@@ -243,7 +243,7 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
             values = pipeline.decision_function(x) if "classes" in kind else pipeline.predict(x)
         export = pipeline[1].to_spec if transformer is batch else pipeline[1].frozen_spec
         for precision in ("float64", "float32"):
-            options = {"precision": precision, "scaler": pipeline[0], "limit": 100.0}
+            options = {"precision": precision, "scaler": pipeline[0], "max_abs": 100.0}
             spec = export("m", learner, **options)
             device = HostModel(spec)
             assert spec.learning.rule == "frozen" and len(spec.expansion.vectors) <= 20
@@ -293,7 +293,7 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
         "gamma is -1.0; it must be a number above 0": lambda: KernelSubspace(gamma=-1.0).fit(x),
         "sigma is given; it is of the gaussian": lambda: KernelSubspace(kernel="laplacian", sigma=1.0).fit(x),
         "sigma is given; .* in place of gamma": lambda: KernelSubspace(sigma=1.0, gamma=1.0).fit(x),
-        "degree is 3, and kernel, a MercerKernel, has": lambda: KernelSubspace(kernel=OWN, degree=3).fit(x),
+        "degree is 3, and kernel, a MercerKernel, has": lambda: KernelSubspace(kernel=CUSTOM, degree=3).fit(x),
         "degree is of polynomial kernels": lambda: KernelSubspace(degree=3).fit(x),
         "coef0 is -1.0; it must be a number from 0": lambda: KernelSubspace(kernel="polynomial", coef0=-1.0).fit(x),
         "model: LogisticRegression does not take 5": lambda: model.to_spec("m", LogisticRegression().fit(x, y > 0)),
@@ -320,7 +320,7 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
 def test_pieces_of_a_stream_are_the_stream(stream, case):
     x, y = stream
     y = labels(case, y)
-    model = clone(MODELS[case]).set_params(input_limit=1e3)
+    model = clone(MODELS[case]).set_params(input_max_abs=1e3)
     if "polynomial" not in case and "matern" not in case:
         model.set_params(sigma=1.5)
     else:
@@ -330,7 +330,7 @@ def test_pieces_of_a_stream_are_the_stream(stream, case):
     for cuts in ([150], [1, 2, 3, 299], sorted(np.random.default_rng(0).choice(299, 40, replace=False) + 1)):
         pieces = clone(model)
         if "regression" in case:
-            pieces.set_params(label_limit=whole.spec_.label.limit)
+            pieces.set_params(label_max_abs=whole.spec_.label.max_abs)
         for t, part in enumerate(np.split(np.arange(300), cuts)):
             pieces.partial_fit(x[part], None if y is None else y[part], **{} if t else first)
         assert state(pieces) == state(whole)
@@ -349,7 +349,7 @@ def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
     host = HostModel(spec)
     target = taken(model, labels(case, y))
     for _ in range(2):
-        host.learn(x, target)
+        host.update(x, target)
     assert state(model) == bytes(host.memory.bytes)
     assert (model.transform(x) == host.ask("features", x)[0]).all()
     assert (model.novelty(x) == host.novelty(x)).all() and (model.score_samples(x) == -host.novelty(x)).all()
@@ -406,7 +406,7 @@ def test_the_regressors_head_is_ridge_regression_of_features_as_they_were(stream
     y = y if outputs == 1 else np.column_stack([y, 3 - y**2])
     model = OnlineSubspaceRegressor(**SMALL, ridge=0.3, precision="float64", sigma=1.5).fit(x, y)
     host = HostModel(model.spec_)
-    z, _ = host.run(x, y, question="features")
+    z, _ = host.prequential(x, y, question="features")
     assert bytes(host.memory.bytes) == state(model)
     rows = np.column_stack([z, np.ones(len(z))])
     theta = np.linalg.solve(rows.T @ rows + 0.3 * np.eye(5), rows.T @ y)
@@ -430,17 +430,19 @@ def test_copies_go_on_as_the_original(stream, case):
     assert state(model.fit(x, y)) == state(fitted(case, *stream)) and sum(model.status_counts_.values()) == 300
 
 
-@pytest.mark.parametrize("case", ["rate", "regression, two outputs", "three classes, logistic", "censoring"])
+@pytest.mark.parametrize(
+    "case", ["false_alarm_rate", "regression, two outputs", "three classes, logistic", "censoring"]
+)
 def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_path):
     """Behind a scaler, from C's tables and from a snapshot: the same bytes as the estimator's."""
     x, y = stream
     scaler = StandardScaler().fit(5 + 10 * x[:200])
     target = labels(case, y)
-    model = clone(MODELS[case]).set_params(input_limit=100.0)
+    model = clone(MODELS[case]).set_params(input_max_abs=100.0)
     model.fit(scaler.transform(5 + 10 * x[:200]), None if target is None else target[:200])
     spec = model.to_spec("flow", scaler)
     # what the device takes is what the model takes
-    corners = (np.array([[-1], [1]]) * spec.input.limit - scaler.mean_) / scaler.scale_
+    corners = (np.array([[-1], [1]]) * spec.input.max_abs - scaler.mean_) / scaler.scale_
     assert np.abs(corners).max() == pytest.approx(100.0)
     generated = pykernel.generate(spec, tmp_path / "flow", memory=model.model_.memory)
     assert generated.figures["learned"]
@@ -458,8 +460,8 @@ def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_pa
     later = (5 + 10 * x[200:]).astype(kind)
     given = None if target is None else taken(model, target[200:])
     given = given.astype(kind) if spec.label_kind in ("real", "reals") else given
-    statuses = host.learn(later, given)
-    assert (restored.learn(later, given) == statuses).all()
+    statuses = host.update(later, given)
+    assert (restored.update(later, given) == statuses).all()
     for t, row in enumerate(later):
         label = [] if given is None else [pointer(given[t]) if spec.label_kind == "reals" else given[t].item()]
         assert device.flow_update(pointer(memory.buffer), pointer(row), *label) == statuses[t]
@@ -505,7 +507,7 @@ def test_fitted_estimators_and_frozen_maps_are_checked_in_c(stream, case):
 
 def test_outlier_detection_is_by_the_devices_threshold(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, rate=0.05, warmup=100, hold=2).fit(x[:200])
+    model = OnlineKernelSubspace(**SMALL, false_alarm_rate=0.05, warmup=100, relearn_after=2).fit(x[:200])
     level, threshold = model.model_.read("alarm")[0]
     assert model.offset_ == -threshold < 0 < level
     assert (model.decision_function(x) == model.score_samples(x) - model.offset_).all()
@@ -523,7 +525,7 @@ def test_outlier_detection_is_by_the_devices_threshold(stream):
 
 def test_monitor_tells_before_it_learns(stream):
     x, y = stream
-    for case in ("rate", "regression, two outputs"):
+    for case in ("false_alarm_rate", "regression, two outputs"):
         model, twin = fitted(case, x[:100], y[:100]), fitted(case, x[:100], y[:100])
         rest = labels(case, y)[100:] if labels(case, y) is not None else None
         novelty, alarms = model.monitor(x[100:], rest) if rest is not None else model.monitor(x[100:])
@@ -540,7 +542,7 @@ def test_monitor_tells_before_it_learns(stream):
 
 def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, rate=0.01).fit(x)
+    model = OnlineKernelSubspace(**SMALL, false_alarm_rate=0.01).fit(x)
     assert model.offset_ == -1 and (model.predict([[1e3, 0, 0]]) == 1).all() and not model.monitor(x)[1][:200].any()
     assert model.offset_ == -float(model.model_.read("alarm")[0][1]) > -1  # 600 samples
     fixed = OnlineKernelSubspace(**SMALL, threshold=0.25, warmup=0 + 10).fit(x)
@@ -551,7 +553,10 @@ def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold
         assert hasattr(model, name) and not hasattr(none, name)
     with pytest.raises(AttributeError) as caught:
         none.predict(x)
-    assert "if it is given rate or threshold; score_samples needs neither" in f"{caught.value} {caught.value.__cause__}"
+    assert (
+        "if it is given false_alarm_rate or threshold; score_samples needs neither"
+        in f"{caught.value} {caught.value.__cause__}"
+    )
     assert none.score_samples(x).min() < 0 and not none.monitor(x)[1].any()
 
 
@@ -607,16 +612,16 @@ def test_heads_learn_what_linear_models_of_the_features_learn(head):
         ({"update": "rls", "step": "constant", "eta": 0.5}, "[subspace] "),
         ({"forgetting": 0.9}, "[subspace] forgetting "),
         ({"update": "rls", "budget": "drop"}, '[subspace] budget is "drop" with update = "rls", which hardly learns'),
-        ({"budget": "drop", "gate": 0.1}, "[reduction] gate "),
+        ({"budget": "drop", "ald_threshold": 0.1}, "[reduction] ald_threshold "),
         ({"insensitivity": 0.1, "censoring": 0.1}, "[subspace] "),
-        ({"rate": 0.1, "threshold": 0.1}, "[novelty] "),
-        ({"rate": 2.0}, "[novelty] rate is 2.0"),
+        ({"false_alarm_rate": 0.1, "threshold": 0.1}, "[novelty] "),
+        ({"false_alarm_rate": 2.0}, "[novelty] false_alarm_rate is 2.0"),
         ({"kernel": "sigmoid", "gamma": 1.0}, "[kernel] function is"),
         ({"sigma": 0.0}, 'sigma is 0.0; it must be a number above 0 or "scale"'),
-        ({"kernel": OWN}, "input_limit must be given with a kernel of your own"),
+        ({"kernel": CUSTOM}, "input_max_abs must be given with a custom kernel"),
         ({"precision": "float16"}, "precision is 'float16'"),
         ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number from 1"),
-        ({"input_limit": -1.0}, "[input] limit is -1.0"),
+        ({"input_max_abs": -1.0}, "[input] max_abs is -1.0"),
     ],
 )
 def test_parameters_that_cannot_be(stream, parameters, sentence):
@@ -637,13 +642,13 @@ def test_heads_refuse_what_is_not_theirs(stream):
         assert str(caught.value).startswith(f"OnlineSubspaceClassifier: {sentence}")
     with pytest.raises(AttributeError):
         OnlineSubspaceClassifier().fit(x, y > 0).predict_proba(x)
-    with pytest.raises(UserError, match=r"^OnlineSubspaceRegressor: \[label\] limit is -1"):
-        OnlineSubspaceRegressor(label_limit=-1.0).fit(x, y)
+    with pytest.raises(UserError, match=r"^OnlineSubspaceRegressor: \[label\] max_abs is -1"):
+        OnlineSubspaceRegressor(label_max_abs=-1.0).fit(x, y)
 
 
 def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, input_limit=20.0, threshold=0.3, warmup=10).fit(x)
+    model = OnlineKernelSubspace(**SMALL, input_max_abs=20.0, threshold=0.3, warmup=10).fit(x)
     before, bad = state(model), np.full((4, 3), 20.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -656,16 +661,16 @@ def test_what_is_out_of_range_is_refused_counted_and_named(stream):
         assert np.isnan(answers).all(axis=1).tolist() == [True] * 4 + [False] * 3
     novelty, alarms = model.monitor(bad)
     assert np.isnan(novelty).all() and not alarms.any()
-    with pytest.warns(UserWarning, match="^the last 32 updates were all refused: raise input_limit from 20"):
-        model.partial_fit(np.repeat(bad, base.PATIENCE // 4, axis=0))
+    with pytest.warns(UserWarning, match="^the last 32 updates were all refused: raise input_max_abs from 20"):
+        model.partial_fit(np.repeat(bad, base.WARN_AFTER // 4, axis=0))
     with pytest.warns(UserWarning):
-        empty = OnlineKernelSubspace(sigma=1.0, input_limit=1e-3).fit(x)
+        empty = OnlineKernelSubspace(sigma=1.0, input_max_abs=1e-3).fit(x)
     assert (empty.novelty(0 * x) == 1).all() and (empty.transform(0 * x) == 0).all()
     for call in (lambda: empty.subspace_, lambda: empty.frozen_spec("m"), lambda: empty.approximation(x)):
         with pytest.raises(UserError, match=r"^OnlineKernelSubspace: has no expansion vectors, as every sample"):
             call()
     scaler = StandardScaler().fit(1e6 + x)
-    with pytest.raises(UserError, match="input_limit is 20, which the scaler's center alone exceeds"):
+    with pytest.raises(UserError, match="input_max_abs is 20, which the scaler's center alone exceeds"):
         model.to_spec("m", scaler)
     with pytest.raises(NotFittedError):
         OnlineKernelSubspace().monitor(x)
@@ -687,11 +692,11 @@ def test_fewer_samples_than_features_and_a_stream_of_equals():
 
 def test_a_kernel_of_ones_own_goes_all_the_way(stream):
     x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, kernel=OWN, input_limit=10.0, precision="float64").fit(x)
-    spec = make_spec(model.spec_.model_dump(exclude_unset=True), own=OWN.own)
+    model = OnlineKernelSubspace(**SMALL, kernel=CUSTOM, input_max_abs=10.0, precision="float64").fit(x)
+    spec = make_spec(model.spec_.model_dump(exclude_unset=True), custom=CUSTOM.custom)
     host = HostModel(spec)
-    host.learn(x)
-    assert bytes(host.memory.bytes) == state(model) and model.to_spec("other").own is OWN.own
+    host.update(x)
+    assert bytes(host.memory.bytes) == state(model) and model.to_spec("other").custom is CUSTOM.custom
     for other in (clone(model).fit(x), pickle.loads(pickle.dumps(model))):
         assert state(other) == state(model)
     assert np.abs(model.subspace_.features(x, triangular=True) - model.transform(x)).max() < 1e-9

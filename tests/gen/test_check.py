@@ -27,7 +27,7 @@ CHOICES = {
     "krls-t": ({"rule": "krls-t", "forgetting": 0.998}, {"technique": "mklms"}, "replaced absorbed merged"),
     "krls-t, sup": ({"rule": "krls-t"}, {"technique": "sup"}, "replaced discarded"),
     "fb-krls": ({"rule": "fb-krls"}, {"technique": "at", "projection": "klms"}, "replaced"),
-    "ald-krls": ({"rule": "ald-krls"}, {"gate": 0.05}, "absorbed"),
+    "ald-krls": ({"rule": "ald-krls"}, {"ald_threshold": 0.05}, "absorbed"),
     "before": ({}, {"technique": "mklms", "when": "before"}, "added"),
     "newest only": ({}, {"technique": "mklms", "candidates": "newest"}, "discarded"),
     "threshold": ({"rho": 0.01}, {"technique": "mklms", "lambda_max": 1e-4, "removals": 3}, "replaced discarded"),
@@ -90,7 +90,7 @@ def test_every_rule_and_strategy_is_equal(choice, precision):
 
 
 LABEL_SECTIONS = {
-    "several": {"outputs": 3, "limit": 10.0},
+    "several": {"outputs": 3, "max_abs": 10.0},
     "two classes": {"classes": ["a", "b"]},
     "three classes": {"classes": ["a", "b", "c"]},
 }
@@ -229,8 +229,8 @@ def test_any_configuration_is_equal(
     kind = LABEL_SECTIONS.get(label, {})
     spec = a_spec(
         precision=precision,
-        input={"dim": dim, "limit": limit, "standardise": standardise},
-        label=kind if "classes" in kind else kind | {"limit": min(limit, 1e12), "high": high},
+        input={"dim": dim, "max_abs": limit, "standardise": standardise},
+        label=kind if "classes" in kind else kind | {"max_abs": min(limit, 1e12), "high": high},
         kernel={"sigma": sigma},
         learning=learning,
         reduction={"technique": technique, "projection": projection, "n_max": n_max, "ridge": ridge, "force": True}
@@ -243,7 +243,7 @@ def test_a_fitted_model_and_a_stream_of_ones_own_are_checked():
     spec = spec_of("mklms")
     model = HostModel(spec)
     x, y = mixed_stream(spec, 1000, seed=3)
-    model.run(x[:600], y[:600])
+    model.prequential(x[:600], y[:600])
     before = bytes(model.memory.bytes)
     report = check(spec, model.memory, stream=(x[600:], y[600:]), levels=("-O1",), compilers=[find_compilers()[0].name])
     assert_equal(report)
@@ -270,7 +270,7 @@ def test_every_flipped_bit_is_seen_and_named():
     c = find_compilers()[0]
     host, device = reference.fresh_host(), CModel(project, c, ("-O1",))
     for model in (host, device):
-        model.run(reference.x[:300], reference.y[:300])
+        model.prequential(reference.x[:300], reference.y[:300])
     assert differing_field(host, device) is None
     rng = np.random.default_rng(0)
     for at in rng.integers(0, len(device.memory.bytes), 20):
@@ -313,7 +313,7 @@ def test_no_undefined_behaviour_and_no_byte_out_of_place(technique, precision, t
     run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr[-2000:]
     host = HostModel(project.spec, project.drop)
-    host.run(x, y)
+    host.prequential(x, y)
     assert run.stdout == f"{state_hash(project.spec, host.memory):08x}"
 
 

@@ -25,7 +25,7 @@ def project_of(name):
     if name != "pressure":
         return build(spec)
     model = HostModel(spec)
-    model.run(*mixed_stream(spec, 300))
+    model.prequential(*mixed_stream(spec, 300))
     return build(spec, model.memory)
 
 

@@ -17,7 +17,7 @@ PRECISIONS = ("float32", "float64")
 
 
 def test_there_is_one_of_each():
-    assert {*KERNELS, "own"} == set(FUNCTIONS) and len(FUNCTIONS) == len(KernelFunction)
+    assert {*KERNELS, "custom"} == set(FUNCTIONS) and len(FUNCTIONS) == len(KernelFunction)
     used = {MACHINES[name]["kernel"].get("function", "gaussian") for name in MACHINES}
     assert used == set(KERNELS)
 
@@ -36,7 +36,7 @@ def test_the_stream_reaches_what_it_should(name):
     spec = machine(name)
     model, (x, y) = HostModel(spec), mixed_stream(spec, 1000)
     if spec.program.learns:
-        model.learn(x[:400], y[:400])
+        model.update(x[:400], y[:400])
         assert model.call("train") == 0 and model.call("select") == 0
     found, _ = model.ask(spec.program.asks, x[400:])
     assert len(np.unique(found[~np.isnan(found)])) > 100

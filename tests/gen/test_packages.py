@@ -69,7 +69,7 @@ def example_hash(steps, package=None):
         model.ask("classify" if spec.label.classes else "predict", np.repeat(phase[:, None], spec.dim, 1))
         return f"{state_hash(spec, model.memory):08x}"
     if spec.program.label_kind == "none":
-        assert (model.learn(np.repeat(phase[:, None], spec.dim, 1)) >= 0).all()
+        assert (model.update(np.repeat(phase[:, None], spec.dim, 1)) >= 0).all()
         return f"{state_hash(spec, model.memory):08x}"
     y = np.where(phase < 0.5, 1, -1)
     if spec.label.classes:
@@ -78,7 +78,7 @@ def example_hash(steps, package=None):
         y = np.repeat(y[:, None], spec.outputs, 1)
     for start in range(0, steps, 20):  # after each round, what can be trained is
         x, part = np.repeat(phase[:, None], spec.dim, 1)[start : start + 20], y[start : start + 20]
-        assert (model.learn(x, part) >= 0).all()
+        assert (model.update(x, part) >= 0).all()
         if "train" in spec.program.actions and len(x) == 20:
             assert model.train() == 0
     return f"{state_hash(spec, model.memory):08x}"

@@ -1,4 +1,4 @@
-"""Programs that only predict, and programs with actions, sweeps and readings: generated, compiled, run and compared."""
+"""Programs that only predict, and programs with actions, visits and readings: generated, compiled, run and compared."""
 
 import io
 import json
@@ -59,11 +59,11 @@ def assert_equal(report):
 
 def test_what_entries_are_is_read_off_their_parameters():
     program = oven_spec("two classes").program
-    assert program.learns and program.actions == ("train", "refresh", "restart") and program.sweeps == ("assess",)
+    assert program.learns and program.actions == ("train", "refresh", "restart") and program.visits == ("assess",)
     assert list(program.readings) == ["leave_one_out", "drift"] and list(program.questions) == ["predict", "classify"]
-    assert program.sweeps == ("assess",)
+    assert program.visits == ("assess",)
     program = glass_spec("class").program
-    assert not (program.learns or program.actions or program.sweeps or program.readings)
+    assert not (program.learns or program.actions or program.visits or program.readings)
     assert list(program.questions) == ["predict", "classify", "probability"]
     assert [glass_spec(kind).program.label_kind for kind in LABELS] == ["real", "reals", "class", "class"]
     assert glass_spec("reals").program.label_array({"OUTPUTS": 3}).shape == (3,)
@@ -134,7 +134,7 @@ def mute_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index
 def test_a_question_that_answers_nothing_is_refused():
     entries = (*oven_spec().program.entries, Entry("judge", mute_assess))
     mute = a_program(entries=entries)
-    assert "judge" in mute.questions and "judge" not in mute.sweeps
+    assert "judge" in mute.questions and "judge" not in mute.visits
 
     class Mute(type(oven_spec())):
         @property
@@ -169,7 +169,7 @@ def test_what_only_predicts_is_equal(kind, precision):
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("kind", "samples"), [("real", 12), ("two classes", 40), ("real", 3), ("two classes", 1)])
 def test_what_is_trained_is_equal(kind, samples, precision):
-    """Samples gathered and replaced, trained between the parts and after a restart, swept over and read."""
+    """Samples gathered and replaced, trained between the parts and after a restart, visited and read."""
     spec = oven_spec(kind, precision, samples=samples)
     report = check(spec, samples=20_000, compilers=[find_compilers()[0].name])
     assert_equal(report)
@@ -191,7 +191,7 @@ def test_a_trained_model_starts_from_what_it_learned():
     spec = oven_spec()
     model = HostModel(spec)
     x, y = mixed_stream(spec, 600, seed=1)
-    model.learn(x[:300], y[:300])
+    model.update(x[:300], y[:300])
     assert model.train() == MadeStatus.DONE
     report = check(spec, model.memory, stream=(x[300:], y[300:]), levels=("-O2",), compilers=[find_compilers()[0].name])
     assert_equal(report)
@@ -207,21 +207,23 @@ def test_the_host_has_every_call():
     x, y = np.eye(3), np.array([0, 1, 1])
     assert model.read("leave_one_out")[1] == MadeStatus.TOO_FEW and np.isnan(model.read("leave_one_out")[0]).all()
     assert model.train() == MadeStatus.TOO_FEW and not model.predict(x).any()
-    assert list(model.sweep("assess", x, y)) == [MadeStatus.NOT_TRAINED] * 3
-    assert list(model.learn(x, y)) == [MadeStatus.DONE] * 3 and model.train() == MadeStatus.DONE
-    assert list(model.sweep("assess", x, np.array([0, 5, 1]))) == [0, MadeStatus.REFUSED_LABEL, 0]
+    assert list(model.visit("assess", x, y)) == [MadeStatus.NOT_TRAINED] * 3
+    assert list(model.update(x, y)) == [MadeStatus.DONE] * 3 and model.train() == MadeStatus.DONE
+    assert list(model.visit("assess", x, np.array([0, 5, 1]))) == [0, MadeStatus.REFUSED_LABEL, 0]
     values, status = model.read("leave_one_out")
     expected = np.mean((model.predict(x)[[0, 2]] - [-1, 1]) ** 2)
     assert status == 0 and values[0] == pytest.approx(expected, rel=1e-5) and model.drift() == 0
     glass = HostModel(glass_spec("class"))
     p = glass.probability(x)
     assert p.shape == (3, 3) and p.sum(1) == pytest.approx(1) and (p.argmax(1) == glass.classify(x)).all()
-    predictions, statuses = glass.run(np.array([[0, 0, 0], [np.nan, 0, 0]]), np.zeros(2, int), question="classify")
+    predictions, statuses = glass.prequential(
+        np.array([[0, 0, 0], [np.nan, 0, 0]]), np.zeros(2, int), question="classify"
+    )
     assert list(statuses) == [0, MadeStatus.REFUSED_INPUT] and predictions[1] == -1
     for call, says in (
-        (lambda: glass.learn(x, y), "glass does not learn: its weights are fixed"),
+        (lambda: glass.update(x, y), "glass does not learn: its weights are fixed"),
         (glass.train, "glass is not trained"),
-        (lambda: glass.sweep("assess", x, y), "glass has no assess"),
+        (lambda: glass.visit("assess", x, y), "glass has no assess"),
         (lambda: glass.read("leave_one_out"), "glass has no leave_one_out"),
         (lambda: HostModel(glass_spec()).probability(x), "glass gives no probabilities"),
     ):
@@ -273,7 +275,7 @@ def example_hash(spec, steps):
     y = turn * len(spec.label.classes) // 20 if spec.label.classes else np.where(phase < 0.5, 1, -1)
     for start in range(0, steps, 20):
         part = slice(start, start + 20)
-        model.learn(x[part], y[part])
+        model.update(x[part], y[part])
         if len(x[part]) == 20:
             assert model.train() == 0
     return f"{state_hash(spec, model.memory):08x}"
@@ -384,7 +386,7 @@ def test_a_changed_answer_and_a_changed_refusal_are_caught():
         ("    s->next = 0;\n", "    s->next = s->next;\n", r"restart after update 99: next is"),
     ],
 )  # fmt: skip
-def test_a_changed_action_sweep_or_reading_is_caught(old, new, says):
+def test_a_changed_action_visit_or_reading_is_caught(old, new, says):
     """Whatever is not an update: each by what it does wrong, at the first time that it shows."""
     spec = oven_spec()
     x, y = mixed_stream(spec, 200)
@@ -522,7 +524,7 @@ def test_a_simulation_of_what_only_predicts_scores():
     run = Simulation(spec)
     steps = list(run.run(x, y))
     model = HostModel(spec)
-    labels, statuses = model.run(x, y, question="classify")
+    labels, statuses = model.prequential(x, y, question="classify")
     valid = (y >= 0) & (y < 3) & (labels >= 0)
     report = run.report()
     assert report["all"]["scored"] == valid.sum()
@@ -558,18 +560,18 @@ def test_a_simulation_trains_after_every_so_many_labels(delay, batch):
         expected.append(model.predict(x[t : t + 1]))
         i = t - delay
         if i >= 0 and not np.isnan(y[i]):
-            model.learn(x[i : i + 1], y[i : i + 1])
+            model.update(x[i : i + 1], y[i : i + 1])
             labels += 1
             if labels % 40 == 0:
                 trained.append(model.train())
     trained.append(model.train())
     assert np.concatenate(predictions).tobytes() == np.concatenate(expected).tobytes()
     known = ~np.isnan(y[: len(x) - delay])
-    swept = model.sweep("assess", x[: len(x) - delay][known], y[: len(x) - delay][known])
+    visited = model.visit("assess", x[: len(x) - delay][known], y[: len(x) - delay][known])
     assert bytes(run.model.memory.bytes) == bytes(model.memory.bytes)
     report, (values, _) = run.report(), model.read("leave_one_out")
     assert report["trainings"] == {"done": len(trained)} and len(trained) == labels // 40 + 1
-    assert report["leave_one_out"] == {"status": "done", "mse": float(values[0]), "samples": int((swept >= 0).sum())}
+    assert report["leave_one_out"] == {"status": "done", "mse": float(values[0]), "samples": int((visited >= 0).sum())}
     assert report["warning"] is None
 
 
@@ -597,7 +599,7 @@ def replayed(spec, lines, name="log"):
 
 
 def test_a_log_of_a_trained_model_replays():
-    """Trainings, sweeps and restarts are calls; a status in their rows is what they returned."""
+    """Trainings, visits and restarts are calls; a status in their rows is what they returned."""
     spec = oven_spec("two classes")
     assert callable_entries(spec) == {"reset": 0, "train": 0, "assess": 0, "refresh": 0, "restart": 0}
     device = CModel(build(spec), find_compilers()[0])
@@ -614,11 +616,11 @@ def test_a_log_of_a_trained_model_replays():
 
     call("train")
     for t in range(40):
-        p, s = device.run(x[t : t + 1], y[t : t + 1])
+        p, s = device.prequential(x[t : t + 1], y[t : t + 1])
         row(x[t], y[t], f"{p[0]:.9g}", s[0])
     call("train")
     for t in range(40, 60):
-        row(x[t], y[t], "", device.sweep("assess", x[t : t + 1], y[t : t + 1])[0], "assess")
+        row(x[t], y[t], "", device.visit("assess", x[t : t + 1], y[t : t + 1])[0], "assess")
     call("restart")
     call("train")
     run = replayed(spec, lines)
@@ -646,7 +648,7 @@ def test_a_log_of_a_trained_model_replays():
 
 
 def test_a_log_of_predictions_replays():
-    spec = glass_spec("class", input={"columns": ["a", "b", "c"], "limit": 100.0})
+    spec = glass_spec("class", input={"columns": ["a", "b", "c"], "max_abs": 100.0})
     device = CModel(build(spec), find_compilers()[0])
     x, _ = mixed_stream(spec, 50)
     values, statuses = device.ask("predict", x)
@@ -673,7 +675,7 @@ def test_there_are_no_snapshots_of_nothing():
             call()
     trained = HostModel(oven_spec())
     x, y = mixed_stream(trained.spec, 100)
-    trained.learn(x, y)
+    trained.update(x, y)
     assert trained.train() == 0
     again = HostModel(oven_spec())
     load(again, save(trained))
@@ -686,7 +688,7 @@ def test_there_are_no_snapshots_of_nothing():
 
 
 def test_programs_that_nobody_changed_are_as_they_were():
-    """A model that learns sample by sample has neither trainings nor sweeps in its report."""
+    """A model that learns sample by sample has neither trainings nor visits in its report."""
     spec = toy_spec("class")
     report = check(spec, samples=200, levels=("-O1",), compilers=[find_compilers()[0].name])
     assert_equal(report)
@@ -699,11 +701,11 @@ def test_programs_that_nobody_changed_are_as_they_were():
 
 # --------------------------------------------------------------------------------------------------- the command
 
-DATA = {"input": {"columns": ["a", "b"], "limit": 100.0}, "kernel": {"sigma": 1.0}}
+DATA = {"input": {"columns": ["a", "b"], "max_abs": 100.0}, "kernel": {"sigma": 1.0}}
 CLASSES = {"column": "c", "classes": ["low", "high"]}
 VECTORS = [[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.5, -1.0]]
 MODELS = {
-    "krr": {"label": {"column": "y", "limit": 10.0}, "learning": {"rule": "krr", "samples": 24}},
+    "krr": {"label": {"column": "y", "max_abs": 10.0}, "learning": {"rule": "krr", "samples": 24}},
     "ls-svm": {"label": CLASSES, "learning": {"rule": "ls-svm", "samples": 24}},
     "kfd": {"label": CLASSES, "learning": {"rule": "kfd"}, "expansion": {"vectors": VECTORS}},
     "frozen": {
@@ -741,7 +743,7 @@ def test_simulate_trains_or_only_scores(files, capsys):
     code, out, err = command(capsys, "simulate", "krr.toml", "data.csv", "--train-every", "24", "--json")
     report = json.loads(out)
     model = HostModel(load_spec("krr.toml"))
-    model.learn(x, y)
+    model.update(x, y)
     assert code == 0 and model.train() == 0 and report["trainings"] == {"done": 5}
     assert report["leave_one_out"]["mse"] == model.read("leave_one_out")[0][0]
     assert report["second_half"]["mae"]["model"] < 0.5 * report["second_half"]["mae"]["running mean"]
@@ -751,8 +753,8 @@ def test_simulate_trains_or_only_scores(files, capsys):
     code, out, _ = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50", "--delay", "10", "--json")
     report = json.loads(out)
     model = HostModel(load_spec("kfd.toml"))
-    model.learn(x[:110], (y > 0).astype(int)[:110])
-    assert model.train() == 0 and (model.sweep("assess", x[:110], (y > 0).astype(int)[:110]) == 0).all()
+    model.update(x[:110], (y > 0).astype(int)[:110])
+    assert model.train() == 0 and (model.visit("assess", x[:110], (y > 0).astype(int)[:110]) == 0).all()
     values, _ = model.read("leave_one_out")
     told = {"status": "done", "mse": float(values[0]), "error_rate": float(values[1]), "samples": 110}
     assert code == 0 and report["leave_one_out"] == told and report["trainings"] == {"done": 3}

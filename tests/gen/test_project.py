@@ -41,7 +41,7 @@ def spec_of(technique="mklms", precision="float32", name="flow", dim=3, n_max=8,
 
 def learned(spec, samples=200):
     model = HostModel(spec)
-    model.run(*mixed_stream(spec, samples))
+    model.prequential(*mixed_stream(spec, samples))
     return model.memory
 
 
@@ -205,8 +205,8 @@ def test_a_fitted_model_starts_from_what_it_learned(precision):
     x, y = mixed_stream(spec, 500, seed=1)
     host = HostModel(spec, build(spec).drop)
     host.memory.copy_from(memory)
-    _, statuses = host.run(x, y)
-    _, found = device.run(x, y)
+    _, statuses = host.prequential(x, y)
+    _, found = device.prequential(x, y)
     assert statuses.tobytes() == found.tobytes()
     assert host.memory.field("alpha").tobytes() == device.memory.field("alpha").tobytes()
     device.call("reset")
@@ -266,7 +266,7 @@ def alternating(precision):
         {
             "name": "flow",
             "precision": precision,
-            "input": {"dim": 1, "limit": 10.0},
+            "input": {"dim": 1, "max_abs": 10.0},
             "kernel": {"sigma": 1.0},
             "learning": {"rule": "frozen"},
             "label": {"outputs": 2 * times},
@@ -349,12 +349,12 @@ def test_flags_that_change_results_are_told_by_the_selftest(flags, precision, c)
         pytest.skip(f"{c} does not know {flags[-1]}")
     x, y = mixed_stream(spec, 3000)
     host = HostModel(spec, project.drop)
-    host.run(x, y)
+    host.prequential(x, y)
     for level in ("-O1", "-O2", "-O3"):
         device = CModel(project, c, (level, *flags))
         told = device.call("selftest") == -100
         device.call("init")
-        device.run(x, y)
+        device.prequential(x, y)
         assert told or device.memory.bytes == host.memory.bytes
         if flags[0] in ("-fno-signed-zeros", "-fno-honor-nans"):
             assert told

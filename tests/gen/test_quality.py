@@ -65,7 +65,7 @@ def fitted(spec):
     model = HostModel(spec)
     if not spec.program.learns:
         return build(spec)
-    model.run(*mixed_stream(spec, 200))
+    model.prequential(*mixed_stream(spec, 200))
     return build(spec, model.memory)
 
 

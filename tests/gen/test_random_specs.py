@@ -74,10 +74,10 @@ def test_a_failure_shrinks_to_the_least_spec_that_has_it():
     rich = {
         "name": "m",
         "precision": "float64",
-        "input": {"dim": 3, "limit": 10.0, "standardise": True, "warmup": 5},
+        "input": {"dim": 3, "max_abs": 10.0, "standardise": True, "warmup": 5},
         "kernel": {"function": "gaussian", "sigma": 1.37},
         "learning": {"rule": "klms", "eta": 0.37, "rho": 0.013},
-        "label": {"outputs": 2, "limit": 5.0},
+        "label": {"outputs": 2, "max_abs": 5.0},
         "reduction": {"technique": "nt", "n_max": 7, "truncate_age": 50},
     }
 

@@ -66,7 +66,7 @@ def test_what_entries_are_is_read_off_their_parameters():
     program = gauge_spec().program
     assert program.label_kind == "none" and program.label is None and program.learns and program.asks == "novelty"
     assert list(program.questions) == ["novelty", "side"] and list(program.readings) == ["alarm"]
-    assert not program.sweeps and program.actions == ("restart",)
+    assert not program.visits and program.actions == ("restart",)
     assert program.label_array({}).shape == (0,)
     program = clear_spec().program
     assert program.label_kind == "none" and not program.learns and program.asks == "novelty"
@@ -144,7 +144,7 @@ def test_a_long_stream_of_ones_own():
     """100,000 rows, without labels given as None, from what was learned before."""
     spec, x = gauge_spec(), two_regimes(100_100)
     model = HostModel(spec)
-    model.learn(x[:100])
+    model.update(x[:100])
     how = {"levels": ("-O2",), "compilers": [find_compilers()[0].name]}
     report = check(spec, model.memory, stream=(x[100:], None), **how)
     assert_equal(report)
@@ -157,35 +157,35 @@ def test_loops_are_the_calls_one_by_one():
     for question in ("novelty", "side"):
         for delay in (0, 3):
             models = [HostModel(spec, engine=engine) for engine in ("llvm", "llvm", "numba", "python")]
-            answers, states, statuses = models[0].watch(x, first=5, delay=delay, question=question)
+            answers, states, statuses = models[0].prequential_alarms(x, first=5, delay=delay, question=question)
             for model in (models[1], models[3]):
-                again = model.run(x, first=5, delay=delay, question=question)
+                again = model.prequential(x, first=5, delay=delay, question=question)
                 assert answers.tobytes() == again[0].tobytes() and (statuses == again[1]).all()
             for t in range(5, 200):
                 a, _ = models[2].ask(question, x[t])
                 assert np.array_equal(a[0], np.atleast_1d(answers[t - 5]), equal_nan=question == "novelty")
                 if t >= delay:
-                    assert models[2].learn(x[t - delay])[0] == statuses[t - 5]
+                    assert models[2].update(x[t - delay])[0] == statuses[t - 5]
                 assert models[2].read("alarm")[0].tobytes() == states[t - 5].tobytes()
             assert len({bytes(model.memory.bytes) for model in models}) == 1
 
 
 def test_labels_are_refused_where_there_are_none_and_missed_where_there_are():
     model, labelled, x = HostModel(gauge_spec()), HostModel(oven_spec()), np.zeros((2, 3))
-    for call in (model.learn, model.run, model.watch):
+    for call in (model.update, model.prequential, model.prequential_alarms):
         with pytest.raises(UserError, match=r"^gauge learns without labels; give it the inputs alone$"):
             call(x, np.zeros(2))
         assert len(call(x, np.zeros((2, 0)))) > 0  # what mixed_stream has
-    for call in (labelled.learn, labelled.run):
+    for call in (labelled.update, labelled.prequential):
         with pytest.raises(UserError, match=r"^oven learns from labels; give one for each sample$"):
             call(x)
     for quiet in (HostModel(gauge_spec(threshold=1.0)), HostModel(clear_spec())):
         with pytest.raises(UserError, match=f"^{quiet.spec.name} raises no alarms$"):
-            quiet.watch(x)
+            quiet.prequential_alarms(x)
     with pytest.raises(UserError, match=r"^gauge predicts nothing, for it learns without labels$"):
         model.predict(x)
     with pytest.raises(UserError, match=r"^clear does not learn: its weights are fixed$"):
-        HostModel(clear_spec()).learn(x)
+        HostModel(clear_spec()).update(x)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_project_compiles_strictly_and_its_example_runs(precision, tmp_path):
         model = HostModel(spec, build(spec).drop)
         phase = (np.arange(200) % 20).astype(spec.real.dtype) / spec.real.real(20)
         x = np.repeat(phase[:, None], spec.dim, 1)
-        model.learn(x) if spec.program.learns else model.ask("novelty", x)
+        model.update(x) if spec.program.learns else model.ask("novelty", x)
         assert f"hash {state_hash(spec, model.memory):08x}" in out
         assert out.count("novelty") == 11 and "label" not in out and "forecast" not in out
         texts = build(spec).files
@@ -309,11 +309,11 @@ def test_a_project_compiles_strictly_and_its_example_runs(precision, tmp_path):
 def test_snapshots_come_back():
     spec, x = gauge_spec(), two_regimes(300)
     model, again, device = HostModel(spec), HostModel(spec), CModel(build(spec), find_compilers()[0])
-    model.learn(x[:200])
+    model.update(x[:200])
     load(again, save(model))
     buffer = np.frombuffer(bytearray(save(model)), np.uint8)
     assert len(buffer) == snapshot_bytes(spec) and device.call("load", device.pointer(buffer, "uint8_t *")) == 0
-    found = [one.run(x[200:], np.zeros((100, 0), np.float32)) for one in (model, again, device)]
+    found = [one.prequential(x[200:], np.zeros((100, 0), np.float32)) for one in (model, again, device)]
     assert len({answers.tobytes() + statuses.tobytes() for answers, statuses in found}) == 1
     assert len({state_hash(spec, one.memory) for one in (again, device)}) == 1
     broken = HostModel(spec)
@@ -347,7 +347,7 @@ def test_a_simulation_asks_learns_and_tells_of_alarms(batch):
     for i in range(0, len(x), batch):
         for steps in run.run(x[i : i + batch], np.zeros((len(x[i : i + batch]), 0))):
             lines += prediction_lines(spec, steps)
-    answers, states, statuses = model.watch(x)
+    answers, states, statuses = model.prequential_alarms(x)
     assert bytes(run.model.memory.bytes) == bytes(model.memory.bytes)
     report, expected = run.report(), alarms_of(statuses)
     assert len(expected) > 5 and any(a < b for a, b in expected) and report["alarms"]["count"] == len(expected)
@@ -388,7 +388,7 @@ def test_a_model_that_keeps_refusing_is_told_of():
     run = Monitoring(gauge_spec())
     list(run.run(np.full((150, 3), 1e3), np.zeros((150, 0))))
     assert run.warning == (
-        "the model refused the last 150 samples: input 0 is 1000 and [input] limit is 100; raise that limit or scale the "
+        "the model refused the last 150 samples: input 0 is 1000 and [input] max_abs is 100; raise that limit or scale the "
         "column; on the device, gauge_reset() starts afresh"
     )
 
@@ -447,7 +447,7 @@ def logged(spec, x, learned, header="x0,x1,x2,novelty,side0,learned,status,state
     for t, row in enumerate(x):
         cells = [f"{v:.9g}" for v in row]
         cells += [f"{device.ask(q, row[None])[0][0, 0]:.9g}" for q in ("novelty", "side")]
-        status = device.run(row[None], np.zeros((1, 0), np.float32), predict=False)[1][0] if learned[t] else ""
+        status = device.prequential(row[None], np.zeros((1, 0), np.float32), predict=False)[1][0] if learned[t] else ""
         lines.append(",".join([*cells, str(int(learned[t])), str(status), f"{int(device.call('hash')):08x}", ""]))
         if t == len(x) // 2:
             lines.append(f",,,,,,{device.call('restart')},{int(device.call('hash')):08x},restart")
@@ -498,7 +498,7 @@ def test_without_the_column_every_row_was_learned():
     ):
         with pytest.raises(UserError, match=f"log, line 2: {re.escape(says)}"):
             replayed(spec, [lines[0], bad])
-    named = gauge_spec(input={"columns": ["a", "learned", "c"], "limit": 100.0})
+    named = gauge_spec(input={"columns": ["a", "learned", "c"], "max_abs": 100.0})
     with pytest.raises(UserError, match="a log's column learned has a meaning of its own"):
         replayed(named, ["a,learned,c", "1,2,3"])
     # of a model that does not learn, the status is the answer's
@@ -517,7 +517,7 @@ name = "monitor"
 
 [input]
 columns = ["a", "b"]
-limit = 20.0
+max_abs = 20.0
 
 [kernel]
 sigma = 1.5
@@ -529,7 +529,7 @@ features = 3
 [reduction]
 n_max = 8
 """
-ALARMS = "\n[novelty]\nwarmup = 100\nrate = 0.01\n"
+ALARMS = "\n[novelty]\nwarmup = 100\nfalse_alarm_rate = 0.01\n"
 
 
 @pytest.fixture
@@ -547,7 +547,7 @@ def files(tmp_path, monkeypatch):
 def test_simulate_tells_of_answers_and_alarms(files, run):
     code, out, err = run("simulate", "monitor.toml", "data.csv", "-o", "out.csv", "--json")
     report, model = json.loads(out), HostModel(load_spec("monitor.toml"))
-    answers, states, statuses = model.watch(files)
+    answers, states, statuses = model.prequential_alarms(files)
     assert code == 0 and not err and report["question"] == "novelty" and report["rows"] == 400
     assert report["all"]["mean"]["novelty"] == pytest.approx(float(answers.astype(float).mean()))
     assert sum(report["statuses"].values()) == 400 and report["statuses"]["novel"] == (statuses == 4).sum()

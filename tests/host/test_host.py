@@ -19,12 +19,12 @@ def test_streams_are_one_row_at_a_time_and_plain_python(kind, precision):
     spec = toy_spec(kind, precision)
     x, y = mixed_stream(spec, 300)
     whole, single, plain = HostModel(spec), HostModel(spec), HostModel(spec, engine="python")
-    predictions, statuses = whole.run(x, y)
+    predictions, statuses = whole.prequential(x, y)
     assert predictions.shape == ((300,) if spec.outputs == 1 else (300, spec.outputs))
     assert {-2, -1, 1} <= set(statuses) and statuses.dtype == np.int32
     for model in (single, plain):
         for t in range(300):
-            p, status = model.predict(x[t]), model.learn(x[t], y[t : t + 1])
+            p, status = model.predict(x[t]), model.update(x[t], y[t : t + 1])
             assert p.tobytes() == predictions[t : t + 1].tobytes() and status[0] == statuses[t]
         assert model.memory.bytes == whole.memory.bytes
     for question in ("novelty", *(["classify"] if spec.label.classes else [])):
@@ -41,10 +41,10 @@ def test_a_delay_learns_what_was_known_by_then():
         spec = toy_spec(kind)
         x, y = mixed_stream(spec, 100)
         late, twin = HostModel(spec), HostModel(spec)
-        predictions, statuses = late.run(x, y, delay=7)
+        predictions, statuses = late.prequential(x, y, delay=7)
         for t in range(100):
             assert twin.predict(x[t]).tobytes() == predictions[t : t + 1].tobytes()
-            expected = twin.learn(x[t - 7], y[t - 7 : t - 6])[0] if t >= 7 else 0
+            expected = twin.update(x[t - 7], y[t - 7 : t - 6])[0] if t >= 7 else 0
             assert statuses[t] == expected
         assert late.memory.bytes == twin.memory.bytes
 
@@ -55,12 +55,12 @@ def test_classes_follow_the_values():
     x, _ = mixed_stream(two.spec, 500)
     x = x[(np.abs(x) < 10).all(axis=1)]
     assert (three.classify(x) == 0).all()
-    two.learn(x, (x[:, 0] > 0.2).astype(int))
-    three.learn(x, np.digitize(x[:, 0], [-0.5, 0.5]))
+    two.update(x, (x[:, 0] > 0.2).astype(int))
+    three.update(x, np.digitize(x[:, 0], [-0.5, 0.5]))
     np.testing.assert_array_equal(two.classify(x), two.predict(x) > 0)
     np.testing.assert_array_equal(three.classify(x), three.predict(x).argmax(axis=1))
     assert len(set(three.classify(x))) == 3 and three.classify(x).dtype == np.int32
-    positions, _ = HostModel(toy_spec("class")).run(x, np.zeros(len(x), int), question="classify")
+    positions, _ = HostModel(toy_spec("class")).prequential(x, np.zeros(len(x), int), question="classify")
     assert positions.shape == (len(x),) and set(positions) <= {0, 1, 2}
 
 
@@ -78,7 +78,7 @@ def test_classes_follow_the_values():
 )
 def test_labels_of_a_wrong_shape_or_type_are_refused(kind, labels, says):
     model = HostModel(toy_spec(kind))
-    for learn in (model.learn, model.run):
+    for learn in (model.update, model.prequential):
         with pytest.raises(ValueError, match=re.escape(says)):
             learn(np.zeros((4, 3)), labels)
     with pytest.raises(ValueError, match=re.escape("inputs of shape (4, 2); the model takes (samples, 3)")):
@@ -88,7 +88,7 @@ def test_labels_of_a_wrong_shape_or_type_are_refused(kind, labels, says):
 
 def test_positions_beyond_int32_are_no_class():
     model = HostModel(toy_spec("class"))
-    statuses = model.learn(np.ones((4, 3)), np.array([2**32, -(2**40), 2**31, 3], np.int64))
+    statuses = model.update(np.ones((4, 3)), np.array([2**32, -(2**40), 2**31, 3], np.int64))
     assert (statuses == ToyStatus.REFUSED_LABEL).all()
 
 
@@ -111,7 +111,10 @@ def test_no_rows_are_no_trouble():
         nothing = np.zeros((0, 3))
         labels = np.zeros((0, 3) if kind == "reals" else 0, model.spec.program.label_dtype(model.spec.real))
         assert (
-            len(model.predict(nothing)) == len(model.learn(nothing, labels)) == len(model.run(nothing, labels)[0]) == 0
+            len(model.predict(nothing))
+            == len(model.update(nothing, labels))
+            == len(model.prequential(nothing, labels)[0])
+            == 0
         )
 
 
@@ -120,6 +123,6 @@ def test_a_kernel_model_knows_what_is_new():
     spec = make_spec({"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}})
     model = HostModel(spec)
     x = np.random.default_rng(0).normal(size=(20, 2))
-    model.learn(x, x[:, 0])
+    model.update(x, x[:, 0])
     far, near = model.novelty(np.array([[50.0, 50.0], model.memory.field("v")[0]]))
     assert far > 0.99 and near < 0.01

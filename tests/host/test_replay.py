@@ -30,8 +30,8 @@ def spec_of(technique="mklms", precision="float32", **sections):
     content = {
         "name": "flow",
         "precision": precision,
-        "input": {"columns": ["a", "b"], "limit": 10.0},
-        "label": {"column": "y", "limit": 10.0},
+        "input": {"columns": ["a", "b"], "max_abs": 10.0},
+        "label": {"column": "y", "max_abs": 10.0},
         "kernel": {"sigma": 1.0},
         "reduction": {"technique": technique, "n_max": 8},
     }
@@ -172,7 +172,7 @@ def dense(spec, x, y):
     replay = Replay(spec)
     replay.model = model
     for row, label in zip(x, y, strict=True):
-        (p,), (s,) = model.run(row[None], label[None])
+        (p,), (s,) = model.prequential(row[None], label[None])
         lines.append(f"{row[0]:.17g},{row[1]:.17g},{label:.17g},{p:.17g},{s},{replay.hash:08x}")
     return "\n".join(lines) + "\n"
 
@@ -198,7 +198,7 @@ def test_dense_hashes_name_the_very_row(technique, precision):
 def labelled(kind, **sections):
     """A spec for several labels or for classes, with names."""
     label = {"columns": ["p", "q", "r"]} if kind == "reals" else {"column": "state", "classes": ["low", "mid", "high"]}
-    return toy_spec(kind, input={"columns": ["a", "b"], "limit": 10.0}, label=label | {"limit": 10.0}, **sections)
+    return toy_spec(kind, input={"columns": ["a", "b"], "max_abs": 10.0}, label=label | {"max_abs": 10.0}, **sections)
 
 
 def recorded_by_c(spec, x, y, questions=("predict",)):
@@ -211,7 +211,7 @@ def recorded_by_c(spec, x, y, questions=("predict",)):
         row = slice(t, t + 1)
         answers = {q: device.ask(q, x[row])[0][0] for q in questions}
         cells = [answers[q][i] for q, i in (answer_columns(spec)[c] for c in columns)]
-        (status,) = device.run(x[row], y[row], predict=False)[1]
+        (status,) = device.prequential(x[row], y[row], predict=False)[1]
         numbers = [*x[t], *np.atleast_1d(y[t]), *cells]
         text = [str(int(v)) if v.dtype.kind == "i" else f"{v:.9g}" for v in numbers]
         lines.append(",".join([*text, str(status), f"{device.call('hash'):08x}"]))
@@ -327,7 +327,7 @@ def test_rows_without_labels_are_predicted_only_and_calls_are_made():
         labelled = t % 3 != 0
         (p,) = model.predict(row[None])
         if labelled:
-            model.learn(row[None], label[None])
+            model.update(row[None], label[None])
         lines.append(f"{row[0]!s},{row[1]!s},{label if labelled else ''!s},{p!s},,")
         if t in (30, 45):
             model.refresh() if t == 30 else model.reset()
@@ -482,5 +482,5 @@ def test_a_long_log_takes_no_more_memory():
     assert largest == 1000 and replay.updates == 50_000
     twin = HostModel(spec, build(spec).drop)
     t = np.arange(50_000)
-    twin.learn(np.column_stack([t % 7, t % 5]), t % 3)
+    twin.update(np.column_stack([t % 7, t % 5]), t % 3)
     assert twin.memory.bytes == replay.model.memory.bytes

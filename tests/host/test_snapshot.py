@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pykernel.cli.app import main
 from pykernel.dialect import Real
-from pykernel.engine.engines import make_machine
+from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import mixed_stream
@@ -54,7 +54,7 @@ def spec_of(technique="mklms", precision="float32", dim=2, n_max=6, standardise=
 
 def taught(spec, samples=400, seed=0):
     model = HostModel(spec)
-    model.run(*mixed_stream(spec, samples, seed))
+    model.prequential(*mixed_stream(spec, samples, seed))
     return model
 
 
@@ -173,21 +173,21 @@ def test_every_kind_of_label_is_saved(kind, precision):
 def assert_goes_on(spec):
     x, y = mixed_stream(spec, 3000, seed=4)
     whole = HostModel(spec, build(spec).drop)
-    _, statuses = whole.run(x, y)
+    _, statuses = whole.prequential(x, y)
     first, rest = slice(0, 1700), slice(1700, None)
     host, device = HostModel(spec), Device(spec)
-    host.run(x[first], y[first])
-    device.run(x[first], y[first])
+    host.prequential(x[first], y[first])
+    device.prequential(x[first], y[first])
     data = snapshot.save(host)
     assert device.save() == (DONE, data) and len(data) == device.size
     # each goes on from the other's, in a memory that held something else
     new_host, new_device = taught(spec, 100, seed=9), Device(spec)
-    new_device.run(*mixed_stream(spec, 100, seed=8))
+    new_device.prequential(*mixed_stream(spec, 100, seed=8))
     snapshot.load(new_host, device.save()[1])
     assert new_device.load(data) == DONE
     assert not any(bytes(new_device.memory.bytes)[len(new_device.state) :])  # working memory
     for model in (new_host, new_device):
-        _, found = model.run(x[rest], y[rest])
+        _, found = model.prequential(x[rest], y[rest])
         assert found.tobytes() == statuses[rest].tobytes()
     end = bytes(whole.memory.bytes)[: len(new_device.state)]
     assert new_device.state == end
@@ -215,11 +215,11 @@ def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, prec
     pytest.importorskip("ziglang")
     from pykernel.targets.build import Image
     from pykernel.targets.target import find_target
-    from pykernel.targets.unicorn_runner import MAILBOX, PAGE, Machine
+    from pykernel.targets.unicorn_runner import MAILBOX, PAGE, EmulatedCpu
 
     spec = spec_of("mklms", precision)
     sources = {Path(path).name: text for path, text in build(spec).files.items() if path.startswith("src/")}
-    machine = Machine(Image(find_target(name), "zig", sources))
+    machine = EmulatedCpu(Image(find_target(name), "zig", sources))
     uc, model, written = machine.uc, machine.free, MAILBOX + PAGE
     data = snapshot.save(taught(spec))
     uc.mem_write(MAILBOX, data)
@@ -259,8 +259,8 @@ def test_whatever_learning_leads_to_is_valid(
     spec = spec_of(
         technique,
         precision,
-        input={"dim": dim, "limit": limit, "standardise": standardise, "clip": clip, "horizon": horizon},
-        label={"limit": limit},
+        input={"dim": dim, "max_abs": limit, "standardise": standardise, "clip": clip, "horizon": horizon},
+        label={"max_abs": limit},
         kernel={"sigma": sigma},
         learning={"eta": eta, "rho": rho} | ({"step_limit": step_limit} if step_limit else {}),
         reduction={"technique": technique, "n_max": n_max, "ridge": ridge},
@@ -268,9 +268,9 @@ def test_whatever_learning_leads_to_is_valid(
     model = HostModel(spec)
     x, y = mixed_stream(spec, 3000, seed)
     for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
-        model.run(x[part], y[part])
+        model.prequential(x[part], y[part])
         model.refresh()
-        assert model.machine.call(spec.program.valid)
+        assert model.executor.call(spec.program.valid)
 
 
 def test_a_linear_model_knows_what_is_valid():
@@ -280,7 +280,7 @@ def test_a_linear_model_knows_what_is_valid():
     def valid():
         program = model.spec.program
         found = {
-            make_machine([program.valid], model.memory, model.config, engine).call(program.valid)
+            make_executor([program.valid], model.memory, model.config, engine).call(program.valid)
             for engine in ("llvm", "python")
         }
         assert len(found) == 1
@@ -288,7 +288,7 @@ def test_a_linear_model_knows_what_is_valid():
 
     assert valid()
     rng = np.random.default_rng(0)
-    model.learn(rng.normal(size=(500, 3)), rng.normal(size=500))
+    model.update(rng.normal(size=(500, 3)), rng.normal(size=500))
     assert valid()
     for name, value in (("started", 2), ("started", 0), ("weights", np.nan), ("weights", 1e30), ("root", np.inf)):
         kept = model.memory.field(name).copy()
@@ -310,11 +310,11 @@ def test_power_lost_at_any_byte_leaves_the_older_or_the_newer_state(technique, p
     empty = Storage([b"\xff" * device.size] * 2, erases)
     states = []
     for part in (slice(0, 30), slice(30, 60)):
-        device.run(x[part], y[part])
+        device.prequential(x[part], y[part])
         states.append(device.state)
         assert device.store(empty) == DONE
     before = [bytes(slot) for slot in empty.slots]
-    device.run(x[60:], y[60:])
+    device.prequential(x[60:], y[60:])
     states.append(device.state)
     assert len(set(states)) == 3
     full = Storage(before, erases)
@@ -364,16 +364,16 @@ def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, 
     rng, device = np.random.default_rng(len(family)), Device(spec)
     x, y = mixed_stream(spec, 120, seed=1)
     host = HostModel(spec, build(spec).drop)
-    host.learn(x[:60], y[:60])
+    host.update(x[:60], y[:60])
     good = snapshot.save(host, 8)
     bad = spec.memory(build(spec).drop)
     bad.copy_from(host.memory)
     name = next(s.name for s in bad.layout.slots if s.array.scalar is Real)
     bad.field(name).reshape(-1)[0] = np.nan
     forged = sealed(spec, bad, 9)
-    device.sweep("update", x, y)
+    device.visit("update", x, y)
     states = [good[HEADER.size : -4], device.state]
-    device.sweep("update", x[:30], y[:30])
+    device.visit("update", x[:30], y[:30])
     states.append(device.state)
     for place in (0, 1):
         slots = [forged, good] if place == 0 else [good, forged]
@@ -404,7 +404,7 @@ def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, 
 def test_the_first_save_of_all_may_be_cut_too():
     spec = spec_of("fklms")
     device = Device(spec)
-    device.run(*mixed_stream(spec, 50))
+    device.prequential(*mixed_stream(spec, 50))
     for power in range(2 * device.size):
         storage = Storage([b"\xff" * device.size] * 2, power=power)
         assert device.store(storage) == STORAGE
@@ -427,7 +427,7 @@ def test_sequence_numbers_wrap_around(older, newer, newer_slot):
     device = Device(spec)
     assert device.restore(storage) == DONE
     assert device.state == snapshot.save(b)[HEADER.size : -4]
-    device.run(*mixed_stream(spec, 10, seed=5))
+    device.prequential(*mixed_stream(spec, 10, seed=5))
     assert device.store(storage) == DONE
     assert {slot for slot, *_ in storage.calls} == {1 - newer_slot}
     assert snapshot.read(spec, bytes(storage.slots[1 - newer_slot])).sequence == (newer + 1) % 2**32
@@ -436,12 +436,12 @@ def test_sequence_numbers_wrap_around(older, newer, newer_slot):
 def test_storage_that_fails_or_lies():
     spec = spec_of("mklms")
     device = Device(spec)
-    device.run(*mixed_stream(spec, 50))
+    device.prequential(*mixed_stream(spec, 50))
     older = device.state
     storage = Storage([b"\0" * device.size] * 2)
     assert device.restore(storage) == MISSING
     assert device.store(storage) == DONE
-    device.run(*mixed_stream(spec, 50, seed=3))
+    device.prequential(*mixed_stream(spec, 50, seed=3))
     newer = device.state
 
     # what cannot be read is not written over: it may be the one to keep
@@ -455,7 +455,7 @@ def test_storage_that_fails_or_lies():
     storage.read_error = ()
 
     # a write that reports success and does nothing
-    device.run(*mixed_stream(spec, 50, seed=3))
+    device.prequential(*mixed_stream(spec, 50, seed=3))
     kept = [bytes(slot) for slot in storage.slots]
     storage.put = lambda *_: 0
     assert device.store(storage) == STORAGE
@@ -520,7 +520,7 @@ def test_every_flipped_bit_is_detected_and_changes_nothing(technique, precision)
     spec = spec_of(technique, precision, dim=1, n_max=3)
     data = snapshot.save(taught(spec, 60))
     device = Device(spec)
-    device.run(*mixed_stream(spec, 60, seed=1))
+    device.prequential(*mixed_stream(spec, 60, seed=1))
     before = bytes(device.memory.bytes)
     host = HostModel(spec)
     host_before = bytes(host.memory.bytes)
@@ -546,7 +546,7 @@ def hostile_states(spec):
     full, part = taught(spec), HostModel(spec)
     for x, y in zip(*mixed_stream(spec, 60, seed=6), strict=True):
         if part.memory.field("n")[0] < 3:  # so that there are slots beyond
-            part.learn(x, y)
+            part.update(x, y)
     assert full.memory.field("n")[0] == n_max
     last = n_max - 1
     changes = [
@@ -554,7 +554,7 @@ def hostile_states(spec):
         ("frozen", 0, 2), ("frozen", 0, -1), ("frozen", 0, 2**30),
         *((field, at, bad) for bad in (np.nan, np.inf, -np.inf) for field, at in (("v", (0, 1)), ("alpha", last))),
         ("alpha", 0, float(config.alpha_limit) * 1.001), ("alpha", 1, -1e33), ("alpha", 1, tiny), ("alpha", 1, -(2.0**-101)),
-        ("v", (last, 0), 2 * float(config.input_limit)), ("v", (0, 0), -1e20),
+        ("v", (last, 0), 2 * float(config.input_max_abs)), ("v", (0, 0), -1e20),
     ]  # fmt: skip
     if spec.reduction.technique == "mklms":
         changes += [
@@ -565,7 +565,7 @@ def hostile_states(spec):
         changes += [
             *((field, 1, bad) for bad in (np.nan, np.inf) for field in ("mean", "variance", "scale")),
             ("seen", 0, -1), ("seen", 0, 0), ("seen", 0, spec.input.horizon + 1), ("seen", 0, spec.input.warmup - 1),
-            ("mean", 0, 3 * float(config.input_limit)), ("variance", 0, -1.0), ("scale", 0, 1e30),
+            ("mean", 0, 3 * float(config.input_max_abs)), ("variance", 0, -1.0), ("scale", 0, 1e30),
         ]  # fmt: skip
     for name, at, value in changes:
         memory = spec.memory(build(spec).drop)
@@ -597,7 +597,7 @@ def test_hostile_states_with_a_right_crc_are_refused_by_both_runtimes(technique,
     device = Device(spec)
     for what, memory in hostile_states(spec):
         data = sealed(spec, memory)
-        device.run(*mixed_stream(spec, 20))
+        device.prequential(*mixed_stream(spec, 20))
         before = bytes(device.memory.bytes)
         assert device.load(data) == INVALID, what
         assert bytes(device.memory.bytes) == before, what
@@ -672,8 +672,8 @@ def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
         if status == DONE:
             host = HostModel(spec, build(spec).drop)
             snapshot.load(host, data)
-            _, statuses = host.run(x, y)
-            _, found = device.run(x, y)
+            _, statuses = host.prequential(x, y)
+            _, found = device.prequential(x, y)
             assert found.tobytes() == statuses.tobytes()
             host.refresh()
             if technique == "mklms":
@@ -853,11 +853,11 @@ def test_fuzzing_finds_nothing(technique, precision, tmp_path):
 def test_wiping_leaves_no_byte(technique):
     spec = spec_of(technique)
     device = Device(spec)
-    device.run(*mixed_stream(spec, 60))
+    device.prequential(*mixed_stream(spec, 60))
     assert any(device.memory.bytes)
     device.call("wipe")
     assert not any(device.memory.bytes)
-    assert device.run(*mixed_stream(spec, 1))[1][0] == 1  # a reset model
+    assert device.prequential(*mixed_stream(spec, 1))[1][0] == 1  # a reset model
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs swapcontext")

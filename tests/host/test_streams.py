@@ -39,8 +39,8 @@ def read(text, rows=BATCH):
 def spec(technique="mklms", n_max=6, **changes):
     content = {
         "name": "m",
-        "input": {"columns": list(INPUTS), "limit": 100.0},
-        "label": {"column": LABEL, "limit": 50.0},
+        "input": {"columns": list(INPUTS), "max_abs": 100.0},
+        "label": {"column": LABEL, "max_abs": 50.0},
         "kernel": {"sigma": 1.0},
         "reduction": {"technique": technique, "n_max": n_max},
     }
@@ -110,7 +110,7 @@ def labelled(kind):
     """A spec with names for a kind of label."""
     names = {"reals": {"columns": ["p,1", "q", "r"]}, "class": {"column": "state", "classes": ["low", "mid [x]", "1"]}}
     label = names.get(kind) or {"column": "state", "classes": ["shut", "open"]}
-    return toy_spec(kind, input={"columns": list(INPUTS), "limit": 100.0}, label={**label, "limit": 50.0})
+    return toy_spec(kind, input={"columns": list(INPUTS), "max_abs": 100.0}, label={**label, "max_abs": 50.0})
 
 
 def test_several_labels_are_columns_of_a_table():
@@ -214,16 +214,16 @@ def twin(a_spec, x, y, delay, refresh_every):
         last, mean = (known[-1], np.mean(known)) if known else (0.0, 0.0)
         status = None
         if t >= delay:
-            status = Status(model.learn(x[t - delay], y[t - delay])[0])
+            status = Status(model.update(x[t - delay], y[t - delay])[0])
             label = np.float32(y[t - delay])
             if np.isnan(label):
                 status = None
             else:
                 statuses[status.name.lower()] = statuses.get(status.name.lower(), 0) + 1
-                if abs(label) <= a_spec.label.limit:
+                if abs(label) <= a_spec.label.max_abs:
                     known.append(float(label))
         truth = np.float32(y[t])
-        scored = abs(truth) <= a_spec.label.limit and not np.isnan(prediction)
+        scored = abs(truth) <= a_spec.label.max_abs and not np.isnan(prediction)
         rows.append(
             (prediction, status, [abs(float(p) - float(truth)) for p in (prediction, last, mean)] if scored else None)
         )
@@ -297,7 +297,7 @@ def twin_of_others(a_spec, x, y, delay):
         statuses.append(None)
         if t >= delay:
             label = y[t - delay]
-            status = int(model.learn(x[t - delay], y[t - delay : t - delay + 1])[0])
+            status = int(model.update(x[t - delay], y[t - delay : t - delay + 1])[0])
             with np.errstate(invalid="ignore"):
                 if label >= 0 if classes else not np.isnan(label).any():
                     statuses[-1] = status
@@ -484,8 +484,8 @@ def test_a_forecast_never_sees_the_future():
 @pytest.mark.parametrize(
     "x, y, says",
     [
-        (1000.0, 1.0, r"b is 1000 and \[input\] limit is 100; raise that limit or scale"),
-        (1.0, 60.0, r"y is 60 and \[label\] limit is 50; raise that limit or scale"),
+        (1000.0, 1.0, r"b is 1000 and \[input\] max_abs is 100; raise that limit or scale"),
+        (1.0, 60.0, r"y is 60 and \[label\] max_abs is 50; raise that limit or scale"),
     ],
 )
 def test_a_model_that_keeps_refusing_says_so(x, y, says):

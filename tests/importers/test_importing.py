@@ -162,7 +162,7 @@ def assert_same(estimator, spec, x, allowed=None):
     z = x if parts(estimator)[0] is None else parts(estimator)[0].transform(x)
     z = sp.csr_matrix(z) if getattr(model, "_sparse", False) else z
     sure = np.abs(values).min(axis=1) > allowed
-    if values.shape[1] == 1 or spec.expansion.decision == "pairs":
+    if values.shape[1] == 1 or spec.expansion.decision == "ovo":
         assert np.abs(predicted - values).max() <= allowed
         # a class may only differ where the value does not tell
         sure = (np.abs(values) > np.abs(predicted - values)).all(axis=1)
@@ -421,8 +421,8 @@ def test_names_come_with_a_data_frame():
     estimator = scaled(SVC()).fit(frame, np.array(["low", "high"])[y["two"]])
     spec = from_sklearn(estimator, "gate")
     assert spec.input.columns == ("a b", "c", "ü", "d") and spec.label.classes == ("high", "low")
-    spec = from_sklearn(estimator, "gate", input_names=list("wxyz"), classes=["on", "off"], limit=50_000)
-    assert spec.input.columns == tuple("wxyz") and spec.label.classes == ("on", "off") and spec.input.limit == 50_000
+    spec = from_sklearn(estimator, "gate", input_names=list("wxyz"), classes=["on", "off"], max_abs=50_000)
+    assert spec.input.columns == tuple("wxyz") and spec.label.classes == ("on", "off") and spec.input.max_abs == 50_000
     # what a spec cannot write is no name
     frame.columns = ["a\n", "c", "d", "e"]
     assert from_sklearn(SVC().fit(frame, y["two"]), "gate").input.columns is None
@@ -439,19 +439,19 @@ def test_nothing_overflows_within_the_limit(kernel, precision):
     corners = np.array(list(product((-1, 1), repeat=4)))
     for estimator, rows in ((model.fit(z, y["three"]), z), (scaled(clone(model)).fit(x, y["three"]), x)):
         spec = from_sklearn(estimator, "m", precision=precision)
-        assert spec.input.limit >= np.abs(rows).max()
-        assert np.isfinite(HostModel(spec).predict(corners * spec.input.limit)).all()
+        assert spec.input.max_abs >= np.abs(rows).max()
+        assert np.isfinite(HostModel(spec).predict(corners * spec.input.max_abs)).all()
         # a limit that cannot be is refused with one that can
         if precision == "float32":
             with pytest.raises(
-                UserError, match=r"limit is 1e\+38, where float32 overflows; it must be at most"
+                UserError, match=r"max_abs is 1e\+38, where float32 overflows; it must be at most"
             ) as error:
-                from_sklearn(estimator, "m", limit=1e38)
+                from_sklearn(estimator, "m", max_abs=1e38)
             most = float(re.search(r"at most (\S+),", str(error.value))[1])
-            assert most > 0.9 * spec.input.limit
-            assert np.isfinite(HostModel(from_sklearn(estimator, "m", limit=most)).predict(corners * most)).all()
+            assert most > 0.9 * spec.input.max_abs
+            assert np.isfinite(HostModel(from_sklearn(estimator, "m", max_abs=most)).predict(corners * most)).all()
             with pytest.raises(UserError, match="it must be at most"):
-                from_sklearn(estimator, "m", limit=1.2 * most)
+                from_sklearn(estimator, "m", max_abs=1.2 * most)
 
 
 def test_pykernels_own_machines_go_through_pipelines():
@@ -587,8 +587,8 @@ def test_what_cannot_be_computed_is_refused_by_name(sentence):
     [
         ({"name": "../x"}, r"name is '\.\./x'"),
         ({"precision": "float16"}, "precision is 'float16'; it must be one of float32, float64"),
-        ({"limit": -1.0}, "limit is -1; it must be above 0"),
-        ({"limit": float("nan")}, "limit is nan; it must be finite"),
+        ({"max_abs": -1.0}, "max_abs is -1; it must be above 0"),
+        ({"max_abs": float("nan")}, "max_abs is nan; it must be finite"),
         ({"input_names": ["a"]}, "takes 4 inputs, but 1 names are given"),
         ({"classes": ["a", "b", "c"]}, "knows 2 classes, but 3 names are given"),
         ({"distance": "near"}, "distance is 'near'; it must be auto, differences or products"),
@@ -641,8 +641,8 @@ def test_a_skops_file_is_the_estimator(name, tmp_path):
     path = tmp_path / "gate.skops"
     skops_io.dump(estimator, path)
     assert load_model(path) == from_sklearn(estimator, "gate")
-    assert load_model(path, "x", precision="float64", limit=1e5) == from_sklearn(
-        estimator, "x", precision="float64", limit=1e5
+    assert load_model(path, "x", precision="float64", max_abs=1e5) == from_sklearn(
+        estimator, "x", precision="float64", max_abs=1e5
     )
 
 
@@ -1181,7 +1181,7 @@ def test_probabilities_in_onnx(tmp_path):
     three = scaled(SVC(probability=True, random_state=0)).fit(x, y["three"])
     with pytest.warns(UserWarning, match="prob_a and prob_b are left out"):
         spec = load_model(write(tmp_path / "m.onnx", to_onnx(three)))
-    assert spec.expansion.decision == "pairs"
+    assert spec.expansion.decision == "ovo"
 
 
 def test_raw_scores_have_scikit_learns_sign(tmp_path):
@@ -1259,7 +1259,7 @@ def test_other_graphs_are_what_the_reference_computes(kind, before, tmp_path):
     host, results = HostModel(spec), ReferenceEvaluator(model).run(None, {"x": x})
     assert np.abs(host.predict(x).reshape(results[-1].shape) - results[-1]).max() < 2e-5
     if kind == "SVMClassifier":
-        assert spec.label.classes == ("5", "6", "7") and spec.expansion.decision == "pairs"
+        assert spec.label.classes == ("5", "6", "7") and spec.expansion.decision == "ovo"
         assert np.array_equal(np.array([5, 6, 7])[host.classify(x)], results[0])
         assert len(set(results[0])) == 3
 
@@ -1587,7 +1587,7 @@ def assert_is_the_reference(model, spec, source, read, x):
     sure, count = (np.abs(f) > allowed).all(axis=1), len(source.classes or ())
     # of two classes the reference gives both signs; of one class, the sign
     known = [f, -f, np.hstack([-f, f]), np.hstack([f, -f]), np.sign(f)]
-    if spec.expansion.decision == "votes":
+    if spec.expansion.decision == "ovo_vote":
         known.append(votes_of(f, count))
     for name, found in zip((value.name for value in model.graph.output), map(np.asarray, results), strict=True):
         if found.ndim == 1:
@@ -1651,11 +1651,11 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
         assert text in out
     assert spec.label.classes == ("high", "low", "mid") and spec.input.columns == tuple("abcd")
     words = ["import", "level.onnx", "--out", "level.toml", "--inputs", "a,b,c,d", "--check", "held.csv"]
-    code, out, err = run(*words, "--precision", "float64", "--limit", "1e5", "--json")
+    code, out, err = run(*words, "--precision", "float64", "--max-abs", "1e5", "--json")
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["check"]["rows"] == 120 and report["classes"] is None
     assert 0 < report["check"]["difference"] <= report["check"]["allowed"] < 1e-3
-    assert (report["limit"], load_spec("level.toml").precision) == (1e5, "float64")
+    assert (report["max_abs"], load_spec("level.toml").precision) == (1e5, "float64")
 
 
 def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, folder, monkeypatch):
@@ -1733,7 +1733,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
     own = {name for name in saved if hasattr(pykernel, name) and name not in ("Basis", "MercerKernel", "ReducedModel")}
     assert set().union(*names) == {kind.__name__ for kind in import_sklearn._readers()} | own
     assert sum(map(len, names)) == len(set().union(*names)) and set().union(*names) | scalers <= saved
-    assert scalers == {kind.__name__ for kind in import_sklearn._scalers()}
+    assert scalers == {kind.__name__ for kind in import_sklearn.scaler_types()}
     assert all(row[1:3] == ["yes", "yes"] for row in cells)
 
     def converts(model):
@@ -1749,7 +1749,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
         how = {"optimizer": None} if kind is GaussianProcessRegressor else {}
         assert converts(fit(kind(**how), target)) == (kind.__name__ in everywhere), kind
     assert not everywhere & own and last[3] == "with the machines above"
-    for scaler in import_sklearn._scalers():
+    for scaler in import_sklearn.scaler_types():
         assert converts(fit(scaled(SVC(), scaler)))
 
 
@@ -1825,18 +1825,18 @@ def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch):
             (told,) = rounding.notes(source, spec)
             assert 'use float64 (precision="float64", --precision float64), or' in told
             stated = float(re.search(r"by up to (\S+) at its vectors", told)[1])
-            if spec.expansion.decision == "votes":  # the pairs' own values
-                spec = spec.model_copy(update={"expansion": spec.expansion.model_copy(update={"decision": "pairs"})})
+            if spec.expansion.decision == "ovo_vote":  # the pairs' own values
+                spec = spec.model_copy(update={"expansion": spec.expansion.model_copy(update={"decision": "ovo"})})
             host = HostModel(spec)
 
             def apart(rows, estimator=estimator, host=host, spec=spec):
-                rows = rows[(np.abs(rows) <= spec.input.limit).all(axis=1)]
+                rows = rows[(np.abs(rows) <= spec.input.max_abs).all(axis=1)]
                 return np.abs(host.predict(rows).reshape(len(rows), -1) - pair_values(estimator, rows))
 
             # row by row, of what float32 holds
             held = x.astype(np.float32).astype(np.float64)
             allowed = device_bound(spec, held) + error_bound(source, held, "float64", "products", shifted=True)
-            assert (apart(held) <= allowed[(np.abs(held) <= spec.input.limit).all(axis=1)]).all()
+            assert (apart(held) <= allowed[(np.abs(held) <= spec.input.max_abs).all(axis=1)]).all()
             own = apart(source.inputs()).max()
             assert own <= stated, (shape, estimator)
             # other kernels are larger further out

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pykernel.gen.project import build
-from pykernel.spec.families.nystrom import LEAST_GATE, LEAST_RIDGE
+from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD, LEAST_RIDGE
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import DATA, DOCS
 
@@ -85,7 +85,7 @@ def test_memory_is_as_the_formulas_say(forgetting: float, outputs: int) -> None:
     for row in table("## Memory"):
         for method in re.findall(r"`(\w+)`", row[0]):
             learning: dict[str, Any] = {"rule": "nystrom" if method == "nystrom" else "nystrom-rls"}
-            content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "limit": 10.0}, "kernel": {"sigma": 1.0}}
+            content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "max_abs": 10.0}, "kernel": {"sigma": 1.0}}
             content["label"] = {"outputs": outputs}
             if learning["rule"] == "nystrom":
                 weights = np.ones((5, outputs)).tolist()
@@ -148,7 +148,7 @@ def test_what_the_page_says_of_the_quality_holds() -> None:
 
 
 def test_limits_are_those_of_the_page() -> None:
-    assert f"gate ≥ {LEAST_GATE['float32']:.0e}".replace("e-03", "e-3") in PAGE
+    assert f"ald_threshold ≥ {LEAST_ALD_THRESHOLD['float32']:.0e}".replace("e-03", "e-3") in PAGE
     assert f"ridge ≥ {LEAST_RIDGE['float32']:.0e}".replace("e-06", "e-6") in PAGE
 
 

@@ -26,9 +26,9 @@ from benchmarks.host import (
     flat_cost,
     loo_digits,
     loo_speed,
+    subspace_baselines,
     subspace_bench,
     subspace_drift,
-    subspace_peers,
     subspace_summary,
     update_cost,
 )
@@ -42,14 +42,14 @@ SCRIPTS = {
     "basis-table": basis_table,
     "efvs-speed": efvs_speed,
     "flat-cost": flat_cost,
-    "subspace-peers": subspace_peers,
+    "subspace-baselines": subspace_baselines,
     "subspace-device": subspace_cost,
     "subspace-drift": subspace_drift,
 }
 PAGES = {"loo-digits": loo_digits.PAGE}
 WITHOUT_FIGURE = (
     *("preset-instructions", "loo-digits", "efvs-speed", "flat-cost"),
-    *("subspace-peers", "subspace-device", "subspace-drift"),
+    *("subspace-baselines", "subspace-device", "subspace-drift"),
 )
 PAGE = tables.PAGE.read_text(encoding="utf-8")
 ROWS = {name: tables.load(tables.DATA / f"{name}.csv") for name in SCRIPTS}
@@ -144,11 +144,11 @@ def test_what_the_page_says_of_bases_is_so():
     cells = {(row["data"], row["method"], row["n"]): row for row in rows}
     for name in basis_table.SETS:
         for n in ("25", "50", "100", "200"):
-            ours, theirs = (float(cells[name, method, n]["residual"]) for method in ("sgma", basis_table.PEER))
+            ours, theirs = (float(cells[name, method, n]["residual"]) for method in ("sgma", basis_table.BASELINE))
             assert ours < theirs
             # what scikit-learn draws is what we draw uniformly, by other random numbers
             drawn, spread = (float(cells[name, "uniform", n][key]) for key in ("residual", "error"))
-            assert abs(drawn - theirs) < 5 * np.hypot(spread, float(cells[name, basis_table.PEER, n]["error"]))
+            assert abs(drawn - theirs) < 5 * np.hypot(spread, float(cells[name, basis_table.BASELINE, n]["error"]))
     more, least = (float(cells["boston", name, "200"]["residual"]) for name in ("efvs, lazy", "sgma"))
     assert 2.5 < more / limits["boston", "200"] < 2.75 and 1.2 < more / least < 1.35
     for name in basis_table.SETS:
@@ -247,7 +247,7 @@ def test_an_accuracy_is_what_the_model_computes_now(compiled):
             trial = next(accuracy_table.trials(predictor, int(row["n"])))
             for key in predictor.grid:
                 trial[key] = float(settings[key.split(".")[1]])
-            forecasts = HostModel(accuracy_table.spec_of(trial)).run(x, y)[0]
+            forecasts = HostModel(accuracy_table.spec_of(trial)).prequential(x, y)[0]
             assert f"{accuracy_table.mean_error(forecasts, y):.2f}" == row["error"]
 
 
@@ -259,8 +259,8 @@ def test_the_reports_procedure_is_mklms(compiled):
     n = 8
     x, y = update_cost.stream(n, 60)
     slow, fast = update_cost.FromScratch(n), HostModel(update_cost.spec_of("mklms", n, "float64"))
-    slow.learn(x, y)
-    statuses = fast.learn(x, y)
+    slow.update(x, y)
+    statuses = fast.update(x, y)
     assert {1, 2} <= set(statuses.tolist())
     assert np.allclose(fast.predict(x), slow.predict(x.astype(float)), rtol=0, atol=1e-9)
 
@@ -345,7 +345,7 @@ def test_counting_begins_near_an_exchange(compiled):
     spec = update_cost.spec_of("klms", n)
     start = preset_instructions.window(spec, n)
     x, y = update_cost.stream(n, start + preset_instructions.LEAST)
-    statuses = HostModel(spec).learn(x, y)[start:].tolist()
+    statuses = HostModel(spec).update(x, y)[start:].tolist()
     assert 2 in statuses and 3 in statuses
 
 
@@ -380,7 +380,7 @@ def test_what_the_page_says_of_drift_is_so():
     number, off = subspace_drift.number, subspace_drift.off
     for row in rows:
         assert int(row["samples"]) >= 100_000
-        if row["budget"] == "drop" or float(row["gate"]) >= 1e-2:
+        if row["budget"] == "drop" or float(row["ald_threshold"]) >= 1e-2:
             # what a spec may say
             assert off(row) < 0.5 and number(row, "drift_g_float32") < 1e-2 and number(row, "drift_p_float32") < 0.5
         if row["budget"] == "drop" or row["defaults"] == "1":
@@ -391,14 +391,16 @@ def test_what_the_page_says_of_drift_is_so():
         if row["budget"] == "exact":
             assert number(row, "drift_g_float64") < 1e-6
             assert number(row, "drift_p_float64") < (0.5 if row["defaults"] == "1" else 1e-5)
-    refused = [row for row in rows if row["budget"] == "exact" and float(row["gate"]) < 1e-2]
+    refused = [row for row in rows if row["budget"] == "exact" and float(row["ald_threshold"]) < 1e-2]
     assert max(map(off, refused)) > 0.5
     default = [row for row in rows if row["defaults"] == "1" and row["budget"] == "exact" and row["refresh"] == "0"]
-    assert {row["gate"] for row in default} == {f"{subspace_bench.spec_of(2, 4, 2, 1.0).config.gate:g}"}
+    assert {row["ald_threshold"] for row in default} == {
+        f"{subspace_bench.spec_of(2, 4, 2, 1.0).config.ald_threshold:g}"
+    }
 
 
 def test_what_the_page_says_of_peers_is_so():
-    rows = ROWS["subspace-peers"]
+    rows = ROWS["subspace-baselines"]
     for key, there in subspace_summary.cells(rows, "equal features").items():
         (limit,) = [row for row in rows if (row["data"], row["features"]) == key and row["method"] == "limit"]
         for method, row in there.items():
@@ -439,11 +441,13 @@ def test_what_the_page_says_of_instructions_is_so():
 def test_an_error_of_a_tracked_subspace_is_what_the_model_computes_now(compiled):
     kind = ("breast_cancer", "4", "equal features", "OKFEB exact")
     (row,) = [
-        row for row in ROWS["subspace-peers"] if tuple(row[k] for k in ("data", "features", "memory", "method")) == kind
+        row
+        for row in ROWS["subspace-baselines"]
+        if tuple(row[k] for k in ("data", "features", "memory", "method")) == kind
     ]
-    method = subspace_peers.okfeb("OKFEB exact", int(row["size"]), 4)
-    for seed in range(subspace_peers.SEEDS):
-        subspace_peers.measure(method, subspace_peers.split("breast_cancer", seed), seed)
+    method = subspace_baselines.okfeb("OKFEB exact", int(row["size"]), 4)
+    for seed in range(subspace_baselines.SEEDS):
+        subspace_baselines.measure(method, subspace_baselines.split("breast_cancer", seed), seed)
     for key in ("held_in", "held_out", "residual", "projected"):
         assert np.mean([one[key] for one in method.found]) == pytest.approx(float(row[key]), abs=1e-4)
 
@@ -456,27 +460,29 @@ def test_bytes_of_peers_are_those_of_what_they_keep():
     x = np.random.default_rng(0).normal(size=(60, 5))
     rows, dim = x.shape
     nystroem = Nystroem(n_components=7, random_state=0).fit(x)
-    assert subspace_peers.nystroem(7).words(rows, dim)[0] == nystroem.components_.size + nystroem.normalization_.size
+    assert (
+        subspace_baselines.nystroem(7).words(rows, dim)[0] == nystroem.components_.size + nystroem.normalization_.size
+    )
     sampler = RBFSampler(n_components=7, random_state=0).fit(x)
     words = sampler.random_weights_.size + sampler.random_offset_.size
-    assert subspace_peers.random_features(7).words(rows, dim) == (words, words)
+    assert subspace_baselines.random_features(7).words(rows, dim) == (words, words)
     pca = IncrementalPCA(n_components=3).partial_fit(sampler.transform(x))
     kept = words + pca.components_.size + pca.mean_.size
-    assert subspace_peers.incremental(7, 4).words(rows, dim) == (kept, kept + pca.singular_values_.size + 1)
+    assert subspace_baselines.incremental(7, 4).words(rows, dim) == (kept, kept + pca.singular_values_.size + 1)
     kept += nystroem.components_.size + nystroem.normalization_.size - words
-    on_rows = subspace_peers.incremental(7, 4, subspace_peers.NYSTROEM_PCA)
+    on_rows = subspace_baselines.incremental(7, 4, subspace_baselines.NYSTROEM_PCA)
     assert on_rows.words(rows, dim) == (kept, kept + pca.singular_values_.size + 1)
     pca = KernelPCA(n_components=3, kernel="rbf").fit(x)
     kept = pca.X_fit_.size + pca.eigenvectors_.size + rows  # and the means of the rows of the Gram matrix
-    assert subspace_peers.kernel_pca(4).words(rows, dim)[0] == kept
+    assert subspace_baselines.kernel_pca(4).words(rows, dim)[0] == kept
 
 
-@pytest.mark.parametrize("make", [subspace_peers.nystroem, subspace_peers.random_features])
+@pytest.mark.parametrize("make", [subspace_baselines.nystroem, subspace_baselines.random_features])
 def test_equal_bytes_are_used_up(make):
-    words = subspace_peers.okfeb("", 32, 4).words(100, 6)[1]
-    found = subspace_peers.largest(make, 100, 6, words, 1, words)
+    words = subspace_baselines.okfeb("", 32, 4).words(100, 6)[1]
+    found = subspace_baselines.largest(make, 100, 6, words, 1, words)
     assert found.words(100, 6)[1] <= words < make(found.size + 1).words(100, 6)[1]
-    assert subspace_peers.largest(make, 100, 6, 3, 1, 3) is None
+    assert subspace_baselines.largest(make, 100, 6, 3, 1, 3) is None
 
 
 def test_a_mean_put_back_approximates_the_kernel():
@@ -485,14 +491,14 @@ def test_a_mean_put_back_approximates_the_kernel():
     x = rng.normal(size=(64, 5)) @ rng.normal(size=(5, 5)) + 3
     mean = x.mean(0)
     turn = np.linalg.svd(x - mean)[2][:2]
-    z = subspace_peers.with_mean((x - mean) @ turn.T, turn @ mean, float(mean @ mean))
+    z = subspace_baselines.with_mean((x - mean) @ turn.T, turn @ mean, float(mean @ mean))
     plane = mean + (x - mean) @ turn.T @ turn
     assert z.shape == (64, 3)
     assert np.allclose(z @ z.T, plane @ plane.T, atol=1e-9)
     # with all components nothing is lost, in feature space as well
-    given = subspace_peers.Split(x, x[:7], subspace_peers.MercerKernel("gaussian", 0.02))
-    projections = subspace_peers.kernel_pca(64), subspace_peers.nystroem(64)
-    for method in (*projections, subspace_peers.incremental(64, 64, subspace_peers.NYSTROEM_PCA)):
+    given = subspace_baselines.Split(x, x[:7], subspace_baselines.MercerKernel("gaussian", 0.02))
+    projections = subspace_baselines.kernel_pca(64), subspace_baselines.nystroem(64)
+    for method in (*projections, subspace_baselines.incremental(64, 64, subspace_baselines.NYSTROEM_PCA)):
         fitted = method.fit(given, 0)
         assert subspace_bench.matrix_error(given.kernel, x, fitted.features(x)) < 1e-6
         assert np.abs(fitted.residual(given.held)).max() < 1e-5
@@ -501,15 +507,15 @@ def test_a_mean_put_back_approximates_the_kernel():
 def test_limits_and_errors_of_approximations(monkeypatch):
     monkeypatch.setattr(subspace_bench, "BLOCK", 7)
     x = np.random.default_rng(2).normal(size=(30, 3))
-    given = subspace_peers.Split(x, x[:20], subspace_peers.MercerKernel("gaussian", 0.3))
+    given = subspace_baselines.Split(x, x[:20], subspace_baselines.MercerKernel("gaussian", 0.3))
     for key, rows in (("held_in", x), ("held_out", x[:20])):
         values, vectors = np.linalg.eigh(given.kernel.gram(rows, rows))
         best = vectors[:, -4:] * np.sqrt(values[-4:])
-        assert subspace_peers.bounds(given, 4)[key] == pytest.approx(
+        assert subspace_baselines.bounds(given, 4)[key] == pytest.approx(
             subspace_bench.matrix_error(given.kernel, rows, best), rel=1e-6
         )
     # shrinkage taken away: what the same directions express is the projection on them
-    method = subspace_peers.batch(4)
+    method = subspace_baselines.batch(4)
     fitted = method.fit(given, 0)
     values, vectors = np.linalg.eigh(given.kernel.gram(x, x))
     z = fitted.projected(x)

@@ -105,7 +105,7 @@ def test_every_key_of_a_spec_is_documented_with_its_default():
                 found = rows[key, inner]
                 if isinstance(option.default, bool):
                     assert found == f"`{str(option.default).lower()}`", inner
-                elif isinstance(option.default, (int, float)) and inner != "limit":
+                elif isinstance(option.default, (int, float)) and inner != "max_abs":
                     assert float(found.strip("`")) == option.default, inner
         else:
             assert (None, key) in rows, key
@@ -241,7 +241,7 @@ def test_a_deficit_stays_below_the_prior():
             }
         )
         model, rng = HostModel(spec), np.random.default_rng(0)
-        assert (model.learn(rng.uniform(-3, 3, (20_000, 1)), rng.normal(size=20_000)) > 0).all()
+        assert (model.update(rng.uniform(-3, 3, (20_000, 1)), rng.normal(size=20_000)) > 0).all()
         assert np.abs(model.memory.field("deficit")).max() <= (1 + ridge_of(spec)) * (1 + 1e-5)
 
 

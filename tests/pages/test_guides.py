@@ -163,5 +163,5 @@ def test_an_interrupt_sees_whole_updates_with_the_double_buffer_and_halves_witho
     assert len(set(seen_single) - set(after_single)) >= 10
     # and the interrupts changed nothing: the state is that of one model on the host
     model = HostModel(spec, build(spec).drop)
-    model.learn(x, y)
+    model.update(x, y)
     assert after[-1] == after_single[-1] == f"{state_hash(spec, model.memory):08x}"

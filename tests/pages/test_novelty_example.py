@@ -21,7 +21,7 @@ import page  # noqa: E402
 import run  # noqa: E402
 import study  # noqa: E402
 from detectors import detector  # noqa: E402
-from machine import FAULTS, SENSORS, Machine, inside  # noqa: E402
+from machine import FAULTS, SENSORS, Drive, inside  # noqa: E402
 
 from pykernel import HostModel, check, load_spec  # noqa: E402
 from pykernel.tuning.costs import memory_bytes  # noqa: E402
@@ -67,7 +67,7 @@ def test_the_results_are_of_this_monitor_and_complete():
 
 
 def test_numbers_in_the_text():
-    rate, half = SPEC.novelty.rate, np.log(0.5) / np.log(SPEC.subspace.fading)
+    rate, half = SPEC.novelty.false_alarm_rate, np.log(0.5) / np.log(SPEC.subspace.fading)
     assert f"{round(0.1 / (0.1 * rate), -2):,.0f} quiet samples" in WORDS
     assert f"in {100 * (1 - np.exp(-rate * study.WINDOW)):.0f} of 100 cases" in WORDS
     assert f"has halved after {round(half, -2):,.0f}" in WORDS
@@ -77,7 +77,7 @@ def test_numbers_in_the_text():
     before, change, after = [row for row in RESULTS["tour"] if row["detector"] == "okfeb"][-3:]
     odds = [float(row["threshold"]) / (1 - float(row["threshold"])) for row in (before, after)]
     assert np.log(odds[1] / odds[0]) / (0.1 * rate) > 100_000
-    assert SPEC.novelty.hold <= int(change["held"]) < int(change["samples"]), "held, then learned"
+    assert SPEC.novelty.relearn_after <= int(change["held"]) < int(change["samples"]), "held, then learned"
     assert int(after["samples"]) < int(change["samples"]) / 10 and float(after["level"]) < float(change["level"])
     for file in re.findall(r"\]\((data/novelty/[\w.]+)\)", TEXT):
         assert (ROOT / "docs" / file).is_file()
@@ -96,7 +96,7 @@ def test_the_tour_is_what_the_page_shows():
         course.levels, rel=1e-5
     )
     again = HostModel(SPEC)
-    assert np.array_equal(again.run(x)[1], course.statuses)
+    assert np.array_equal(again.prequential(x)[1], course.statuses)
     assert bytes(again.memory.bytes) == bytes(model.memory.bytes)
 
 
@@ -104,7 +104,7 @@ def test_the_tour_is_what_the_page_shows():
 def short():
     """A spec whose alarms begin early, and samples with a fault."""
     content = SPEC.model_dump(exclude_unset=True)
-    content["novelty"] |= {"warmup": 200, "hold": 20}
+    content["novelty"] |= {"warmup": 200, "relearn_after": 20}
     parts = (run.Part(300, "normal"), run.Part(60, "imbalance", run.fault("imbalance, large")), run.Part(100, "normal"))
     return type(SPEC).model_validate(content), run.record(parts)[0]
 
@@ -122,7 +122,7 @@ def test_the_firmware_says_what_the_simulation_says(short, tmp_path):
 
 
 def test_faults_are_what_they_are_called():
-    machine = Machine(1)
+    machine = Drive(1)
     normal = machine.run(6000).x
     shares = {f.name: inside(machine.copy(2).run(300, f).x, normal) for f in FAULTS}
     assert all(shares[f"slip, {grade}"] > 0.7 for grade in ("small", "medium", "large")), shares
@@ -147,7 +147,7 @@ def test_detectors_are_equal_in_c(kind, short):
 
 def reference(kind: str, x: np.ndarray, window: int, prior: float) -> np.ndarray:
     """Scores in float64, from covariances that are inverted anew at each sample."""
-    u = (x.astype(float) - np.array(SPEC.input.center)) * np.array(SPEC.input.factor)
+    u = (x.astype(float) - np.array(SPEC.input.center)) * np.array(SPEC.input.scale)
     if kind == "quadratic":
         i, j = np.tril_indices(u.shape[1])
         u = np.column_stack([u, u[:, i] * u[:, j]])
@@ -169,10 +169,10 @@ def reference(kind: str, x: np.ndarray, window: int, prior: float) -> np.ndarray
 @pytest.mark.parametrize("kind", ["largest", "mahalanobis", "quadratic"])
 def test_scores_are_those_of_the_definition(kind, short):
     """In float32 after 3,000 samples of a window of 500, against float64 without any update of an inverse."""
-    x = Machine(4).run(3000).x.astype(np.float32)
-    content = {"warmup": 1_000_000, "rate": 3e-4, "smoothing": 0.2}
+    x = Drive(4).run(3000).x.astype(np.float32)
+    content = {"warmup": 1_000_000, "false_alarm_rate": 3e-4, "smoothing": 0.2}
     spec = SPEC.model_copy(update={"novelty": type(SPEC.novelty)(**content)})
-    scores, _ = HostModel(detector(spec, kind, **KINDS[kind])).run(x)
+    scores, _ = HostModel(detector(spec, kind, **KINDS[kind])).prequential(x)
     expected = reference(kind, x, 500, 0.05)
     assert scores[50:] == pytest.approx(expected[50:], rel=0.02)
 

@@ -153,10 +153,10 @@ def test_a_step_is_down_the_gradient(update):
     x, gamma, shrinkage = rng.normal(size=(40, 3)), 0.3, 0.2
     task = {"r": 4, "B": 60, "shrinkage": shrinkage, "subspace": {"update": update, "window": 25}}
     model = tasks.HostModel(tasks.spec_of(3, gamma, task))
-    model.learn(x[:-1])
+    model.update(x[:-1])
     vectors, a = tasks.learned(model)
     q = tasks.Map(vectors, a, gamma, shrinkage).coordinates(x[-1:])[0][0]
-    model.learn(x[-1:])
+    model.update(x[-1:])
     after, moved = tasks.learned(model)
     assert len(after) == len(vectors) + 1
     k = np.exp(-gamma * ((after[:, None] - after[None]) ** 2).sum(-1))

@@ -80,10 +80,10 @@ def test_reducing_before_with_one_more_is_reducing_after():
             for n, when in ((11, {"when": "before"}), (10, {}))
         )
         for i in range(60):
-            before.learn(x[i : i + 1], y[i : i + 1])
-            after.learn(x[i : i + 1], y[i : i + 1])
+            before.update(x[i : i + 1], y[i : i + 1])
+            after.update(x[i : i + 1], y[i : i + 1])
         # before's newest has not competed yet; when it has, what is left is after's
-        before.learn([[100.0]], [0.0])
+        before.update([[100.0]], [0.0])
         np.testing.assert_allclose(before.predict(tasks.GRID[:, None]), after.predict(tasks.GRID[:, None]), atol=1e-12)
 
 
@@ -110,10 +110,10 @@ def test_bad_arguments_are_one_sentence(tmp_path, capsys):
 
 
 def test_specs_of_the_report_absorb_next_to_nothing():
-    """float64, no ridge, and no gate that is not the least, but where the page says so."""
+    """float64, no ridge, and no ald_threshold that is not the least, but where the page says so."""
     for row in paper_003.plan_accuracy(1).rows:
         if row.settings == "report" and row.experiment in ("budget", "pairs", "reference", "gate"):
             spec = make_spec(row.tasks[0]["content"])
             assert spec.precision == "float64"
-            assert spec.reduction.gate in ((1e-12,) if row.experiment == "gate" else (0, 1e-7))
+            assert spec.reduction.ald_threshold in ((1e-12,) if row.experiment == "ald_threshold" else (0, 1e-7))
             assert spec.reduction.ridge == 0 or "ridge" not in spec.reduction.model_fields_set

@@ -16,13 +16,19 @@ import numpy as np
 import pytest
 
 from pykernel.algorithms.subspace.alarms import LEAST_ODDS, MOST_ODDS
-from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, OKFEB, PATIENCE, STRANGE
+from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, NEW_REGIME, OKFEB, STRANGE
 from pykernel.algorithms.subspace.state import SubspaceStatus
 from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.families.subspace import ALARM_STEP, CENSOR_STEP, DEFAULT_ETA, DEFAULT_GATE, LEAST_GATE
+from pykernel.spec.families.subspace import (
+    ALARM_STEP,
+    CENSOR_STEP,
+    DEFAULT_ALD_THRESHOLD,
+    DEFAULT_ETA,
+    LEAST_ALD_THRESHOLD,
+)
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import DATA, DOCS
 
@@ -48,7 +54,7 @@ def blocks() -> list[tuple[str, str, str]]:
 
 
 def spec_of(**sections: Any) -> Any:
-    content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "limit": 10.0}, "kernel": {"sigma": 1.0}}
+    content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "max_abs": 10.0}, "kernel": {"sigma": 1.0}}
     content["learning"] = {"rule": "okfeb", "features": 4} | sections.pop("learning", {})
     content["reduction"] = {"n_max": 7, "force": True} | sections.pop("reduction", {})
     return make_spec(content | sections)
@@ -72,14 +78,14 @@ def test_every_status_is_in_the_table() -> None:
 
 def test_numbers_of_the_text_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
-    assert DEFAULT_GATE["float64"] == 1e-6
+    assert DEFAULT_ALD_THRESHOLD["float64"] == 1e-6
     for number in (
-        f"e^({ALARM_STEP} (1 − rate))",
-        f"e^(−{ALARM_STEP} rate)",
+        f"e^({ALARM_STEP} (1 − false_alarm_rate))",
+        f"e^(−{ALARM_STEP} false_alarm_rate)",
         f"{CENSOR_STEP} (1 − censoring)",
-        f"least is {LEAST_GATE['float32']:g}",
-        f"default of {DEFAULT_GATE['float32']:g} in float32",
-        f"({DEFAULT_GATE['float32']:g}, and 1e-6 in float64)",
+        f"least is {LEAST_ALD_THRESHOLD['float32']:g}",
+        f"default of {DEFAULT_ALD_THRESHOLD['float32']:g} in float32",
+        f"({DEFAULT_ALD_THRESHOLD['float32']:g}, and 1e-6 in float64)",
     ):
         assert number in text, number
     assert (LEAST_ODDS.value(FLOAT32), MOST_ODDS.value(FLOAT32)) == (2.0**-20, 2.0**20)
@@ -89,7 +95,7 @@ def test_numbers_of_the_text_are_those_of_the_code() -> None:
         (row,) = (row for row in table("**`step`**") if row[0] == f"`{name}`")
         assert f"({eta:g})" in row[1]
     for part in (
-        f"{PATIENCE} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}",
+        f"{NEW_REGIME} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}",
         f"more than {KNOWN.value(FLOAT32):.1f} of a sample is expressed",
         f"each with {LOOKS} samples",
         f"have a sum of {IDLE.value(FLOAT32)} or less",
@@ -111,9 +117,9 @@ HEADS: dict[str, dict[str, Any]] = {
 OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {"subspace": {"fading": 0.99, "censoring": 0.5}, "novelty": {}},
-    {"subspace": {"fading": 0.9}, "novelty": {"threshold": 0.3, "smoothing": 0.1, "hold": 3}},
+    {"subspace": {"fading": 0.9}, "novelty": {"threshold": 0.3, "smoothing": 0.1, "relearn_after": 3}},
     {"subspace": {"step": "decreasing"}, "input": {"columns": ["a", "b", "c"], "center": [1.0, 2.0, 3.0]}},
-    {"subspace": {"step": "averaged", "insensitivity": 0.1}, "novelty": {"hold": 9}},
+    {"subspace": {"step": "averaged", "insensitivity": 0.1}, "novelty": {"relearn_after": 9}},
 )
 
 
@@ -167,7 +173,7 @@ def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
 
 def test_the_sizes_of_the_text_are_those_of_the_code() -> None:
     (exact, drop) = re.findall(r"takes ([\d,]+) bytes of state; `drop` ([\d,]+)\.", " ".join(PAGE.split()))[0]
-    content = {"input": {"dim": 16, "limit": 10.0}, "reduction": {"n_max": 64}, "learning": {"features": 8}}
+    content = {"input": {"dim": 16, "max_abs": 10.0}, "reduction": {"n_max": 64}, "learning": {"features": 8}}
     for said, budget in ((exact, "exact"), (drop, "drop")):
         figures = build(spec_of(**content, subspace={"budget": budget, "fading": 0.99})).figures
         assert figures["state_bytes"] == int(said.replace(",", ""))
@@ -183,7 +189,7 @@ def test_drift_is_within_what_the_page_says() -> None:
     chosen = (
         [row for row in rows if row["budget"] == "drop"],
         [row for row in rows if row["budget"] == "exact" and row["defaults"] == "1"],
-        [row for row in rows if row["budget"] == "exact" and row["gate"] == "0.01"],
+        [row for row in rows if row["budget"] == "exact" and row["ald_threshold"] == "0.01"],
     )
     for cells, mine in zip(said, chosen, strict=True):
         assert {row["width"] for row in mine} >= {"1", "1000"} and {row["samples"] for row in mine} == {"100000"}
@@ -191,7 +197,9 @@ def test_drift_is_within_what_the_page_says() -> None:
             if cell:
                 worst = max(float(row[key]) for row in mine)
                 assert 0.01 * float(cell.removeprefix("below ")) < worst < float(cell.removeprefix("below "))
-    assert max(float(row["drift_p_float32"] or 0) for row in rows if row["gate"] == "0.001") > 1  # "and 0.001 fails"
+    assert (
+        max(float(row["drift_p_float32"] or 0) for row in rows if row["ald_threshold"] == "0.001") > 1
+    )  # "and 0.001 fails"
 
 
 # ------------------------------------------------------------------------------------------------- what it says of use
@@ -201,10 +209,10 @@ def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
     """0.5 censored and 0.02 alarms for each sample, of a stream that the thresholds know nothing of beforehand."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 3)).astype(np.float32)
-    model = HostModel(spec_of(subspace={"censoring": 0.5}, novelty={"rate": 0.02}))
-    statuses = model.learn(x)[2000:]
+    model = HostModel(spec_of(subspace={"censoring": 0.5}, novelty={"false_alarm_rate": 0.02}))
+    statuses = model.update(x)[2000:]
     assert 0.015 < (statuses == SubspaceStatus.NOVEL).mean() < 0.025
-    censored = HostModel(spec_of(subspace={"censoring": 0.5})).learn(x)[2000:]
+    censored = HostModel(spec_of(subspace={"censoring": 0.5})).update(x)[2000:]
     assert 0.48 < (censored == SubspaceStatus.CENSORED).mean() < 0.52
 
 
@@ -216,7 +224,7 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
     for sigma in (1.0, 5.0):
         spec = spec_of(subspace=subspace, kernel={"sigma": sigma}, reduction={"n_max": 32})
         model = HostModel(spec)
-        model.learn(x)
+        model.update(x)
         n = int(model.memory.field("n")[0])
         v, a = (model.memory.field(name)[:n].astype(float) for name in ("v", "a"))
         exact = bkfe.HostSubspace(gram.MercerKernel.of(spec), v, a, spec.subspace.shrinkage)
@@ -230,10 +238,10 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
 def test_a_held_state_is_the_new_normal_after_so_many_samples() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, 3)).astype(np.float32)
-    model = HostModel(spec_of(novelty={"hold": 50, "warmup": 500}, input={"dim": 3, "limit": 100.0}))
-    model.learn(x)
+    model = HostModel(spec_of(novelty={"relearn_after": 50, "warmup": 500}, input={"dim": 3, "max_abs": 100.0}))
+    model.update(x)
     elsewhere = 0.1 * rng.normal(size=(400, 3)).astype(np.float32) + 8
-    statuses = model.learn(elsewhere)
+    statuses = model.update(elsewhere)
     assert (statuses[:50] == SubspaceStatus.HELD).all() and statuses[50] == SubspaceStatus.NOVEL
     assert (statuses[200:] >= SubspaceStatus.NOVEL).mean() < 0.1
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import math
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ from pykernel.gen.project import build
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
 from pykernel.spec.model import DIM_LIMIT, SECTIONS, load_spec, make_spec
-from tests.support.own_kernels import products, rational_quadratic
+from pykernel.spec.renamed import RENAMED
+from tests.support.custom_kernels import products, rational_quadratic
 
 BASE: dict[str, Any] = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
 
@@ -67,8 +69,8 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     *each("input", "dim", 3, columns=["a", "b"]),
     *each("input", "columns", [], "ab", {"a": 1}, {"a"}, [1], ["a", "a"], [""], [" a"], ["a\n"], ["a\0"], dim=None),
     *each("input", "columns", ["\u202ea"], ["a" * 101], ["\ud800"], [str(i) for i in range(DIM_LIMIT + 1)], dim=None),
-    *each("input", "limit", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
-    *each("label", "limit", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
+    *each("input", "max_abs", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
+    *each("label", "max_abs", 0, -1, NAN, INF, 1e300, 1e-300, "1"),
     *each("label", "column", "", "a\nb", "\u2028", "\u200b", 3),
     *each("kernel", "sigma", 0, -0.0, -1, NAN, INF, "1", None, True, 1e-300, 1e300, 10**400),
     *each("learning", "eta", 0, -1, 2, NAN, INF, 1e-60, "0.5"),
@@ -77,7 +79,7 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     *each("reduction", "technique", "lms", "", "MKLMS", None, 3, "m*/"),
     *each("reduction", "n_max", 0, -1, 10**9, 10**30, 4097, 1.5, "8", True, None, NAN),
     *each("reduction", "ridge", -1, 1.1, 1e-5, NAN, "0"),
-    *each("reduction", "gate", -1, 1, 1.0, 1e-3, NAN, "0"),
+    *each("reduction", "ald_threshold", -1, 1, 1.0, 1e-3, NAN, "0"),
     *each("kernel", "sgma", 2.0),
     *each(None, "input", 3, "x", None, []),
     *each(None, "kernel", 3, "x", None, []),
@@ -86,10 +88,10 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     *each(None, "reduction", 3, "x", None, []),
     ("column", {"input": {"columns": ["a", "b"]}, "label": {"column": "a"}}),
     ("n_max", {"input": {"dim": 1024}, "reduction": {"n_max": 4096}, "precision": "float64"}),
-    ("gate", {"reduction": {"ridge": 0.5}}),
-    ("gate", {"reduction": {"technique": "nt", "ridge": 0.6}}),
-    ("gate", {"precision": "float64", "reduction": {"ridge": 0.0}}),
-    ("gate", {"precision": "float64", "reduction": {"ridge": 0.0, "gate": 1e-13}}),
+    ("ald_threshold", {"reduction": {"ridge": 0.5}}),
+    ("ald_threshold", {"reduction": {"technique": "nt", "ridge": 0.6}}),
+    ("ald_threshold", {"precision": "float64", "reduction": {"ridge": 0.0}}),
+    ("ald_threshold", {"precision": "float64", "reduction": {"ridge": 0.0, "ald_threshold": 1e-13}}),
     ("sigma", {"kernel": {}}),
     ("[input]", {"input": {}}),
     ("kernl", {"kernl": {"sigma": 1.0}}),
@@ -104,11 +106,11 @@ def test_invalid_values_get_one_sentence_with_key_and_remedy(key: str, change: d
 
 LINEAR = {"function": "linear"}
 BEYOND: list[tuple[str, str, dict[str, Any]]] = [
-    ("inverse_limit", "at most", {"input": {"dim": 1, "limit": 1e-14}, "kernel": LINEAR,
+    ("inverse_limit", "at most", {"input": {"dim": 1, "max_abs": 1e-14}, "kernel": LINEAR,
       "learning": {"rule": "okfeb", "features": 1}, "reduction": {"n_max": 2}}),
     ("[learning] ridge", "at most", {"learning": {"rule": "krr", "samples": 4, "ridge": 1e60}, "reduction": {}}),
     ("[label] low", "nothing below", {"label": {"low": -1e-60}}),
-    ("gate_distance", "nothing below", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
+    ("ald_distance", "nothing below", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
 ]  # fmt: skip
 
 
@@ -131,7 +133,25 @@ def test_what_is_missing_is_named(missing: str) -> None:
 def test_a_near_miss_of_a_key_is_recognised() -> None:
     assert "did you mean 'sigma'" in refusal(merged(kernel={"sigma": 1.0, "sgima": 1.0}))
     assert "did you mean 'reduction'" in refusal(merged(reducton={}))
-    assert "columns, dim, limit" in refusal(merged(input={"dim": 2, "xyz": 1}))
+    assert "columns, dim, max_abs" in refusal(merged(input={"dim": 2, "xyz": 1}))
+
+
+@pytest.mark.parametrize("old", RENAMED, ids=" ".join)
+def test_an_old_name_is_refused_with_the_new_one(old: tuple[str, ...]) -> None:
+    """Whatever its value is; and the name is one that there is, as the old one no longer is."""
+    section, key, *word = old
+    fields = SECTIONS[section].model_fields
+    for value in word or (1.0, [1.0, 1.0], "x"):
+        vectors = {"vectors": [[0.0, 1.0]]} if section == "expansion" else {}
+        content = merged(**{section: {**BASE.get(section, {}), **vectors, key: value}})
+        before = copy.deepcopy(content)
+        if word:
+            assert refusal(content) == f'flow.toml: [{section}] {key} "{word[0]}" is called "{RENAMED[old]}" now'
+        else:
+            assert refusal(content) == f"flow.toml: [{section}] {key} is called {RENAMED[old]} now"
+        assert content == before
+    names = get_args(fields[key].annotation) if word else fields
+    assert RENAMED[old] in names and old[-1] not in names
 
 
 @pytest.mark.parametrize("content", [
@@ -219,8 +239,8 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "name": "flow",
         "precision": draw(st.sampled_from(["float32", "float64"])),
-        "input": draw(inputs) | some({"limit": number(1e-6, 1e9)}),
-        "label": some({"limit": number(1e-6, 1e9), "column": st.sampled_from(["y", "a"])}),
+        "input": draw(inputs) | some({"max_abs": number(1e-6, 1e9)}),
+        "label": some({"max_abs": number(1e-6, 1e9), "column": st.sampled_from(["y", "a"])}),
         "kernel": {"sigma": draw(number(1e-6, 1e6))},
         "learning": some({
             "eta": number(1e-6, 1.9),
@@ -236,7 +256,7 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
             "when": st.sampled_from(["after", "before"]),
             "n_max": st.integers(0, 40),
             "ridge": number(1e-4, 0.1),
-            "gate": st.none() | number(0.1, 0.9),
+            "ald_threshold": st.none() | number(0.1, 0.9),
         }),
     }  # fmt: skip
 
@@ -262,12 +282,12 @@ def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, An
     if made.family is not KERNEL_MODELS:
         return
     # none of these may have been rounded away
-    assert config.gamma > 0 and config.eta > 0 and config.input_limit > 0 and config.label_limit > 0
-    assert config.alpha_limit > config.label_limit * 16
+    assert config.gamma > 0 and config.eta > 0 and config.input_max_abs > 0 and config.label_max_abs > 0
+    assert config.alpha_limit > config.label_max_abs * 16
     # a first sample is new enough to be stored
-    assert not config.keeps_factor or config.kappa_least <= config.gate < config.ridge_diagonal
+    assert not config.keeps_factor or config.kappa_least <= config.ald_threshold < config.ridge_diagonal
     # the farthest pair within the limit still has a finite distance
-    reach = made.real.real(2) * config.input_limit
+    reach = made.real.real(2) * config.input_max_abs
     with np.errstate(over="raise"):
         assert reach * reach * made.real.real(made.dim) < np.finfo(made.real.dtype).max
 
@@ -280,7 +300,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         "label": {"column": "y", "low": -1.0, "high": 1.0},
         "kernel": {"sigma": 1.0},
         "learning": {"step_limit": 1.0},
-        "reduction": {"gate": 0.01},
+        "reduction": {"ald_threshold": 0.01},
     }
     plain: dict[str, Any] = full | {"label": {"column": "y"}, "learning": {}, "reduction": {}}
 
@@ -310,8 +330,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         | {
             "weights": [[1.0, 2.0], [-1.0, 1.0], [0.5, -1.0]],
             "bias": [0.1, 0.2, 0.3],
-            "decision": "votes",
-            "owners": [0, 1, 2],
+            "decision": "ovo_vote",
+            "support_class": [0, 1, 2],
         },
     }
     batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
@@ -336,12 +356,12 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
         (full, None, "precision", "float32"),
         (full, "input", "columns", ["a", "b", "c"]),
-        (full, "input", "limit", 5.0),
+        (full, "input", "max_abs", 5.0),
         (full, "input", "standardise", False),
         (full, "input", "clip", 4.0),
         (full, "input", "warmup", 17),
         (full, "input", "horizon", 500),
-        (full, "label", "limit", 5.0),
+        (full, "label", "max_abs", 5.0),
         (full, "label", "low", -0.5),
         (full, "label", "high", 0.5),
         (plain, "label", "classes", ["no", "yes"]),
@@ -355,14 +375,14 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (with_rule("qklms"), "learning", "quantisation", 0.5),
         (with_rule("krls-t"), "learning", "forgetting", 0.999),
         (with_rule("krls-t"), "learning", "noise", 0.1),
-        (with_rule("rls"), "learning", "covariance", 10.0),
+        (with_rule("rls"), "learning", "prior_variance", 10.0),
         (random, "learning", "features", 32),
         (random, "learning", "seed", 1),
         (full, "reduction", "technique", "sup"),
         (full, "reduction", "projection", "ls"),
         (full, "reduction", "n_max", 33),
         (full, "reduction", "ridge", 2e-3),
-        (full, "reduction", "gate", 0.02),
+        (full, "reduction", "ald_threshold", 0.02),
         (with_reduction(technique="lsridge"), "reduction", "penalty", 1e-2),
         (full, "reduction", "when", "before"),
         (full, "reduction", "candidates", "newest"),
@@ -374,12 +394,12 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (full, "reduction", "fading", 0.999),
         (with_rule("fb-krls"), "learning", "relabel", True),
         (frozen, "input", "center", [1.0, 0.0]),
-        (frozen, "input", "factor", [1.0, 2.0]),
+        (frozen, "input", "scale", [1.0, 2.0]),
         (frozen, "kernel", "function", "sigmoid"),
         (frozen, "kernel", "gamma", 0.25),
         (frozen, "kernel", "coef0", 1.0),
         (frozen, "kernel", "degree", 2),
-        (frozen | {"input": {"dim": 2, "limit": 10.0}}, "kernel", "normalise", True),
+        (frozen | {"input": {"dim": 2, "max_abs": 10.0}}, "kernel", "normalise", True),
         (batch, "learning", "ridge", 0.2),
         (batch, "learning", "samples", 65),
         (streaming, "basis", "method", "efvs"),
@@ -400,16 +420,16 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (tracking, "subspace", "insensitivity", 0.1),
         (tracking, "subspace", "censoring", 0.1),
         (tracking, "subspace", "head", "logistic"),
-        (watching, "novelty", "rate", 0.1),
+        (watching, "novelty", "false_alarm_rate", 0.1),
         (watching, "novelty", "threshold", 0.5),
         (watching, "novelty", "smoothing", 0.5),
         (watching, "novelty", "warmup", 100),
-        (watching, "novelty", "hold", 3),
+        (watching, "novelty", "relearn_after", 3),
         (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
         (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),
         (frozen, "expansion", "bias", [0.5]),
-        (paired, "expansion", "decision", "pairs"),
-        (paired, "expansion", "owners", [0, 0, 2]),
+        (paired, "expansion", "decision", "ovo"),
+        (paired, "expansion", "support_class", [0, 0, 2]),
         (paired, "expansion", "break_ties", True),
         (frozen | {"label": {"classes": ["n", "y"]}}, "expansion", "calibration", [[-1.0, 0.5]]),
         (frozen | {"kernel": {"gamma": 0.5}}, "expansion", "distance", "products"),
@@ -417,8 +437,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
     fields |= {(section, key) for section, kind in SECTIONS.items() for key in kind.model_fields}
     uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("reduction", "force")}
-    own_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "most")}
-    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - own_keys, "no change here"
+    custom_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "max_value")}
+    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - custom_keys, "no change here"
 
     @functools.cache
     def hash_of_text(text: str) -> str:
@@ -434,8 +454,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         assert hash_of(changed) != hash_of(base), f"{section}.{key}"
         hashes |= {hash_of(changed), hash_of(base)}
     for own, most in ((rational_quadratic, 1.0), (rational_quadratic, 2.0), (products, 2.0)):
-        named = {"function": "own", "source": "own_kernels.py", "kernel": own.name, "most": most}
-        made = build(make_spec({**frozen, "input": {"dim": 2, "limit": 0.5}, "kernel": named}, own=own))
+        named = {"function": "custom", "source": "custom_kernels.py", "kernel": own.name, "max_value": most}
+        made = build(make_spec({**frozen, "input": {"dim": 2, "max_abs": 0.5}, "kernel": named}, custom=own))
         assert made.figures["config_hash"] not in hashes
         hashes.add(str(made.figures["config_hash"]))
     content = make_spec(full).model_dump(mode="json")

@@ -19,8 +19,8 @@ GRADIENT = ("klms", "qklms")
 
 
 def spec_of(technique: str = "mklms", n_max: int = 8, dim: int = 1, precision: str = "float64", **keys: Any) -> Spec:
-    """Parameters by their names in the spec; ``limit``, ``outputs`` and ``classes`` (a number) are the label's."""
-    label: dict[str, Any] = {key: keys.pop(key) for key in ("limit", "outputs", "low", "high") if key in keys}
+    """Parameters by their names in the spec; ``max_abs``, ``outputs`` and ``classes`` (a number) are the label's."""
+    label: dict[str, Any] = {key: keys.pop(key) for key in ("max_abs", "outputs", "low", "high") if key in keys}
     if "classes" in keys:
         label["classes"] = [f"class {i}" for i in range(keys.pop("classes"))]
     content: dict[str, Any] = {
@@ -58,7 +58,7 @@ def in_use(model: HostModel, name: str) -> np.ndarray:
 
 
 def is_valid(model: HostModel) -> bool:
-    return bool(model.machine.call(model.spec.program.valid))
+    return bool(model.executor.call(model.spec.program.valid))
 
 
 def kept(model: HostModel) -> dict[str, np.ndarray]:
@@ -124,7 +124,7 @@ def assert_sound(model: HostModel) -> None:
 def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-6) -> HostModel:
     """Learn one sample at a time, the twin beside; everything that can be seen is compared after each."""
     model, twin = HostModel(spec), Twin(spec)
-    largest = twin.label_limit * 1e-6
+    largest = twin.label_max_abs * 1e-6
     for t in range(len(x)):
         before = persistent(model)
         if labels.dtype.kind == "f":
@@ -137,7 +137,7 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
             rtol=0,
             atol=norm * spec.reduction.n_max * allowed,
         )
-        (status,) = model.learn(x[t], labels[t : t + 1])
+        (status,) = model.update(x[t], labels[t : t + 1])
         if status < 0:
             assert persistent(model) == before
         v = in_use(model, "v")
@@ -212,9 +212,9 @@ def specs(
     elif rule in GRADIENT and mixed and draw(st.booleans()):
         keys["projection"] = draw(st.sampled_from(PROJECTIONS))
     keys["ridge"] = draw(st.sampled_from([1e-3, 1e-2]))
-    keys["gate"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
+    keys["ald_threshold"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
     if kind == "real":
-        keys["limit"] = draw(st.sampled_from([1e6, 1e6, 1e6, 1e-5])) if rule in GRADIENT else 1e6
+        keys["max_abs"] = draw(st.sampled_from([1e6, 1e6, 1e6, 1e-5])) if rule in GRADIENT else 1e6
     else:
         keys["classes" if kind == "class" else "outputs"] = draw(st.integers(2, 4))
     if rule != "ald-krls":
@@ -264,6 +264,6 @@ def problems(draw: st.DrawFn, /, **parameters: Any) -> tuple[Spec, np.ndarray, n
     if spec.label.classes is not None:
         classes = len(spec.label.classes)
         return spec, x, np.clip((x.sum(1) + 2) / 4 * classes, 0, classes - 1).astype(int)
-    scale = min(1.0, spec.label.limit) * draw(st.sampled_from([1.0, 1.0, 1e-3]))
+    scale = min(1.0, spec.label.max_abs) * draw(st.sampled_from([1.0, 1.0, 1e-3]))
     y = scale * np.sin(np.outer(x.sum(1), 3 - np.arange(spec.outputs))) * (rng.random((count, 1)) < 0.9)
     return spec, x, y[:, 0] if spec.label_kind == "real" else y

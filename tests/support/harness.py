@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pykernel.dialect import DIM, L_MAX, N_MAX, Index, Real
-from pykernel.dialect.program import _taken
+from pykernel.dialect.program import taken_by
 from pykernel.gen.project import SNAPSHOT_STATUSES, Project
 from pykernel.spec.model import Spec
 
@@ -81,12 +81,12 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
     program = spec.program
     made = []
     for entry in program.entries_for(spec.config):
-        kinds = _taken(entry.kernel)
+        kinds = taken_by(entry.kernel)
         lines = []
         if kinds and kinds[0] == Real[DIM]:
             lines += [
                 "REAL x[M_DIM];",
-                f"fill(in, x, M_DIM, {_number(min(spec.scale, spec.input.limit / 3))}, {_number(spec.input.limit)});",
+                f"fill(in, x, M_DIM, {_number(min(spec.length_scale, spec.input.max_abs / 3))}, {_number(spec.input.max_abs)});",
             ]
         if entry.name in program.questions or entry.name in program.readings:
             array = kinds[-1]
@@ -103,8 +103,8 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
             continue
         arguments = ["s", *(["x"] if "REAL x[M_DIM];" in lines else [])]
         if kinds[1:] or (kinds and "x" not in arguments):
-            kind, limit = kinds[-1], _number(spec.label_limit)
-            scale = _number(min(1.0, spec.label_limit / 4))
+            kind, limit = kinds[-1], _number(spec.label_max_abs)
+            scale = _number(min(1.0, spec.label_max_abs / 4))
             if kind is Index and "x" in arguments:
                 classes = len(spec.label.classes or ())
                 lines += [

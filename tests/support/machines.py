@@ -19,7 +19,7 @@ KERNELS: dict[str, dict[str, Any]] = {
 }
 CLASSES = {"classes": ["rest", "tap", "shake"]}
 TWO = {"classes": ["rest", "tap"]}
-SCALED = {"center": [0.5, -2.0, 10.0], "factor": [1.0, 0.25, -2.0]}
+SCALED = {"center": [0.5, -2.0, 10.0], "scale": [1.0, 0.25, -2.0]}
 
 
 def expansion(vectors: int, functions: int, pairs: bool = False, **more: Any) -> dict[str, Any]:
@@ -29,12 +29,17 @@ def expansion(vectors: int, functions: int, pairs: bool = False, **more: Any) ->
     if pairs:
         count = functions + 1
         return (
-            made | {"bias": rng.normal(size=count * functions // 2).tolist(), "owners": _owners(vectors, count)} | more
+            made
+            | {
+                "bias": rng.normal(size=count * functions // 2).tolist(),
+                "support_class": _support_class(vectors, count),
+            }
+            | more
         )
     return made | {"bias": rng.normal(size=functions).tolist()} | more
 
 
-def _owners(vectors: int, classes: int) -> list[int]:
+def _support_class(vectors: int, classes: int) -> list[int]:
     return sorted(i % classes for i in range(vectors))
 
 
@@ -47,16 +52,18 @@ MACHINES: dict[str, dict[str, Any]] = {
     "svr": _frozen("gaussian", 9),
     "products": _frozen("gaussian", 9, expansion=expansion(9, 1, distance="products")),
     "products-votes": _frozen(
-        "gaussian", 8, label=CLASSES, expansion=expansion(8, 2, True, decision="votes", distance="products")
+        "gaussian", 8, label=CLASSES, expansion=expansion(8, 2, True, decision="ovo_vote", distance="products")
     ),
-    "votes": _frozen("laplacian", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="votes", break_ties=True)),
-    "pairs": _frozen("sigmoid", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="pairs")),
+    "votes": _frozen(
+        "laplacian", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="ovo_vote", break_ties=True)
+    ),
+    "pairs": _frozen("sigmoid", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="ovo")),
     "calibrated": _frozen(
         "polynomial",
         5,
         3,
         label=CLASSES,
-        input={"limit": 100.0},
+        input={"max_abs": 100.0},
         expansion=expansion(5, 3, calibration=[[-1.0, 0.1], [-2.0, 0.0], [-0.5, -0.3]]),
     ),
     "two": _frozen("linear", 1, label=TWO, input=SCALED, expansion=expansion(1, 1, calibration=[[-1.5, 0.25]])),
@@ -65,8 +72,8 @@ MACHINES: dict[str, dict[str, Any]] = {
     "krr-poly": {
         "learning": {"rule": "krr", "ridge": 2.0, "samples": 8},
         "kernel": KERNELS["polynomial"],
-        "input": {"limit": 10.0},
-        "label": {"outputs": 2, "limit": 10.0},
+        "input": {"max_abs": 10.0},
+        "label": {"outputs": 2, "max_abs": 10.0},
     },
     "ls-svm": {
         "learning": {"rule": "ls-svm", "ridge": 0.1, "samples": 16},
@@ -103,8 +110,8 @@ def _given(**sections: Any) -> dict[str, Any]:
 def _chosen(kernel: dict[str, Any], n: int, rows: int, basis: dict[str, Any], **sections: Any) -> dict[str, Any]:
     """Learned on a basis that is chosen on the device."""
     learning = {"rule": "nystrom-rls", "ridge": 0.25, "samples": rows, "seed": 7} | sections.pop("learning", {})
-    made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": {"n_max": n, "gate": 0.01}}
-    return made | {"basis": basis, "input": {"limit": 10.0}, "label": {"limit": 10.0}} | sections
+    made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": {"n_max": n, "ald_threshold": 0.01}}
+    return made | {"basis": basis, "input": {"max_abs": 10.0}, "label": {"max_abs": 10.0}} | sections
 
 
 COSINE = {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2, "normalise": True}
@@ -122,14 +129,14 @@ BASES: dict[str, dict[str, Any]] = {
         "learning": {"rule": "nystrom"},
         "kernel": COSINE,
         "label": CLASSES,
-        "input": {"limit": 100.0},
+        "input": {"max_abs": 100.0},
         "expansion": expansion(4, 3),
     },
     "map-clamped": {
         "learning": {"rule": "nystrom"},
         "kernel": KERNELS["polynomial"],
         "label": {"outputs": 2, "low": -1.0, "high": 2.0},
-        "input": {"limit": 10.0},
+        "input": {"max_abs": 10.0},
         "expansion": expansion(6, 2),
     },
     "given": _given(),
@@ -142,7 +149,7 @@ BASES: dict[str, dict[str, Any]] = {
         6,
         15,
         {"method": "stream", "cache": False, "horizon": 200},
-        label={"outputs": 2, "limit": 10.0},
+        label={"outputs": 2, "max_abs": 10.0},
     ),
     "stream-polynomial": _chosen(
         KERNELS["polynomial"],
@@ -150,14 +157,14 @@ BASES: dict[str, dict[str, Any]] = {
         21,
         {"method": "stream"},
         learning={"ridge": 20.0, "forgetting": 0.99},
-        label={"limit": 5.0, "low": -2.0, "high": 2.0},
+        label={"max_abs": 5.0, "low": -2.0, "high": 2.0},
     ),
     "stream-linear": _chosen(
-        KERNELS["linear"], 2, 6, {"method": "stream", "horizon": 50}, label=TWO, input=SCALED | {"limit": 20.0}
+        KERNELS["linear"], 2, 6, {"method": "stream", "horizon": 50}, label=TWO, input=SCALED | {"max_abs": 20.0}
     ),
     "efvs": _chosen(KERNELS["laplacian"], 6, 20, {"method": "efvs", "candidates": 7, "points": 9}, label=CLASSES),
     "efvs-all": _chosen(
-        COSINE, 5, 12, {"method": "efvs", "tau": 0.05, "horizon": 60}, label={"outputs": 2, "limit": 10.0}
+        COSINE, 5, 12, {"method": "efvs", "tau": 0.05, "horizon": 60}, label={"outputs": 2, "max_abs": 10.0}
     ),
     "sgma": _chosen(KERNELS["gaussian"], 8, 30, {"method": "sgma", "candidates": 5}, learning={"forgetting": 0.995}),
     "sgma-polynomial": _chosen(
@@ -173,24 +180,24 @@ def _subspace(kernel: dict[str, Any], r: int, n: int, **sections: Any) -> dict[s
     learning = {"rule": "okfeb", "features": r} | sections.pop("learning", {})
     reduction = {"n_max": n} | sections.pop("reduction", {})
     made: dict[str, Any] = {"learning": learning, "kernel": kernel, "reduction": reduction}
-    return made | {"input": {"limit": 10.0}} | sections
+    return made | {"input": {"max_abs": 10.0}} | sections
 
 
 SUBSPACES: dict[str, dict[str, Any]] = {
-    "subspace": _subspace(KERNELS["gaussian"], 4, 12, reduction={"gate": 0.01}, subspace={"fading": 0.98}),
+    "subspace": _subspace(KERNELS["gaussian"], 4, 12, reduction={"ald_threshold": 0.01}, subspace={"fading": 0.98}),
     "subspace-drop": _subspace(
         KERNELS["laplacian"],
         5,
         14,
         subspace={"budget": "drop", "step": "averaged", "window": 200, "fading": 0.99},
-        novelty={"rate": 0.02, "smoothing": 0.25, "warmup": 60, "hold": 5},
-        input=SCALED | {"limit": 30.0},
+        novelty={"false_alarm_rate": 0.02, "smoothing": 0.25, "warmup": 60, "relearn_after": 5},
+        input=SCALED | {"max_abs": 30.0},
     ),
     "subspace-nonparametric": _subspace(
         KERNELS["matern32"],
         3,
         9,
-        label={"column": "y", "limit": 10.0, "low": -2.0, "high": 2.0},
+        label={"column": "y", "max_abs": 10.0, "low": -2.0, "high": 2.0},
         learning={"forgetting": 0.98, "ridge": 0.5},
         subspace={"update": "nonparametric", "step": "normalised", "fading": 0.95, "insensitivity": 0.01},
         novelty={"threshold": 0.5, "warmup": 20},
@@ -199,10 +206,10 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         KERNELS["polynomial"],
         4,
         10,
-        reduction={"gate": 0.02},
-        label={"outputs": 2, "limit": 10.0},
+        reduction={"ald_threshold": 0.02},
+        label={"outputs": 2, "max_abs": 10.0},
         subspace={"update": "hybrid", "step": "decreasing", "censoring": 0.4, "window": 0, "fading": 0.97},
-        input={"limit": 5.0},
+        input={"max_abs": 5.0},
     ),
     "subspace-rls": _subspace(
         KERNELS["gaussian"],
@@ -210,7 +217,7 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         16,
         label=TWO,
         subspace={"update": "rls", "forgetting": 0.98, "fading": 0.95, "head": "logistic"},
-        novelty={"rate": 0.05, "warmup": 100, "hold": 3},
+        novelty={"false_alarm_rate": 0.05, "warmup": 100, "relearn_after": 3},
     ),
     "subspace-rls-drop": _subspace(
         COSINE,
@@ -228,7 +235,7 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         label=CLASSES,
         subspace={"head": "logistic", "step": "normalised", "fading": 0.9, "window": 100},
         learning={"ridge": 0.01, "eta": 0.3},
-        novelty={"rate": 0.05, "warmup": 50, "hold": 2},
+        novelty={"false_alarm_rate": 0.05, "warmup": 50, "relearn_after": 2},
     ),
     "subspace-classes-hybrid": _subspace(
         KERNELS["linear"],

@@ -153,13 +153,13 @@ class Twin:
         self.spec, self.function = spec, spec.kernel.function
         self.gaussian, self.radial = self.function == "gaussian", self.function in RADIAL
         self.unit = self.radial or spec.kernel.normalise
-        self.sigma = spec.scale if self.gaussian else 0.0
+        self.sigma = spec.length_scale if self.gaussian else 0.0
         self.ridge, self.n_max = ridge_of(spec), reduction.n_max
         self.eta, self.rho, self.step_limit = learning.eta, learning.rho, learning.step_limit
         self.quantisation, self.forgetting, self.noise = learning.quantisation, learning.forgetting, learning.noise
         self.has_inverse = bool({self.metric, self.projection} & INVERSE) or "krls" in self.rule
         self.has_ridge = self.has_inverse or "lsridge" in (self.metric, self.projection)
-        self.gate = reduction.gate if reduction.gate is not None else 2 * self.ridge
+        self.ald_threshold = reduction.ald_threshold if reduction.ald_threshold is not None else 2 * self.ridge
         self.penalty = reduction.penalty
         self.mu = self.penalty * (self.n_max + 1) / self.n_max  # fixed: what eq. 20 has at N_MAX + 1 candidates
         self.when, self.newest_only = reduction.when, reduction.candidates == "newest"
@@ -168,7 +168,7 @@ class Twin:
         self.below, self.old = reduction.truncate_below, reduction.truncate_age
         self.classes = len(spec.label.classes) if spec.label.classes is not None else 0
         self.outputs = spec.outputs
-        self.label_limit = 1.0 if self.classes else spec.label.limit
+        self.label_max_abs = 1.0 if self.classes else spec.label.max_abs
         self.alpha_limit = float(spec.config.alpha_limit)
         self.noise_least = 1e-4 if spec.precision == "float32" else 1e-10
         self.power, self.weight = 0.0, 0.0  # krls-t: mean squared standardised error, and of how many
@@ -240,7 +240,7 @@ class Twin:
         model = self._forgetful(self.model)
         k = self.kernels(model, x)
         q = np.linalg.solve(self.gram(model), k)
-        power = self.power / self.weight if self.weight else self.label_limit**2
+        power = self.power / self.weight if self.weight else self.label_max_abs**2
         own = self.power_of(x)
         return float((self.noise_at(x) + own * (1 + self.ridge) - k @ q + q @ model.spread @ q) * power)
 
@@ -407,9 +407,9 @@ class Twin:
             elif self.has_ridge and distance < self.fuzz:
                 near = [True, False]
             elif not self.has_ridge:
-                near = at_most(self.novelty(x, model), self.gate)
+                near = at_most(self.novelty(x, model), self.ald_threshold)
             if self.has_inverse:
-                spanned = at_most(self.novelty(x, model), self.gate)
+                spanned = at_most(self.novelty(x, model), self.ald_threshold)
         for a in near:
             for b in spanned:
                 yield a, b

@@ -127,7 +127,7 @@ def losses(kernel: Kernel, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def greedy(
-    kernel: Kernel, x: np.ndarray, n_max: int, rule: str, gate: float, tau: float = 0.0
+    kernel: Kernel, x: np.ndarray, n_max: int, rule: str, ald_threshold: float, tau: float = 0.0
 ) -> tuple[list[int], list[float]]:
     """FVS ("efvs") or rule 4.2 ("sgma") over all rows of x by trying each; and by what part each choice was ahead.
 
@@ -139,7 +139,7 @@ def greedy(
     while len(chosen) < n_max:
         r = residual_gram(kernel, x, x[chosen])
         delta = np.divide(np.diag(r), own, out=np.zeros(len(x)), where=own > 0)
-        alive = [i for i in range(len(x)) if delta[i] > gate and i not in chosen]
+        alive = [i for i in range(len(x)) if delta[i] > ald_threshold and i not in chosen]
         if delta.mean() <= tau or not alive:
             break
         weight = np.divide(1.0, own, out=np.zeros(len(x)), where=own > 0) if rule == "efvs" else np.ones(len(x))
@@ -200,12 +200,12 @@ class Twin:
         self.horizon = max(self.horizon, learning.samples) if self.horizon else 0  # never fewer than its own rows
         self.ridge, self.beta = float(learning.ridge), float(learning.forgetting)
         self.rows, self.n_max = learning.samples, spec.capacities["N_MAX"]
-        self.gate = float(spec.reduction.gate if spec.reduction.gate is not None else 1e-3)
+        self.ald_threshold = float(spec.reduction.ald_threshold if spec.reduction.ald_threshold is not None else 1e-3)
         self.classes, self.outputs = len(spec.label.classes or ()), spec.outputs
         self.random = WichmannHill(first_seeds(learning.seed))
-        center, factor = spec.input.center, spec.input.factor
+        center, scale = spec.input.center, spec.input.scale
         self.center = np.zeros(spec.dim) if center is None else np.array(center, real).astype(float)
-        self.factor = np.ones(spec.dim) if factor is None else np.array(factor, real).astype(float)
+        self.scale = np.ones(spec.dim) if scale is None else np.array(scale, real).astype(float)
         self.restart(DONE)
         if self.method == "given":
             assert spec.expansion is not None
@@ -218,7 +218,7 @@ class Twin:
         return Learned(vectors, self.ridge * np.eye(len(vectors)), np.zeros((len(vectors), self.outputs)))
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
-        return (np.asarray(x, float) - self.center) * self.factor
+        return (np.asarray(x, float) - self.center) * self.scale
 
     def factor_of(self, vectors: np.ndarray) -> np.ndarray:
         """L, K_SS = L L'."""
@@ -251,13 +251,13 @@ class Twin:
     # ---- calls: what rounding allows the product to answer
 
     def accepted(self, x: np.ndarray) -> bool:
-        limit = self.spec.real.dtype.type(self.spec.input.limit)
+        limit = self.spec.real.dtype.type(self.spec.input.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in x)
 
     def known(self, label: Any) -> bool:
         if self.classes:
             return 0 <= label < self.classes
-        limit = self.spec.real.dtype.type(self.spec.label.limit)
+        limit = self.spec.real.dtype.type(self.spec.label.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
 
     def restart(self, status: int) -> list[int]:
@@ -303,8 +303,8 @@ class Twin:
         blur = 1e-13
         if n:
             blur += 40 * np.finfo(float).eps * np.linalg.cond(self.kernel.gram(self.model.vectors, self.model.vectors))
-        candidate = delta > self.gate and u < delta
-        open_ = abs(delta - self.gate) <= blur or abs(u - delta) <= blur
+        candidate = delta > self.ald_threshold and u < delta
+        open_ = abs(delta - self.ald_threshold) <= blur or abs(u - delta) <= blur
         for answer in [candidate, not candidate] if open_ else [candidate]:
             if not answer:
                 yield DONE, self.model
@@ -382,7 +382,7 @@ class Twin:
         while len(chosen) < self.n_max:
             r = residual_gram(self.kernel, x, x[chosen])
             delta = np.divide(np.diag(r), own, out=np.zeros(len(x)), where=own > 0)
-            alive = [i for i in alive if delta[i] > self.gate]
+            alive = [i for i in alive if delta[i] > self.ald_threshold]
             if delta.mean() <= self.tau or not alive:
                 break
             candidates = self.drawn(alive, self.rho)

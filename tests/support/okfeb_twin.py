@@ -165,12 +165,16 @@ class Twin:
         self.unit = bool(spec.kernel.normalise or spec.kernel.function not in ("polynomial", "linear"))
         self.eta = ETA[self.step] if s.eta is None else float(s.eta)
         default = 1e-6 if spec.precision == "float64" else 3e-2
-        self.gate = default if spec.reduction.gate is None or s.budget == "drop" else float(spec.reduction.gate)
+        self.ald_threshold = (
+            default
+            if spec.reduction.ald_threshold is None or s.budget == "drop"
+            else float(spec.reduction.ald_threshold)
+        )
         self.classes = len(spec.label.classes or ()) if spec.label_kind != "none" else 0
         self.outputs = spec.outputs
-        center, factor = spec.input.center, spec.input.factor
+        center, scale = spec.input.center, spec.input.scale
         self.center = np.zeros(spec.dim) if center is None else np.array(center, real).astype(float)
-        self.factor = np.ones(spec.dim) if factor is None else np.array(factor, real).astype(float)
+        self.scale = np.ones(spec.dim) if scale is None else np.array(scale, real).astype(float)
         self.begun: Counter[tuple[str, bool]] = Counter()
         """Why columns of L started again, and whether the sample was stored."""
         self.restart(DONE)
@@ -219,7 +223,7 @@ class Twin:
         return np.linalg.inv(self.gram)
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
-        return (np.asarray(x, float) - self.center) * self.factor
+        return (np.asarray(x, float) - self.center) * self.scale
 
     def look(self, x: np.ndarray) -> Seen:
         """Step 1 for a scaled input."""
@@ -236,7 +240,7 @@ class Twin:
     # ---- calls
 
     def accepted(self, x: np.ndarray) -> bool:
-        limit = self.spec.real.dtype.type(self.spec.input.limit)
+        limit = self.spec.real.dtype.type(self.spec.input.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in x)
 
     def known(self, label: Any) -> bool:
@@ -244,7 +248,7 @@ class Twin:
             return True
         if self.classes:
             return 0 <= label < self.classes
-        limit = self.spec.real.dtype.type(self.spec.label.limit)
+        limit = self.spec.real.dtype.type(self.spec.label.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
 
     def update(self, x: np.ndarray, label: Any = None, status: int = DONE) -> list[int]:
@@ -272,16 +276,16 @@ class Twin:
                 self.alarm_threshold = max(self.alarm_threshold, bounded(self.level))
             return False, False
         apart(self.level, self.alarm_threshold, 1.0)
-        up, down = np.exp(0.1 * (1 - n.rate)), np.exp(-0.1 * n.rate)
+        up, down = np.exp(0.1 * (1 - n.false_alarm_rate)), np.exp(-0.1 * n.false_alarm_rate)
         before, self.above = self.above, self.level > self.alarm_threshold
         changes, held = [], False
         if self.above:
             self.holding = self.holding + 1 if before else 1
-            held = self.holding <= n.hold
+            held = self.holding <= n.relearn_after
             if not held:
                 changes = [up]
         else:
-            if before and self.holding <= n.hold:
+            if before and self.holding <= n.relearn_after:
                 changes = [up]
             changes.append(down)
         for change in changes if adapts else []:
@@ -312,8 +316,8 @@ class Twin:
         d = float(projected(f, np.eye(m + 1)[:, [m]], m)[1]) if m else sample.own
         stored = True
         if s.budget == "exact":
-            apart(d, self.gate * sample.own, sample.own)
-            stored = d >= self.gate * sample.own and sample.own > 0
+            apart(d, self.ald_threshold * sample.own, sample.own)
+            stored = d >= self.ald_threshold * sample.own and sample.own > 0
         y = self._restarted(sample, gram, stored, d, idle)
         if y is None:
             y = self._stepped(sample, gram, stored)
@@ -353,8 +357,8 @@ class Twin:
         shares = np.linalg.lstsq(f[:m].T, f[m], rcond=None)[0]
         rest = f[m] - f[:m].T @ shares
         d = float(rest @ rest)
-        apart(d, self.gate * sample.own, sample.own)
-        if not d > self.gate * sample.own:
+        apart(d, self.ald_threshold * sample.own, sample.own)
+        if not d > self.ald_threshold * sample.own:
             if self.spec.subspace.budget == "exact" and m and sample.own > 0:
                 gram = f @ f.T
                 self.a = projected(f, self._stepped(sample, gram, False), m)[0][:m]
@@ -421,8 +425,8 @@ class Twin:
             idle = sample.score > 2.0**-6
         if not (dead or idle or self.strange == 8):
             return None
-        apart(left, self.gate * sample.own, sample.own)
-        if not left > self.gate * sample.own:
+        apart(left, self.ald_threshold * sample.own, sample.own)
+        if not left > self.ald_threshold * sample.own:
             return None
         column = int(np.argmax(squares <= least)) if dead else self.examined
         self.begun["new" if self.strange == 8 else "dead" if dead else "idle", stored] += 1

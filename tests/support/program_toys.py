@@ -1,4 +1,4 @@
-"""Small programs without update, without labels, and with actions, sweeps and readings: nothing in gen or targets
+"""Small programs without update, without labels, and with actions, visits and readings: nothing in gen or targets
 knows them."""
 
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
@@ -37,10 +37,10 @@ class MadeStatus(IntEnum):
 
 
 @kernel
-def made_within(limit: Real, x: Real[DIM]) -> Bool:
+def made_within(max_abs: Real, x: Real[DIM]) -> Bool:
     """Whether every number is within the limit."""
     for j in range(len(x)):
-        if not (absolute(x[j]) <= limit):
+        if not (absolute(x[j]) <= max_abs):
             return False
     return True
 
@@ -56,7 +56,7 @@ class GlassWork(Struct):
 
 
 class GlassConfig(Config):
-    limit: Real  # largest magnitude of an input
+    max_abs: Real  # largest magnitude of an input
     center: Real[DIM]  # subtracted from the inputs
 
 
@@ -81,7 +81,7 @@ def glass_values(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], y:
 @entry
 def glass_predict(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write W s to y: DONE, or REFUSED_INPUT with y unchanged.  O(OUTPUTS DIM)."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
     glass_values(w, c, q, x, y)
     return MadeStatus.DONE
@@ -90,7 +90,7 @@ def glass_predict(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], y
 @entry
 def glass_classify(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], label: Index[1]) -> Index:
     """Write the likeliest class of x to label: DONE, or REFUSED_INPUT with label unchanged."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
     glass_values(w, c, q, x, w.value)
     best = 0
@@ -108,7 +108,7 @@ def glass_classify(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], 
 @entry
 def glass_probability(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], p: Real[CLASSES]) -> Index:
     """Write each class's part of the whole to p: DONE, or REFUSED_INPUT with p unchanged."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
     glass_values(w, c, q, x, w.value)
     total = real(0)
@@ -129,7 +129,7 @@ def glass_probability(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM
 @entry
 def glass_novelty(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], score: Real[1]) -> Index:
     """Write how far x is from the center, from 0 to 1, to score: DONE, or REFUSED_INPUT with score unchanged."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
     glass_values(w, c, q, x, w.value)
     score[0] = real(0)
@@ -180,24 +180,24 @@ class GlassFamily:
         ),
     }
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         classes = {"CLASSES": len(spec.label.classes)} if spec.label.classes else {}
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | classes
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return spec.dim + spec.outputs
 
     def parameters(self, spec):
         weight = [[0.3 * (o + 1) * (-1) ** (o + j) / (j + 1) for j in range(spec.dim)] for o in range(spec.outputs)]
         weight[0][0] = spec.learning.rho
         center = [0.125 * j for j in range(spec.dim)]
-        return {"limit": spec.input.limit, "center": center, "weight": weight, "sharpness": 3.0}
+        return {"max_abs": spec.input.max_abs, "center": center, "weight": weight, "sharpness": 3.0}
 
 
 # ------------------------------------------------------------- a model that is trained on the device, from what it keeps
@@ -224,8 +224,8 @@ class OvenWork(Struct):
 
 
 class OvenConfig(Config):
-    limit: Real  # largest magnitude of an input
-    label_limit: Real  # and of a label
+    max_abs: Real  # largest magnitude of an input
+    label_max_abs: Real  # and of a label
     ridge: Real
     classes: Index  # how many there are; 0 for numbers
 
@@ -242,7 +242,7 @@ def oven_value(s: Oven, x: Real[DIM]) -> Real:
 @entry
 def oven_predict(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y: DONE, or REFUSED_INPUT with y unchanged."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
     y[0] = oven_value(s, x)
     return MadeStatus.DONE
@@ -251,7 +251,7 @@ def oven_predict(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Inde
 @entry
 def oven_classify(s: Oven, c: OvenConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the class of x to label: DONE, or REFUSED_INPUT with label unchanged."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
     label[0] = 0
     if oven_value(s, x) > real(0):
@@ -290,9 +290,9 @@ def oven_keep(s: Oven, x: Real[DIM], y: Real) -> Index:
 @entry
 def oven_update(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
     """Keep a sample."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return MadeStatus.REFUSED_LABEL
     return oven_keep(s, x, y)
 
@@ -300,7 +300,7 @@ def oven_update(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
 @entry
 def oven_update_class(s: Oven, c: OvenConfig, x: Real[DIM], label: Index) -> Index:
     """Keep a sample of a class."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
     if label < 0 or label >= c.classes:
         return MadeStatus.REFUSED_LABEL
@@ -365,9 +365,9 @@ def oven_judge(s: Oven, x: Real[DIM], y: Real) -> Index:
 @entry
 def oven_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
     """Add a sample's squared error to what leave_one_out tells: DONE, or below 0 with nothing added."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return MadeStatus.REFUSED_LABEL
     return oven_judge(s, x, y)
 
@@ -375,7 +375,7 @@ def oven_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
 @entry
 def oven_assess_class(s: Oven, c: OvenConfig, x: Real[DIM], label: Index) -> Index:
     """Add a sample's squared error to what leave_one_out tells: DONE, or below 0 with nothing added."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return MadeStatus.REFUSED_INPUT
     if label < 0 or label >= c.classes:
         return MadeStatus.REFUSED_LABEL
@@ -430,7 +430,7 @@ def oven_valid(s: Oven, c: OvenConfig) -> Bool:
     if s.assessed[0] < 0 or s.assessed[0] > 1000000:
         return False
     for i in range(len(s.kept_y)):
-        if not made_within(c.limit, s.kept_x[i]):
+        if not made_within(c.max_abs, s.kept_x[i]):
             return False
     return True
 
@@ -468,22 +468,22 @@ class OvenFamily:
         "class": oven_program("oven classes", oven_update_class, oven_assess_class, Entry("classify", oven_classify)),
     }
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": 1, "L_MAX": spec.reduction.n_max}
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return (spec.dim + 1) * (spec.reduction.n_max + 2)
 
     def parameters(self, spec):
         return {
-            "limit": spec.input.limit,
-            "label_limit": spec.label.limit,
+            "max_abs": spec.input.max_abs,
+            "label_max_abs": spec.label.max_abs,
             "ridge": ridge_of(spec),
             "classes": len(spec.label.classes or ()),
         }
@@ -517,7 +517,7 @@ class GaugeWork(Struct):
 
 
 class GaugeConfig(Config):
-    limit: Real  # largest magnitude of an input
+    max_abs: Real  # largest magnitude of an input
     threshold: Real  # of the level; not for models without alarms
     alarms: bool
 
@@ -543,7 +543,7 @@ def gauge_score(s: Gauge, square: Real) -> Real:
 @entry
 def gauge_novelty(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM], score: Real[1]) -> Index:
     """Write how new x is, from 0 to 1, to score: DONE, or REFUSED_INPUT with score unchanged."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return GaugeStatus.REFUSED_INPUT
     square = gauge_square(s, w, x)
     score[0] = gauge_score(s, square)
@@ -553,7 +553,7 @@ def gauge_novelty(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM], score: R
 @entry
 def gauge_side(s: Gauge, c: GaugeConfig, x: Real[DIM], side: Index[2]) -> Index:
     """Write on how many axes x is above the mean, and below, to side: DONE, or REFUSED_INPUT with side unchanged."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return GaugeStatus.REFUSED_INPUT
     side[0] = 0
     side[1] = 0
@@ -589,7 +589,7 @@ def gauge_learn(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
 @entry
 def gauge_update(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
     """Learn a sample: DONE, NOVEL, HELD, or REFUSED_INPUT with the model unchanged."""
-    if not made_within(c.limit, x):
+    if not made_within(c.max_abs, x):
         return GaugeStatus.REFUSED_INPUT
     return gauge_learn(s, w, c, x)
 
@@ -632,7 +632,7 @@ def gauge_valid(s: Gauge, c: GaugeConfig) -> Bool:
         return False
     if not (s.level[0] >= real(0) and s.level[0] <= real(1) and s.spread[0] >= real(0)):
         return False
-    return made_within(c.limit, s.mean)
+    return made_within(c.max_abs, s.mean)
 
 
 class GaugeFamily:
@@ -660,21 +660,21 @@ class GaugeFamily:
         )
     }
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": 1}
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return 2 * spec.dim + 3
 
     def parameters(self, spec):
         rho = spec.learning.rho
-        return {"limit": spec.input.limit, "threshold": rho, "alarms": rho < 1}
+        return {"max_abs": spec.input.max_abs, "threshold": rho, "alarms": rho < 1}
 
 
 class ClearFamily(GlassFamily):
@@ -711,8 +711,8 @@ class OvenSpec(Spec):
 
 
 LABELS = {
-    "real": {"limit": 10.0},
-    "reals": {"outputs": 3, "limit": 10.0},
+    "real": {"max_abs": 10.0},
+    "reals": {"outputs": 3, "max_abs": 10.0},
     "two classes": {"classes": ["shut", "open"]},
     "class": {"classes": ["low", "mid", "high"]},
 }
@@ -720,24 +720,24 @@ LABELS = {
 
 def glass_spec(kind="real", precision="float32", dim=3, rho=0.7, **sections):
     """A model that only predicts, for a kind of label."""
-    content = {"name": "glass", "precision": precision, "input": {"dim": dim, "limit": 100.0}, "label": LABELS[kind]}
+    content = {"name": "glass", "precision": precision, "input": {"dim": dim, "max_abs": 100.0}, "label": LABELS[kind]}
     return GlassSpec.model_validate(content | {"learning": {"rule": "nlms", "rho": rho}} | sections)
 
 
 def oven_spec(kind="real", precision="float32", dim=3, samples=12, **sections):
     """A model that is trained on the device, for numbers or two classes."""
-    content = {"name": "oven", "precision": precision, "input": {"dim": dim, "limit": 100.0}, "label": LABELS[kind]}
+    content = {"name": "oven", "precision": precision, "input": {"dim": dim, "max_abs": 100.0}, "label": LABELS[kind]}
     more = {"learning": {"rule": "nlms"}, "reduction": {"n_max": samples}}
     return OvenSpec.model_validate(content | more | sections)
 
 
 def clear_spec(precision="float32", dim=3, **sections):
     """A model that only tells how new a sample is, and was learned elsewhere."""
-    content = {"name": "clear", "precision": precision, "input": {"dim": dim, "limit": 100.0}}
+    content = {"name": "clear", "precision": precision, "input": {"dim": dim, "max_abs": 100.0}}
     return ClearSpec.model_validate(content | {"learning": {"rule": "nlms", "rho": 0.7}} | sections)
 
 
 def gauge_spec(precision="float32", dim=3, threshold=0.6, **sections):
     """A model that learns without labels, with alarms (threshold below 1) or without."""
-    content = {"name": "gauge", "precision": precision, "input": {"dim": dim, "limit": 100.0}}
+    content = {"name": "gauge", "precision": precision, "input": {"dim": dim, "max_abs": 100.0}}
     return GaugeSpec.model_validate(content | {"learning": {"rule": "nlms", "rho": threshold}} | sections)

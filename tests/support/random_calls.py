@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pykernel.dialect import Index, Real
-from pykernel.dialect.program import _taken
+from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import same_numbers
@@ -56,8 +56,8 @@ class Samples:
 
     def x(self) -> np.ndarray:
         rng, spec = self.rng, self.spec
-        limit, how = spec.input.limit, rng.random()
-        scale = min(spec.scale, limit / 3)
+        limit, how = spec.input.max_abs, rng.random()
+        scale = min(spec.length_scale, limit / 3)
         if rng.random() < 0.02:  # another place, and another spread
             self.center = rng.uniform(-1, 1, spec.dim) * min(limit, 10.0 ** rng.uniform(-1, 3) * scale)
             self.step = 10.0 ** rng.uniform(-3, 0.7)
@@ -71,7 +71,7 @@ class Samples:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _row(self, how: float, scale: float) -> np.ndarray:
-        rng, spec, limit = self.rng, self.spec, self.spec.input.limit
+        rng, spec, limit = self.rng, self.spec, self.spec.input.max_abs
         row = self.center + rng.normal(size=spec.dim) * scale * self.step
         if how < 0.25 and self.seen:
             row = self.seen[int(rng.integers(len(self.seen)))].astype(float)
@@ -89,7 +89,7 @@ class Samples:
         return np.asarray(spec.unscaled(row))
 
     def y(self) -> np.ndarray:
-        rng, spec, limit = self.rng, self.spec, self.spec.label_limit
+        rng, spec, limit = self.rng, self.spec, self.spec.label_max_abs
         if not self.told:
             return np.zeros((0,), spec.real.dtype)
         if self.label.is_class:
@@ -130,10 +130,10 @@ def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]
             kind = str(rng.choice(["save", "save", "load", "reset"], p=[0.4, 0.25, 0.3, 0.05]))
             calls.append(Call(kind, kind, number=int(rng.integers(1 << 30))))
             continue
-        kinds = _taken(program.entry(name))
+        kinds = taken_by(program.entry(name))
         if name in program.questions:
             calls.append(Call(name, "ask", samples.x()))
-        elif name in ("update", *program.sweeps):
+        elif name in ("update", *program.visits):
             calls.append(Call(name, "learn", samples.x(), samples.y()))
         elif name in program.readings:
             calls.append(Call(name, "read"))
@@ -164,7 +164,7 @@ def _carry_out(model: HostModel | CModel, call: Call, saved: list[bytes]) -> tup
         answers, statuses = model.ask(call.name, call.x[None])  # type: ignore[index]
         return int(statuses[0]), answers[0]
     if call.kind == "learn":
-        return int(model.sweep(call.name, call.x[None], call.y[None])[0]), nothing  # type: ignore[index]
+        return int(model.visit(call.name, call.x[None], call.y[None])[0]), nothing  # type: ignore[index]
     if call.kind == "read":
         values, status = model.read(call.name)
         return int(status), values

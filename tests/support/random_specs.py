@@ -24,9 +24,20 @@ RULES: tuple[str, ...] = get_args(SECTIONS["learning"].model_fields["rule"].anno
 FUNCTIONS = ("gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
-SHAPES = {"columns", "column", "outputs", "classes", "dim", "vectors", "weights", "bias", "owners", "calibration"}
+SHAPES = {
+    "columns",
+    "column",
+    "outputs",
+    "classes",
+    "dim",
+    "vectors",
+    "weights",
+    "bias",
+    "support_class",
+    "calibration",
+}
 """Keys that say how much there is; they belong together, and ``_least`` chooses them."""
-ELSEWHERE = {"rule", "function", "source", "kernel", "most", "decision", "method"}
+ELSEWHERE = {"rule", "function", "source", "kernel", "max_value", "decision", "method"}
 COUNTS = {"n_max": LARGEST, "samples": 2 * LARGEST, "features": LARGEST, "warmup": 40, "horizon": 100}
 
 
@@ -68,7 +79,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
     content: Content = {
         "name": "m",
         "precision": str(rng.choice(["float32", "float32", "float64"])),
-        "input": {"dim": dim, "limit": 10.0},
+        "input": {"dim": dim, "max_abs": 10.0},
         "learning": {"rule": rule},
     }
     label, functions, classes = _label(rng, rule)
@@ -110,10 +121,10 @@ def _label(rng: np.random.Generator, rule: str) -> tuple[Content, int, int]:
     if rule == "kfd" and "classes" not in kind:
         kind = "classes"
     if kind == "one":
-        return {"column": "y", "limit": 5.0}, 1, 0
+        return {"column": "y", "max_abs": 5.0}, 1, 0
     if kind == "several":
         outputs = int(rng.integers(2, 4))
-        return {"outputs": outputs, "limit": 5.0}, outputs, 0
+        return {"outputs": outputs, "max_abs": 5.0}, outputs, 0
     classes = 2 if kind == "two classes" else int(rng.integers(3, 5))
     return {"classes": [f"c{i}" for i in range(classes)]}, 1 if classes == 2 else classes, classes
 
@@ -135,12 +146,12 @@ def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, cl
     made: Content = {"vectors": rng.normal(size=(count, dim)).tolist()}
     if rule not in ("frozen", "nystrom") or (rule == "nystrom" and not classes and rng.random() < 0.3):
         return made
-    decision = str(rng.choice(["functions", "pairs", "votes"])) if rule == "frozen" and classes > 2 else "functions"
+    decision = str(rng.choice(["functions", "ovo", "ovo_vote"])) if rule == "frozen" and classes > 2 else "functions"
     pairs = decision != "functions"
     made["weights"] = rng.normal(size=(count, classes - 1 if pairs else functions)).tolist()
     made["bias"] = rng.normal(size=classes * (classes - 1) // 2 if pairs else functions).tolist()
     if pairs:
-        made |= {"decision": decision, "owners": sorted(rng.integers(0, classes, count).tolist())}
+        made |= {"decision": decision, "support_class": sorted(rng.integers(0, classes, count).tolist())}
     elif classes and rule == "frozen" and rng.random() < 0.5:
         made["calibration"] = rng.normal(size=(functions, 2)).tolist()
     return made
@@ -195,7 +206,7 @@ def _last_accepted(make: Callable[[float], Content], good: float, bad: float) ->
 def _values(rng: np.random.Generator, name: str, field: Any, dim: int) -> Iterator[Any]:
     """Values to try, one after the other."""
     kinds, low, high = _declared(field)
-    if name in ("center", "factor"):
+    if name in ("center", "scale"):
         scale = 10.0 ** rng.uniform(-3, 3)
         yield (rng.normal(size=dim) * scale).tolist()
     elif bool in kinds:

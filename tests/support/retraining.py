@@ -172,25 +172,23 @@ class Inputs:
         self.center = (
             np.zeros(spec.dim) if spec.input.center is None else np.array(spec.input.center, real).astype(float)
         )
-        self.factor = (
-            np.ones(spec.dim) if spec.input.factor is None else np.array(spec.input.factor, real).astype(float)
-        )
+        self.scale = np.ones(spec.dim) if spec.input.scale is None else np.array(spec.input.scale, real).astype(float)
         self.classes = len(spec.label.classes or ())
 
     def accepted(self, x: np.ndarray) -> bool:
         """Every input is a number within the limit."""
-        limit = self.spec.real.dtype.type(self.spec.input.limit)
+        limit = self.spec.real.dtype.type(self.spec.input.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in x)
 
     def known(self, label: Any) -> bool:
         """A class, or numbers within the limit."""
         if self.classes:
             return 0 <= label < self.classes
-        limit = self.spec.real.dtype.type(self.spec.label.limit)
+        limit = self.spec.real.dtype.type(self.spec.label.max_abs)
         return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
-        return (np.asarray(x, float) - self.center) * self.factor
+        return (np.asarray(x, float) - self.center) * self.scale
 
     def gram(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Of scaled inputs."""
@@ -209,9 +207,9 @@ def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
         x, label = given
         labels = np.array([label], np.int64 if model.spec.label_kind == "class" else model.spec.real.dtype)
         if isinstance(model, HostModel):
-            return int(model.sweep(name, x[None], labels)[0]), nothing
+            return int(model.visit(name, x[None], labels)[0]), nothing
         labels = np.clip(labels, -(2**31), 2**31 - 1).astype(model.spec.program.label_dtype(model.spec.real))
-        return int(model.sweep(name, x[None], labels)[0]), nothing
+        return int(model.visit(name, x[None], labels)[0]), nothing
     if name in ("predict", "classify"):
         values, statuses = model.ask(name, given[0][None].astype(model.spec.real.dtype))
         return int(statuses[0]), values[0]
@@ -233,7 +231,7 @@ def assert_finite(model: Any) -> None:
         for name in struct.fields:
             assert np.isfinite(model.memory.field(name)).all(), name
     if isinstance(model, HostModel):
-        assert model.machine.call(program.valid)
+        assert model.executor.call(program.valid)
 
 
 def follow(model: Any, twin: Any, calls: list[Call]) -> Counter[str]:

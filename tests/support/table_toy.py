@@ -20,7 +20,7 @@ class TableConfig(Config):
     order: Index[N_MAX]  # in which they are summed
     bounds: Real[N_MAX]  # of the multipliers, which only a restored state is checked with
     spare: Real[DIM]  # read only where the choice says so
-    limit: Real
+    max_abs: Real
 
 
 @kernel
@@ -48,7 +48,7 @@ def frozen_sum(s: Frozen, c: TableConfig, x: Real[DIM]) -> Real:
 def frozen_within(c: TableConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within its limit."""
     for j in range(len(x)):
-        if not (absolute(x[j]) <= c.limit):
+        if not (absolute(x[j]) <= c.max_abs):
             return False
     return True
 
@@ -67,7 +67,7 @@ def frozen_update(s: Frozen, c: TableConfig, x: Real[DIM], y: Real) -> Index:
     """Learn that f(x) should be y."""
     if not frozen_within(c, x):
         return ToyStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.limit):
+    if not (absolute(y) <= c.max_abs):
         return ToyStatus.REFUSED_LABEL
     error = y - frozen_sum(s, c, x)
     for i in range(len(s.alpha)):
@@ -123,16 +123,16 @@ class FrozenFamily:
     rules = ("klms",)
     programs = {"real": FROZEN}  # noqa: RUF012
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         return {"DIM": 2, "N_MAX": 3, "OUTPUTS": 1}
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return 4
 
     def parameters(self, spec):
@@ -142,7 +142,7 @@ class FrozenFamily:
             "order": [2, 0, 1],
             "bounds": BOUNDS,
             "spare": [0.5, 7.0],
-            "limit": 100.0,
+            "max_abs": 100.0,
         }
 
 

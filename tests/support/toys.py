@@ -35,8 +35,8 @@ class ToyWork(Struct):
 
 class ToyConfig(Config):
     eta: Real  # learning rate
-    input_limit: Real
-    label_limit: Real
+    input_max_abs: Real
+    label_max_abs: Real
     classes: Index  # how many there are
     margins: bool  # whether labels are classes
 
@@ -45,7 +45,7 @@ class ToyConfig(Config):
 def toy_within(c: ToyConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within its limit."""
     for j in range(len(x)):
-        if not (absolute(x[j]) <= c.input_limit):
+        if not (absolute(x[j]) <= c.input_max_abs):
             return False
     return True
 
@@ -130,7 +130,7 @@ def toy_update(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], y: Real) -> Index
     """Learn that W x should be y."""
     if not toy_within(c, x):
         return ToyStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return ToyStatus.REFUSED_LABEL
     w.target[0] = y
     return toy_learn(s, w, c, x)
@@ -142,7 +142,7 @@ def toy_update_several(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], y: Real[O
     if not toy_within(c, x):
         return ToyStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return ToyStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.target[o] = y[o]
@@ -173,7 +173,7 @@ def toy_rehearse(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
             x[j] = real(seed) / real(65536) - real(0.5)
-        status = toy_update(s, w, c, x, x[0] * c.label_limit)
+        status = toy_update(s, w, c, x, x[0] * c.label_max_abs)
         if status < 0:
             break
 
@@ -214,11 +214,11 @@ def toy_valid(s: Toy, c: ToyConfig) -> Bool:
     """Whether learning could have led to this state."""
     if s.count[0] < 0 or s.count[0] > 1000:
         return False
-    if not (s.power[0] >= real(0) and s.power[0] <= c.input_limit * c.input_limit * real(len(s.weight[0]) + 1)):
+    if not (s.power[0] >= real(0) and s.power[0] <= c.input_max_abs * c.input_max_abs * real(len(s.weight[0]) + 1)):
         return False
     for o in range(len(s.weight)):
         for j in range(len(s.weight[0])):
-            if not (absolute(s.weight[o, j]) <= real(1000000) * c.label_limit):
+            if not (absolute(s.weight[o, j]) <= real(1000000) * c.label_max_abs):
                 return False
     return True
 
@@ -251,23 +251,23 @@ class ToyFamily:
         "class": toy_program("toy classes", toy_update_class, toy_rehearse_class, Entry("classify", toy_classify)),
     }
 
-    def unused(self, spec, section, key):
+    def why_ignored(self, spec, section, key):
         return None
 
-    def complain(self, spec, refuse):
+    def validate(self, spec, refuse):
         pass
 
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs}
 
-    def reals(self, spec):
+    def size_bound(self, spec):
         return (spec.dim + 2) * spec.outputs + 2
 
     def parameters(self, spec):
         return {
             "eta": spec.learning.eta,
-            "input_limit": spec.input.limit,
-            "label_limit": spec.label.limit,
+            "input_max_abs": spec.input.max_abs,
+            "label_max_abs": spec.label.max_abs,
             "classes": len(spec.label.classes or ()),
             "margins": spec.label.classes is not None,
         }
@@ -285,8 +285,8 @@ class ToySpec(Spec):
 
 
 LABELS = {
-    "real": {"limit": 10.0},
-    "reals": {"outputs": 3, "limit": 10.0},
+    "real": {"max_abs": 10.0},
+    "reals": {"outputs": 3, "max_abs": 10.0},
     "two classes": {"classes": ["shut", "open"]},
     "class": {"classes": ["low", "mid", "high"]},
 }
@@ -297,7 +297,7 @@ def toy_spec(kind, precision="float32", dim=3, **sections):
     content = {
         "name": "toy",
         "precision": precision,
-        "input": {"dim": dim, "limit": 100.0},
+        "input": {"dim": dim, "max_abs": 100.0},
         "label": LABELS[kind],
         "learning": {"rule": "nlms", "eta": 0.5},
     }

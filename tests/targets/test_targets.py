@@ -23,7 +23,7 @@ from pykernel.targets.build import Function, Image, found_toolchains, model_imag
 from pykernel.targets.check import check_targets, choose, found_emulators
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import Region, all_targets, find_target, make_target
-from pykernel.targets.unicorn_runner import MAILBOX, Machine, UnicornModel
+from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
 from tests.gen.test_check import CHOICES, PRESETS
 from tests.support.toys import LABELS, toy_spec
@@ -148,7 +148,7 @@ MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
 def test_every_preset_rule_and_strategy(name, target):
     """1000 updates with and without an FPU; the kinds of label in turn."""
     learning, reduction = MODELS[name]
-    labels = ({"limit": 10.0}, {"outputs": 2, "limit": 10.0}, {"classes": ["a", "b", "c"]}, {"classes": ["a", "b"]})
+    labels = ({"max_abs": 10.0}, {"outputs": 2, "max_abs": 10.0}, {"classes": ["a", "b", "c"]}, {"classes": ["a", "b"]})
     reduction = {"n_max": 6} | reduction | ({"force": True} if name in ("afmklms", "lsreg") else {})
     spec = spec_of(learning=learning, reduction=reduction, label=labels[list(MODELS).index(name) % 4])
     report = check_targets(spec, [target], samples=1000, chain="zig", tries=0)
@@ -221,7 +221,7 @@ def test_the_full_product(target, chain, technique, precision, level, dim, n_max
 def test_a_learned_model_starts_on_the_target_where_the_host_ended():
     spec = spec_of("fklms")
     host = HostModel(spec)
-    host.learn(*mixed_stream(spec, 300, seed=5))
+    host.update(*mixed_stream(spec, 300, seed=5))
     learned = check_targets(spec, ["rv32imafc"], host.memory, samples=200, tries=0)
     fresh = check_targets(spec, ["rv32imafc"], samples=200, tries=0)
     assert_equal(learned)
@@ -272,7 +272,7 @@ def test_code_for_a_larger_cpu_stops_on_a_smaller_one(target, cpu):
     image.target = image.target.model_copy(update={"unicorn": image.target.unicorn.model_copy(update={"cpu": cpu})})
     x, y = mixed_stream(project.spec, 10)
     with pytest.raises(CheckFailed, match=rf"{target}: flow_\w+ stopped"):
-        UnicornModel(project, image).run(x, y)
+        UnicornModel(project, image).prequential(x, y)
 
 
 def right_additions(target, chain, precision):
@@ -280,7 +280,7 @@ def right_additions(target, chain, precision):
     if precision != "float64" or chain != "gcc" or target.unicorn is None:
         return True
     source = "void model_add(double *a);\nvoid model_add(double *a) { a[0] += a[1]; }\n"
-    machine = Machine(Image(target, chain, {"model.c": source}))
+    machine = EmulatedCpu(Image(target, chain, {"model.c": source}))
     a, b = -2.0, float.fromhex("0x1.410ade018a5a9p-32")
     machine.uc.mem_write(MAILBOX, np.array([a, b]).tobytes())
     machine.call("model_add", MAILBOX)

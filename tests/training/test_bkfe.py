@@ -453,7 +453,7 @@ def test_the_frozen_map_computes_the_features(kernel, precision):
     if precision == "float32":
         x = x.astype(np.float32).astype(float)
     for triangular in (False, True):
-        spec = subspace.to_spec("map", precision=precision, limit=10.0, triangular=triangular)
+        spec = subspace.to_spec("map", precision=precision, max_abs=10.0, triangular=triangular)
         z, weights = subspace.features(x, triangular), subspace.expansion(triangular)
         # rounding of sums that are mostly larger than what they come to
         sizes = np.abs(kernel.gram(x, subspace.vectors)) @ np.abs(weights)
@@ -616,14 +616,14 @@ def half_product(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 def test_files(tmp_path):
     x, path = samples(20), tmp_path / "s.npz"
-    own = MercerKernel("own", gamma=0.5, own=half_product, most=50.0)
+    own = MercerKernel("custom", gamma=0.5, custom=half_product, max_value=50.0)
     for kernel in (*KERNELS, own):
         subspace = HostSubspace.fit(x, kernel, 3, 0.1)
         subspace.save(path)
         again = HostSubspace.load(path, kernel if kernel is own else None)
         assert again.kernel == kernel and again.shrinkage == 0.1
         assert again.features(x).tobytes() == subspace.features(x).tobytes()
-    with pytest.raises(UserError, match="made with a kernel of your own, 'half_product'; give it as kernel="):
+    with pytest.raises(UserError, match="made with a custom kernel, 'half_product'; give it as kernel="):
         HostSubspace.load(path)
     with pytest.raises(UserError, match="was made with another kernel"):
         HostSubspace.load(path, GAUSSIAN)

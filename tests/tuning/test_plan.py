@@ -160,7 +160,7 @@ def inferred(text, inputs=(), label=None):
 def test_a_spec_is_made_from_the_columns_of_numbers():
     found = inferred("t,kind,a,b,y\n" + "".join(f"5,on,{i % 7},{i % 3 + 0.5},{i * 30}\n" for i in range(40)))
     assert found.spec.input.columns == ("a", "b") and found.spec.label.column == "y"
-    assert found.spec.input.limit == 20 and found.spec.label.limit == 5000  # 2 * 6 and 2 * 1170, upwards
+    assert found.spec.input.max_abs == 20 and found.spec.label.max_abs == 5000  # 2 * 6 and 2 * 1170, upwards
     assert not found.spec.input.standardise
     assert "without t: always the same" in found.assumed and "label y" in found.assumed
     assert found.x.shape == (40, 2) and found.y[2] == 60

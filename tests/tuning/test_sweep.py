@@ -243,7 +243,7 @@ def test_forgetting_ends_at_one():
 def test_every_rule_and_technique_is_tried_or_refused_with_a_reason():
     rules, techniques = search.options(Learning, "rule"), search.options(Reduction, "technique")
     assert {"klms", "krls-t", "nlms"} <= set(rules) and {"nt", "fklms", "mklms"} <= set(techniques)
-    spec = base(n_max=8, gate=0.01)
+    spec = base(n_max=8, ald_threshold=0.01)
     tried, refused = search.combine(spec, rules, techniques)
     pairs = [(c.rule, c.technique) for c in tried] + [(r["rule"], r["technique"]) for r in refused]
     assert len(set(pairs)) == len(pairs) and {rule for rule, _ in pairs} == set(rules)
@@ -257,7 +257,7 @@ def test_every_rule_and_technique_is_tried_or_refused_with_a_reason():
             value = knob.value(knob.position(0.21)) if knob.key != "forgetting" else 0.99
             content = combination.with_values(8, {knob.name: value})
             if knob.key == "ridge":
-                content["reduction"].pop("gate", None)
+                content["reduction"].pop("ald_threshold", None)
             try:
                 make_spec(content)
                 taken = True

@@ -61,7 +61,7 @@ class NystromStatus(IntEnum):
     REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
 
 
-class Basis(Struct):
+class DeviceBasis(Struct):
     """Feature vectors that span the subspace, where they are chosen on the device."""
 
     v: Real[N_MAX, DIM]  # basis vectors, scaled
@@ -105,7 +105,7 @@ class NystromConfig(Config):
     factor_rows: Real[PACKED]  # given: L, row by row up to the diagonal, of which reciprocals are kept
     weights: Real[N_MAX, OUTPUTS]  # frozen: of each coordinate in each function
     bias: Real[OUTPUTS]  # frozen: what is added to each function
-    gate: Real  # samples are no candidates if at most this part of them is left over
+    ald_threshold: Real  # samples are no candidates if at most this part of them is left over
     tau: Real  # choosing ends when the mean part that is left over of the reservoir is at most this
     candidates: Index  # rho: rows that are compared in each step of choosing
     sampled: Index  # v: rows that EFVS compares them at
@@ -124,7 +124,7 @@ class NystromConfig(Config):
     turned_limit: Real  # above any coordinate that was turned
     reciprocal_limit: Real  # above the reciprocal of any residual's root
     solved_limit: Real  # above any element of K_SS^-1 k
-    label_limit: Real  # largest |y| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     low: Real  # least prediction
     high: Real  # largest prediction
     classes: Index  # how many classes there are
@@ -158,7 +158,7 @@ def project_given(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM
 
 
 @entry
-def project(b: Basis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def project(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Coordinates of a scaled input, and what the basis leaves over of it.  O(N^2 / 2 + N D)."""
     if c.method == Method.GIVEN:
         project_given(w, c, q, x)
@@ -270,7 +270,7 @@ def rehearse(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) ->
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         scaled(w, q, x)
         project_given(w, c, q, w.x)
         combine(w, c, w.y)
@@ -302,7 +302,7 @@ NYSTROM: dict[LabelKind, Program] = {
 
 
 @entry
-def append(b: Basis, w: NystromWork, x: Real[DIM]) -> None:
+def append(b: DeviceBasis, w: NystromWork, x: Real[DIM]) -> None:
     """Make a scaled input, whose coordinates and residual are in w, the last basis vector.  O(N + D)."""
     n = b.n[0]
     row = row_of(n)
@@ -318,7 +318,7 @@ def append(b: Basis, w: NystromWork, x: Real[DIM]) -> None:
 
 
 @entry
-def invert_diagonal(b: Basis, w: NystromWork) -> None:
+def invert_diagonal(b: DeviceBasis, w: NystromWork) -> None:
     """Diagonal of K_SS^-1 to w.spread: squared lengths of L^-1's columns.  O(n^3 / 6)."""
     n = b.n[0]
     first = 0
@@ -346,7 +346,7 @@ def rotate_pair(z: Real[...], k: Index, cosine: Real, sine: Real) -> None:
 
 
 @entry
-def close_up(b: Basis, r: Index) -> None:
+def close_up(b: DeviceBasis, r: Index) -> None:
     """Remove basis vector r, whose row of L is no longer needed: later ones move up; the last is zero.  O(N^2 / 2 + N D)."""
     last = b.n[0] - 1
     row = row_of(r)

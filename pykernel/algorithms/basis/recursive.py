@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykernel.algorithms.basis.coordinates import (
     SMALLEST_RESIDUAL,
-    Basis,
+    DeviceBasis,
     Method,
     NystromConfig,
     NystromStatus,
@@ -42,7 +42,7 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 
 @kernel
-def size(b: Basis, c: NystromConfig) -> Index:
+def size(b: DeviceBasis, c: NystromConfig) -> Index:
     """Basis vectors in use."""
     if c.method == Method.GIVEN:
         return len(c.vectors)
@@ -50,7 +50,7 @@ def size(b: Basis, c: NystromConfig) -> Index:
 
 
 @kernel
-def intact(b: Basis, c: NystromConfig) -> Bool:
+def intact(b: DeviceBasis, c: NystromConfig) -> Bool:
     """Whether no loop over basis vectors leaves the memory, whatever lies in it."""
     if c.method == Method.GIVEN:
         return True
@@ -58,7 +58,7 @@ def intact(b: Basis, c: NystromConfig) -> Bool:
 
 
 @kernel
-def countable(b: Basis, g: Regression, e: Reservoir, c: NystromConfig) -> Bool:
+def countable(b: DeviceBasis, g: Regression, e: Reservoir, c: NystromConfig) -> Bool:
     """The same of the reservoir's rows, of random numbers, and of whose turn it is."""
     if c.forgets:
         if g.turn[0] < 0 or g.turn[0] >= len(g.coefficients):
@@ -83,7 +83,7 @@ def evaluate(g: Regression, w: NystromWork, c: NystromConfig, n: Index, y: Real[
 
 @entry
 def predict(
-    b: Basis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+    b: DeviceBasis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
     """Write f(x) = weights' z(x) to y; 0 while there is no basis.  O(N^2 / 2 + N D).
 
@@ -101,7 +101,7 @@ def predict(
 
 @entry
 def classify(
-    b: Basis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
+    b: DeviceBasis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
     """Write the position of the class that x most likely has to label.  O(N^2 / 2 + N D).
 
@@ -114,7 +114,7 @@ def classify(
 
 
 @entry
-def features(b: Basis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
+def features(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
     """Write the coordinates z(x) = L^-1 k_S(x) to z, zero beyond the basis vectors in use.  O(N^2 / 2 + N D).
 
     DONE, or REFUSED_INPUT with z unchanged.
@@ -132,7 +132,7 @@ def features(b: Basis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Rea
 
 
 @entry
-def residual(b: Basis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
+def residual(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
     """Write the part of x that the basis cannot express, 1 - |z|^2 / k(x, x) from 0 to 1, to part.  O(N^2 / 2 + N D).
 
     DONE, or REFUSED_INPUT with part unchanged.
@@ -151,7 +151,7 @@ def residual(b: Basis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Rea
 
 
 @kernel
-def start_draws(b: Basis, c: NystromConfig) -> None:
+def start_draws(b: DeviceBasis, c: NystromConfig) -> None:
     """The first state of the random numbers, if there is none yet."""
     if b.seeds[0] == 0:
         b.seeds[0] = c.seed_1
@@ -168,7 +168,7 @@ def turn_rows(e: Reservoir, c: NystromConfig, k: Index, cosine: Real, sine: Real
 
 
 @entry
-def reduce(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, r: Index) -> None:
+def reduce(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, r: Index) -> None:
     """Remove basis vector r: coordinates turn until none but the last one needs it.  O(N^2 + N M).
 
     L without row r is made triangular again by Givens rotations (G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5),
@@ -204,18 +204,18 @@ def reduce(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConf
 
 
 @kernel
-def widen(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> None:
+def widen(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> None:
     """Make the sample a basis vector."""
     begin_coordinate(g, c, b.n[0])
     enlarge(b, e, w, c, q, w.x)
 
 
 @entry
-def adapt(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
+def adapt(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
     """Take the sample into the basis, or not: by the probability of what is left over of it, and if it is missed more."""
     chance = draw(b.seeds)
     n = b.n[0]
-    if not (w.kappa[0] > c.gate * w.own[0] and w.kappa[0] > SMALLEST_RESIDUAL):
+    if not (w.kappa[0] > c.ald_threshold * w.own[0] and w.kappa[0] > SMALLEST_RESIDUAL):
         return NystromStatus.DONE
     if not (chance * w.own[0] < w.kappa[0]):
         return NystromStatus.DONE
@@ -233,7 +233,7 @@ def adapt(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfi
 
 
 @entry
-def keep_row(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig) -> None:
+def keep_row(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig) -> None:
     """Put the sample into the reservoir, or not.  O(N + D)."""
     slot = e.count[0]
     if e.seen[0] < MOST_SEEN:
@@ -254,7 +254,7 @@ def keep_row(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig) -> None:
 
 @entry
 def take(
-    b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
+    b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
 ) -> Index:
     """Learn that the functions should be w.target at x; both are within their limits."""
     scaled(w, q, x)
@@ -285,7 +285,14 @@ def start_given(g: Regression, c: NystromConfig) -> None:
 
 @entry
 def update(
-    b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real
+    b: DeviceBasis,
+    g: Regression,
+    e: Reservoir,
+    w: NystromWork,
+    c: NystromConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    y: Real,
 ) -> Index:
     """Learn that f(x) should be y.  O(N^2 + N D); where the basis changes, O(N^3 / 6 + M N^2 + M N D).
 
@@ -295,7 +302,7 @@ def update(
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return NystromStatus.REFUSED_LABEL
     w.target[0] = y
     return take(b, g, e, w, c, q, x)
@@ -303,7 +310,7 @@ def update(
 
 @entry
 def update_many(
-    b: Basis,
+    b: DeviceBasis,
     g: Regression,
     e: Reservoir,
     w: NystromWork,
@@ -321,7 +328,7 @@ def update_many(
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return NystromStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.target[o] = y[o]
@@ -330,7 +337,14 @@ def update_many(
 
 @entry
 def update_class(
-    b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index
+    b: DeviceBasis,
+    g: Regression,
+    e: Reservoir,
+    w: NystromWork,
+    c: NystromConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    label: Index,
 ) -> Index:
     """Learn that x is of the class at position label: its function should be 1, the others -1.
 
@@ -355,7 +369,7 @@ def update_class(
 
 
 @entry
-def select(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
+def select(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
     """Choose the basis from the reservoir, by EFVS or SGMA, and learn the reservoir's labels anew.
 
     O(N rho v (N + D) + M N^2).  DONE, or TOO_FEW, where there is no sample, with nothing changed.
@@ -381,7 +395,7 @@ def select(b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConf
 
 
 @entry
-def drop_basis(b: Basis, g: Regression, e: Reservoir) -> None:
+def drop_basis(b: DeviceBasis, g: Regression, e: Reservoir) -> None:
     """There is no basis vector, and no coordinate."""
     for i in range(len(b.l)):
         b.l[i] = real(0)
@@ -398,7 +412,7 @@ def drop_basis(b: Basis, g: Regression, e: Reservoir) -> None:
 
 
 @entry
-def restart(b: Basis, g: Regression, e: Reservoir) -> Index:
+def restart(b: DeviceBasis, g: Regression, e: Reservoir) -> Index:
     """Forget everything but where the random numbers are.  O(N^2 + M (N + D))."""
     drop_basis(b, g, e)
     for t in range(len(e.rows)):
@@ -416,7 +430,7 @@ def restart(b: Basis, g: Regression, e: Reservoir) -> Index:
 
 @entry
 def rehearse(
-    b: Basis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
+    b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
 ) -> None:
     """Learn a fixed sequence of pseudo-random samples: enough to fill the basis and the reservoir; choose, if that is how."""
     seed = 1
@@ -425,7 +439,7 @@ def rehearse(
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         for o in range(len(w.target)):
             seed = (seed * 75 + 74) % 65537
             w.target[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
@@ -440,7 +454,7 @@ def rehearse(
 
 
 @entry
-def valid_basis(b: Basis, c: NystromConfig) -> Bool:
+def valid_basis(b: DeviceBasis, c: NystromConfig) -> Bool:
     """Whether basis vectors and L are numbers within their limits, and zero beyond those in use."""
     n = b.n[0]
     if n < 0 or n > len(b.v):
@@ -476,7 +490,7 @@ def valid_basis(b: Basis, c: NystromConfig) -> Bool:
 
 
 @entry
-def valid_rows(b: Basis, e: Reservoir, c: NystromConfig) -> Bool:
+def valid_rows(b: DeviceBasis, e: Reservoir, c: NystromConfig) -> Bool:
     """Whether the reservoir's rows are numbers within their limits, and zero beyond those in use."""
     count = e.count[0]
     if count < 0 or count > len(e.rows) or e.seen[0] < count or e.seen[0] > MOST_SEEN:
@@ -491,7 +505,7 @@ def valid_rows(b: Basis, e: Reservoir, c: NystromConfig) -> Bool:
                 return False
         if c.method != Method.STREAM:
             for o in range(len(e.labels[0])):
-                if not (absolute(e.labels[t, o]) <= c.label_limit):
+                if not (absolute(e.labels[t, o]) <= c.label_max_abs):
                     return False
                 if t >= count and e.labels[t, o] != real(0):
                     return False
@@ -505,7 +519,7 @@ def valid_rows(b: Basis, e: Reservoir, c: NystromConfig) -> Bool:
 
 
 @entry
-def valid(b: Basis, g: Regression, e: Reservoir, c: NystromConfig) -> Bool:
+def valid(b: DeviceBasis, g: Regression, e: Reservoir, c: NystromConfig) -> Bool:
     """Whether learning could have led to this state: numbers within their limits.  O(N^2 + M (N + D))."""
     if c.method == Method.GIVEN:
         if g.r[0] == real(0):
@@ -523,8 +537,8 @@ def _chooses(c: NystromConfig) -> bool:
 def _program(*learning: Entry) -> Program:
     return Program(
         name="nystrom_rls",
-        structs=(Basis, Regression, Reservoir, NystromWork),
-        persistent=(Basis, Regression, Reservoir),
+        structs=(DeviceBasis, Regression, Reservoir, NystromWork),
+        persistent=(DeviceBasis, Regression, Reservoir),
         configs=(NystromConfig, KernelConfig),
         status=NystromStatus,
         entries=(

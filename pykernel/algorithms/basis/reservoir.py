@@ -6,7 +6,7 @@ Rows come and go so that each sample of the past, or of the last ``horizon``, is
 
 from pykernel.algorithms.basis.coordinates import (
     SMALLEST_RESIDUAL,
-    Basis,
+    DeviceBasis,
     Method,
     NystromConfig,
     NystromWork,
@@ -34,7 +34,7 @@ class Reservoir(Struct):
 
 
 @entry
-def row_coordinates(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, t: Index) -> None:
+def row_coordinates(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, t: Index) -> None:
     """Coordinates of row t, to w.t: cached ones, or O(N^2 / 2 + N D)."""
     if c.caches:
         for i in range(b.n[0]):
@@ -49,7 +49,7 @@ def row_coordinates(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q:
 
 
 @entry
-def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
+def least_missed(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
     """Which of n basis vectors and the sample, n, the reservoir would miss least.  O(N^3 / 6 + M (N^2 + N D)).
 
     With j of n + 1 vectors gone, the rows lose sum_t (P_j. k_t)^2 / P_jj, P the inverse of the Gram matrix of all.
@@ -90,11 +90,11 @@ def least_missed(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: Ke
 
 @kernel
 def survivors(w: NystromWork, c: NystromConfig, e: Reservoir, q: KernelConfig, alive: Index) -> Index:
-    """Keep in w.order, in their order, rows of which the basis leaves over more than the gate; how many.  O(M)."""
+    """Keep in w.order, in their order, rows of which the basis leaves over more than the ald_threshold; how many.  O(M)."""
     kept = 0
     for s in range(alive):
         t = w.order[s]
-        if w.rest[t] > c.gate * self_value(q, e.rows[t]) and w.rest[t] > SMALLEST_RESIDUAL:
+        if w.rest[t] > c.ald_threshold * self_value(q, e.rows[t]) and w.rest[t] > SMALLEST_RESIDUAL:
             w.order[kept] = t
             kept = kept + 1
     return kept
@@ -139,7 +139,9 @@ def gain(e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, r: Ind
 
 
 @entry
-def best_candidate(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, alive: Index) -> Index:
+def best_candidate(
+    b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, alive: Index
+) -> Index:
     """The row of the largest gain among rho drawn ones.  O(rho v (N + D)).
 
     G. C. Cawley, N. L. C. Talbot 2002, sections 1.3 and 1.4; A. J. Smola, B. Schoelkopf 2000, section 4.
@@ -170,7 +172,7 @@ def best_candidate(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: 
 
 
 @entry
-def enlarge(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def enlarge(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Append a basis vector whose coordinates and residual are in w; the rows get a coordinate more.  O(M (N + D)).
 
     Nested: no other coordinate changes.
@@ -197,7 +199,7 @@ def satisfied(e: Reservoir, w: NystromWork, c: NystromConfig) -> Bool:
 
 
 @entry
-def choose_basis(b: Basis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> None:
+def choose_basis(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> None:
     """A basis for the rows, by EFVS or SGMA.  O(N rho v (N + D))."""
     b.n[0] = 0
     alive = e.count[0]

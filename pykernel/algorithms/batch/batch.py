@@ -62,7 +62,7 @@ class Samples(Struct):
     next: Index  # where the next sample goes
 
 
-class Machine(Struct):
+class Trained(Struct):
     """The model: f(x) = sum_i alpha_i k(v_i, x) + bias."""
 
     v: Real[L_MAX, DIM]  # expansion vectors: the samples that it was trained with
@@ -100,7 +100,7 @@ class BatchConfig(Config):
     ridge: Real  # added to the Gram matrix's diagonal
     least: Real  # smallest ridge, in parts of the Gram matrix's largest row sum, that the precision can solve with
     scaled_limit: Real  # above any scaled input
-    label_limit: Real  # largest |y| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
     press_limit: Real  # its square
     low: Real  # least prediction
@@ -114,13 +114,13 @@ class BatchConfig(Config):
 
 
 @kernel
-def intact(m: Machine) -> Bool:
+def intact(m: Trained) -> Bool:
     """Whether no loop over expansion vectors leaves the memory, whatever lies in it."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
 @kernel
-def express(m: Machine, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def evaluate_scaled(m: Trained, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """The functions' values at a scaled input.  O(L D)."""
     for o in range(len(y)):
         y[o] = m.bias[o]
@@ -131,7 +131,7 @@ def express(m: Machine, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None
 
 
 @entry
-def predict(m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def predict(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y; 0 before the first training.  O(L D).
 
     DONE, or REFUSED_INPUT with y unchanged.
@@ -142,16 +142,16 @@ def predict(m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[D
         return BatchStatus.REFUSED_INPUT
     if q.rescales:
         rescale(q, x, w.x)
-        express(m, q, w.x, w.y)
+        evaluate_scaled(m, q, w.x, w.y)
     else:
-        express(m, q, x, w.y)
+        evaluate_scaled(m, q, x, w.y)
     for o in range(len(y)):
         y[o] = clipped(w.y[o], c.low, c.high) if c.clamps else w.y[o]
     return BatchStatus.DONE
 
 
 @entry
-def classify(m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+def classify(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the position of the class that x most likely has to label.  O(L D).
 
     DONE, or REFUSED_INPUT with label unchanged.
@@ -199,7 +199,7 @@ def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -
         return BatchStatus.REFUSED_STATE
     if not acceptable(q, x):
         return BatchStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return BatchStatus.REFUSED_LABEL
     s.targets[s.next[0], 0] = y
     return gather(s, q, x)
@@ -216,7 +216,7 @@ def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Re
     if not acceptable(q, x):
         return BatchStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return BatchStatus.REFUSED_LABEL
     for o in range(len(y)):
         s.targets[s.next[0], o] = y[o]
@@ -433,7 +433,7 @@ def leave_out(s: Samples, w: BatchWork, c: BatchConfig) -> Bool:
 
 
 @kernel
-def commit(s: Samples, m: Machine, w: BatchWork) -> None:
+def commit(s: Samples, m: Trained, w: BatchWork) -> None:
     """What was solved becomes the model.  O(L D)."""
     n = s.count[0]
     m.press[0] = w.squares[0] * (real(1) / real(n * len(w.y)))
@@ -449,7 +449,7 @@ def commit(s: Samples, m: Machine, w: BatchWork) -> None:
 
 
 @entry
-def train(s: Samples, m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Index:
+def train(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Index:
     """Make a model of the samples that were gathered.  O(L^3 / 3 + L^2 D).
 
     DONE; TOO_FEW or ILL_CONDITIONED with the model unchanged.
@@ -481,7 +481,7 @@ def train(s: Samples, m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig)
 
 
 @entry
-def leave_one_out(m: Machine, out: Real[2]) -> Index:
+def leave_one_out(m: Trained, out: Real[2]) -> Index:
     """Write the mean squared leave-one-out residual and the leave-one-out error rate of the model's training to out.
 
     The error rate is 0 where there are no classes.  DONE, or NOT_TRAINED with out unchanged.
@@ -497,7 +497,7 @@ def leave_one_out(m: Machine, out: Real[2]) -> Index:
 
 
 @entry
-def rehearse(s: Samples, m: Machine, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Gather a fixed sequence of pseudo-random samples, and train."""
     seed = 1
     label = 0
@@ -543,7 +543,7 @@ def valid_samples(s: Samples, c: BatchConfig) -> Bool:
                 return False
         else:
             for o in range(len(s.targets[0])):
-                if not (absolute(s.targets[i, o]) <= c.label_limit):
+                if not (absolute(s.targets[i, o]) <= c.label_max_abs):
                     return False
                 if i >= n and s.targets[i, o] != real(0):
                     return False
@@ -551,7 +551,7 @@ def valid_samples(s: Samples, c: BatchConfig) -> Bool:
 
 
 @kernel
-def valid_machine(m: Machine, c: BatchConfig) -> Bool:
+def valid_trained(m: Trained, c: BatchConfig) -> Bool:
     """Whether the model is numbers within their limits, and zero beyond those in use.  O(L D)."""
     n = m.n[0]
     if n < 0 or n > len(m.v):
@@ -578,16 +578,16 @@ def valid_machine(m: Machine, c: BatchConfig) -> Bool:
 
 
 @entry
-def valid(s: Samples, m: Machine, c: BatchConfig) -> Bool:
+def valid(s: Samples, m: Trained, c: BatchConfig) -> Bool:
     """Whether gathering and training could have led to this state: numbers within their limits.  O(L D)."""
-    return valid_samples(s, c) and valid_machine(m, c)
+    return valid_samples(s, c) and valid_trained(m, c)
 
 
 def _program(*learning: Entry) -> Program:
     return Program(
         name="batch",
-        structs=(Samples, Machine, BatchWork),
-        persistent=(Samples, Machine),
+        structs=(Samples, Trained, BatchWork),
+        persistent=(Samples, Trained),
         configs=(BatchConfig, KernelConfig),
         status=BatchStatus,
         entries=(

@@ -166,10 +166,10 @@ def variance(
         power = real(1)
     if not q.unit:
         if w.norm[0] == real(0):
-            y[0] = c.noise * power * c.label_limit * c.label_limit
+            y[0] = c.noise * power * c.label_max_abs * c.label_max_abs
             return Status.DONE
         power = w.own[0] * power
-    y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_limit * c.label_limit
+    y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_max_abs * c.label_max_abs
     return Status.DONE
 
 
@@ -233,7 +233,7 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
         s.age[w.nearest[0]] = 0
     if c.rule == Rule.ALD_KRLS:
         # new, but the dictionary is full
-        if w.kappa[0] > c.gate and not close:
+        if w.kappa[0] > c.ald_threshold and not close:
             return Status.DISCARDED
     if w.nearest_distance[0] > real(0):
         return Status.ABSORBED
@@ -388,13 +388,13 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
         w.step[o] = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
         if not (absolute(w.step[o]) <= c.alpha_limit):
             return Status.REFUSED_MULTIPLIER
-    close = n > 1 and w.nearest_distance[0] <= c.gate_distance
+    close = n > 1 and w.nearest_distance[0] <= c.ald_distance
     spanned = False
     if c.keeps_factor:
         # the sample by the vectors that stay
         express(s, w, c, n, n)
         share = w.u[r] * (real(1) / w.p[r])
-        spanned = w.kappa[0] + w.u[r] * share <= c.gate
+        spanned = w.kappa[0] + w.u[r] * share <= c.ald_threshold
         if spanned and not close:
             for i in range(n):
                 if i != r:
@@ -448,12 +448,12 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
         # from here on f(x) / sqrt(k(x, x)) is learned, with the normalised kernel
         for o in range(len(w.error)):
             w.error[o] = w.error[o] / w.norm[0]
-    close = s.n[0] > 0 and w.nearest_distance[0] <= c.gate_distance
+    close = s.n[0] > 0 and w.nearest_distance[0] <= c.ald_distance
     spanned = False
     if c.keeps_factor:
         express(s, w, c, s.n[0], s.n[0])
         w.inverse_kappa[0] = real(1) / w.kappa[0]
-        spanned = w.kappa[0] <= c.gate
+        spanned = w.kappa[0] <= c.ald_threshold
     if c.rule == Rule.ALD_KRLS:
         if s.n[0] == len(s.v):
             spanned = True
@@ -500,7 +500,7 @@ def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCon
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return Status.REFUSED_LABEL
     w.y[0] = y
     return take(s, z, w, c, q, x)
@@ -520,7 +520,7 @@ def update_many(
     if not within(q, x):
         return Status.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return Status.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]

@@ -185,12 +185,12 @@ class OnlineConfig(Config):
     root_forgetting: Real  # its square root
     noise: Real  # variance of a label's noise, in parts of the function's variance
     noise_least: Real  # the least of it, in parts of the function's variance at a sample
-    label_scale: Real  # 1 / label_limit
+    label_scale: Real  # 1 / label_max_abs
     power_limit: Real  # far above the function's variance, in squares of the label limit
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
     kappa_least: Real  # no Schur complement is smaller, but for rounding
-    gate: Real  # a sample is absorbed if no more than this of it (kappa) is new
-    gate_distance: Real  # ... if its nearest expansion vector is within this squared distance
+    ald_threshold: Real  # a sample is absorbed if no more than this of it (kappa) is new
+    ald_distance: Real  # ... if its nearest expansion vector is within this squared distance
     penalty: Real  # weight C of the squared multipliers, eq. 20
     root_mu: Real  # the square root of mu, its weight beside the sum of squares
     fading: Real  # what a sample leaves of the claims of vectors that it is not near to
@@ -198,7 +198,7 @@ class OnlineConfig(Config):
     truncate_below: Real  # multipliers smaller than this are dropped
     truncate_age: Index  # vectors this old are dropped
     removals: Index  # most vectors that an update removes, beyond the one whose place the sample takes
-    label_limit: Real  # largest |y| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     alpha_limit: Real  # largest |alpha| that is stored
     step_limit: Real  # largest |alpha| that one sample may bring
     low: Real  # least prediction
@@ -251,7 +251,7 @@ def within(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within its limit."""
     for j in range(len(x)):
         # not "> limit": NaN must fail
-        if not (absolute(x[j]) <= q.input_limit):
+        if not (absolute(x[j]) <= q.input_max_abs):
             return False
     return True
 

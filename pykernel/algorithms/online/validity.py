@@ -25,7 +25,7 @@ LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.797693134862315
 def valid_vectors(s: Expansion, c: OnlineConfig, q: KernelConfig) -> Bool:
     """Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D)."""
     n = s.n[0]
-    limit = q.input_limit
+    limit = q.input_max_abs
     if c.standardises:
         limit = c.clip
     for i in range(len(s.v)):
@@ -148,6 +148,6 @@ def valid(s: Expansion, z: Standardiser, c: OnlineConfig, q: KernelConfig) -> Bo
     if c.standardises:
         if s.n[0] > 0 and z.seen[0] < c.warmup:
             return False
-        if not valid_standardiser(z, q.input_limit, c.horizon):
+        if not valid_standardiser(z, q.input_max_abs, c.horizon):
             return False
     return True

@@ -78,15 +78,15 @@ def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
                     m.odds[0] = odds
         return 0
     if alarming(m, c):
-        if m.held[0] <= c.hold:
+        if m.held[0] <= c.relearn_after:
             m.held[0] += 1
-        if m.held[0] <= c.hold:
+        if m.held[0] <= c.relearn_after:
             return 2
         # longer than that it is the new normal
         adapt(m, c, c.more_alarm)
         return 1
     # an alarm counts once, when it has ended: raised while it lasts, the threshold would end it
-    if m.held[0] > 0 and m.held[0] <= c.hold:
+    if m.held[0] > 0 and m.held[0] <= c.relearn_after:
         adapt(m, c, c.more_alarm)
     m.held[0] = 0
     adapt(m, c, c.less_alarm)
@@ -101,4 +101,4 @@ def valid_monitor(m: Monitor, c: SubspaceConfig) -> Bool:
     if c.adapts:
         if not (m.odds[0] >= real(0) and m.odds[0] <= MOST_ODDS):
             return False
-    return m.held[0] >= 0 and m.held[0] <= c.hold + 1
+    return m.held[0] >= 0 and m.held[0] <= c.relearn_after + 1

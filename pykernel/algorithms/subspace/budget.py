@@ -82,7 +82,7 @@ def renew(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> N
                 s.p[row + j] = w.column[j]
             row = row + i + 1
         # rounding must not make a vector depend on the others that did not when it was stored
-        invert(s.p, s.n[0], SLACK * c.gate, c.renewal_bound, c.coordinate_limit)
+        invert(s.p, s.n[0], SLACK * c.ald_threshold, c.renewal_bound, c.coordinate_limit)
         for i in range(row):
             s.p[i] = clipped(s.p[i], -c.inverse_limit, c.inverse_limit)
 

@@ -43,8 +43,8 @@ from pykernel.algorithms.subspace.state import (
     Update,
     code,
     dead_column,
-    express,
     intact,
+    make_features,
     redundancy,
     restart_column,
     scaled,
@@ -65,7 +65,7 @@ STRANGE = Constant(0.95)
 """Samples are strange if more than this part of them is left over,"""
 KNOWN = Constant(0.2)
 """where on average more than this is expressed."""
-PATIENCE = 8
+NEW_REGIME = 8
 """So many strange samples in a row are a new regime."""
 LOOKS = 256
 """A column of L is examined with so many samples;"""
@@ -107,7 +107,7 @@ def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x
         return SubspaceStatus.REFUSED_INPUT
     scaled(w, q, x)
     code(s, w, c, q)
-    express(s, w, c)
+    make_features(s, w, c)
     for j in range(len(z)):
         z[j] = w.z[j]
     return SubspaceStatus.DONE
@@ -127,7 +127,7 @@ def predict(
         return SubspaceStatus.REFUSED_INPUT
     scaled(w, q, x)
     code(s, w, c, q)
-    express(s, w, c)
+    make_features(s, w, c)
     evaluate(h, w, y)
     clamp(c, y)
     return SubspaceStatus.DONE
@@ -257,7 +257,7 @@ def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     strange = w.score[0] > STRANGE and s.known[0] > KNOWN
     if not strange:
         s.strange[0] = 0
-    elif s.strange[0] < PATIENCE:
+    elif s.strange[0] < NEW_REGIME:
         s.strange[0] += 1
     s.known[0] += share_of_ridge(s, c) * ((real(1) - w.score[0]) - s.known[0])
 
@@ -321,7 +321,7 @@ def compare_first(s: Subspace, w: SubspaceWork) -> None:
 @kernel
 def is_new(w: SubspaceWork, c: SubspaceConfig) -> Bool:
     """Whether so much is left over of the sample that it can be stored, and the inverse Gram matrix still be held."""
-    return w.delta[0] > c.gate * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
+    return w.delta[0] > c.ald_threshold * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
 
 
 @entry
@@ -392,9 +392,9 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
         compare(s, w, c, q)
         stored = is_new(w, c)
     left = w.left[0] if stored else w.left[0] - w.delta[0]
-    if left > c.gate * w.own[0]:
+    if left > c.ald_threshold * w.own[0]:
         column = dead_column(s, c)
-        if s.strange[0] >= PATIENCE:
+        if s.strange[0] >= NEW_REGIME:
             column = weakest_column(s, w, c)
         elif column < 0 and idle and w.score[0] > LEFT:
             column = s.examined[0]
@@ -419,7 +419,7 @@ def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kernel
     scaled(w, q, x)
     code(s, w, c, q)
     if c.learns_labels:
-        express(s, w, c)
+        make_features(s, w, c)
     alarmed = 0
     if c.watches:
         alarmed = watch(m, c, w.score[0], s.seen[0])
@@ -461,7 +461,7 @@ def update_real(
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_limit):
+    if not (absolute(y) <= c.label_max_abs):
         return SubspaceStatus.REFUSED_LABEL
     w.target[0] = y
     status = track(s, m, w, c, q, x)
@@ -489,7 +489,7 @@ def update_reals(
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_limit):
+        if not (absolute(y[o]) <= c.label_max_abs):
             return SubspaceStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.target[o] = y[o]
@@ -603,7 +603,7 @@ def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Ker
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         status = track(s, m, w, c, q, x)
         if status < 0:
             break
@@ -620,7 +620,7 @@ def rehearse_labels(
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
             if q.rescales:
-                x[j] = x[j] / q.factor[j] + q.center[j]
+                x[j] = x[j] / q.scale[j] + q.center[j]
         status = track(s, m, w, c, q, x)
         if status < 0:
             break
@@ -695,7 +695,7 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
 @entry
 def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
     """Whether sums, thresholds and the level are numbers that learning could have led to."""
-    if not (s.known[0] >= real(0) and s.known[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > PATIENCE:
+    if not (s.known[0] >= real(0) and s.known[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > NEW_REGIME:
         return False
     if s.examined[0] < 0 or s.examined[0] >= len(s.a[0]) or s.looks[0] < 0 or s.looks[0] > LOOKS:
         return False

@@ -164,7 +164,7 @@ class SubspaceConfig(Config):
     averaging: Real  # what a sample leaves of the sum that steps are divided by
     memory: Real  # what a sample leaves of the moments
     fading: Real  # beta: what a sample leaves of each vector's claim
-    gate: Real  # nu: samples are not stored if at most this part of them is new
+    ald_threshold: Real  # nu: samples are not stored if at most this part of them is new
     insensitivity: Real  # epsilon: samples are censored if less than this part of them is left over
     more_censoring: Real  # what the threshold's odds are multiplied by where a sample is not censored
     less_censoring: Real  # what they are multiplied by where one is censored
@@ -191,7 +191,7 @@ class SubspaceConfig(Config):
     refill: Real  # head: what keeps the ridge as it is when earlier samples fade
     coefficient_limit: Real  # head: largest coefficient
     sum_limit: Real  # head: above any element of its factor
-    label_limit: Real  # largest |y| that is taken
+    label_max_abs: Real  # largest |y| that is taken
     low: Real  # least prediction
     high: Real  # largest prediction
     classes: Index  # how many classes there are
@@ -200,7 +200,7 @@ class SubspaceConfig(Config):
     more_alarm: Real  # what the threshold's odds are multiplied by at an alarm
     less_alarm: Real  # what they are multiplied by where there is no alarm
     warmup: Index  # samples before there are alarms
-    hold: Index  # most samples in a row that are not learned
+    relearn_after: Index  # most samples in a row that are not learned
     rehearsed: Index  # samples of the self-test
     rehearsal_input: Real  # width of the self-test's inputs
     rehearsal_label: Real  # width of the self-test's labels
@@ -262,7 +262,7 @@ def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> No
 
 
 @entry
-def express(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
+def make_features(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     """Features z = R q of the sample that was coded, R'R = G; zero beyond those in use; then 1.  O(r^3 / 6).
 
     z'z approximates the kernel.

@@ -28,9 +28,9 @@ class ImportOptions:
     out: SpecOut
     name: Name = None
     precision: Precision = "float32"
-    limit: Annotated[
+    max_abs: Annotated[
         float | None,
-        option("--limit", value="X", text="Largest magnitude of an input.", without="by the vectors"),
+        option("--max-abs", value="X", text="Largest magnitude of an input.", without="by the vectors"),
     ] = None
     inputs: Annotated[
         str | None,
@@ -102,7 +102,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
     name = options.out.stem if options.name is None else options.name
     names, classes = all_words(options.inputs), all_words(options.classes)
     spec, told = spec_of_file(
-        options.model, machine, name, options.precision, options.limit, names, classes, options.distance
+        options.model, machine, name, options.precision, options.max_abs, names, classes, options.distance
     )
     report: dict[str, Any] = {
         "model": str(options.model),
@@ -110,7 +110,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
         "name": spec.name,
         "kernel": kernel_of(spec),
         "inputs": spec.dim,
-        "limit": spec.input.limit,
+        "max_abs": spec.input.max_abs,
         **sizes(spec),
         "flash_bytes": build(spec).figures["const_bytes"],
         "spec": str(options.out),
@@ -168,12 +168,12 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     kernel = dict(report["kernel"])
     function = kernel.pop("function")
     shown = ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())])
-    kinds = {"pairs": "one for each pair of classes", "votes": "one for each pair of classes; votes are predicted"}
+    kinds = {"ovo": "one for each pair of classes", "ovo_vote": "one for each pair of classes; votes are predicted"}
     table = output.new_table("part", "what")
     table.columns[1].justify = "left"
     for part, what in (
         ("kernel", shown),
-        ("inputs", f"{report['inputs']:,}, within {report['limit']:g}"),
+        ("inputs", f"{report['inputs']:,}, within {report['max_abs']:g}"),
         ("vectors", f"{report['vectors']:,}"),
         (
             "functions",

@@ -99,7 +99,7 @@ def run(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
                 if written:
                     written.write(prediction_lines(spec, steps).encode())
             show(batch.position, f"running {spec.name}")
-        if simulation.sweeps and options.train_every and options.data != "-" and file.seekable():
+        if simulation.visits and options.train_every and options.data != "-" and file.seekable():
             _, again, _ = inputs.open_data(options.data, stack)
             simulation.finish(samples_of(spec, again, name))
         else:

@@ -106,7 +106,7 @@ def print_best(
     outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
     if outside:
         output.warn(
-            f"{outside:,} rows are beyond [input] limit or [label] limit, and were refused; raise these, or scale the columns"
+            f"{outside:,} rows are beyond [input] max_abs or [label] max_abs, and were refused; raise these, or scale the columns"
         )
 
 

@@ -20,7 +20,7 @@ from pykernel.files import all_or_none, whole_file
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.plots import basis_figure
-from pykernel.spec.families.nystrom import LEAST_GATE
+from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
@@ -82,9 +82,9 @@ def _model(options: BasisOptions) -> str:
 
 def _epsilon(options: BasisOptions) -> float:
     """For a spec, what the device's numbers resolve."""
-    if options.precision not in LEAST_GATE:
+    if options.precision not in LEAST_ALD_THRESHOLD:
         raise UserError(f"--precision is {options.precision}; it must be float32 or float64")
-    return 1e-10 if options.out is None else MARGIN * LEAST_GATE[options.precision]
+    return 1e-10 if options.out is None else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
 
 
 def _widths(options: BasisOptions, several: bool) -> list[float] | None:
@@ -304,13 +304,13 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
         weights=None if machine is None else machine.w,
         bias=None if machine is None else machine.bias,
         center=job.scaled.center,
-        factor=job.scaled.factor,
+        scale=job.scaled.scale,
     )
     if options.learn or options.kfd:
         content["label"] = label or {}
         content |= _learning(job, chosen.selection)
     if options.learn and samples.y is not None and not samples.classes:
-        content["label"]["limit"] = round_limit(samples.y)
+        content["label"]["max_abs"] = round_limit(samples.y)
     return make_spec(content, samples.name)
 
 

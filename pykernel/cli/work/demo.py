@@ -31,7 +31,7 @@ def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTI
     """Forecasts of a linear rule in float32, and its bytes of state."""
     learning = {"rule": rule, "forgetting": forgetting}
     spec = make_spec({"name": "linear", "input": {"dim": x.shape[1]}, "learning": learning})
-    return HostModel(spec).run(x, y)[0], build(spec).figures["state_bytes"]
+    return HostModel(spec).prequential(x, y)[0], build(spec).figures["state_bytes"]
 
 
 def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
@@ -73,7 +73,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     write_inputs(out, spec, x, y, names)
     progress(0.02, "learning it, hour by hour (the first time, Numba compiles)")
     model = HostModel(spec)
-    predictions, statuses = model.run(x, y)
+    predictions, statuses = model.prequential(x, y)
     progress(0.5, "linear models, to compare with")
     others = baselines(x, y)
     progress(0.6, "drawing the errors")

@@ -220,10 +220,10 @@ def _frozen(trained: Any, options: FitOptions, table: LabelledTable, x: np.ndarr
         source = read_estimator(trained)
     made = content(source, options.called, options.precision, None, table.inputs, table.classes)
     spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
-    beyond = int((np.abs(table.x) > spec.input.limit).any(axis=1).sum())
+    beyond = int((np.abs(table.x) > spec.input.max_abs).any(axis=1).sum())
     if beyond:
         raise UserError(
-            f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input.limit:.3g}, up to where this model cannot "
+            f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input.max_abs:.3g}, up to where this model cannot "
             f"overflow in {options.precision}; scale the columns alike, or take a lower --degree, or --precision float64"
         )
     return spec, compare(spec, source, trained, x[:: -(-len(x) // COMPARED_ROWS)])

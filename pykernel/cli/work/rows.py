@@ -186,11 +186,11 @@ def look(rows: Rows, show: Any = None) -> Seen:
 
 @dataclass(frozen=True)
 class Scaled:
-    """Rows as the kernel sees them; center and factor are None where inputs are as they come; largest: (D,) magnitudes."""
+    """Rows as the kernel sees them; center and scale are None where inputs are as they come; largest: (D,) magnitudes."""
 
     rows: Rows
     center: np.ndarray | None
-    factor: np.ndarray | None
+    scale: np.ndarray | None
     largest: np.ndarray
 
 
@@ -203,6 +203,6 @@ def scaled(samples: Samples, seen: Seen, wanted: bool | None) -> Scaled:
             samples.assumed.append("inputs standardised: their scales differ, or are far from zero")
     if not wanted:
         return Scaled(samples.rows, None, None, np.maximum(np.abs(seen.low), np.abs(seen.high)))
-    center, factor = seen.mean, 1 / spread
-    largest = np.maximum(np.abs(seen.low - center), np.abs(seen.high - center)) * factor
-    return Scaled(ScaledRows(samples.rows, center, factor), center, factor, largest)
+    center, scale = seen.mean, 1 / spread
+    largest = np.maximum(np.abs(seen.low - center), np.abs(seen.high - center)) * scale
+    return Scaled(ScaledRows(samples.rows, center, scale), center, scale, largest)

@@ -35,7 +35,7 @@ class _BatchModels:
 
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         rule = spec.learning.rule
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,) if key == "rule" else ()):
             return f"does not go with {rule}, whose keys are rule, " + ", ".join(
@@ -44,17 +44,17 @@ class _BatchModels:
         if section == "reduction":
             return f"is of models that learn sample by sample; {rule} has no such budget: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return f"is of models that learn sample by sample; {rule} has center and factor"
+            return f"is of models that learn sample by sample; {rule} has center and scale"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and (rule != "kfd" or key != "vectors"):
             owner = "frozen models and kfd" if key == "vectors" else "frozen models"
             return f"is of {owner}; {rule} does not have it: leave it out"
         return None
 
     def _rehearsal(self, spec: Spec) -> float:
-        factor = 1.0 if spec.input.factor is None else float(np.exp(np.mean(np.log(np.abs(spec.input.factor)))))
-        return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim) / factor, spec.input.limit / 2)
+        scale = 1.0 if spec.input.scale is None else float(np.exp(np.mean(np.log(np.abs(spec.input.scale)))))
+        return min(3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim) / scale, spec.input.max_abs / 2)
 
 
 class BatchModels(_BatchModels):
@@ -63,8 +63,8 @@ class BatchModels(_BatchModels):
     rules: tuple[str, ...] = ("krr", "ls-svm")
     programs: Mapping[LabelKind, Program] = BATCH
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
-        kernel_settings.complain(spec, refuse)
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
+        kernel_settings.validate(spec, refuse)
         value = kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
         ridge, least, most = spec.learning.ridge, LEAST[spec.precision], kernel_settings.largest(spec.precision)
         if (
@@ -79,16 +79,18 @@ class BatchModels(_BatchModels):
         top = 1e15 if spec.precision == "float32" else 1e120
         if not self._alpha_limit(spec) <= top:
             refuse(
-                "[label] limit",
-                f"is {spec.label_limit:g}, for which multipliers can reach {self._alpha_limit(spec):.3g} with ridge {ridge:g}; "
+                "[label] max_abs",
+                f"is {spec.label_max_abs:g}, for which multipliers can reach {self._alpha_limit(spec):.3g} with ridge {ridge:g}; "
                 f"they must stay below {top:g} for {spec.precision}: give a lower limit",
             )
         if not self._alpha_limit(spec) * (spec.learning.samples + 1) * value <= most:
-            refuse("[input] limit", f"is {spec.input.limit:g}, with which predictions can overflow; it must be lower")
+            refuse(
+                "[input] max_abs", f"is {spec.input.max_abs:g}, with which predictions can overflow; it must be lower"
+            )
 
     def _alpha_limit(self, spec: Spec) -> float:
         learning = spec.learning
-        return 2.0**10 * math.sqrt(learning.samples) * spec.label_limit * max(1.0, 1 / learning.ridge)
+        return 2.0**10 * math.sqrt(learning.samples) * spec.label_max_abs * max(1.0, 1 / learning.ridge)
 
     def capacities(self, spec: Spec) -> dict[str, int]:
         samples = spec.learning.samples
@@ -99,7 +101,7 @@ class BatchModels(_BatchModels):
             "OUTPUTS": spec.outputs,
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         samples = spec.learning.samples
         return samples * (samples + 1) // 2 + samples * (2 * spec.dim + 3 * spec.outputs + 6) + 4 * spec.dim + 64
 
@@ -114,14 +116,14 @@ class BatchModels(_BatchModels):
             "ridge": spec.learning.ridge,
             "least": LEAST[spec.precision],
             "scaled_limit": 1.01 * float(kernel_settings.reach(spec).max()),
-            "label_limit": spec.label_limit,
+            "label_max_abs": spec.label_max_abs,
             "alpha_limit": alpha_limit,
             "press_limit": 1.01 * alpha_limit**2,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
             "rehearsal_input": self._rehearsal(spec),
-            "rehearsal_label": min(1.0, spec.label_limit),
+            "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
 
@@ -131,12 +133,12 @@ class FisherModels(_BatchModels):
     rules: tuple[str, ...] = ("kfd",)
     programs: Mapping[LabelKind, Program] = FISHER
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse(
                 "[expansion] vectors", "is missing; kfd must have a basis, the vectors that samples are compared with"
             )
-        kernel_settings.complain(spec, refuse)
+        kernel_settings.validate(spec, refuse)
         vectors = spec.expansion.vectors
         if len(vectors) > BASIS_LIMIT:
             refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {BASIS_LIMIT}")
@@ -149,8 +151,8 @@ class FisherModels(_BatchModels):
         top = 1e15 if spec.precision == "float32" else 1e100
         if not value <= top / 1e5:
             refuse(
-                "[input] limit",
-                f"is {spec.input.limit:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
                 f"{top / 1e5:g}",
             )
         low = 1e-9 if spec.precision == "float32" else 1e-30
@@ -170,7 +172,7 @@ class FisherModels(_BatchModels):
             "CLASSES": len(spec.label.classes or ()),
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         size = len(spec.expansion.vectors) if spec.expansion is not None else 1
         classes = len(spec.label.classes or ())
         return size * (size + 1) // 2 + size * (classes + 2 * spec.outputs + spec.dim + 3) + 2 * spec.dim + 64

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PRODUCTS_LIMIT = 10_000.0
 """Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
 
-DECISIONS = {"functions": Decision.FUNCTIONS, "pairs": Decision.PAIRS, "votes": Decision.VOTES}
+DECISIONS = {"functions": Decision.FUNCTIONS, "ovo": Decision.OVO, "ovo_vote": Decision.OVO_VOTE}
 
 
 class FrozenModels:
@@ -30,19 +30,19 @@ class FrozenModels:
     programs: Mapping[LabelKind, Program] = FROZEN
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         if section in ("learning", "reduction") and key != "rule":
             return "is of models that learn; a frozen one does not: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "is of models that learn; a frozen one has center and factor"
+            return "is of models that learn; a frozen one has center and scale"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
-        kernel_settings.complain(spec, refuse)
+        kernel_settings.validate(spec, refuse)
         self._complain_of_tables(spec, refuse)
         self._complain_of_decision(spec, refuse)
         self._complain_of_numbers(spec, refuse)
@@ -69,28 +69,31 @@ class FrozenModels:
     def _complain_of_decision(self, spec: Spec, refuse: Refuse) -> None:
         expansion, classes = spec.expansion, len(spec.label.classes or ())
         assert expansion is not None
-        pairs = expansion.decision != "functions"
-        if pairs and classes < 3:
+        ovo = expansion.decision != "functions"
+        if ovo and classes < 3:
             refuse("[expansion] decision", f'is "{expansion.decision}", for which three classes or more must be given')
-        if pairs != (expansion.owners is not None):
+        if ovo != (expansion.support_class is not None):
             refuse(
-                "[expansion] owners",
+                "[expansion] support_class",
                 "must be given, the class of each vector"
-                if pairs
+                if ovo
                 else 'is given, but decision is "functions"; leave it out',
             )
-        if expansion.owners is not None:
-            if len(expansion.owners) != len(expansion.vectors):
+        if expansion.support_class is not None:
+            if len(expansion.support_class) != len(expansion.vectors):
                 refuse(
-                    "[expansion] owners",
-                    f"holds {len(expansion.owners)} classes; it must hold {len(expansion.vectors)}, one for each vector",
+                    "[expansion] support_class",
+                    f"holds {len(expansion.support_class)} classes; it must hold {len(expansion.vectors)}, one for each vector",
                 )
-            if max(expansion.owners) >= classes:
-                refuse("[expansion] owners", f"holds {max(expansion.owners)}; classes must be from 0 to {classes - 1}")
-        if expansion.break_ties and not pairs:
-            refuse("[expansion] break_ties", 'is of decision "pairs" and "votes"; leave it out')
+            if max(expansion.support_class) >= classes:
+                refuse(
+                    "[expansion] support_class",
+                    f"holds {max(expansion.support_class)}; classes must be from 0 to {classes - 1}",
+                )
+        if expansion.break_ties and not ovo:
+            refuse("[expansion] break_ties", 'is of decision "ovo" and "ovo_vote"; leave it out')
         if expansion.calibration is not None:
-            if pairs or not classes:
+            if ovo or not classes:
                 refuse("[expansion] calibration", 'must go with classes and decision "functions"; leave it out')
             if len(expansion.calibration) != self._functions(spec):
                 refuse(
@@ -130,8 +133,8 @@ class FrozenModels:
         return spec.outputs
 
     def _weights(self, spec: Spec) -> int:
-        pairs = spec.expansion is not None and spec.expansion.decision != "functions"
-        return len(spec.label.classes or ()) - 1 if pairs else spec.outputs
+        ovo = spec.expansion is not None and spec.expansion.decision != "functions"
+        return len(spec.label.classes or ()) - 1 if ovo else spec.outputs
 
     def capacities(self, spec: Spec) -> dict[str, int]:
         expansion, functions = spec.expansion, self._functions(spec)
@@ -140,7 +143,7 @@ class FrozenModels:
         return {
             "DIM": spec.dim,
             "N_MAX": len(expansion.vectors),
-            "OUTPUTS": functions if expansion.decision == "pairs" else spec.outputs,
+            "OUTPUTS": functions if expansion.decision == "ovo" else spec.outputs,
             "CLASSES": max(1, classes),
             "FUNCTIONS": functions,
             "WEIGHTS": self._weights(spec),
@@ -148,7 +151,7 @@ class FrozenModels:
             "ROW": spec.dim + 1 + self._weights(spec),
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         functions = self._functions(spec)
         if spec.expansion is None:
             return 0
@@ -181,12 +184,14 @@ class FrozenModels:
             "square_limit": square_limit,
             "weights": weights,
             "bias": expansion.bias,
-            "owners": expansion.owners or np.zeros(len(vectors), int),
+            "support_class": expansion.support_class or np.zeros(len(vectors), int),
             "slopes": -calibration[:, 0],
             "offsets": -calibration[:, 1],
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
-            "rehearsal_input": min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), 2 * spec.input.limit),
+            "rehearsal_input": min(
+                3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), 2 * spec.input.max_abs
+            ),
         }
 
 

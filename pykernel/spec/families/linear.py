@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.algorithms.linear import LINEAR, Basis, Gain
+from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.family import Family, Refuse, unused_online
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 RULES = {
-    "nlms": (Gain.NLMS, Basis.INPUTS),
-    "rls": (Gain.RLS, Basis.INPUTS),
-    "quadratic-rls": (Gain.RLS, Basis.PRODUCTS),
-    "rff-rls": (Gain.RLS, Basis.FOURIER),
+    "nlms": (Gain.NLMS, FeatureKind.INPUTS),
+    "rls": (Gain.RLS, FeatureKind.INPUTS),
+    "quadratic-rls": (Gain.RLS, FeatureKind.PRODUCTS),
+    "rff-rls": (Gain.RLS, FeatureKind.FOURIER),
 }
 RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
-RANDOM = tuple(rule for rule, (_, basis) in RULES.items() if basis is Basis.FOURIER)
+RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
 
 LEARNING_KEYS = {
     "eta": ("nlms",),
@@ -36,7 +36,7 @@ LEARNING_KEYS = {
     "relabel": (),
     "forgetting": RECURSIVE,
     "noise": (),
-    "covariance": RECURSIVE,
+    "prior_variance": RECURSIVE,
     "features": RANDOM,
     "seed": RANDOM,
 }
@@ -106,14 +106,14 @@ class LinearModels:
     programs: Mapping[LabelKind, Program] = LINEAR
     online = True
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         rule = spec.learning.rule
         if (reason := unused_online(rule, section, key)) is not None:
             return reason
         if section == "kernel" and rule in RANDOM and spec.kernel is not None:
             if spec.kernel.function not in SPECTRA:
-                return None  # complain says more
-            return kernel_settings.unused(spec, key)
+                return None  # validate says more
+            return kernel_settings.why_ignored(spec, key)
         if section == "reduction":
             return f"is of kernel models; {rule} keeps no expansion vectors; leave it out"
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
@@ -121,16 +121,16 @@ class LinearModels:
             return f"is of {', '.join(owners) or 'kernel models'}; {rule} does not have it; leave it out"
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
-        gain, basis = RULES[rule]
+        gain, kind = RULES[rule]
         low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
 
         def within(where: str, value: float) -> None:
             if not low <= value <= high:
                 refuse(where, f"is {value:g}; it must be from {low:g} to {high:g} for {spec.precision}")
 
-        if basis is Basis.FOURIER:
+        if kind is FeatureKind.FOURIER:
             if random_count(spec) < 2:
                 refuse("[learning] features", f"is {random_count(spec)}; it must be 2 or more for {rule}")
             if spec.kernel is None:
@@ -145,32 +145,34 @@ class LinearModels:
                 refuse(
                     "[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates"
                 )
-            kernel_settings.complain(spec, refuse)
+            kernel_settings.validate(spec, refuse)
         elif spec.kernel is not None:
             refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")
-        within("[input] limit", spec.input.limit)
+        within("[input] max_abs", spec.input.max_abs)
         if gain is Gain.RLS:
-            within("[learning] covariance", learning.covariance)
+            within("[learning] prior_variance", learning.prior_variance)
         self._complain_of_size(spec, refuse)
-        if basis is Basis.FOURIER:
+        if kind is FeatureKind.FOURIER:
             assert spec.kernel is not None
             # no Cauchy number of 2^32 is above 2^32 / pi
-            most = _reach(spec) / spec.scale * spec.dim * (2.0**31 if spec.kernel.function == "laplacian" else 1.0)
+            most = (
+                _reach(spec) / spec.length_scale * spec.dim * (2.0**31 if spec.kernel.function == "laplacian" else 1.0)
+            )
             if most > (1e36 if narrow else 1e300):
                 width = "sigma" if spec.kernel.function == "gaussian" else "1 / gamma"
                 refuse(
-                    "[input] limit",
-                    f"is {spec.input.limit:g}, too many times {width}, {spec.scale:g}; it must be lower, or the inputs standardised",
+                    "[input] max_abs",
+                    f"is {spec.input.max_abs:g}, too many times {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
                 )
         # the sum of squares, or phi'P phi, whose inverse must be a normal number
         largest = 2 * (
-            math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if basis is Basis.PRODUCTS else 1)
+            math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if kind is FeatureKind.PRODUCTS else 1)
         )
         if gain is Gain.RLS:
-            largest += math.log10(WINDUP * learning.covariance / learning.forgetting)
-        if largest > (36 if narrow else 300) and basis is not Basis.FOURIER:
-            key = "clip" if spec.input.standardise else "limit"
-            other = f" with covariance {learning.covariance:g}" if gain is Gain.RLS else ""
+            largest += math.log10(WINDUP * learning.prior_variance / learning.forgetting)
+        if largest > (36 if narrow else 300) and kind is not FeatureKind.FOURIER:
+            key = "clip" if spec.input.standardise else "max_abs"
+            other = f" with prior_variance {learning.prior_variance:g}" if gain is Gain.RLS else ""
             refuse(
                 f"[input] {key}",
                 f"is {getattr(spec.input, key):g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
@@ -188,47 +190,47 @@ class LinearModels:
 
     def _features(self, spec: Spec) -> int:
         """How many features there are, the constant included."""
-        basis, dim = RULES[spec.learning.rule][1], spec.dim
-        if basis is Basis.FOURIER:
+        kind, dim = RULES[spec.learning.rule][1], spec.dim
+        if kind is FeatureKind.FOURIER:
             return random_count(spec) + 1
-        return dim + 1 + (dim * (dim + 1) // 2 if basis is Basis.PRODUCTS else 0)
+        return dim + 1 + (dim * (dim + 1) // 2 if kind is FeatureKind.PRODUCTS else 0)
 
     def _largest(self, spec: Spec) -> float:
         """A bound of every feature."""
         reach = _reach(spec)
-        return {Basis.INPUTS: reach, Basis.PRODUCTS: max(reach, reach * reach), Basis.FOURIER: 1.0}[
+        return {FeatureKind.INPUTS: reach, FeatureKind.PRODUCTS: max(reach, reach * reach), FeatureKind.FOURIER: 1.0}[
             RULES[spec.learning.rule][1]
         ]
 
     def _weight_limit(self, spec: Spec) -> float:
         """No prediction that the weights within it give overflows."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
-        return min(2.0**20 * spec.label_limit, 2.0**100, most)
+        return min(2.0**20 * spec.label_max_abs, 2.0**100, most)
 
     def capacities(self, spec: Spec) -> dict[str, int]:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
 
-    def reals(self, spec: Spec) -> int:
-        gain, basis = RULES[spec.learning.rule]
+    def size_bound(self, spec: Spec) -> int:
+        gain, kind = RULES[spec.learning.rule]
         features, outputs, dim = self._features(spec), spec.outputs, spec.dim
         matrix = features * features if gain is Gain.RLS else 0
-        table = features * (dim + 1) if basis is Basis.FOURIER else 0
+        table = features * (dim + 1) if kind is FeatureKind.FOURIER else 0
         return matrix + table + (outputs + 3) * features + 4 * dim + 2 * outputs + 8
 
     def parameters(self, spec: Spec) -> dict[str, Any]:
-        gain, basis = RULES[spec.learning.rule]
-        learning, limit, features = spec.learning, spec.label_limit, self._features(spec)
+        gain, kind = RULES[spec.learning.rule]
+        learning, limit, features = spec.learning, spec.label_max_abs, self._features(spec)
         frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
-        if basis is Basis.FOURIER:
+        if kind is FeatureKind.FOURIER:
             assert spec.kernel is not None
             frequencies, phases = random_features(learning.seed, features - 1, spec.dim, spec.kernel.function)
-            frequencies = frequencies / (2 * math.pi * spec.scale)
-        weight_limit, start = self._weight_limit(spec), math.sqrt(learning.covariance)
-        trace_limit = WINDUP * features * learning.covariance
+            frequencies = frequencies / (2 * math.pi * spec.length_scale)
+        weight_limit, start = self._weight_limit(spec), math.sqrt(learning.prior_variance)
+        trace_limit = WINDUP * features * learning.prior_variance
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
         return {
             "gain": gain,
-            "basis": basis,
+            "feature_kind": kind,
             "single": spec.outputs == 1,
             "separates": spec.label_kind == "class",
             "forgets": learning.forgetting < 1,
@@ -243,8 +245,8 @@ class LinearModels:
             "amplitude": math.sqrt(2 / (features - 1)),
             "frequencies": frequencies,
             "phases": phases,
-            "input_limit": spec.input.limit,
-            "label_limit": limit,
+            "input_max_abs": spec.input.max_abs,
+            "label_max_abs": limit,
             "weight_limit": weight_limit,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
@@ -252,14 +254,14 @@ class LinearModels:
             "warmup": spec.input.warmup,
             "horizon": spec.input.horizon,
             "classes": len(spec.label.classes or ()),
-            "rehearsal_input": min(3 * spec.scale / math.sqrt(spec.dim), 2 * spec.input.limit),
+            "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
             "rehearsal_label": min(1.0, limit),
         }
 
 
 def _reach(spec: Spec) -> float:
     """The largest |x| that features are made of, or 1."""
-    return max(spec.input.clip if spec.input.standardise else spec.input.limit, 1.0)
+    return max(spec.input.clip if spec.input.standardise else spec.input.max_abs, 1.0)
 
 
 LINEAR_MODELS: Family = LinearModels()

@@ -11,11 +11,11 @@ import numpy as np
 
 from pykernel.algorithms.basis.coordinates import NYSTROM, REHEARSED, Method
 from pykernel.algorithms.basis.recursive import NYSTROM_RLS
-from pykernel.algorithms.kernel_choice import KernelConfig, own_kernel
+from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel
 from pykernel.algorithms.vectors import Factor, Vectors, factorise_vectors
 from pykernel.dialect import FLOAT64, Kernel, Memory, substitute
 from pykernel.dialect.program import LabelKind, Program, Settings
-from pykernel.engine.engines import make_machine
+from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
 from pykernel.spec.family import Family, Refuse
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BASIS_LIMIT = 1024
 METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, "sgma": Method.SGMA}
-LEAST_GATE = {"float32": 1e-3, "float64": 1e-9}
+LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Least part of a basis vector that those before it leave over: L is exact to some digits (docs/bases-on-device.md)."""
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge, in parts of the largest k(x, x)."""
@@ -45,7 +45,7 @@ class _NystromModels:
 
     def _complain_of_kernel(self, spec: Spec, refuse: Refuse) -> float:
         """The largest k(x, x)."""
-        kernel_settings.complain(spec, refuse)
+        kernel_settings.validate(spec, refuse)
         if spec.kernel is not None and spec.kernel.function == "sigmoid":
             refuse(
                 "[kernel] function",
@@ -73,7 +73,9 @@ class _NystromModels:
             refuse("[expansion] vectors", _dependence(spec, dependent))
 
     def _rehearsal(self, spec: Spec) -> float:
-        return min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2)
+        return min(
+            3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2
+        )
 
     def _parameters(self, spec: Spec) -> dict[str, Any]:
         capacities, learning, narrow = spec.capacities, spec.learning, spec.precision == "float32"
@@ -86,7 +88,7 @@ class _NystromModels:
         value = math.sqrt(kernel_settings.bound(spec, never, kernel_settings.reach(spec)))
         given = method is Method.GIVEN
         factor_rows, dependent = factor_of(spec) if given else (np.zeros(size * (size + 1) // 2), -1)
-        if dependent >= 0:  # with a user's own kernel, which was not there before
+        if dependent >= 0:  # with a custom kernel, which was not there before
             raise UserError(f"[expansion] vectors {_dependence(spec, dependent)}")
         weights = spec.expansion.weights if spec.expansion is not None else None
         bias = spec.expansion.bias if spec.expansion is not None else None
@@ -106,7 +108,7 @@ class _NystromModels:
             "factor_rows": factor_rows,
             "weights": np.zeros((size, outputs)) if weights is None else np.array(weights, float),
             "bias": np.zeros(outputs) if bias is None else np.array(bias, float),
-            "gate": gate_of(spec),
+            "ald_threshold": ald_threshold_of(spec),
             "tau": spec.basis.tau,
             "candidates": spec.basis.candidates,
             "sampled": spec.basis.points,
@@ -125,30 +127,34 @@ class _NystromModels:
             "turned_limit": 2.02 * value * math.sqrt(size),
             "reciprocal_limit": 1.01 * 2.0 ** (45 if narrow else 450),
             "solved_limit": 1e18 if narrow else 1e150,
-            "label_limit": spec.label_limit,
+            "label_max_abs": spec.label_max_abs,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
             "rehearsed": REHEARSED if given else samples + (4 if method is Method.STREAM else 0),
             "rehearsal_input": self._rehearsal(spec),
-            "rehearsal_label": min(1.0, spec.label_limit),
+            "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
     def _coefficient_limit(self, spec: Spec, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge, and what a reservoir can add to that."""
-        return 2.0**10 * spec.label_limit * max(1.0, value / spec.learning.ridge, 1 / math.sqrt(spec.learning.ridge))
+        return 2.0**10 * spec.label_max_abs * max(1.0, value / spec.learning.ridge, 1 / math.sqrt(spec.learning.ridge))
 
 
 def _dependence(spec: Spec, row: int) -> str:
     return (
-        f"has row {row}, of which those before it leave over less than {LEAST_GATE[spec.precision]:g} of its squared length "
+        f"has row {row}, of which those before it leave over less than {LEAST_ALD_THRESHOLD[spec.precision]:g} of its squared length "
         f"in feature space, too little for {spec.precision}: leave it out"
     )
 
 
-def gate_of(spec: Spec) -> float:
+def ald_threshold_of(spec: Spec) -> float:
     """Samples are no candidates if at most this part of them is left over."""
-    return spec.reduction.gate if spec.reduction.gate is not None else LEAST_GATE[spec.precision]
+    return (
+        spec.reduction.ald_threshold
+        if spec.reduction.ald_threshold is not None
+        else LEAST_ALD_THRESHOLD[spec.precision]
+    )
 
 
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
@@ -159,11 +165,11 @@ def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     assert spec.expansion is not None and spec.kernel is not None
     vectors = np.array(spec.expansion.vectors, float).astype(spec.real.dtype).astype(float)
     size = len(vectors)
-    if spec.kernel.function == "own" and spec.own is None:
+    if spec.kernel.function == "custom" and spec.custom is None:
         # it comes when the spec's values are in order
         return np.zeros(size * (size + 1) // 2), -1
     return _factor(
-        vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.own, _View(spec)
+        vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.custom, _View(spec)
     )
 
 
@@ -182,14 +188,16 @@ class _View:
 
 @functools.lru_cache(64)
 def _factor(
-    vectors: bytes, shape: tuple[int, int], kernel: str, precision: str, own: Kernel | None, view: _View
+    vectors: bytes, shape: tuple[int, int], kernel: str, precision: str, custom: Kernel | None, view: _View
 ) -> tuple[np.ndarray, int]:
     # the other arguments say what the view holds
-    compute = factorise_vectors if own is None else substitute(factorise_vectors, {own_kernel: own})
+    compute = factorise_vectors if custom is None else substitute(factorise_vectors, {custom_kernel: custom})
     sizes = {"N_MAX": shape[0], "DIM": shape[1], "PACKED": shape[0] * (shape[0] + 1) // 2}
     memory = Memory((Vectors, Factor), FLOAT64, sizes)
     memory.field("vectors")[...] = np.frombuffer(vectors).reshape(shape)
-    dependent = make_machine([compute], memory, Settings({KernelConfig: view.q})).call(compute, LEAST_GATE[precision])
+    dependent = make_executor([compute], memory, Settings({KernelConfig: view.q})).call(
+        compute, LEAST_ALD_THRESHOLD[precision]
+    )
     packed = memory.field("packed").copy()
     packed.flags.writeable = False
     return packed, int(dependent)
@@ -202,18 +210,18 @@ class NystromModels(_NystromModels):
     programs: Mapping[LabelKind, Program] = NYSTROM
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         if section in ("learning", "reduction", "basis") and key != "rule":
             return "is of models that learn; a frozen basis does not: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "is of models that learn sample by sample; a frozen basis has center and factor"
+            return "is of models that learn sample by sample; a frozen basis has center and scale"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and key not in ("vectors", "weights", "bias"):
             return "is of frozen expansions; a frozen basis has vectors, weights and bias: leave it out"
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion] vectors", "is missing; a frozen basis must have it")
         value = math.sqrt(self._complain_of_kernel(spec, refuse))
@@ -251,7 +259,7 @@ class NystromModels(_NystromModels):
         size = len(spec.expansion.vectors)
         return {"DIM": spec.dim, "N_MAX": size, "PACKED": size * (size + 1) // 2, "OUTPUTS": spec.outputs, "M_MAX": 1}
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         size = len(spec.expansion.vectors) if spec.expansion is not None else 1
         return size * (size + 1) // 2 + size * (spec.dim + spec.outputs + 8) + 2 * spec.dim + 64
 
@@ -266,24 +274,24 @@ class NystromLearners(_NystromModels):
     programs: Mapping[LabelKind, Program] = NYSTROM_RLS
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         method = spec.basis.method
         if section == "learning" and key not in ("rule", *LEARNING_KEYS):
             return f"does not go with nystrom-rls, whose keys are rule, {', '.join(LEARNING_KEYS)}"
         if section == "learning" and key in ("samples", "seed") and method == "given":
             return f'does not go with [basis] method = "given", which has no reservoir: leave {key} out'
-        if section == "reduction" and (key not in ("n_max", "gate") or method == "given"):
+        if section == "reduction" and (key not in ("n_max", "ald_threshold") or method == "given"):
             return (
                 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
-                if key in ("n_max", "gate")
-                else "does not go with nystrom-rls, which has n_max and gate: leave it out"
+                if key in ("n_max", "ald_threshold")
+                else "does not go with nystrom-rls, which has n_max and ald_threshold: leave it out"
             )
         if section == "basis" and method not in BASIS_KEYS.get(key, (method,)):
             return f"is of {' and '.join(BASIS_KEYS[key])}; {method} does not have it: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "does not go with nystrom-rls, which has center and factor: basis vectors must stay where they are"
+            return "does not go with nystrom-rls, which has center and scale: basis vectors must stay where they are"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "expansion" and (key != "vectors" or method != "given"):
             return (
                 'is of [basis] method = "given"; leave it out'
@@ -292,7 +300,7 @@ class NystromLearners(_NystromModels):
             )
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         method, learning, n_max = spec.basis.method, spec.learning, spec.reduction.n_max
         value = self._complain_of_kernel(spec, refuse)
         if method == "given":
@@ -316,10 +324,10 @@ class NystromLearners(_NystromModels):
                     "[basis] horizon",
                     f"is {spec.basis.horizon}; it must be 0, or {learning.samples} or more, the rows of the reservoir",
                 )
-        if gate_of(spec) < LEAST_GATE[spec.precision]:
+        if ald_threshold_of(spec) < LEAST_ALD_THRESHOLD[spec.precision]:
             refuse(
-                "[reduction] gate",
-                f"is {gate_of(spec):g}; it must be {LEAST_GATE[spec.precision]:g} or more for {spec.precision}",
+                "[reduction] ald_threshold",
+                f"is {ald_threshold_of(spec):g}; it must be {LEAST_ALD_THRESHOLD[spec.precision]:g} or more for {spec.precision}",
             )
         narrow = spec.precision == "float32"
         near = 0.99999 if narrow else 1 - 1e-12
@@ -340,15 +348,15 @@ class NystromLearners(_NystromModels):
         sums = (2.0**14 if narrow else 2.0**28) * (math.sqrt(value * size) + math.sqrt(learning.ridge))
         if not (sums**2 <= most and value * size * sums <= most):
             refuse(
-                "[input] limit",
-                f"is {spec.input.limit:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
                 "be lower",
             )
         limit = self._coefficient_limit(spec, math.sqrt(value))
         if not limit * max(1.0, sums) * size <= most:
             refuse(
-                "[label] limit",
-                f"is {spec.label_limit:g}, for which coefficients can reach {limit:.3g} with ridge {learning.ridge:g}, and "
+                "[label] max_abs",
+                f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {learning.ridge:g}, and "
                 "overflow; it must be lower",
             )
 
@@ -367,7 +375,7 @@ class NystromLearners(_NystromModels):
             "M_MAX": 1 if spec.basis.method == "given" else spec.learning.samples,
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         capacities = self.capacities(spec)
         size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], spec.outputs
         return (

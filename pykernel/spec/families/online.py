@@ -71,7 +71,7 @@ LEARNING_KEYS = {
     "relabel": ("fb-krls",),
     "forgetting": ("krls-t",),
     "noise": ("krls-t",),
-    "covariance": (),
+    "prior_variance": (),
     "features": (),
     "seed": (),
 }
@@ -161,12 +161,12 @@ class KernelModels:
     programs: Mapping[LabelKind, Program] = ONLINE
     online = True
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         rule, reduction = spec.learning.rule, spec.reduction
         if (reason := unused_online(rule, section, key)) is not None:
             return reason
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
             owners = LEARNING_KEYS[key]
             return (
@@ -175,7 +175,7 @@ class KernelModels:
                 else (f"is of linear models; {rule} does not have it: leave it out")
             )
         if section == "reduction":
-            if rule == "ald-krls" and key not in ("n_max", "ridge", "gate"):
+            if rule == "ald-krls" and key not in ("n_max", "ridge", "ald_threshold"):
                 return "is given, but ald-krls removes nothing: a full dictionary grows no further; leave it out"
             if key == "penalty" and not (
                 reduction.technique in ("lsreg", "lsridge") or reduction.projection == "lsridge"
@@ -186,7 +186,7 @@ class KernelModels:
                 return "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out"
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         self._complain_of_kernel(spec, refuse)
         self._complain_of_learning(spec, refuse)
         self._complain_of_reduction(spec, refuse)
@@ -205,7 +205,7 @@ class KernelModels:
                 f"is sigmoid, which is not positive definite: what a vector adds to others can be below zero, and {rule} "
                 "could not tell what is new; take another kernel",
             )
-        kernel_settings.complain(spec, refuse)
+        kernel_settings.validate(spec, refuse)
         if kernel.function == "polynomial" and kernel.coef0 < 0:
             refuse(
                 "[kernel] coef0", f"is {kernel.coef0:g}; it must be 0 or more, or the kernel is not positive definite"
@@ -218,16 +218,16 @@ class KernelModels:
             )
         if kernel.function == "gaussian":
             far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
-            if spec.input.limit > far:
+            if spec.input.max_abs > far:
                 refuse(
-                    "[input] limit",
-                    f"is {spec.input.limit:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
+                    "[input] max_abs",
+                    f"is {spec.input.max_abs:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
                 )
         else:
             _most(spec, refuse)
 
     def _complain_of_learning(self, spec: Spec, refuse: Refuse) -> None:
-        learning, limit, narrow = spec.learning, spec.label_limit, spec.precision == "float32"
+        learning, limit, narrow = spec.learning, spec.label_max_abs, spec.precision == "float32"
         if learning.rule in GRADIENT:
             if learning.eta * learning.rho >= 1:
                 refuse(
@@ -262,16 +262,17 @@ class KernelModels:
             most /= max(1.0, math.sqrt(_most(spec)))
             if limit > most:
                 refuse(
-                    "[label] limit", f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows"
+                    "[label] max_abs",
+                    f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows",
                 )
 
     def _complain_of_reduction(self, spec: Spec, refuse: Refuse) -> None:
         reduction, rule, narrow = spec.reduction, spec.learning.rule, spec.precision == "float32"
-        choices, gate = Choices.of(spec), _gate(spec)
-        if gate >= 1:
+        choices, ald_threshold = Choices.of(spec), _ald_threshold(spec)
+        if ald_threshold >= 1:
             refuse(
-                "[reduction] gate",
-                f"is 2 ridge = {gate:g}, with which no sample is stored; give a gate below 1, or a smaller ridge",
+                "[reduction] ald_threshold",
+                f"is 2 ridge = {ald_threshold:g}, with which no sample is stored; give an ald_threshold below 1, or a smaller ridge",
             )
         if choices.factor:
             least = 1e-4 if narrow else 0.0
@@ -280,20 +281,23 @@ class KernelModels:
                     "[reduction] ridge",
                     f"is {ridge_of(spec):g}; it must be {least:g} or more for {spec.precision}",
                 )
-            if gate <= ridge_of(spec):
+            if ald_threshold <= ridge_of(spec):
                 refuse(
-                    "[reduction] gate",
-                    f"is {gate:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
+                    "[reduction] ald_threshold",
+                    f"is {ald_threshold:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
                 )
             only_grows = rule == "ald-krls"  # nothing is ever taken out of its inverse
             least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
-            if gate < least:
+            if ald_threshold < least:
                 forced = (
                     ""
                     if narrow or reduction.force
                     else ", or the kept inverse may lose all its digits; force = true takes it"
                 )
-                refuse("[reduction] gate", f"is {gate:g}; it must be {least:g} or more for {spec.precision}{forced}")
+                refuse(
+                    "[reduction] ald_threshold",
+                    f"is {ald_threshold:g}; it must be {least:g} or more for {spec.precision}{forced}",
+                )
         if choices.complex:
             least = 1e-4 if narrow else 1e-12
             if reduction.penalty < least:
@@ -352,7 +356,7 @@ class KernelModels:
     def capacities(self, spec: Spec) -> dict[str, int]:
         return {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         choices, n = Choices.of(spec), spec.reduction.n_max + 1
         matrices = choices.factor + choices.inverse + choices.squared + 2 * choices.complex
         matrices += choices.rule in (Rule.KRLS_T, Rule.ALD_KRLS)
@@ -362,8 +366,8 @@ class KernelModels:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
         assert spec.kernel is not None
         function = spec.kernel.function
-        sigma, limit, alpha_limit = spec.scale, spec.label_limit, self._alpha_limit(spec)
-        gate, mu = _gate(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
+        sigma, limit, alpha_limit = spec.length_scale, spec.label_max_abs, self._alpha_limit(spec)
+        ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
         largest_norm = math.sqrt(_most(spec))
         most = alpha_limit * reduction.n_max * largest_norm
@@ -371,14 +375,14 @@ class KernelModels:
         if function == "gaussian":
             own["gamma"] = 0.5 / sigma / sigma if spec.kernel.sigma is not None else spec.kernel.gamma
         if choices.rule is Rule.QKLMS:
-            gate_distance = _quantum(spec)
+            ald_distance = _quantum(spec)
         elif choices.factor or choices.complex:
-            gate_distance = 0.0  # exact repeats
+            ald_distance = 0.0  # exact repeats
         elif function == "gaussian":
-            # 1 - k^2 <= gate, k = exp(-d / (2 sigma^2))
-            gate_distance = -math.log1p(-gate) * sigma * sigma
+            # 1 - k^2 <= ald_threshold, k = exp(-d / (2 sigma^2))
+            ald_distance = -math.log1p(-ald_threshold) * sigma * sigma
         else:
-            gate_distance = _beyond(gate)
+            ald_distance = _beyond(ald_threshold)
         return own | {
             "rule": choices.rule,
             "metric": choices.metric,
@@ -421,16 +425,16 @@ class KernelModels:
             "power_limit": kernel_settings.largest(spec.precision)
             / ((learning.noise + 1 + ridge_of(spec)) * max(1.0, _most(spec)) * max(1.0, limit * limit)),
             "ridge_diagonal": 1 + ridge_of(spec),
-            "kappa_least": ridge_of(spec) or gate * 2.0**-10 or 2.0**-50,
-            "gate": gate,
-            "gate_distance": gate_distance,
+            "kappa_least": ridge_of(spec) or ald_threshold * 2.0**-10 or 2.0**-50,
+            "ald_threshold": ald_threshold,
+            "ald_distance": ald_distance,
             "penalty": reduction.penalty,
             "root_mu": math.sqrt(mu),
             "lambda_max": reduction.lambda_max or 0.0,
             "truncate_below": reduction.truncate_below or 0.0,
             "truncate_age": reduction.truncate_age or 0,
             "removals": reduction.removals,
-            "label_limit": limit,
+            "label_max_abs": limit,
             "alpha_limit": alpha_limit,
             "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
             if own["unit"]
@@ -442,7 +446,7 @@ class KernelModels:
             "horizon": spec.input.horizon,
             "drift_limit": DRIFT_LIMIT,
             "classes": len(spec.label.classes or ()),
-            "rehearsal_input": min(3 * sigma / math.sqrt(spec.dim), 2 * spec.input.limit),
+            "rehearsal_input": min(3 * sigma / math.sqrt(spec.dim), 2 * spec.input.max_abs),
             "rehearsal_label": min(1.0, limit),
         }
 
@@ -450,7 +454,7 @@ class KernelModels:
         """Multipliers are f / sqrt(k(x, x)) in size; no sum of them overflows."""
         norm = math.sqrt(_most(spec))
         widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
-        return min(2.0**20 * spec.label_limit * max(1.0, 1 / norm), 2.0**100, widest)
+        return min(2.0**20 * spec.label_max_abs * max(1.0, 1 / norm), 2.0**100, widest)
 
 
 def ridge_of(spec: Spec) -> float:
@@ -460,8 +464,8 @@ def ridge_of(spec: Spec) -> float:
     return 0.1 if spec.learning.rule == "fb-krls" else 1e-3
 
 
-def _gate(spec: Spec) -> float:
-    return spec.reduction.gate if spec.reduction.gate is not None else 2 * ridge_of(spec)
+def _ald_threshold(spec: Spec) -> float:
+    return spec.reduction.ald_threshold if spec.reduction.ald_threshold is not None else 2 * ridge_of(spec)
 
 
 def _beyond(part: float) -> float:
@@ -474,7 +478,7 @@ def _quantum(spec: Spec) -> float:
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
     if function == "gaussian":
-        return (units * spec.scale) ** 2
+        return (units * spec.length_scale) ** 2
     fading = -math.expm1(-units)
     if function == "laplacian":
         return fading
@@ -490,14 +494,14 @@ def _most(spec: Spec, refuse: Refuse | None = None) -> float:
     assert spec.kernel is not None
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
         return 1.0
-    key = "clip" if spec.input.standardise else "limit"
+    key = "clip" if spec.input.standardise else "max_abs"
     reach = getattr(spec.input, key)
 
     def reworded(where: str, message: str) -> NoReturn:
         assert refuse is not None
         refuse(f"[input] {key}", message)
 
-    inputs = spec.model_copy(update={"input": spec.input.model_copy(update={"limit": reach})})
+    inputs = spec.model_copy(update={"input": spec.input.model_copy(update={"max_abs": reach})})
     most = kernel_settings.bound(inputs, reworded, np.full(spec.dim, reach))
     # two vectors' own values are multiplied
     largest = math.sqrt(kernel_settings.largest(spec.precision))

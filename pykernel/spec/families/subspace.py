@@ -34,8 +34,8 @@ STEPS = {
 BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
 DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
-DEFAULT_GATE = {"float32": 3e-2, "float64": 1e-6}
-LEAST_GATE = {"float32": 1e-2, "float64": 1e-9}
+DEFAULT_ALD_THRESHOLD = {"float32": 3e-2, "float64": 1e-6}
+LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
 """Least part of a stored vector that is new: P is exact to some digits (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
 """Columns of L of a squared length of at most so many lambda are none."""
@@ -51,9 +51,13 @@ def rank_of(spec: Spec) -> int:
     return spec.learning.features or DEFAULT_RANK
 
 
-def gate_of(spec: Spec) -> float:
+def ald_threshold_of(spec: Spec) -> float:
     """Samples are not stored if at most this part of them is new."""
-    return spec.reduction.gate if spec.reduction.gate is not None else DEFAULT_GATE[spec.precision]
+    return (
+        spec.reduction.ald_threshold
+        if spec.reduction.ald_threshold is not None
+        else DEFAULT_ALD_THRESHOLD[spec.precision]
+    )
 
 
 def step_of(spec: Spec) -> str:
@@ -78,7 +82,7 @@ class SubspaceModels:
     programs: Mapping[LabelKind, Program] = OKFEB
     online = False
 
-    def unused(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         subspace, kind = spec.subspace, spec.label_kind
         logistic = subspace.head == "logistic"
         if section == "learning":
@@ -91,9 +95,9 @@ class SubspaceModels:
             if key == "forgetting" and logistic:
                 return 'is of [subspace] head = "ridge"; leave it out'
         if section == "reduction":
-            if key not in ("n_max", "gate", "force"):
-                return "does not go with okfeb, which has n_max, gate and force: leave it out"
-            if key == "gate" and subspace.budget == "drop":
+            if key not in ("n_max", "ald_threshold", "force"):
+                return "does not go with okfeb, which has n_max, ald_threshold and force: leave it out"
+            if key == "ald_threshold" and subspace.budget == "drop":
                 return 'is of [subspace] budget = "exact"; drop stores every sample: leave it out'
         if section == "subspace":
             if key in ("step", "eta") and subspace.update == "rls":
@@ -105,15 +109,15 @@ class SubspaceModels:
             if key == "head" and kind == "none":
                 return "needs a label, which [label] must name: leave it out"
         if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "does not go with okfeb, which has center and factor: expansion vectors must stay where they are"
+            return "does not go with okfeb, which has center and scale: expansion vectors must stay where they are"
         if section == "kernel":
-            return kernel_settings.unused(spec, key)
+            return kernel_settings.why_ignored(spec, key)
         if section == "expansion":
             return "is of frozen models; okfeb learns its own vectors: leave it out"
         return None
 
-    def complain(self, spec: Spec, refuse: Refuse) -> None:
-        kernel_settings.complain(spec, refuse)
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
+        kernel_settings.validate(spec, refuse)
         if spec.kernel is not None and spec.kernel.function == "sigmoid":
             refuse(
                 "[kernel] function",
@@ -136,10 +140,10 @@ class SubspaceModels:
                 'is "drop" with update = "rls", which hardly learns: each vector that is dropped takes its part of all columns '
                 'along; take budget = "exact" or another update (in a spec, [reduction] force = true takes it)',
             )
-        if gate_of(spec) < LEAST_GATE[spec.precision]:
+        if ald_threshold_of(spec) < LEAST_ALD_THRESHOLD[spec.precision]:
             refuse(
-                "[reduction] gate",
-                f"is {gate_of(spec):g}; it must be {LEAST_GATE[spec.precision]:g} or more for {spec.precision}",
+                "[reduction] ald_threshold",
+                f"is {ald_threshold_of(spec):g}; it must be {LEAST_ALD_THRESHOLD[spec.precision]:g} or more for {spec.precision}",
             )
         low, high = (1e-6, 1e6) if narrow else (1e-12, 1e12)
         if not low <= subspace.shrinkage <= high:
@@ -152,7 +156,7 @@ class SubspaceModels:
             refuse(
                 "[subspace] shrinkage",
                 f"is {subspace.shrinkage:g}, with which sums of |q|^2, up to k(x, x) / (4 shrinkage), overflow where k(x, x) "
-                f"reaches {value:.3g}; it must be larger, or [input] limit lower",
+                f"reaches {value:.3g}; it must be larger, or [input] max_abs lower",
             )
         if step_of(spec) == "constant" and eta_of(spec) >= 2:
             refuse(
@@ -176,12 +180,17 @@ class SubspaceModels:
         ):
             if near < kept < 1:
                 refuse(where, f"is {kept}; it must be 1 or at most {near} for {spec.precision}")
-        if spec.novelty is not None and spec.novelty.threshold is not None and "rate" in spec.novelty.model_fields_set:
-            refuse("[novelty]", "has both rate and threshold, which does not adapt; leave one of them out")
+        if (
+            spec.novelty is not None
+            and spec.novelty.threshold is not None
+            and "false_alarm_rate" in spec.novelty.model_fields_set
+        ):
+            refuse("[novelty]", "has both false_alarm_rate and threshold, which does not adapt; leave one of them out")
         least_rate = 1e-6 if narrow else 1e-12
-        if spec.novelty is not None and spec.novelty.rate < least_rate:
+        if spec.novelty is not None and spec.novelty.false_alarm_rate < least_rate:
             refuse(
-                "[novelty] rate", f"is {spec.novelty.rate:g}; it must be {least_rate:g} or more for {spec.precision}"
+                "[novelty] false_alarm_rate",
+                f"is {spec.novelty.false_alarm_rate:g}; it must be {least_rate:g} or more for {spec.precision}",
             )
         if spec.novelty is not None and spec.novelty.warmup * spec.novelty.smoothing < 8:
             refuse(
@@ -193,8 +202,8 @@ class SubspaceModels:
             for key in ("low", "high"):
                 if getattr(spec.label, key) is not None:
                     refuse(f"[label] {key}", "is of models with a label, which column must name; leave it out")
-            if spec.label.limit != type(spec.label).model_fields["limit"].default:
-                refuse("[label] limit", "is of models with a label, which column must name; leave it out")
+            if spec.label.max_abs != type(spec.label).model_fields["max_abs"].default:
+                refuse("[label] max_abs", "is of models with a label, which column must name; leave it out")
         else:
             self._complain_of_head(spec, refuse, value)
 
@@ -212,8 +221,8 @@ class SubspaceModels:
         limit = self._coefficient_limit(spec, value)
         if not sums * sums <= most or not limit * max(1.0, sums) * size <= most:
             refuse(
-                "[label] limit",
-                f"is {spec.label_limit:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g}, and overflow; "
+                "[label] max_abs",
+                f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g}, and overflow; "
                 "it must be lower",
             )
 
@@ -226,7 +235,7 @@ class SubspaceModels:
     def _coefficient_limit(self, spec: Spec, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge; a logistic one is far from it."""
         ridge = spec.learning.ridge
-        return 2.0**10 * spec.label_limit * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
+        return 2.0**10 * spec.label_max_abs * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
 
     def _sum_limit(self, spec: Spec, value: float) -> float:
         size = rank_of(spec) + 1
@@ -246,7 +255,7 @@ class SubspaceModels:
             "CLASSES": max(2, len(spec.label.classes or ())),
         }
 
-    def reals(self, spec: Spec) -> int:
+    def size_bound(self, spec: Spec) -> int:
         n_max, rank, dim = spec.reduction.n_max, rank_of(spec), spec.dim
         packed = n_max * (n_max + 1)
         return packed + n_max * (dim + 2 * rank + 6) + 5 * (rank + 2) ** 2 + (rank + 4) * spec.outputs + 2 * dim + 64
@@ -268,7 +277,7 @@ class SubspaceModels:
         root_ridge = math.sqrt(learning.ridge)
         faded = learning.forgetting ** (rank + 1)
         square_limit = GROWTH[spec.precision] * shrinkage
-        rate = novelty.rate if novelty is not None else 0.01
+        rate = novelty.false_alarm_rate if novelty is not None else 0.01
         fixed = novelty is not None and novelty.threshold is not None
         return kernel_settings.parameters(spec) | {
             "update": UPDATES[subspace.update],
@@ -292,9 +301,9 @@ class SubspaceModels:
             "averaging": 1 - 1 / window,
             "memory": subspace.forgetting,
             "fading": subspace.fading,
-            "gate": gate_of(spec),
+            "ald_threshold": ald_threshold_of(spec),
             "dead": DEAD * shrinkage,
-            "renewal_bound": 1 / math.sqrt(0.25 * gate_of(spec) * value),
+            "renewal_bound": 1 / math.sqrt(0.25 * ald_threshold_of(spec) * value),
             "insensitivity": subspace.insensitivity,
             "more_censoring": growth(CENSOR_STEP * subspace.censoring),
             "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
@@ -320,7 +329,7 @@ class SubspaceModels:
             "refill": root_ridge * math.sqrt(1 - faded),
             "coefficient_limit": self._coefficient_limit(spec, value),
             "sum_limit": self._sum_limit(spec, value),
-            "label_limit": spec.label_limit,
+            "label_max_abs": spec.label_max_abs,
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
@@ -329,10 +338,12 @@ class SubspaceModels:
             "more_alarm": growth(ALARM_STEP * (1 - rate)),
             "less_alarm": growth(-ALARM_STEP * rate),
             "warmup": novelty.warmup if novelty is not None else 0,
-            "hold": novelty.hold if novelty is not None else 0,
+            "relearn_after": novelty.relearn_after if novelty is not None else 0,
             "rehearsed": n_max + 12,
-            "rehearsal_input": min(3 * kernel_settings.scale(spec) / math.sqrt(spec.dim), float(reach.min()) / 2),
-            "rehearsal_label": min(1.0, spec.label_limit),
+            "rehearsal_input": min(
+                3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), float(reach.min()) / 2
+            ),
+            "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
 

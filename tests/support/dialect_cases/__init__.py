@@ -18,7 +18,7 @@ from pykernel.dialect import DIM, N_MAX, Config, Index, Kernel, Memory, Precisio
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_c import Printer, number
-from pykernel.gen.project import _primitive
+from pykernel.gen.project import primitive
 from pykernel.gen.specialise import Specialised, specialise
 
 CAPACITIES = {"N_MAX": 4, "DIM": 3}
@@ -109,7 +109,7 @@ def c_source(
         members.append(f"    {printer.type(slot.array.scalar)} {slot.name}{extents};")
     lines = ["#include <float.h>", "#include <stdbool.h>", "#include <stdint.h>"]
     lines.append(
-        _primitive(
+        primitive(
             "guard.h",
             printer,
             {
@@ -128,7 +128,7 @@ def c_source(
     for name in printer.parameters(code.functions):
         value = getattr(config, name)
         lines.append(f"#define M_{name.upper()} ({value if type(value) is int else number(value, precision)})")
-    lines += [_primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
+    lines += [primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
     declarations = [printer.signature(code.functions[k.name]) + ";" for k in kernels]
     lines += declarations
     lines += ["\n".join(body) for body in printed.values()]

@@ -64,17 +64,17 @@ FLOW_ASSERT(place_of_nearest, offsetof(flow_t, nearest) == 1652u);
 FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 
 /* Parameters, from the spec. */
+#define FLOW_ALD_DISTANCE 0.0f /* ... if its nearest expansion vector is within this squared distance */
+#define FLOW_ALD_THRESHOLD 0.002f /* a sample is absorbed if no more than this of it (kappa) is new */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
 #define FLOW_DRIFT_LIMIT 0.01f /* a refresh is due above */
 #define FLOW_ETA 0.4f /* learning rate */
 /* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
 #define FLOW_GAMMA 0.22222222f
-#define FLOW_GATE 0.002f /* a sample is absorbed if no more than this of it (kappa) is new */
-#define FLOW_GATE_DISTANCE 0.0f /* ... if its nearest expansion vector is within this squared distance */
-#define FLOW_INPUT_LIMIT 10.0f /* largest |x_j| that is taken */
+#define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is taken */
 #define FLOW_KAPPA_LEAST 0.001f /* no Schur complement is smaller, but for rounding */
 #define FLOW_KEEP 0.9996f /* 1 - eta rho: the part of a multiplier that each presentation leaves */
-#define FLOW_LABEL_LIMIT 100.0f /* largest |y| that is taken */
+#define FLOW_LABEL_MAX_ABS 100.0f /* largest |y| that is taken */
 #define FLOW_REHEARSAL_INPUT 2.598076f /* width of the self-test's inputs */
 #define FLOW_REHEARSAL_LABEL 1.0f /* width of the self-test's labels */
 #define FLOW_RIDGE_DIAGONAL 1.001f /* 1 + ridge, the diagonal of the regularised Gram matrix */
@@ -244,7 +244,7 @@ static bool flow_within(const float x[FLOW_DIM])
 {
     for (int32_t j = 0; j < FLOW_DIM; j++) {
         /* not "> limit": NaN must fail */
-        if (!(flow_absolute(x[j]) <= FLOW_INPUT_LIMIT)) {
+        if (!(flow_absolute(x[j]) <= FLOW_INPUT_MAX_ABS)) {
             return false;
         }
     }
@@ -807,11 +807,11 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
         const float value = -s->error[o];
         s->error[o] = flow_miss(s->y[o], value);
     }
-    const bool close = (s->n > 0) && (s->nearest_distance <= FLOW_GATE_DISTANCE);
+    const bool close = (s->n > 0) && (s->nearest_distance <= FLOW_ALD_DISTANCE);
     bool spanned = false;
     flow_express(s, s->n, s->n);
     s->inverse_kappa = 1.0f / s->kappa;
-    spanned = s->kappa <= FLOW_GATE;
+    spanned = s->kappa <= FLOW_ALD_THRESHOLD;
     int32_t status = 0;
     if (close || spanned) {
         status = flow_absorb(s, close);
@@ -838,7 +838,7 @@ int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
     if (!flow_within(x)) {
         return FLOW_REFUSED_INPUT;
     }
-    if (!(flow_absolute(y) <= FLOW_LABEL_LIMIT)) {
+    if (!(flow_absolute(y) <= FLOW_LABEL_MAX_ABS)) {
         return FLOW_REFUSED_LABEL;
     }
     s->y[0] = y;

@@ -52,7 +52,7 @@
 #define FLOW_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
-#define FLOW_INPUT_LIMIT 10.0f /* largest |x_j| that is taken */
+#define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is taken */
 #define FLOW_ALPHA_FLOOR 7.888609e-31f
 #define FLOW_LARGEST_FACTOR 4096.0f
 #define FLOW_LARGEST_REAL 3.4028235e+38f
@@ -148,7 +148,7 @@ static inline float flow_snapshot_settle(float a)
 static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
 {
     const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
-    const float limit = FLOW_INPUT_LIMIT;
+    const float limit = FLOW_INPUT_MAX_ABS;
     for (int32_t i = 0; i < FLOW_N_MAX; i++) {
         for (int32_t j = 0; j < FLOW_DIM; j++) {
             if ((i >= n) && (flow_stored_real(stored, FLOW_PLACE(v), (i * FLOW_DIM) + j) != 0.0f)) {

@@ -60,13 +60,13 @@ LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 892u);
 LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 
 /* Parameters, from the spec. */
+#define LEVEL_ALD_DISTANCE 0.00050050067f /* ... if its nearest expansion vector is within this squared distance */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
 #define LEVEL_ETA 0.5f /* learning rate */
 /* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
 #define LEVEL_GAMMA 2.0f
-#define LEVEL_GATE_DISTANCE 0.00050050067f /* ... if its nearest expansion vector is within this squared distance */
-#define LEVEL_INPUT_LIMIT 1e+06f /* largest |x_j| that is taken */
-#define LEVEL_LABEL_LIMIT 1e+06f /* largest |y| that is taken */
+#define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is taken */
+#define LEVEL_LABEL_MAX_ABS 1e+06f /* largest |y| that is taken */
 #define LEVEL_REHEARSAL_INPUT 1.0606601f /* width of the self-test's inputs */
 #define LEVEL_REHEARSAL_LABEL 1.0f /* width of the self-test's labels */
 
@@ -167,7 +167,7 @@ static bool level_within(const float x[LEVEL_DIM])
 {
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
         /* not "> limit": NaN must fail */
-        if (!(level_absolute(x[j]) <= LEVEL_INPUT_LIMIT)) {
+        if (!(level_absolute(x[j]) <= LEVEL_INPUT_MAX_ABS)) {
             return false;
         }
     }
@@ -680,7 +680,7 @@ static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
         const float value = -s->error[o];
         s->error[o] = level_miss(s->y[o], value);
     }
-    const bool close = (s->n > 0) && (s->nearest_distance <= LEVEL_GATE_DISTANCE);
+    const bool close = (s->n > 0) && (s->nearest_distance <= LEVEL_ALD_DISTANCE);
     const bool spanned = false;
     int32_t status = 0;
     if (close || spanned) {
@@ -708,7 +708,7 @@ int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
     if (!level_within(x)) {
         return LEVEL_REFUSED_INPUT;
     }
-    if (!(level_absolute(y) <= LEVEL_LABEL_LIMIT)) {
+    if (!(level_absolute(y) <= LEVEL_LABEL_MAX_ABS)) {
         return LEVEL_REFUSED_LABEL;
     }
     s->y[0] = y;

@@ -52,7 +52,7 @@
 #define LEVEL_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
-#define LEVEL_INPUT_LIMIT 1e+06f /* largest |x_j| that is taken */
+#define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is taken */
 #define LEVEL_ALPHA_FLOOR 7.888609e-31f
 #define LEVEL_FAR 1e+38f
 
@@ -147,7 +147,7 @@ static inline float level_snapshot_settle(float a)
 static bool level_snapshot_valid_vectors(level_stored_t *stored)
 {
     const int32_t n = level_stored_count(stored, LEVEL_PLACE(n), 0);
-    const float limit = LEVEL_INPUT_LIMIT;
+    const float limit = LEVEL_INPUT_MAX_ABS;
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
         for (int32_t j = 0; j < LEVEL_DIM; j++) {
             if ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) != 0.0f)) {

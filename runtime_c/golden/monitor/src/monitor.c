@@ -79,16 +79,15 @@ MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4608u);
 MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 
 /* Parameters, from the spec. */
+#define MONITOR_ALD_THRESHOLD 0.03f /* nu: samples are not stored if at most this part of them is new */
 #define MONITOR_CODE_LIMIT 3.1622777f /* above any element of q */
 #define MONITOR_COORDINATE_LIMIT 1.01f /* above any element of a factor's solution: the root of any k(x, x) */
 #define MONITOR_DEAD 9.536743e-08f /* a column of L has nothing left if its squared length is at most this */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* above any element of G */
 #define MONITOR_ETA 0.4f /* of the step; constant: 4 eta lambda */
 #define MONITOR_FACTOR_LIMIT 654.11206f /* above any element of G's factor, and of that of G + lambda I */
-#define MONITOR_GATE 0.03f /* nu: samples are not stored if at most this part of them is new */
-#define MONITOR_HOLD 200 /* most samples in a row that are not learned */
 #define MONITOR_INNER_LIMIT 654.11084f /* above any element of L'phi */
-#define MONITOR_INPUT_LIMIT 10.0f /* largest |x_j| that is taken */
+#define MONITOR_INPUT_MAX_ABS 10.0f /* largest |x_j| that is taken */
 #define MONITOR_INVERSE_LEAST 0.5f /* below any diagonal element of P */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* above any element of P */
 #define MONITOR_LESS_ALARM 0.9999f /* what they are multiplied by where there is no alarm */
@@ -100,6 +99,7 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_RATE 0.3205989f
 #define MONITOR_REHEARSAL_INPUT 2.598076f /* width of the self-test's inputs */
 #define MONITOR_REHEARSED 44 /* samples of the self-test */
+#define MONITOR_RELEARN_AFTER 200 /* most samples in a row that are not learned */
 #define MONITOR_RENEWAL_BOUND 11.547006f /* above the reciprocal of any pivot of K's factor */
 #define MONITOR_ROOT_BOUND 3.1622777f /* 1 / sqrt(lambda), above the reciprocal of any pivot of G + lambda I's factor */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
@@ -287,7 +287,7 @@ static bool monitor_acceptable(const float x[MONITOR_DIM])
     MONITOR_UNROLL
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
         /* not "> limit": NaN must fail */
-        if (!(monitor_absolute(x[j]) <= MONITOR_INPUT_LIMIT)) {
+        if (!(monitor_absolute(x[j]) <= MONITOR_INPUT_MAX_ABS)) {
             return false;
         }
     }
@@ -497,7 +497,7 @@ static bool monitor_countable(const monitor_t *s)
 /* Features z = R q of the sample that was coded, R'R = G; zero beyond those in use; then 1.  O(r^3 / 6).
  *
  * z'z approximates the kernel. */
-static void monitor_express(monitor_t *s)
+static void monitor_make_features(monitor_t *s)
 {
     const int32_t rank = s->rank;
     monitor_factorise(s->g, s->f, rank, 0.0f, MONITOR_FLAT, MONITOR_SMALLEST_SQUARE, 0.0f,
@@ -575,10 +575,10 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
         return 0;
     }
     if (monitor_alarming(m)) {
-        if (m->held <= MONITOR_HOLD) {
+        if (m->held <= MONITOR_RELEARN_AFTER) {
             m->held++;
         }
-        if (m->held <= MONITOR_HOLD) {
+        if (m->held <= MONITOR_RELEARN_AFTER) {
             return 2;
         }
         /* longer than that it is the new normal */
@@ -586,7 +586,7 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
         return 1;
     }
     /* an alarm counts once, when it has ended: raised while it lasts, the threshold would end it */
-    if ((m->held > 0) && (m->held <= MONITOR_HOLD)) {
+    if ((m->held > 0) && (m->held <= MONITOR_RELEARN_AFTER)) {
         monitor_adapt(m, MONITOR_MORE_ALARM);
     }
     m->held = 0;
@@ -779,7 +779,7 @@ static void monitor_renew(monitor_t *s)
         row = row + i + 1;
     }
     /* rounding must not make a vector depend on the others that did not when it was stored */
-    monitor_invert(s->p, s->n, MONITOR_SLACK * MONITOR_GATE);
+    monitor_invert(s->p, s->n, MONITOR_SLACK * MONITOR_ALD_THRESHOLD);
     for (int32_t i = 0; i < row; i++) {
         s->p[i] = monitor_clipped(s->p[i], -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
     }
@@ -810,7 +810,7 @@ static void monitor_compare(monitor_t *s)
 /* Whether so much is left over of the sample that it can be stored, and the inverse Gram matrix still be held. */
 static bool monitor_is_new(const monitor_t *w)
 {
-    return (w->delta > (MONITOR_GATE * w->own)) && ((w->delta * MONITOR_INVERSE_LIMIT) > 1.0f);
+    return (w->delta > (MONITOR_ALD_THRESHOLD * w->own)) && ((w->delta * MONITOR_INVERSE_LIMIT) > 1.0f);
 }
 
 /* A new column of L: what the vectors leave over of the sample, phi - Phi w.b, of length 1.  O(N). */
@@ -1341,7 +1341,7 @@ static int32_t monitor_adjust(monitor_t *s)
     monitor_compare(s);
     stored = monitor_is_new(s);
     const float left = stored ? s->left : (s->left - s->delta);
-    if (left > (MONITOR_GATE * s->own)) {
+    if (left > (MONITOR_ALD_THRESHOLD * s->own)) {
         int32_t column = monitor_dead_column(s);
         if (s->strange >= 8) {
             column = monitor_weakest_column(s);
@@ -1409,7 +1409,7 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
     }
     monitor_scaled(s, x);
     monitor_code(s);
-    monitor_express(s);
+    monitor_make_features(s);
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
         z[j] = s->z[j];
     }

@@ -52,8 +52,8 @@
 #define MONITOR_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* above any element of G */
-#define MONITOR_HOLD 200 /* most samples in a row that are not learned */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* above any element of P */
+#define MONITOR_RELEARN_AFTER 200 /* most samples in a row that are not learned */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
 #define MONITOR_SCALED_LIMIT 10.1f /* above any scaled input */
 #define MONITOR_MOST_ODDS 1.048576e+06f
@@ -241,7 +241,7 @@ static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
         return false;
     }
     return (monitor_stored_count(stored, MONITOR_PLACE(held), 0) >= 0)
-            && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_HOLD + 1));
+            && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_RELEARN_AFTER + 1));
 }
 
 /* Whether sums, thresholds and the level are numbers that learning could have led to. */

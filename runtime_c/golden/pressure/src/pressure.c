@@ -56,14 +56,14 @@ PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 1
 PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 
 /* Parameters, from the spec. */
+/* ... if its nearest expansion vector is within this squared distance */
+#define PRESSURE_ALD_DISTANCE 0.0020020026706730775
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_ETA 0.5 /* learning rate */
 /* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
 #define PRESSURE_GAMMA 0.5
-/* ... if its nearest expansion vector is within this squared distance */
-#define PRESSURE_GATE_DISTANCE 0.0020020026706730775
-#define PRESSURE_INPUT_LIMIT 1000000.0 /* largest |x_j| that is taken */
-#define PRESSURE_LABEL_LIMIT 1000000.0 /* largest |y| that is taken */
+#define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is taken */
+#define PRESSURE_LABEL_MAX_ABS 1000000.0 /* largest |y| that is taken */
 #define PRESSURE_REHEARSAL_INPUT 3.0 /* width of the self-test's inputs */
 #define PRESSURE_REHEARSAL_LABEL 1.0 /* width of the self-test's labels */
 
@@ -164,7 +164,7 @@ static bool pressure_within(const double x[PRESSURE_DIM])
 {
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
         /* not "> limit": NaN must fail */
-        if (!(pressure_absolute(x[j]) <= PRESSURE_INPUT_LIMIT)) {
+        if (!(pressure_absolute(x[j]) <= PRESSURE_INPUT_MAX_ABS)) {
             return false;
         }
     }
@@ -467,7 +467,7 @@ static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
         const double value = -s->error[o];
         s->error[o] = pressure_miss(s->y[o], value);
     }
-    const bool close = (s->n > 0) && (s->nearest_distance <= PRESSURE_GATE_DISTANCE);
+    const bool close = (s->n > 0) && (s->nearest_distance <= PRESSURE_ALD_DISTANCE);
     const bool spanned = false;
     int32_t status = 0;
     if (close || spanned) {
@@ -495,7 +495,7 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
     if (!pressure_within(x)) {
         return PRESSURE_REFUSED_INPUT;
     }
-    if (!(pressure_absolute(y) <= PRESSURE_LABEL_LIMIT)) {
+    if (!(pressure_absolute(y) <= PRESSURE_LABEL_MAX_ABS)) {
         return PRESSURE_REFUSED_LABEL;
     }
     s->y[0] = y;

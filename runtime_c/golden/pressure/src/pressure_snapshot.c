@@ -52,7 +52,7 @@
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* most bytes that one call of a callback is given */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes and their own CRC-32, little-endian */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
-#define PRESSURE_INPUT_LIMIT 1000000.0 /* largest |x_j| that is taken */
+#define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is taken */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
 
 /* |x|: the sign bit cleared. */
@@ -147,7 +147,7 @@ static inline double pressure_snapshot_settle(double a)
 static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 {
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
-    const double limit = PRESSURE_INPUT_LIMIT;
+    const double limit = PRESSURE_INPUT_MAX_ABS;
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
             if ((i >= n)

@@ -1,4 +1,4 @@
-"""A user's own kernel: a file of Python that a spec names, executed if that is allowed, and judged before it is used."""
+"""A custom kernel, the user's: a file of Python that a spec names, executed if that is allowed, and judged before it is used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.kernel_choice import KernelConfig, own_kernel
-from pykernel.algorithms.vectors import Vectors, own_square, own_values
+from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel
+from pykernel.algorithms.vectors import Vectors, custom_square, custom_values
 from pykernel.dialect import DIM, Kernel, Memory, Precision, Real, reachable, substitute
 from pykernel.dialect.program import Settings
-from pykernel.engine.engines import make_machine
+from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real"
@@ -112,7 +112,7 @@ def _executed(path: str, content: bytes) -> types.ModuleType:
     """The file as a module of its own: two files of one name, or two states of one, do not meet."""
     # of the content alone, so that what Numba compiled of it is found again wherever it lies
     digest = hashlib.sha256(content).hexdigest()[:16]
-    module = types.ModuleType(f"pykernel_own_{digest}")
+    module = types.ModuleType(f"pykernel_custom_{digest}")
     module.__file__ = path
     sys.modules[module.__name__] = module
     try:
@@ -170,7 +170,7 @@ def judge_source(kernel: Kernel) -> None:
         raise UserError(str(error)) from None
     except (TypeError, SyntaxError) as error:
         raise UserError(f"{file}: {_line(error)}; correct it") from None
-    if own_kernel in parts:
+    if custom_kernel in parts:
         raise UserError(
             f"{file}: {kernel.name} calls kernel_value, which would call {kernel.name}; call another kernel"
         )
@@ -191,10 +191,8 @@ def judge_source(kernel: Kernel) -> None:
 
 # ------------------------------------------------------------------------------------------------- what it computes
 
-own: Any = None  # the user's kernel, once the loop is bound
 
-
-def own_gram(
+def custom_gram(
     kernel: Kernel, config: Any, precision: Precision, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """What a user's kernel returns: k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1).
@@ -204,11 +202,11 @@ def own_gram(
     """
     memory = Memory((Vectors,), precision, {"N_MAX": len(b), "DIM": a.shape[1]})
     memory.field("vectors")[...] = b
-    values, square = (substitute(each, {own_kernel: kernel}) for each in (own_values, own_square))
-    machine = make_machine([values, square], memory, Settings({KernelConfig: config}))
+    values, square = (substitute(each, {custom_kernel: kernel}) for each in (custom_values, custom_square))
+    executor = make_executor([values, square], memory, Settings({KernelConfig: config}))
     found = np.zeros((len(a), len(b)), precision.dtype), np.zeros((len(a), 1), precision.dtype)
     for each, answers in zip((values, square), found, strict=True):
-        machine.rows(a, np.zeros(len(a), np.int32), ask=each, answers=answers)
+        executor.rows(a, np.zeros(len(a), np.int32), ask=each, answers=answers)
     return found
 
 
@@ -220,7 +218,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     """
     x, most, name = sample(reach).astype(precision.dtype), float(config.value_limit), kernel.name
     try:
-        gram, _ = own_gram(kernel, config, precision, x, x)
+        gram, _ = custom_gram(kernel, config, precision, x, x)
     except (UserError, TypeError, ValueError) as error:
         raise UserError(f"{kernel.file}: {name} cannot be compiled: {_line(error)}; see docs/dialect.md") from None
     eps = float(np.finfo(precision.dtype).eps)
@@ -238,7 +236,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     if (wrong := ~np.isfinite(wide)).any():
         i, j = first(wrong)
         raise UserError(
-            f"[kernel] {name} is {wide[i, j]:g} {at(i, j)}; it must be a number for all within [input] limit"
+            f"[kernel] {name} is {wide[i, j]:g} {at(i, j)}; it must be a number for all within [input] max_abs"
         )
     if (wrong := np.diag(np.diag(wide) < 0)).any():
         i, j = first(wrong)
@@ -246,7 +244,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     if (wrong := np.abs(wide) > most * (1 + 1e3 * eps)).any():
         i, j = first(np.abs(wide) == np.abs(wide).max())
         raise UserError(
-            f"[kernel] most is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; it must be a bound of k(x, x)"
+            f"[kernel] max_value is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; it must be a bound of k(x, x)"
         )
     roots = np.sqrt(np.diag(wide))
     if (wrong := np.abs(wide - wide.T) > 1e3 * eps * np.maximum(np.abs(wide), roots[:, None] * roots)).any():

@@ -1,4 +1,4 @@
-"""A user's own kernel: what is executed, when and for whom; the same bytes in C; one sentence for each thing that is wrong."""
+"""A custom kernel, the user's: what is executed, when and for whom; the same bytes in C; one sentence for each thing that is wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel.algorithms.kernel_choice import own_kernel
+from pykernel.algorithms.kernel_choice import custom_kernel
 from pykernel.bases.gram import MercerKernel
 from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32, FLOAT64, bind, reachable, substitute
@@ -21,13 +21,19 @@ from pykernel.gen.check import check
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import FAMILIES, kernel_settings, load_spec, make_spec
-from tests.support import own_kernels
+from tests.support import custom_kernels
 from tests.support.machines import expansion
 
-SOURCE = Path(own_kernels.__file__).read_text()
-OWN = {"function": "own", "source": "own_kernels.py", "kernel": "rational_quadratic", "gamma": 0.5, "most": 1.0}
-FROZEN: dict[str, Any] = {"name": "flow", "input": {"dim": 3, "limit": 50.0}, "learning": {"rule": "frozen"}}
-FROZEN |= {"expansion": expansion(5, 1), "kernel": OWN}
+SOURCE = Path(custom_kernels.__file__).read_text()
+CUSTOM = {
+    "function": "custom",
+    "source": "custom_kernels.py",
+    "kernel": "rational_quadratic",
+    "gamma": 0.5,
+    "max_value": 1.0,
+}
+FROZEN: dict[str, Any] = {"name": "flow", "input": {"dim": 3, "max_abs": 50.0}, "learning": {"rule": "frozen"}}
+FROZEN |= {"expansion": expansion(5, 1), "kernel": CUSTOM}
 HEAD = "from pykernel.dialect import DIM, Real, kernel, entry, driver, real, sqrt\nfrom pykernel.algorithms.kernel_choice import KernelConfig, kernel_value\n"
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:\n    "
 
@@ -42,7 +48,7 @@ def written(folder: Path, text: str = SOURCE, **kernel: Any) -> Path:
         if isinstance(values, dict):
             lines += [f"[{section}]"] + [f"{key} = {json.dumps(value)}" for key, value in values.items()]
     (folder / "flow.toml").write_text("\n".join(lines))
-    (folder / "own_kernels.py").write_bytes(text.encode())
+    (folder / "custom_kernels.py").write_bytes(text.encode())
     return folder / "flow.toml"
 
 
@@ -52,7 +58,9 @@ def written(folder: Path, text: str = SOURCE, **kernel: Any) -> Path:
 def test_nothing_is_executed_before_it_is_trusted(tmp_path, capsys):
     mark = f"\nwith open({str(tmp_path / 'executed')!r}, 'a') as f:\n    f.write('x')\n"
     spec = written(tmp_path, SOURCE + mark)
-    with pytest.raises(UntrustedCode, match=r"flow\.toml: \[kernel\] source names own_kernels\.py, Python code that"):
+    with pytest.raises(
+        UntrustedCode, match=r"flow\.toml: \[kernel\] source names custom_kernels\.py, Python code that"
+    ):
         load_spec(spec)
     for command in (
         ["generate", str(spec), "-o", str(tmp_path / "out")],
@@ -83,24 +91,24 @@ def test_the_command_says_what_it_executes_and_the_project_holds_it(tmp_path, ca
     spec = written(tmp_path)
     with pytest.raises(SystemExit) as end:
         main(["generate", str(spec), "-o", str(tmp_path / "out"), "--trust-code"])
-    assert not end.value.code and f"executing {tmp_path / 'own_kernels.py'}" in capsys.readouterr().err
-    assert (tmp_path / "out" / "own_kernels.py").read_text() == SOURCE
+    assert not end.value.code and f"executing {tmp_path / 'custom_kernels.py'}" in capsys.readouterr().err
+    assert (tmp_path / "out" / "custom_kernels.py").read_text() == SOURCE
     again = load_spec(tmp_path / "out" / "flow.toml", trust=True)
     assert build(again).files == build(load_spec(spec, trust=True)).files
 
 
 def test_a_spec_without_its_code_is_refused():
     with pytest.raises(
-        UserError, match=r"spec: \[kernel\] source names own_kernels.py, which is code, and it is not there"
+        UserError, match=r"spec: \[kernel\] source names custom_kernels.py, which is code, and it is not there"
     ):
         make_spec(FROZEN)
     with pytest.raises(
         UserError, match="kernel is rational_quadratic, but the kernel given is products; name that one"
     ):
-        make_spec(FROZEN, own=own_kernels.products)
-    spec = make_spec(FROZEN, own=own_kernels.rational_quadratic)
-    assert spec.own is own_kernels.rational_quadratic
-    with pytest.raises(UserError, match="the kernel of its own is not there"):
+        make_spec(FROZEN, custom=custom_kernels.products)
+    spec = make_spec(FROZEN, custom=custom_kernels.rational_quadratic)
+    assert spec.custom is custom_kernels.rational_quadratic
+    with pytest.raises(UserError, match="the custom kernel is not there"):
         _ = type(spec).model_validate(FROZEN).program
 
 
@@ -112,9 +120,9 @@ def test_a_spec_without_its_code_is_refused():
 )
 def test_c_computes_the_hosts_bytes(precision, normalise, tmp_path):
     spec = load_spec(
-        written(tmp_path, kernel="products", gamma=1.0, coef0=0.25, most=2e11, normalise=normalise), trust=True
+        written(tmp_path, kernel="products", gamma=1.0, coef0=0.25, max_value=2e11, normalise=normalise), trust=True
     )
-    spec = make_spec(spec.model_dump(exclude_unset=True) | {"precision": precision}, own=spec.own)
+    spec = make_spec(spec.model_dump(exclude_unset=True) | {"precision": precision}, custom=spec.custom)
     assert spec.config.unit == normalise
     report = check(spec, samples=4000, levels=["-O2"], compilers=["gcc"])
     assert report.ok, [row["first_difference"] for row in report.rows]
@@ -138,24 +146,24 @@ def test_every_program_that_compares_inputs_has_a_place_for_it():
         for program in family.programs.values():
             roots = [entry.kernel for entry in program.entries]
             before = reachable([*roots, program.rehearse])
-            with_own = program.with_kernel(own_kernels.rational_quadratic)
+            with_own = program.with_kernel(custom_kernels.rational_quadratic)
             after = reachable([*(entry.kernel for entry in with_own.entries), with_own.rehearse])
-            if own_kernel not in before:
+            if custom_kernel not in before:
                 assert with_own.entries == program.entries
                 continue
             seen.add(family.rules[0])
-            assert own_kernel not in after and own_kernels.rational_quadratic in after
-            assert {k.name for k in before} - {"own_kernel"} <= {k.name for k in after}
-            assert program.with_kernel(own_kernels.rational_quadratic) is with_own
+            assert custom_kernel not in after and custom_kernels.rational_quadratic in after
+            assert {k.name for k in before} - {"custom_kernel"} <= {k.name for k in after}
+            assert program.with_kernel(custom_kernels.rational_quadratic) is with_own
     assert {"krr", "kfd", "frozen"} <= seen
 
 
 def test_substituting_is_memoised_and_leaves_others_alone():
     root = FAMILIES[2].programs["real"].entry("predict")
-    own = own_kernels.rational_quadratic
-    assert substitute(root, {own_kernel: own}) is substitute(root, {own_kernel: own}) is not root
-    assert own_kernel in reachable([root]) and own not in reachable([root])
-    assert substitute(own, {own_kernel: own_kernels.products}) is own
+    custom = custom_kernels.rational_quadratic
+    assert substitute(root, {custom_kernel: custom}) is substitute(root, {custom_kernel: custom}) is not root
+    assert custom_kernel in reachable([root]) and custom not in reachable([root])
+    assert substitute(custom, {custom_kernel: custom_kernels.products}) is custom
 
 
 def test_two_kernels_of_one_name_and_an_edited_file(tmp_path):
@@ -169,17 +177,17 @@ def test_two_kernels_of_one_name_and_an_edited_file(tmp_path):
     assert len({p.figures["config_hash"] for p in projects}) == 3  # of every byte
     assert projects[0].files["src/flow.c"] == projects[2].files["src/flow.c"] != projects[1].files["src/flow.c"]
     edited = load_spec(written(tmp_path / "f0", texts[1]), trust=True)
-    assert (HostModel(edited).predict(x) == found[1]).all() and edited.own is not specs[0].own
+    assert (HostModel(edited).predict(x) == found[1]).all() and edited.custom is not specs[0].custom
 
 
 def test_specs_and_kernels_are_pickled_with_their_code(tmp_path):
     spec = load_spec(written(tmp_path), trust=True)
     (tmp_path / "spec.pickle").write_bytes(pickle.dumps((spec, MercerKernel.of(spec))))
-    assert pickle.loads((tmp_path / "spec.pickle").read_bytes())[0].own is spec.own
-    (tmp_path / "own_kernels.py").unlink()
+    assert pickle.loads((tmp_path / "spec.pickle").read_bytes())[0].custom is spec.custom
+    (tmp_path / "custom_kernels.py").unlink()
     code = (
         "import pickle; spec, kernel = pickle.load(open('spec.pickle', 'rb'))\n"
-        "print(spec.own.name, kernel.gram([[1.0, 2, 3]], [[1.0, 2, 2]])[0, 0])"
+        "print(spec.custom.name, kernel.gram([[1.0, 2, 3]], [[1.0, 2, 2]])[0, 0])"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert run.stdout == "rational_quadratic 0.6666666666666666\n", run.stderr
@@ -190,7 +198,7 @@ def test_specs_and_kernels_are_pickled_with_their_code(tmp_path):
 
 @pytest.mark.parametrize(
     "source",
-    ["/etc/passwd.py", "../own_kernels.py", "a/../../b.py", "own_kernels.txt", "a\\b.py", "C:b.py", "a b.py", "", ".py", "x\n.py", "~/x.py", "a//b.py", "./x.py", "ü.py", "a" * 300 + ".py", "..py"],
+    ["/etc/passwd.py", "../custom_kernels.py", "a/../../b.py", "custom_kernels.txt", "a\\b.py", "C:b.py", "a b.py", "", ".py", "x\n.py", "~/x.py", "a//b.py", "./x.py", "ü.py", "a" * 300 + ".py", "..py"],
 )  # fmt: skip
 def test_hostile_paths(source, tmp_path):
     with pytest.raises(UserError, match=r"\[kernel\] source is .*; it must be a \.py file beside the spec"):
@@ -199,15 +207,15 @@ def test_hostile_paths(source, tmp_path):
 
 def test_links_out_of_the_folder_and_what_is_no_file(tmp_path):
     spec = written(tmp_path / "inner")
-    (tmp_path / "own_kernels.py").write_text(SOURCE)
-    (tmp_path / "inner" / "own_kernels.py").unlink()
+    (tmp_path / "custom_kernels.py").write_text(SOURCE)
+    (tmp_path / "inner" / "custom_kernels.py").unlink()
     with pytest.raises(UserError, match="there is no such file beside the spec; put it there"):
         load_spec(spec, trust=True)
-    (tmp_path / "inner" / "own_kernels.py").symlink_to(tmp_path / "own_kernels.py")
+    (tmp_path / "inner" / "custom_kernels.py").symlink_to(tmp_path / "custom_kernels.py")
     with pytest.raises(UserError, match="leads out of the spec's folder"):
         load_spec(spec, trust=True)
-    (tmp_path / "inner" / "own_kernels.py").unlink()
-    (tmp_path / "inner" / "own_kernels.py").mkdir()
+    (tmp_path / "inner" / "custom_kernels.py").unlink()
+    (tmp_path / "inner" / "custom_kernels.py").mkdir()
     with pytest.raises(UserError, match="is no file of at most"):
         load_spec(spec, trust=True)
 
@@ -221,21 +229,21 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
     [
         (HEAD, {"kernel": "System"}, r"kernel is 'System'; it must be the name of a kernel"),
         (HEAD, {"kernel": "k; import os"}, r"kernel is 'k; import os'; it must be"),
-        (HEAD, {"source": None}, r"\[kernel\] source is missing; a kernel of your own must have source, kernel and most"),
-        (HEAD, {"most": None}, r"\[kernel\] most is missing"),
-        (HEAD, {"most": -1.0}, r"\[kernel\] most is -1"),
+        (HEAD, {"source": None}, r"\[kernel\] source is missing; a custom kernel must have source, kernel and max_value"),
+        (HEAD, {"max_value": None}, r"\[kernel\] max_value is missing"),
+        (HEAD, {"max_value": -1.0}, r"\[kernel\] max_value is -1"),
         (HEAD, {}, "there is no kernel k; no function is marked @kernel"),
         (SOURCE, {}, "there is no kernel k; it has affinity, products, rational_quadratic"),
-        (HEAD + "def k():\n  return (\n", {}, r"own_kernels\.py:\d: is not Python: "),
-        (HEAD + "x = 1 / 0\n", {}, r"own_kernels\.py:3: raises ZeroDivisionError: division by zero when it is executed"),
-        (HEAD + "import sys\nsys.exit(0)\n", {}, r"own_kernels\.py:4: raises SystemExit: 0 when it is executed"),
+        (HEAD + "def k():\n  return (\n", {}, r"custom_kernels\.py:\d: is not Python: "),
+        (HEAD + "x = 1 / 0\n", {}, r"custom_kernels\.py:3: raises ZeroDivisionError: division by zero when it is executed"),
+        (HEAD + "import sys\nsys.exit(0)\n", {}, r"custom_kernels\.py:4: raises SystemExit: 0 when it is executed"),
         (HEAD + "import no_such_module\n", {}, "raises ModuleNotFoundError: No module named 'no_such_module'"),
         (HEAD + RAISES + "return real(1)\n", {}, "k is no kernel of the dialect; write @kernel above def k"),
         (HEAD + "@driver\n" + RAISES + "return real(1)\n", {}, "k is no kernel|there is no kernel k"),
         (HEAD + "@kernel\ndef k(a: Real[DIM], b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has another signature; it must be k"),
         (HEAD + "@kernel\ndef k(q: KernelConfig, a: Real, b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has another signature"),
-        (K + "return a[0] ** b[0]\n", {}, r"own_kernels\.py:5: \*\* differs between libraries; multiply"),
-        (K + "return missing(a)\n", {}, r"own_kernels\.py:5: "),
+        (K + "return a[0] ** b[0]\n", {}, r"custom_kernels\.py:5: \*\* differs between libraries; multiply"),
+        (K + "return missing(a)\n", {}, r"custom_kernels\.py:5: "),
         (K + "a[0] = real(1)\n    return real(1)\n", {}, "k writes to an array; a kernel may only read"),
         (K + "return q.rate\n", {}, "k uses q.rate; it may use gamma, coef0, degree of q"),
         (K + "return kernel_value(q, a, b)\n", {}, "k calls kernel_value, which would call k"),
@@ -243,7 +251,7 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
         (K + "return sqrt(-q.gamma)\n", {}, r"\[kernel\] k is nan for the input"),
         (K + "return real(1) / (a[0] - b[0])\n", {}, r"\[kernel\] k is inf|\[kernel\] k is nan"),
         (K + "return -real(1)\n", {}, r"k is -1 for the input \[.*\], twice; k\(x, x\) must not be negative"),
-        (K + "return real(2)\n", {}, r"\[kernel\] most is 1, but k is 2 for .*; it must be a bound of k\(x, x\)"),
+        (K + "return real(2)\n", {}, r"\[kernel\] max_value is 1, but k is 2 for .*; it must be a bound of k\(x, x\)"),
         (K + "return real(0.5) if a[0] > b[0] else real(0.75)\n", {}, r"k is not symmetric: it is 0\.\d+ for inputs .*, and 0\.\d+ the other way"),
         (K + "t = q.gamma * (a[0] * b[0] + a[1] * b[1])\n    return real(1) / (real(1) + t * t)\n", {}, r"k is not positive semidefinite: of \d+ inputs .* eigenvalues from -"),
     ],
@@ -261,8 +269,10 @@ def test_a_constant_of_a_name_that_the_model_has(name, tmp_path):
         + f"from pykernel.dialect import Constant\nfrom pykernel.algorithms.elementary import exp_negative\n{name} = Constant(-0.5)\n"
     )
     text += f"@kernel\ndef k{SIGNATURE}return q.gamma + exp_negative({name})\n"
-    with pytest.raises(UserError, match=rf"own_kernels\.py:.* would be a second FLOW_{name} in C; choose another name"):
-        build(load_spec(written(tmp_path, text, kernel="k", most=2.0), trust=True))
+    with pytest.raises(
+        UserError, match=rf"custom_kernels\.py:.* would be a second FLOW_{name} in C; choose another name"
+    ):
+        build(load_spec(written(tmp_path, text, kernel="k", max_value=2.0), trust=True))
 
 
 def test_a_kernel_that_is_wrong_where_no_sample_was_harms_nothing(tmp_path):
@@ -276,9 +286,11 @@ def test_a_kernel_that_is_wrong_where_no_sample_was_harms_nothing(tmp_path):
     model, (first, second) = HostModel(spec), (spec.expansion.bias[0], np.sum(spec.expansion.weights))
     # inputs are the second argument: swap
     assert np.isfinite(model.predict(x)).all() and np.isfinite([first, second]).all()
-    value = substitute(kernel_value_of(), {own_kernel: spec.own})
+    value = substitute(kernel_value_of(), {custom_kernel: spec.custom})
     for precision in (FLOAT32, FLOAT64):
-        config = make_spec(spec.model_dump(exclude_unset=True) | {"precision": str(precision)}, own=spec.own).config
+        config = make_spec(
+            spec.model_dump(exclude_unset=True) | {"precision": str(precision)}, custom=spec.custom
+        ).config
         args = [np.array(row, precision.dtype) for row in (x[0], x[1], [1.0, 1, 1])]
         run = bind(value, precision, jit=False)
         view = config.views[next(iter(c for c in config.views if c.__name__ == "KernelConfig"))]
@@ -294,13 +306,14 @@ def kernel_value_of():
 def test_the_judgement_lets_true_kernels_pass_at_every_scale():
     for limit in (1e-9, 1.0, 1e4):
         content = FROZEN | {
-            "input": {"dim": 3, "limit": limit},
+            "input": {"dim": 3, "max_abs": limit},
             "expansion": {"vectors": [[0.0, 0.0, 0.0]], "weights": [[1.0]], "bias": [0.0]},
         }
         for name, most in (("rational_quadratic", 1.0), ("products", 2 * (limit**2 + 0.5) ** 3 + 3 * limit**2)):
             for precision in ("float32", "float64"):
                 made = make_spec(
-                    content | {"precision": precision, "kernel": OWN | {"kernel": name, "most": most, "gamma": 1.0}},
-                    own=getattr(own_kernels, name),
+                    content
+                    | {"precision": precision, "kernel": CUSTOM | {"kernel": name, "max_value": most, "gamma": 1.0}},
+                    custom=getattr(custom_kernels, name),
                 )
-                assert kernel_settings.parameters(made)["value_limit"] == most  # fmt: skip
+                assert kernel_settings.parameters(made)["max_value"] == most  # fmt: skip

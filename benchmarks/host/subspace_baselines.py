@@ -1,6 +1,6 @@
-"""Features tracked in fixed memory beside scikit-learn's: error, CPU time and bytes; writes docs/data/subspace-peers.csv.
+"""Features tracked in fixed memory beside scikit-learn's: error, CPU time, bytes; writes docs/data/subspace-baselines.csv.
 
-    python -m benchmarks.host.subspace_peers [--seeds 3] [-o docs] [--quick] [--show]
+    python -m benchmarks.host.subspace_baselines [--seeds 3] [-o docs] [--quick] [--show]
 
 Four fifths of the rows come once, in random order (bikeshare: in time order), the others are held out; a Gaussian kernel,
 2 sigma^2 the rows' mean squared distance.  ``held_in``, ``held_out``: |K - zz'|_F / N over at most 2,000 rows, evenly
@@ -30,7 +30,7 @@ calls, intermediate results left out.  D inputs, B vectors, M random features, N
 - random features: M (D + 1), both (none is learned).  IncrementalPCA on either: (r - 1) M and the mean M
   more; singular values and a counter to go on.  KernelPCA, BKFE: N (D + r) and a mean; N (D + r) + N D, all rows, to do it again.
 
-"equal bytes": each peer as large as goes into what OKFEB with budget exact keeps to go on learning.
+"equal bytes": each baseline as large as goes into what OKFEB with budget exact keeps to go on learning.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def okfeb(name: str, n_max: int, rank: int, **how: Any) -> Method:
 
     def fit(given: Split, seed: int) -> Fitted:
         model = HostModel(spec(given.x.shape[1], given.kernel.gamma))
-        model.learn(given.x)
+        model.update(given.x)
         subspace = Held.of(model).subspace()
 
         return Fitted(lambda x: model.ask("features", x)[0], subspace.residual, unshrunk(subspace))
@@ -412,21 +412,21 @@ def tables(rows: Rows) -> dict[str, str]:
             )
         heads = [NAMES[name], "method (vectors, rows, random features)", "bytes: transform", "learn on"]
         heads += ["error, held in", "held out", "without shrinkage", "residual", "learn, µs", "transform, µs"]
-        made[f"subspace peers, {name}"] = markdown(heads, body)
+        made[f"subspace baselines, {name}"] = markdown(heads, body)
     return made
 
 
 def main(words: Sequence[str] | None = None) -> None:
     only = {"nargs": "+", "metavar": "METHOD", "help": "keep the others' rows"}
     chosen = bench.arguments(__doc__, words, seeds={"type": int, "default": SEEDS}, only=only)
-    path = chosen.out / "subspace-peers.csv"
+    path = chosen.out / "subspace-baselines.csv"
     if chosen.show:
         rows = load(path)
     else:
         sets, sizes, seeds = (SETS[1:2], SIZES[:1], 2) if chosen.quick else (SETS, SIZES, chosen.seeds)
         for how in ({}, {"precision": "float64"}):  # compiled, before anything is timed
             model = HostModel(spec_of(2, 4, 2, 1.0, **how))
-            model.learn(np.zeros((2, 2)))
+            model.update(np.zeros((2, 2)))
             model.ask("features", np.zeros((1, 2)))
         made: list[Mapping[str, Any]] = []
         with progress_bar() as bar, threadpool_limits(1):

@@ -17,7 +17,7 @@ Choices = tuple[tuple[str, int], ...]
 """Of a configuration: what branches are decided by, and is no number."""
 
 
-class Machine(ABC):
+class Executor(ABC):
     """Kernels with a memory and a configuration to work on, both of which it keeps alive.
 
     Arguments are arrays as kernels take them, of the very type and shape: ValueError is raised for any other.
