@@ -290,7 +290,7 @@ class UnicornModel:
         self.machine.paint_stack(self.model + self.memory.layout.nbytes)
 
     def _call(self, name: str, *pointers: int, real: np.ndarray | None = None) -> int:
-        return self.executor.call(f"{self.spec.name}_{name}", self.model, *pointers, real=real)
+        return self.machine.call(f"{self.spec.name}_{name}", self.model, *pointers, real=real)
 
 
 def _cpu(image: Image) -> Any:

@@ -216,7 +216,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
 
     config: KernelConfig in this precision; reach: (DIM,), how large scaled inputs get.  Raises UserError.
     """
-    x, most, name = sample(reach).astype(precision.dtype), float(config.value_limit), kernel.name
+    x, most, name = sample(reach).astype(precision.dtype), float(config.max_value), kernel.name
     try:
         gram, _ = custom_gram(kernel, config, precision, x, x)
     except (UserError, TypeError, ValueError) as error:
