@@ -395,8 +395,8 @@ def select_basis(
         One sentence: an argument out of range, an option that the method does not have, a checkpoint of other data, rows
         of which none can be chosen.
     """
+    from pykernel.parallel import one_thread
     from pykernel.rows import as_rows
-    from pykernel.training.selection import one_thread
 
     rows = as_rows(x)
     if not len(rows):

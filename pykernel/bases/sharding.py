@@ -44,9 +44,8 @@ from pykernel.bases.basis import (
 )
 from pykernel.bases.candidates import MEMORY, Greedy, Live, first_of_largest, need_choice, need_memory
 from pykernel.errors import UserError
-from pykernel.parallel import Task, Workers, cores, interruptible, task_key
+from pykernel.parallel import Task, Workers, cores, interruptible, one_thread, task_key
 from pykernel.rows import Rows, SomeRows, as_rows
-from pykernel.training.selection import one_thread
 
 if TYPE_CHECKING:
     from pykernel.bases.gram import MercerKernel
