@@ -230,7 +230,7 @@ class Workers:
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1 and self.scheduler is None:
             for key, task in missing.items():
-                with _whole_task():
+                with whole_task():
                     result = _timed(self.function, task, self.shared)
                 self._take(key, task, *result)
         elif missing:
@@ -346,7 +346,7 @@ def _timed(function: Function, task: Task, shared: Any) -> tuple[Any, float]:
 
 
 @contextlib.contextmanager
-def _whole_task() -> Iterator[None]:
+def whole_task() -> Iterator[None]:
     """Interrupts and SIGTERM, where they are handled, wait for the task's end; a second one does not.
 
     In compiled code they can crash the process.  What is ignored, as the interrupt of a job in the background, stays so.

@@ -178,24 +178,24 @@ def test_signals_that_are_handled_wait_for_the_tasks_end_and_others_stay_ignored
     for number in (signal.SIGINT, signal.SIGTERM):
         before = signal.signal(number, handle)
         try:
-            with parallel._whole_task():
+            with parallel.whole_task():
                 signal.raise_signal(number)
                 assert calls == []
             assert calls.pop() == number and signal.getsignal(number) is handle
-            with parallel._whole_task(), parallel.interruptible():
+            with parallel.whole_task(), parallel.interruptible():
                 signal.raise_signal(number)
                 assert calls.pop() == number
             assert calls == []
-            with parallel._whole_task():
+            with parallel.whole_task():
                 signal.raise_signal(number)
                 signal.raise_signal(number)  # the second does not wait
                 assert calls.pop() == number
             assert calls.pop() == number
             signal.signal(number, signal.SIG_IGN)
-            with parallel._whole_task():
+            with parallel.whole_task():
                 assert signal.getsignal(number) == signal.SIG_IGN
                 signal.raise_signal(number)
-            with parallel._whole_task(), parallel.interruptible():
+            with parallel.whole_task(), parallel.interruptible():
                 signal.raise_signal(number)
             assert calls == []
         finally:

@@ -131,7 +131,7 @@ PARAMETERS = {
     ),
     "basis_params": Parameter(
         text="""dict
-        How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.basis.select_basis``, such as
+        How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.select.select_basis``, such as
         ``method``, ``candidates``, ``tau`` and ``epsilon``."""
     ),
     "cv": Parameter(

@@ -30,16 +30,16 @@ import numpy as np
 
 from pykernel.bases.basis import (
     Basis,
-    _count,
     _kernel,
     block_rows,
     describe_kernel,
     read_npz,
-    select_basis,
     self_values,
+    whole_number,
     write_npz,
 )
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.errors import MissingExtra, UserError
 from pykernel.rows import Rows, as_rows
 from pykernel.spec.model import Spec
@@ -142,7 +142,7 @@ def bkfe(
     UserError
         One sentence: an argument that cannot be, a start at the saddle A = 0, eigenvalues that Lanczos does not find.
     """
-    rank, seed = _count(rank, "rank", 1), _count(seed, "seed", 0)
+    rank, seed = whole_number(rank, "rank", 1), whole_number(seed, "seed", 0)
     shrinkage = _shrinkage(shrinkage)
     gram, total = _checked_gram(gram, trace)
     if method == "closed":
@@ -151,7 +151,7 @@ def bkfe(
         return _closed(gram, rank, shrinkage, total, seed)
     if method != "alternating":
         raise UserError(f'there is no method {method!r}; it must be "closed" or "alternating"')
-    iterations = _count(iterations, "iterations", 1)
+    iterations = whole_number(iterations, "iterations", 1)
     if not 0 <= tolerance < 1:
         raise UserError(f"tolerance is {tolerance:g}; it must be a number from 0 to less than 1")
     n = gram.shape[0]
@@ -372,7 +372,7 @@ class HostSubspace:
             ``selector``), or of these: the optimum within it, by singular values of the features, "closed" only.  One
             pass over the rows, O(N n (D + n)), and n vectors to keep: for large N, and for a device.
         """
-        rank, seed, shrinkage = _count(rank, "rank", 1), _count(seed, "seed", 0), _shrinkage(shrinkage)
+        rank, seed, shrinkage = whole_number(rank, "rank", 1), whole_number(seed, "seed", 0), _shrinkage(shrinkage)
         _need_kernel(kernel)
         rows = as_rows(x)
         if not len(rows):
@@ -391,7 +391,7 @@ class HostSubspace:
             raise UserError('a subspace on a basis is found in closed form; method must be "closed"')
         if not isinstance(basis, Basis):
             selector = options.pop("selector", "auto")
-            basis = select_basis(rows, kernel, _count(basis, "basis", 1), selector, seed=seed, **options)
+            basis = select_basis(rows, kernel, whole_number(basis, "basis", 1), selector, seed=seed, **options)
         elif options:
             raise UserError(f"{', '.join(options)}: options of choosing a basis, and one is given; leave them out")
         elif basis.kernel != kernel:

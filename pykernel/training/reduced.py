@@ -26,8 +26,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from pykernel.bases.basis import Basis, describe_kernel, relative, select_basis
+from pykernel.bases.basis import Basis, describe_kernel, relative
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
 from pykernel.parallel import Workers, one_thread

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.basis import Basis
 from pykernel.bases.gram import KERNELS, MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.bases.sharding import Sharded, select_sharded
 from pykernel.cli import inputs
 from pykernel.cli.options.basis import DEFAULT_RIDGE, MODELS, BasisOptions
