@@ -36,17 +36,15 @@ from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
-from pykernel.spec.family import Family, Refuse
+from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.own_kernel import judge_source, judge_values, plain_name, plain_path
 from pykernel.spec.own_kernel import load as load_kernel
 
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
-STATE_LIMIT = 64 * 2**20
 SPEC_LIMIT = 8 * STATE_LIMIT
 """Most bytes of a spec's text: a number of a table takes more of them than of the state."""
-"""Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
 
 FAMILIES: tuple[Family, ...] = (
     KERNEL_MODELS,
