@@ -18,23 +18,9 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Literal
 
+from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import symmetric_times
-from pykernel.dialect import (
-    DIM,
-    N_MAX,
-    PACKED,
-    Bool,
-    Config,
-    Index,
-    Real,
-    Struct,
-    absolute,
-    entry,
-    extent,
-    kernel,
-    real,
-    sqrt,
-)
+from pykernel.dialect import DIM, Bool, Config, Index, Real, Struct, absolute, entry, extent, kernel, real, sqrt
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.families.subspace import ALARM_STEP, growth
 from pykernel.spec.model import Spec

@@ -13,11 +13,11 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped, cosine
+from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.standardiser import Standardiser, observe, standardise, valid_standardiser
 from pykernel.dialect import (
     DIM,
-    FEATURES,
     OUTPUTS,
     Bool,
     Config,

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.cli.app import main
-from pykernel.dialect import FEATURES, bind
+from pykernel.dialect import bind
 from pykernel.errors import UserError
 from pykernel.gen.check import check, mixed_stream
 from pykernel.gen.compilers import find_compilers

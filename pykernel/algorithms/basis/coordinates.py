@@ -12,26 +12,11 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, self_value, winner
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import (
-    DIM,
-    M_MAX,
-    N_MAX,
-    OUTPUTS,
-    PACKED,
-    Config,
-    Constant,
-    Index,
-    Real,
-    Struct,
-    absolute,
-    entry,
-    kernel,
-    real,
-    sqrt,
-)
+from pykernel.dialect import DIM, OUTPUTS, Config, Constant, Index, Real, Struct, absolute, entry, kernel, real, sqrt
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)

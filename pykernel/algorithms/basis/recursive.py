@@ -31,11 +31,12 @@ from pykernel.algorithms.basis.least_squares import (
 )
 from pykernel.algorithms.basis.reservoir import MOST_SEEN, Reservoir, choose_basis, enlarge, least_missed
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.algorithms.packed import row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import DIM, N_MAX, OUTPUTS, Bool, Index, Real, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, entry, kernel, real, sqrt
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 # ---------------------------------------------------------------------------------------------------- questions

@@ -12,13 +12,12 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import L_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     DIM,
-    L_MAX,
     OUTPUTS,
-    PACKED,
     Bool,
     Config,
     Constant,
