@@ -391,7 +391,11 @@ PROGRAM = Program(
     persistent=(Normal,),
     configs=(DetectorConfig,),
     status=DetectorStatus,
-    entries=(Entry("novelty", novelty), Entry("update", update), Entry("alarm", alarm)),
+    entries=(
+        Entry("novelty", novelty, "question"),
+        Entry("update", update, "update"),
+        Entry("alarm", alarm, "reading"),
+    ),
     rehearse=rehearse,
     valid=valid,
 )

@@ -341,7 +341,7 @@ def _program(labels: LabelKind, *more: Entry) -> Program:
         persistent=(),
         configs=(FrozenConfig, KernelConfig),
         status=FrozenStatus,
-        entries=(Entry("predict", predict), *more),
+        entries=(Entry("predict", predict, "question"), *more),
         rehearse=rehearse,
         valid=None,
         labels=labels,
@@ -353,7 +353,7 @@ FROZEN: dict[LabelKind, Program] = {
     "reals": _program("reals"),
     "class": _program(
         "class",
-        Entry("classify", classify),
-        Entry("probability", probability, lambda config: config.calibrated),
+        Entry("classify", classify, "question"),
+        Entry("probability", probability, "question", lambda config: config.calibrated),
     ),
 }

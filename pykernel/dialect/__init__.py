@@ -48,7 +48,7 @@ from pykernel.dialect.types import (
     Real,
     Scalar,
     extent,
-    extent_docs,
+    extents,
 )
 
 __all__ = [
@@ -79,7 +79,7 @@ __all__ = [
     "driver",
     "entry",
     "extent",
-    "extent_docs",
+    "extents",
     "intrinsic",
     "is_choice",
     "kernel",

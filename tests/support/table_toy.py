@@ -110,7 +110,7 @@ FROZEN = Program(
     persistent=(Frozen,),
     configs=(TableConfig,),
     status=ToyStatus,
-    entries=(Entry("predict", frozen_predict), Entry("update", frozen_update)),
+    entries=(Entry("predict", frozen_predict, "question"), Entry("update", frozen_update, "update")),
     rehearse=frozen_rehearse,
     valid=frozen_valid,
 )

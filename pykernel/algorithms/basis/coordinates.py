@@ -271,7 +271,12 @@ def _frozen(labels: LabelKind, *more: Entry) -> Program:
         persistent=(),
         configs=(NystromConfig, KernelConfig),
         status=NystromStatus,
-        entries=(Entry("predict", predict), Entry("features", features), Entry("residual", residual), *more),
+        entries=(
+            Entry("predict", predict, "question"),
+            Entry("features", features, "question"),
+            Entry("residual", residual, "question"),
+            *more,
+        ),
         rehearse=rehearse,
         labels=labels,
     )
@@ -280,7 +285,7 @@ def _frozen(labels: LabelKind, *more: Entry) -> Program:
 NYSTROM: dict[LabelKind, Program] = {
     "real": _frozen("real"),
     "reals": _frozen("reals"),
-    "class": _frozen("class", Entry("classify", classify)),
+    "class": _frozen("class", Entry("classify", classify, "question")),
 }
 
 # -------------------------------------------------------------------------------------- a basis that grows and shrinks

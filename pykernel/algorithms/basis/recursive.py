@@ -529,12 +529,12 @@ def _program(*learning: Entry) -> Program:
         configs=(NystromConfig, KernelConfig),
         status=NystromStatus,
         entries=(
-            Entry("predict", predict),
+            Entry("predict", predict, "question"),
             *learning,
-            Entry("select", select, _chooses),
-            Entry("features", features),
-            Entry("residual", residual),
-            Entry("restart", restart),
+            Entry("select", select, "action", _chooses),
+            Entry("features", features, "question"),
+            Entry("residual", residual, "question"),
+            Entry("restart", restart, "action"),
         ),
         rehearse=rehearse,
         valid=valid,
@@ -543,7 +543,7 @@ def _program(*learning: Entry) -> Program:
 
 
 NYSTROM_RLS: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update)),
-    "reals": _program(Entry("update", update_many)),
-    "class": _program(Entry("update", update_class), Entry("classify", classify)),
+    "real": _program(Entry("update", update, "update")),
+    "reals": _program(Entry("update", update_many, "update")),
+    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
 }
