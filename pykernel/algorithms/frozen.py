@@ -17,10 +17,11 @@ from pykernel.algorithms.elementary import (
     exp2_fraction,
     logistic,
 )
-from pykernel.algorithms.extents import CLASSES, FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
+from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
+    CLASSES,
     DIM,
     OUTPUTS,
     Config,

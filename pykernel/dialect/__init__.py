@@ -33,6 +33,7 @@ from pykernel.dialect.kernels import (
 )
 from pykernel.dialect.memory import Config, Layout, Memory, Slot, Struct, Views, is_choice, layout
 from pykernel.dialect.types import (
+    CLASSES,
     DIM,
     FLOAT32,
     FLOAT64,
@@ -52,6 +53,7 @@ from pykernel.dialect.types import (
 )
 
 __all__ = [
+    "CLASSES",
     "DIM",
     "FLOAT32",
     "FLOAT64",

@@ -92,6 +92,7 @@ def extents() -> Mapping[str, Extent]:
 
 DIM = extent("DIM", "inputs", public=True)
 OUTPUTS = extent("OUTPUTS", "values that a prediction writes", public=True)
+CLASSES = extent("CLASSES", "what a label can be")
 
 
 @dataclass(frozen=True)

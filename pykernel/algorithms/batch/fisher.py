@@ -13,10 +13,24 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.algorithms.extents import CLASSES, P_MAX, PACKED
+from pykernel.algorithms.extents import P_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import (
+    CLASSES,
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    entry,
+    kernel,
+    real,
+    sqrt,
+)
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 REHEARSED = 24

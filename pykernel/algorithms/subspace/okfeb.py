@@ -8,7 +8,6 @@ subspace moves towards it, and of the expansion vectors and the sample, the one 
 from __future__ import annotations
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.extents import CLASSES
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.subspace.alarms import (
@@ -54,7 +53,7 @@ from pykernel.algorithms.subspace.state import (
     weakest_column,
 )
 from pykernel.algorithms.subspace.update import move, shorten
-from pykernel.dialect import DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, entry, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 MOST_SEEN = 4_194_304
