@@ -4,8 +4,8 @@ knows them."""
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
 from enum import IntEnum
 
-from pykernel.algorithms.extents import CLASSES, L_MAX
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
+from pykernel.algorithms.extents import L_MAX
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.families.online import ridge_of
 from pykernel.spec.model import Spec
