@@ -84,7 +84,7 @@ def test_no_imports_in_a_circle(graph):
 
 def lint(tree):
     return subprocess.run(
-        [sys.executable, "-c", LINT, "--no-cache", "--no-logo", "--config", str(ROOT / "pyproject.toml")],
+        [sys.executable, "-c", LINT, "--no-cache", "--config", str(ROOT / "pyproject.toml")],
         cwd=tree, env=os.environ | {"PYTHONPATH": ""}, check=False, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
 
