@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test exhaustive lint format types golden bench paper paper-000 paper-001 paper-002 paper-003 paper-004 pairs misra sizes figures choosing demo clean
+.PHONY: help setup test exhaustive lint format tree types layers golden bench paper paper-000 paper-001 paper-002 paper-003 paper-004 pairs misra sizes figures choosing demo clean
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -28,13 +28,19 @@ format: setup ## rewrite to the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: setup ## static types, of everything but the dialect's modules
-	rm -rf build/types && mkdir -p build/types/pykernel
-	ln -s $(CURDIR)/pykernel/* build/types/pykernel/
-	ln -s $(CURDIR)/gen build/types/pykernel/gen
-	ln -s $(CURDIR)/runtime_c build/types/pykernel/runtime_c
-	ln -s $(CURDIR)/targets build/types/pykernel/targets
-	MYPYPATH=build/types $(BIN)/mypy -p pykernel
+# what is installed, as one tree
+tree:
+	rm -rf build/tree && mkdir -p build/tree/pykernel
+	ln -s $(CURDIR)/pykernel/* build/tree/pykernel/
+	ln -s $(CURDIR)/gen build/tree/pykernel/gen
+	ln -s $(CURDIR)/runtime_c build/tree/pykernel/runtime_c
+	ln -s $(CURDIR)/targets build/tree/pykernel/targets
+
+types: setup tree ## static types, of everything but the dialect's modules
+	MYPYPATH=build/tree $(BIN)/mypy -p pykernel
+
+layers: setup tree ## which room imports which
+	cd build/tree && $(CURDIR)/$(BIN)/lint-imports --no-cache --config $(CURDIR)/pyproject.toml
 
 golden: setup ## generate runtime_c/golden anew; then read the diff
 	$(BIN)/pytest -q tests/gen/test_golden.py --update-golden

@@ -161,7 +161,7 @@ class Reference:
 
     The stream goes through in parts.  In each, every row is asked (predicted, mostly) and learned; then come the program's actions
     ``between``, its visits of some of the part's rows, its questions on some (on all, if nothing is learned), and its
-    readings.  Half-way, all other actions follow, such as restart, and those ``between`` once more.
+    readings.  Half-way, all other actions follow, and those ``between`` once more.
     """
 
     PARTS = 4

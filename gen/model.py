@@ -78,8 +78,7 @@ def model_code(spec: Spec) -> ModelCode:
             raise DialectError(
                 entry.kernel.file,
                 entry.kernel.function.__code__.co_firstlineno,
-                f"{entry.kernel.name} ends with an input and an array, as questions do, but never writes that array; a visit "
-                "takes a label that is one number",
+                f"{entry.kernel.name} is a question, but never writes its answer, {last}",
             )
     parts: dict[str, Any] = {
         "parameters": parameters(printer, code.functions, program, config),

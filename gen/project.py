@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import Array, Extent, Index, Kernel, Layout, Memory, Real, extent_docs
+from pykernel.dialect import OUTPUTS, Array, Extent, Index, Kernel, Layout, Memory, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Row, walk
@@ -30,6 +30,7 @@ from pykernel.gen.write import write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
 from pykernel.spec.model import Spec
+from pykernel.spec.summary import summary
 
 BROKEN_BUILD = -100
 FEW = 4
@@ -110,23 +111,23 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "macro": printer.macro,
         "guard": f"{printer.macro}_H",
         "version": importlib.metadata.version("pykernel-mcu"),
-        "summary": _summary(spec),
+        "summary": summary(spec),
         "about": [f" * {comment(line)}".rstrip() for line in _about(spec)],
         "real": printer.real,
         "real_bytes": precision.dtype.itemsize,
         "capacities": spec.capacities,
         "shown": spec.capacities,  # those that are read; below
-        "capacity_docs": extent_docs(),
+        "capacity_docs": {name: known.doc for name, known in extents().items()},
         "classes": len(spec.label.classes or ()),
         "label_kind": program.label_kind,
         "label_type": printer.type(Index if program.label_kind == "class" else Real),
         "learns": program.learns,
         "main": _question(program.asks, spec, printer),
-        "trains": "train" in names,
+        "training": next((name for name in program.trainings if name in names), ""),
         "persists": bool(program.persistent),
         "clear": "reset" if program.persistent else "init",
         "few": [name for name in _filled(code.functions) if spec.capacities[name] <= FEW],
-        "example": _example(spec, printer, names),
+        "example": _example(spec, printer),
         "questions": [_question(q, spec, printer) for q in program.questions if q in names],
         "state_bytes": state_bytes,
         "ram_bytes": layout.nbytes,
@@ -236,32 +237,11 @@ def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
     texts += [table["declaration"] for table in context["tables"]]
     words = set(re.findall(r"\w+", " ".join(texts)))
     labelled = context["label_kind"] != "none"
-    always = ("DIM", *(["OUTPUTS"] if labelled else []), "N_MAX", "L_MAX", "P_MAX")
+    always = {name for name, known in extents().items() if known.public and (labelled or known is not OUTPUTS)}
     return {n: value for n, value in context["capacities"].items() if n in always or f"{context['macro']}_{n}" in words}
 
 
 # ------------------------------------------------------------------------------------------ template contexts
-
-
-def _summary(spec: Spec) -> str:
-    labels = len(spec.label.classes) if spec.label.classes else spec.outputs
-    task = {
-        "real": "regression",
-        "reals": f"regression of {labels} labels",
-        "class": f"classifier of {labels} classes",
-        "none": "model without labels",
-    }
-    what, rule, technique = task[spec.program.label_kind], spec.learning.rule, spec.reduction.technique
-    kind = "linear" if spec.kernel is None else "kernel"
-    if not spec.program.learns:
-        return f"a {kind} {what} that was learned elsewhere ({rule})"
-    if any(entry.name == "train" for entry in spec.program.entries_for(spec.config)):
-        return f"a {kind} {what} that is trained on the device ({rule})"
-    if "N_MAX" not in spec.capacities:
-        return f"a linear {what} that learns online ({rule})"
-    reduces = spec.family.why_ignored(spec, "reduction", "technique") is None
-    within = f"that learns within {spec.capacities['N_MAX']} expansion vectors"
-    return f"an online kernel {what} ({rule}) {within}" + (f" ({technique})" if reduces else "")
 
 
 def _about(spec: Spec) -> list[str]:
@@ -280,7 +260,7 @@ def _about(spec: Spec) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _example(spec: Spec, printer: Printer, entries: set[str]) -> dict[str, Any]:
+def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
     """How the examples call a model and print numbers: what depends on its main question and the kind of its labels."""
     name, macro, program = spec.name, printer.macro, spec.program
     kind, zero = program.label_kind, number(0, printer.precision)
@@ -293,8 +273,8 @@ def _example(spec: Spec, printer: Printer, entries: set[str]) -> dict[str, Any]:
             form = {"printed": f"(double){value}", "format": "%.4f", "wide": "%9.4f", "digits": ", 4"}
         return {"what": what, "value": value} | form
 
-    # a classifier is asked for the class; an answer other than a forecast is called as the question is
-    question = "classify" if "classify" in entries and program.asks == "predict" else program.asks
+    # an answer other than a forecast is called as the question is
+    question = program.forecasts(spec.config)
     answer = "forecast" if program.asks == "predict" else program.asks
     asked, whole = _question(question, spec, printer), program.questions[question].scalar is Index
     several = program.questions[question].shape(spec.capacities) != (1,)

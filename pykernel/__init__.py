@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pykernel.bases.basis import Basis as Basis
-    from pykernel.bases.basis import select_basis as select_basis
     from pykernel.bases.gram import MercerKernel as MercerKernel
+    from pykernel.bases.select import select_basis as select_basis
     from pykernel.dialect import Memory
     from pykernel.estimators.basis import KernelBasis as KernelBasis
     from pykernel.estimators.batch import KernelFisherClassifier as KernelFisherClassifier
@@ -87,7 +87,7 @@ _HOMES = {
     "from_sklearn": "pykernel.importers.importing",
     "load_model": "pykernel.importers.importing",
     "load_spec": "pykernel.spec.model",
-    "select_basis": "pykernel.bases.basis",
+    "select_basis": "pykernel.bases.select",
 }
 
 

@@ -379,6 +379,31 @@ def interruptible() -> Iterator[None]:
         _handle(before)
 
 
+class _OneThread:
+    """While anyone is inside, linear algebra takes one thread: its sums then do not depend on who else is at work."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+        self.limits: Any = None
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        with self.lock:
+            if not self.inside:
+                self.limits = threadpool_limits(1)
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.limits.restore_original_limits()
+
+
+one_thread = _OneThread()
+
+
 def _handlers() -> dict[int, Any]:
     """Functions that are called when this process is interrupted or to be terminated; none in threads, where none are."""
     if threading.current_thread() is not threading.main_thread():

@@ -23,6 +23,7 @@ from elftools.elf.elffile import ELFFile
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gen.compilers import Compiler, compile_c, probe
 from pykernel.gen.project import Project
+from pykernel.spec.summary import less_memory
 from pykernel.targets.target import Region, Target, Toolchain
 
 STACK_ALLOWANCE = 1024
@@ -209,16 +210,9 @@ def refuse_large_ram(project: Project, target: Target) -> None:
     if target.simavr is not None:  # whose compiler copies tables to RAM
         model += project.figures["const_bytes"]
     if model + STACK_ALLOWANCE > part.ram.bytes:
-        remedy = "lower n_max, or take a technique without a matrix"
-        if "l_max" in project.figures:
-            remedy = "lower [learning] samples"
-        elif "p_max" in project.figures:
-            remedy = "give fewer basis vectors"
-        elif "n_max" not in project.figures:
-            remedy = "take fewer inputs or features, or a rule without a matrix"
         raise UserError(
             f"{target.name}: {project.spec.name} takes {model:,} bytes of RAM and about {STACK_ALLOWANCE:,} of stack, "
-            f"{part.name} has {part.ram.bytes:,}; {remedy}"
+            f"{part.name} has {part.ram.bytes:,}; {less_memory(project.spec)}"
         )
 
 

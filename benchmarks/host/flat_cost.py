@@ -31,8 +31,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import PAGE, Rows, load, markdown, progress_bar, publish, save
-from pykernel.bases.basis import Basis, make_selector
+from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import make_selector
 from pykernel.rows import as_rows
 
 DIM, N, ROUNDS = 16, 60, 5

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish, save
-from pykernel.bases.basis import select_basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.rows import SomeRows, as_rows, save_rows
 
 PAGE = DOCS / "bases.md"

@@ -29,8 +29,8 @@ from scipy.sparse.linalg import cg
 
 from benchmarks import basis_data
 from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish, save
-from pykernel.bases.basis import select_basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training.reduced import gram_operator, preconditioner
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.host.million_rows import KERNEL, PAGE, make
 from benchmarks.tables import Rows, load, markdown, progress_bar, publish, save
-from pykernel.bases.basis import select_basis
+from pykernel.bases.select import select_basis
 from pykernel.bases.sharding import residual_sums, select_sharded
 from pykernel.rows import SomeRows, as_rows
 

@@ -29,8 +29,8 @@ from scipy.spatial.distance import cdist
 
 from benchmarks.basis_data import load
 from benchmarks.tables import save
-from pykernel.bases.basis import select_basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 

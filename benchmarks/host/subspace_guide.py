@@ -35,8 +35,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish, save
-from pykernel.bases.basis import select_basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training.bkfe import HostSubspace
 

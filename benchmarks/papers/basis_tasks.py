@@ -15,8 +15,9 @@ import numpy as np
 
 import benchmarks.papers.basis_reference as reference
 from pykernel.bases.baselines import choose_method
-from pykernel.bases.basis import METHODS, Basis, make_selector, select_basis
+from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import METHODS, make_selector, select_basis
 from pykernel.rows import as_rows
 
 COMMON: dict[str, Any] = {"candidates": 59, "points": 59, "tau": 0.0, "epsilon": 1e-10}

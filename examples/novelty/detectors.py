@@ -18,23 +18,9 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Literal
 
+from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import symmetric_times
-from pykernel.dialect import (
-    DIM,
-    N_MAX,
-    PACKED,
-    Bool,
-    Config,
-    Index,
-    Real,
-    Struct,
-    absolute,
-    entry,
-    extent,
-    kernel,
-    real,
-    sqrt,
-)
+from pykernel.dialect import DIM, Bool, Config, Index, Real, Struct, absolute, entry, extent, kernel, real, sqrt
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.families.subspace import ALARM_STEP, growth
 from pykernel.spec.model import Spec
@@ -405,7 +391,11 @@ PROGRAM = Program(
     persistent=(Normal,),
     configs=(DetectorConfig,),
     status=DetectorStatus,
-    entries=(Entry("novelty", novelty), Entry("update", update), Entry("alarm", alarm)),
+    entries=(
+        Entry("novelty", novelty, "question"),
+        Entry("update", update, "update"),
+        Entry("alarm", alarm, "reading"),
+    ),
     rehearse=rehearse,
     valid=valid,
 )

@@ -35,9 +35,9 @@ void app_main(void)
             ESP_LOGI(TAG, "{% for s in example.shown %}{{ s.what }} {{ s.format }}, {% endfor %}hash %08x", {{ example.printed }},
                      (unsigned int){{ name }}_hash(&model));
         }
-{%- if trains %}
+{%- if training %}
         if (t == 19) {
-            (void){{ name }}_train(&model); /* below 0: refused, and the model as it was */
+            (void){{ name }}_{{ training }}(&model); /* below 0: refused, and the model as it was */
         }
 {%- endif %}
         vTaskDelay(pdMS_TO_TICKS(100));

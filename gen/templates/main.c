@@ -24,9 +24,9 @@ int main(void)
             continue; /* an input is out of range */
         }{%- if learns %}
         const int32_t status = {{ example.learn }};
-{%- if trains %}
+{%- if training %}
         if (t % 20 == 19) {
-            (void){{ name }}_train(&model); /* below 0: refused, and the model as it was */
+            (void){{ name }}_{{ training }}(&model); /* below 0: refused, and the model as it was */
         }
 {%- endif %}
 {%- if example.alarm %}

@@ -37,9 +37,9 @@ void loop() {
     Serial.print(F(", hash "));
     Serial.println({{ name }}_hash(&model), HEX);
   }
-{%- if trains %}
+{%- if training %}
   if (t == 19) {
-    {{ name }}_train(&model);  // below 0: refused, and the model as it was
+    {{ name }}_{{ training }}(&model);  // below 0: refused, and the model as it was
   }
 {%- endif %}
   t = (t + 1) % 20;

@@ -33,9 +33,9 @@ int main(void)
             printk("{% for s in example.shown %}{{ s.what }} {{ s.format }}, {% endfor %}hash %08x\n", {{ example.printed }},
                    (unsigned int){{ name }}_hash(&model));
         }
-{%- if trains %}
+{%- if training %}
         if (t == 19) {
-            (void){{ name }}_train(&model); /* below 0: refused, and the model as it was */
+            (void){{ name }}_{{ training }}(&model); /* below 0: refused, and the model as it was */
         }
 {%- endif %}
         k_msleep(100);

@@ -17,17 +17,13 @@ from pykernel.algorithms.elementary import (
     exp2_fraction,
     logistic,
 )
+from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     CLASSES,
     DIM,
-    FUNCTIONS,
-    N_MAX,
     OUTPUTS,
-    ROW,
-    ROWS,
-    WEIGHTS,
     Config,
     Index,
     Real,
@@ -346,7 +342,7 @@ def _program(labels: LabelKind, *more: Entry) -> Program:
         persistent=(),
         configs=(FrozenConfig, KernelConfig),
         status=FrozenStatus,
-        entries=(Entry("predict", predict), *more),
+        entries=(Entry("predict", predict, "question"), *more),
         rehearse=rehearse,
         valid=None,
         labels=labels,
@@ -358,7 +354,7 @@ FROZEN: dict[LabelKind, Program] = {
     "reals": _program("reals"),
     "class": _program(
         "class",
-        Entry("classify", classify),
-        Entry("probability", probability, lambda config: config.calibrated),
+        Entry("classify", classify, "question"),
+        Entry("probability", probability, "question", lambda config: config.calibrated),
     ),
 }

@@ -13,11 +13,11 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped, cosine
+from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.standardiser import Standardiser, observe, standardise, valid_standardiser
 from pykernel.dialect import (
     DIM,
-    FEATURES,
     OUTPUTS,
     Bool,
     Config,
@@ -528,14 +528,14 @@ def _program(*learning: Entry) -> Program:
         persistent=(Linear, Standardiser),
         configs=(LinearConfig,),
         status=LinearStatus,
-        entries=(Entry("predict", predict), *learning, Entry("freeze", freeze)),
+        entries=(Entry("predict", predict, "question"), *learning, Entry("freeze", freeze, "switch")),
         rehearse=rehearse,
         valid=valid,
     )
 
 
 LINEAR: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update)),
-    "reals": _program(Entry("update", update_many)),
-    "class": _program(Entry("update", update_class), Entry("classify", classify)),
+    "real": _program(Entry("update", update, "update")),
+    "reals": _program(Entry("update", update_many, "update")),
+    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
 }

@@ -37,16 +37,14 @@ from pykernel.bases.basis import (
     block_rows,
     checked_count,
     checked_fraction,
-    fingerprint,
     project,
-    select_basis,
     self_values,
 )
-from pykernel.bases.candidates import MEMORY, Greedy, Live, first_of_largest, need_choice, need_memory
+from pykernel.bases.candidates import MEMORY, first_of_largest, need_choice, need_memory
+from pykernel.bases.select import fingerprint, select_basis
 from pykernel.errors import UserError
-from pykernel.parallel import Task, Workers, cores, interruptible, task_key
+from pykernel.parallel import Task, Workers, cores, interruptible, one_thread, task_key
 from pykernel.rows import Rows, SomeRows, as_rows
-from pykernel.training.selection import one_thread
 
 if TYPE_CHECKING:
     from pykernel.bases.gram import MercerKernel
@@ -62,10 +60,6 @@ ATTEMPTS = 3
 """A run whose worker processes died goes on so often."""
 CHUNK = 2**20
 """Rows that are dealt to shards at once."""
-COLUMNS = 4096
-"""Columns of a block of rows, at most."""
-BLOCK = 2**20
-"""Kernel values of a block of rows: 8 MB."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +122,7 @@ def select_sharded(
     n_max : int
     shards : int
         1 or more, and not more than there are rows.
-    method : one of ``pykernel.bases.basis.METHODS``
+    method : one of ``pykernel.bases.select.METHODS``
         Of each shard.
     split : "random" or "blocks"
         Each row goes to a shard at random, or consecutive rows make a shard.  Random shards are alike; they take 8 bytes for
@@ -403,102 +397,3 @@ def _need_pickle(kernel: MercerKernel) -> None:
         json.dumps(kernel.gamma)
     except Exception:
         raise UserError("this kernel cannot be sent to other processes; take workers=1") from None
-
-
-# ----------------------------------------------------------------------------------------------- SGMA beyond memory
-
-
-class SgmaInPasses(Greedy):
-    """SGMA, rule 4.2, in one pass over the rows for each vector, and memory that does not depend on how many there are.
-
-    For each block of rows the residual columns of all candidates are computed anew, R_bc = K_bc - z_b z_c', and their
-    squares added up: l (n + kappa) kernel values and O(l (n^2 + n kappa)) a vector, kappa candidates.  The trace falls by
-    the chosen candidate's score, so that it is exact without a pass of its own.  Candidates that are spanned are replaced by
-    others.  ``Sgma`` keeps C and all columns, and is faster where they fit.
-
-    Raises UserError if all rows are to be candidates, and these are more than COLUMNS.
-    """
-
-    method = "sgma"
-
-    def __init__(
-        self,
-        rows: Any,
-        kernel: Any,
-        n_max: int,
-        *,
-        seed: int = 0,
-        candidates: int | None = 59,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
-        memory: int | None = None,
-    ) -> None:
-        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
-        self.candidates = min(candidates or len(self.rows), len(self.rows))
-        if self.candidates > COLUMNS:
-            raise UserError(
-                f"candidates is {self.candidates:,}; columns of so many rows do not fit: at most {COLUMNS:,} do"
-            )
-        self.live = Live(len(self.rows))
-        self.total = -1.0
-
-    def _add(self) -> bool:
-        if self.total < 0:
-            self.total = 0.0
-            for _, block in self.rows.blocks(block_rows(0, self.rows.dim)):
-                self.total += float(self.grown.diagonal(block).sum())
-        rows, x, z, left = self._fresh()
-        if not len(rows):
-            return False
-        n, scores = self.grown.n, np.zeros(len(rows))
-        wanted = np.concatenate([self.grown.vectors[:n], x])
-        for _, block in self.rows.blocks(max(1, BLOCK // (n + len(rows) + self.rows.dim))):
-            values = self.grown.values(block, wanted)
-            columns = values[:, n:]
-            if n:
-                columns = columns - project(self.grown.factor[:n, :n], values[:, :n]) @ z.T
-            scores += np.einsum("ij,ij->j", columns, columns)
-        scores /= left
-        j = first_of_largest(scores)
-        trace = float(self.grown.trace[n]) - float(scores[j]) / self.total
-        self.grown.append(x[j], int(rows[j]), z[j], float(left[j]), max(trace, 0.0))
-        self.live.kill(rows[j : j + 1])
-        return True
-
-    def _fresh(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Candidates: rows, x, z and R_rr, of so many that are not spanned; fewer if there are no more."""
-        parts: list[tuple[np.ndarray, ...]] = []
-        found: set[int] = set()
-        while len(found) < self.candidates:
-            drawn = self.live.draw(self.generator, self.candidates - len(found), found)
-            if not len(drawn):
-                break
-            x = self.rows.take(drawn)
-            z, diagonal = self.grown.features(x), self.grown.diagonal(x)
-            left = diagonal - np.einsum("ij,ij->i", z, z)
-            new = (left >= self.epsilon * diagonal) & (diagonal > 0)
-            self.live.kill(drawn[~new])
-            found.update(drawn[new].tolist())
-            parts.append((drawn[new], x[new], z[new], left[new]))
-        if not parts:
-            empty = np.zeros(0, np.int64), self.rows.take([]), np.zeros((0, self.grown.n)), np.zeros(0)
-            return empty
-        rows, x, z, left = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return rows, x, z, left
-
-    def _state(self) -> dict[str, np.ndarray]:
-        return {"dead": self.live.dead(), "total": np.array(self.total)}
-
-    def _restore(self, state: dict[str, np.ndarray]) -> None:
-        self.live = Live(len(self.rows))
-        self.live.kill(state["dead"])
-        self.total = float(state["total"])
-
-
-def beyond_memory(rows: Rows, n_max: int, arguments: Mapping[str, Any]) -> bool:
-    """Whether ``Sgma`` would not have the memory, and ``SgmaInPasses`` can do what is asked for."""
-    l, memory = len(rows), arguments.get("memory", 4 * MEMORY)
-    kappa = min(l, arguments.get("candidates") or l)
-    other = {"view", "rule", "pool", "form"} & set(arguments)
-    return not other and kappa <= COLUMNS and 8 * l * (min(n_max, l) + 2 * kappa) > memory

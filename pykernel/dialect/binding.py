@@ -22,7 +22,10 @@ from pykernel.dialect.kernels import Kernel, reachable, real
 from pykernel.dialect.memory import Config, Struct, fields_of, is_choice
 from pykernel.dialect.types import FLOAT32, Array, Bool, Constant, Index, Precision, Real
 
-SOURCES = {path.name: path.read_bytes().replace(b"\r\n", b"\n") for path in sorted(Path(__file__).parent.glob("*.py"))}
+SOURCES = {
+    str(path.relative_to(Path(__file__).parent)): path.read_bytes().replace(b"\r\n", b"\n")
+    for path in sorted(Path(__file__).parent.rglob("*.py"))
+}
 """What makes machine code of kernels, as it was when this process began."""
 
 

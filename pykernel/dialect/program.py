@@ -17,6 +17,20 @@ from pykernel.errors import UserError
 LabelKind = Literal["real", "reals", "class", "none"]
 """What update takes as its label: a number, OUTPUTS numbers, the position of a class, or nothing."""
 LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index, "none": None}
+TAKES = {
+    "question": "it takes (…, x: Real[DIM], an array)",
+    "update": "the entry that learns a sample, and no other, is called update",
+    "visit": "it takes what update takes",
+    "action": "it takes structs and configurations only",
+    "training": "it takes structs and configurations only",
+    "switch": "it takes (…, an Index)",
+    "reading": "it takes (…, an array), which is no input",
+}
+"""What an entry of each kind must do."""
+
+
+EntryKind = Literal["question", "update", "visit", "training", "action", "switch", "reading"]
+"""What an entry does, and so what it takes behind the structs and configurations; see ``Program``."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +39,7 @@ class Entry:
 
     name: str
     kernel: Kernel
+    kind: EntryKind
     when: Callable[[Any], bool] = lambda config: True
 
 
@@ -67,17 +82,17 @@ class Program:
 
     structs: the memory, in order; those in ``persistent`` come first and are the model, the others are working memory.
         A model that learns nothing on the device has none that is persistent.
-    entries: all return a status; below 0 they refuse, and change nothing.  What they are is read off their last
-        parameters, behind the structs and configurations:
+    entries: all return a status; below 0 they refuse, and change nothing.  Behind the structs and configurations take
 
-        predict(x: Real[DIM], y: Real[OUTPUTS]): there is one in every program that has labels.
-        update(x, label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class.
-        update(x): learns a sample that has no label.
-        questions (x, an array), predict among them: write an answer, and leave the model as it is.
-        visits (x, a Real or an Index), beside update: take a sample and its label for another purpose than learning,
-            such as a second pass over the samples.
-        actions (nothing): such as refresh, train, restart.
-        readings (an array): write what the model knows of itself.
+        a question (x: Real[DIM], an array): writes an answer there, and leaves the model as it is.  A program that has
+            labels has the question predict(x: Real[DIM], y: Real[OUTPUTS]).
+        the update (x: Real[DIM], label), called update: learns a sample.  A label is a Real, Real[OUTPUTS], or the Index
+            of a class; without it, samples have no label.
+        a visit, what update takes: uses a sample for another purpose than learning, such as a second pass.
+        an action (nothing): changes the model as a whole, such as a restart.
+        a training (nothing): an action that makes the model of the samples that update only gathers.
+        a switch (an Index): turns something on (1) or off (0).
+        a reading (an array): writes what the model knows of itself.
 
         ``asks`` is the main question, of which streams are made: predict where there is one, else the first.
 
@@ -103,10 +118,11 @@ class Program:
     valid: Kernel | None = None
     labels: LabelKind | None = None
     alarms: tuple[IntEnum, ...] = ()
-    between: tuple[str, ...] = ("refresh", "train")
+    between: tuple[str, ...] = ()
     learns: bool = field(init=False)  # whether there is update
     asks: str = field(init=False)  # the main question
-    actions: tuple[str, ...] = field(init=False)
+    actions: tuple[str, ...] = field(init=False)  # trainings among them
+    trainings: tuple[str, ...] = field(init=False)
     visits: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
@@ -114,17 +130,20 @@ class Program:
     def __post_init__(self) -> None:
         kernels = {entry.name: entry.kernel for entry in self.entries}
         update, taken = kernels.get("update"), {name: taken_by(kernel) for name, kernel in kernels.items()}
-        asked = {n: k for n, k in kernels.items() if n != "update" and _is_sample(taken[n], Array)}
-        visited = {n: k for n, k in kernels.items() if n == "update" or _is_sample(taken[n], type(Real))}
+
+        def of(*kinds: EntryKind) -> dict[str, Kernel]:
+            return {entry.name: entry.kernel for entry in self.entries if entry.kind in kinds}
+
+        self._fit(taken)
+        asked = of("question")
         labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
         found: dict[str, Any] = {
             "learns": update is not None,
             "asks": "predict" if "predict" in asked else next(iter(asked), ""),
-            "actions": tuple(name for name, kinds in taken.items() if not kinds),
-            "visits": tuple(name for name in visited if name != "update"),
-            "readings": {
-                n: k[0] for n, k in taken.items() if n != "update" and len(k) == 1 and isinstance(k[0], Array)
-            },
+            "actions": tuple(of("action", "training")),
+            "trainings": tuple(of("training")),
+            "visits": tuple(of("visit")),
+            "readings": {name: taken[name][0] for name in of("reading")},
             "questions": {name: taken[name][1] for name in asked},
         }
         for name, value in found.items():
@@ -145,12 +164,28 @@ class Program:
             )
         if self.alarms and (update is None or self.readings.get("alarm") != Real[2]):
             raise TypeError(f"{self.name}: alarms are of update, and need the reading alarm(…, state: Real[2])")
-        if not labelled and self.visits:
-            raise TypeError(f"{self.name}: {self.visits[0]} takes a label, but update takes none")
         if bool(self.persistent) != (self.valid is not None):
             raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
         if self.persistent != self.structs[: len(self.persistent)]:
             raise TypeError(f"{self.name}: what is persistent comes first among its structs")
+        if strange := [name for name in self.between if name not in self.actions]:
+            raise TypeError(f"{self.name}: {strange[0]} is to be called between samples, but is none of its actions")
+
+    def _fit(self, taken: Mapping[str, Sequence[Any]]) -> None:
+        """Refuse entries that do not take what their kind does."""
+        for entry in self.entries:
+            kinds, sample = taken[entry.name], [Real[DIM]]
+            fits = {
+                "question": len(kinds) == 2 and kinds[:1] == sample and isinstance(kinds[1], Array),
+                "update": entry.name == "update",
+                "visit": kinds == taken.get("update"),
+                "action": not kinds,
+                "training": not kinds,
+                "switch": kinds == [Index],
+                "reading": len(kinds) == 1 and isinstance(kinds[0], Array) and kinds != sample,
+            }
+            if not fits[entry.kind] or (entry.name == "update") != (entry.kind == "update"):
+                raise TypeError(f"{self.name}: {entry.name} is no {entry.kind}: {TAKES[entry.kind]}")
 
     def with_kernel(self, custom: Kernel) -> Program:
         """The same with a user's kernel wherever kernel values are computed; once for each kernel.
@@ -158,6 +193,11 @@ class Program:
         Raises UserError if one of the kernels that it is made of has the name of one of the program's.
         """
         return _with_kernel(self, custom)
+
+    def forecasts(self, config: Any) -> str:
+        """The question that a model's labels are an answer to: for its class, if it tells that, else the main one."""
+        names = [entry.name for entry in self.entries_for(config)] if self.label is Index else []
+        return next((n for n in names if n in self.questions and self.questions[n] == Index[1]), self.asks)
 
     @property
     def label(self) -> Any:
@@ -262,11 +302,6 @@ def taken_by(kernel: Kernel) -> list[Any]:
     return [
         kind for kind in kernel.params.values() if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))
     ]
-
-
-def _is_sample(taken: Sequence[Any], last: type) -> bool:
-    """Whether an entry takes an input, and then something of that kind."""
-    return len(taken) == 2 and taken[0] == Real[DIM] and isinstance(taken[1], last)
 
 
 def _room(kind: Array, rows: tuple[int, ...], memory: Memory) -> np.ndarray:

@@ -15,10 +15,14 @@ INDEX_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Extent:
-    """An array's size: an expression over capacities, such as ``N_MAX`` or ``N_MAX + 1``; doc: what it counts."""
+    """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``; doc: what it counts.
+
+    public: whether its macro is in C even where no code reads it: it is what users choose.
+    """
 
     text: str
     doc: str = field(default="", compare=False)
+    public: bool = field(default=False, compare=False)
 
     def __add__(self, other: int) -> Extent:
         return Extent(f"({self.text} + {int(other)})")
@@ -76,28 +80,19 @@ Bool = Scalar("Bool")
 _extents: dict[str, Extent] = {}
 
 
-def extent(name: str, doc: str) -> Extent:
+def extent(name: str, doc: str, public: bool = False) -> Extent:
     """A capacity; ``doc`` stands beside its macro in C."""
-    return _extents.setdefault(name, Extent(name, doc))
+    return _extents.setdefault(name, Extent(name, doc, public))
 
 
-def extent_docs() -> dict[str, str]:
-    return {name: known.doc for name, known in _extents.items()}
+def extents() -> Mapping[str, Extent]:
+    """All capacities that were made so far, by name."""
+    return _extents
 
 
-DIM = extent("DIM", "inputs")
-N_MAX = extent("N_MAX", "the budget: most expansion vectors")
-OUTPUTS = extent("OUTPUTS", "values that a prediction writes")
-FEATURES = extent("FEATURES", "what the inputs are made into; each has a weight")
-L_MAX = extent("L_MAX", "most samples that a training takes")
-P_MAX = extent("P_MAX", "vectors of the basis")
-M_MAX = extent("M_MAX", "rows of the reservoir")
-PACKED = extent("PACKED", "numbers of a packed symmetric matrix")
+DIM = extent("DIM", "inputs", public=True)
+OUTPUTS = extent("OUTPUTS", "values that a prediction writes", public=True)
 CLASSES = extent("CLASSES", "what a label can be")
-FUNCTIONS = extent("FUNCTIONS", "sums of kernel values that predictions are made of")
-WEIGHTS = extent("WEIGHTS", "weights of an expansion vector")
-ROWS = extent("ROWS", "expansion vectors, and one more if they are odd")
-ROW = extent("ROW", "numbers of a vector and its weights in one row")
 
 
 @dataclass(frozen=True)

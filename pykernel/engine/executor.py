@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pykernel.dialect import Array, Config, Kernel, Memory, Precision, Real, Struct
+from pykernel.dialect.program import taken_by
 
 if TYPE_CHECKING:
     from pykernel.dialect.program import Settings
@@ -51,7 +52,7 @@ class Executor(ABC):
 
         In place of an array of one number, the number may be given.
         """
-        kinds = values_taken(kernel)
+        kinds = taken_by(kernel)
         if len(args) != len(kinds):
             raise TypeError(f"{kernel.name} takes {len(kinds)} arguments, not {len(args)}")
         given = [
@@ -90,16 +91,16 @@ class Executor(ABC):
         sample, nothing = [], np.zeros((0, 0), self.precision.dtype)
         label, answer, state = nothing, nothing, nothing
         if ask is not None:
-            kinds = values_taken(ask)
+            kinds = taken_by(ask)
             sample.append(kinds[0])
             answer = self._array("answers", answers, kinds[1], (later,))
         if learn is not None:
-            kinds = values_taken(learn)
+            kinds = taken_by(learn)
             sample.append(kinds[0])
             for kind in kinds[1:]:
                 label = self._array("y", y, kind, (len(x),))
         if look is not None:
-            state = self._array("states", states, values_taken(look)[0], (later,))
+            state = self._array("states", states, taken_by(look)[0], (later,))
         for kind in sample:
             self._array("x", x, kind, (len(x),))
         self._rows((ask, learn, look), x, label, first, delay, answer, state, statuses)
@@ -123,12 +124,6 @@ class Executor(ABC):
                 f"{name} must be an array of {kind or 'numbers'} for {rows} rows, in C's order, not {found}"
             )
         return array
-
-
-def values_taken(kernel: Kernel) -> list[Any]:
-    """The kinds of a kernel's parameters that carry values, behind the structs and configurations."""
-    kinds = kernel.params.values()
-    return [kind for kind in kinds if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))]
 
 
 def leading(kernel: Kernel, memory: Memory, views: Mapping[type[Config], Any]) -> tuple[Any, ...]:

@@ -20,7 +20,8 @@ import numpy as np
 
 from pykernel.dialect import Array, Bool, Kernel, Memory, Precision, Real, sources_digest
 from pykernel.dialect.binding import numba_type
-from pykernel.engine.executor import Choices, Executor, values_taken
+from pykernel.dialect.program import taken_by
+from pykernel.engine.executor import Choices, Executor
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_python import Part, Source, argument, print_python, python_name
 from pykernel.gen.specialise import specialise
@@ -41,7 +42,7 @@ class Jitted(Executor):
         self.code = _code(roots, choices, memory.precision, memory.structs, tuple(config.views), capacities)
 
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
-        values = [self._value(array, kind) for array, kind in zip(given, values_taken(kernel), strict=True)]
+        values = [self._value(array, kind) for array, kind in zip(given, taken_by(kernel), strict=True)]
         function, parts = self.code.entry(kernel)
         return function(*map(self._view, parts), *values)
 
@@ -99,7 +100,7 @@ class _Code:
 
     def entry(self, kernel: Kernel) -> tuple[Any, tuple[Part, ...]]:
         if kernel not in self.found:
-            parts, values = self.source.needs[kernel.name], [f"a{i}" for i in range(len(values_taken(kernel)))]
+            parts, values = self.source.needs[kernel.name], [f"a{i}" for i in range(len(taken_by(kernel)))]
             given = ", ".join([*map(argument, parts), *values])
             text = f"def call_{kernel.name}({given}):\n    return {python_name(kernel.name)}({given})"
             self.found[kernel] = self._outer(f"call_{kernel.name}", text, [kernel]), parts
@@ -118,7 +119,7 @@ class _Code:
             if ask is not None:
                 lines.append(f"status = {call(ask, 'x[t]', 'answers[i]')}")
             if learn is not None:
-                label = ["y[t - delay]"] if len(values_taken(learn)) == 2 else []
+                label = ["y[t - delay]"] if len(taken_by(learn)) == 2 else []
                 lines += ["status = 0", "if t >= delay:", f"    status = {call(learn, 'x[t - delay]', *label)}"]
             lines.append("statuses[i] = status")
             if look is not None:

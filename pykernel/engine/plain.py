@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import Array, Bool, Kernel, Real, bind
-from pykernel.engine.executor import Executor, leading, values_taken
+from pykernel.dialect.program import taken_by
+from pykernel.engine.executor import Executor, leading
 
 
 class Plain(Executor):
     """Kernels by the interpreter.  Raises IndexError and OverflowError for what is undefined in C."""
 
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
-        kinds = values_taken(kernel)
+        kinds = taken_by(kernel)
         values = [self._value(array, kind) for array, kind in zip(given, kinds, strict=True)]
         run = bind(kernel, self.precision, jit=False)
         return run(*leading(kernel, self.memory, self.config.views), *values)
@@ -36,7 +37,7 @@ class Plain(Executor):
         statuses: np.ndarray,
     ) -> None:
         ask, learn, look = steps
-        labels = values_taken(learn)[1:] if learn is not None else []
+        labels = taken_by(learn)[1:] if learn is not None else []
         for i, t in enumerate(range(first, len(x))):
             status = 0 if ask is None else self._call(ask, [x[t], answers[i]])
             if learn is not None:

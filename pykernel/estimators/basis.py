@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
-from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.estimators.base import (
     LEFT_OUT,
     POSITIVE,
@@ -82,7 +83,7 @@ default="gaussian"
     n_components : int, default=100
         Components at most; fewer if the samples span no more, are fewer, or ``tau`` is reached.
     method : str, default="auto"
-        How components are chosen, one of ``pykernel.bases.basis.METHODS``: "fvs", "efvs", "sgma", "exhaustive", "rpcholesky",
+        How components are chosen, one of ``pykernel.bases.select.METHODS``: "fvs", "efvs", "sgma", "exhaustive", "rpcholesky",
         "pivoted-cholesky", "leverage", "k-means", "uniform"; "auto" goes by the number of samples.
     candidates : int or None, default=59
         "efvs" and "sgma": samples that are tried for each component; None: all.

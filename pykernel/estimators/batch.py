@@ -33,6 +33,7 @@ from pykernel.estimators.base import (
     warn,
     whole,
 )
+from pykernel.parallel import one_thread
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
@@ -130,7 +131,7 @@ PARAMETERS = {
     ),
     "basis_params": Parameter(
         text="""dict
-        How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.basis.select_basis``, such as
+        How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.select.select_basis``, such as
         ``method``, ``candidates``, ``tau`` and ``epsilon``."""
     ),
     "cv": Parameter(
@@ -278,11 +279,11 @@ class _KernelMachine(ToFrozen, KernelEstimator):
                 raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
         given = self._basis_of(X)
         if self._reduces(given, kernel.function):
-            with self._named(), selection.one_thread:
+            with self._named(), one_thread:
                 return self._train_reduced(X, targets, given, kernel, widths, ridges)
         vectors, columns = (None, None) if given is None else self._expansion(X, given)
         # one thread: else the last bits depend on how many there are
-        with self._named(), selection.one_thread:
+        with self._named(), one_thread:
             if not self._settled(kernel, widths, ridges):
                 self._choose(kernel, selection.select, X, targets, widths, ridges, basis=vectors, columns=columns)
             else:

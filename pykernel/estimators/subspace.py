@@ -140,7 +140,7 @@ default="gaussian"
         values grow with the root of the number of samples.
     n_max : int, default=None
         Expansion vectors at most. The subspace is then that of the samples' projections on the span of so many of them,
-        chosen by ``pykernel.bases.basis.select_basis``; memory and time grow as ``n_samples n_max``. None: all samples.
+        chosen by ``pykernel.bases.select.select_basis``; memory and time grow as ``n_samples n_max``. None: all samples.
     method : {"closed", "alternating"}, default="closed"
         How the least is found: by eigenvalues, or by the paper's Algorithm 1, ridge regressions for q and L in turn.
     max_iter : int, default=200

@@ -10,6 +10,9 @@ from pykernel.dialect.program import LabelKind, Program
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
+STATE_LIMIT = 64 * 2**20
+"""Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
+
 Refuse = Callable[[str, str], NoReturn]
 """Called with where, such as "[learning] eta", and what is wrong there and would be right."""
 

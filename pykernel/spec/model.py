@@ -38,16 +38,14 @@ from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
-from pykernel.spec.family import Family, Refuse
+from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.renamed import RENAMED
 
 N_MAX_LIMIT = 4096
 DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
-STATE_LIMIT = 64 * 2**20
 SPEC_LIMIT = 8 * STATE_LIMIT
 """Most bytes of a spec's text: a number of a table takes more of them than of the state."""
-"""Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
 
 FAMILIES: tuple[Family, ...] = (
     KERNEL_MODELS,

@@ -34,12 +34,12 @@ from pykernel.bases.basis import (
     checked_count,
     describe_kernel,
     read_npz,
-    select_basis,
     self_values,
     stored_kernel,
     write_npz,
 )
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.errors import MissingExtra, UserError
 from pykernel.rows import Rows, as_rows
 from pykernel.spec.model import Spec

@@ -26,11 +26,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from pykernel.bases.basis import Basis, describe_kernel, relative, select_basis
+from pykernel.bases.basis import Basis, describe_kernel, relative
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
-from pykernel.parallel import Workers
+from pykernel.parallel import Workers, one_thread
 from pykernel.rows import Rows, as_rows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.training import selection
@@ -794,7 +795,7 @@ def work(task: Mapping[str, Any], shared: _Grid) -> dict[str, Any]:
     scores: list[dict[str, Any]] = []
     impossible = np.full(shared.targets.values.shape, np.inf)
     reason = None
-    with selection.one_thread:
+    with one_thread:
         try:
             basis = chosen_basis(shared.rows, kernel_with(shared.mercer, task["width"]), shared.basis, shared.options)
             machine = ReducedProblem(shared.model, basis, shared.rows, shared.targets, keep=shared.keep)

@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import math
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ import numpy as np
 from pykernel.bases.basis import describe_kernel
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.parallel import Workers
+from pykernel.parallel import Workers, one_thread
 from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
 
 Function = Literal["gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
@@ -213,31 +212,6 @@ def scores_of(predictions: np.ndarray, shared: _Shared) -> dict[str, Any]:
         mistakes = targets.mistakes(predictions) if possible else np.full(len(targets), np.inf)
         scores |= {"error": error_rate(targets, predictions) if possible else np.inf, "group_error": by_group(mistakes)}
     return scores
-
-
-class _OneThread:
-    """While anyone is inside, linear algebra takes one thread: its sums then do not depend on who else is at work."""
-
-    def __init__(self) -> None:
-        self.lock, self.inside = threading.Lock(), 0
-        self.limits: Any = None
-
-    def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-        with self.lock:
-            if not self.inside:
-                self.limits = threadpool_limits(1)
-            self.inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                self.limits.restore_original_limits()
-
-
-one_thread = _OneThread()
 
 
 # -------------------------------------------------------------------------------------------------------- selection

@@ -22,6 +22,8 @@ INSTRUCTIONS = 40_000_000
 """Emulation of a stream ends after that many instructions: with soft floating point, before its last sample."""
 
 _unread: dict[Any, tuple[str, ...]] = {}
+"""By choices, from the results of earlier searches too: else a search that only reads them would specialise every kind of
+model anew, which takes longer than all the rest of it."""
 
 
 def choices(spec: Spec) -> tuple[Any, ...]:

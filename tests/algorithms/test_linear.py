@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.cli.app import main
-from pykernel.dialect import FEATURES
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.check import check, mixed_stream

@@ -19,7 +19,8 @@ from pykernel import Basis, MercerKernel, select_basis
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.kernels import inner_product, squared_distance
 from pykernel.bases import basis
-from pykernel.bases.basis import METHODS, SELECTORS, make_selector
+from pykernel.bases import select as selecting
+from pykernel.bases.select import METHODS, SELECTORS, make_selector
 from pykernel.dialect import DIM, Real, real
 from pykernel.dialect import kernel as dialect_kernel
 from pykernel.errors import UserError
@@ -210,7 +211,7 @@ def test_blocks_do_not_change_features(monkeypatch):
     x = samples(500)
     found = select_basis(x, GAUSSIAN, 20, "uniform")
     whole, delta = found.features(x), found.residual(x)
-    monkeypatch.setattr(basis, "_NUMBERS", 20 * 64)
+    monkeypatch.setattr(basis, "NUMBERS", 20 * 64)
     np.testing.assert_allclose(found.features(x), whole, rtol=0, atol=1e-14)
     np.testing.assert_allclose(found.residual(x), delta, rtol=0, atol=1e-14)
 
@@ -369,7 +370,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, monkeypatch):
         ):
             select(**arguments)
     with monkeypatch.context() as patch:
-        patch.setattr(basis, "version", lambda _: "9.9")
+        patch.setattr(selecting, "version", lambda _: "9.9")
         with pytest.raises(UserError, match=r"is a checkpoint of another version of pykernel or NumPy"):
             select()
     whole = path.read_bytes()
@@ -388,8 +389,8 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, monkeypatch):
 
 def test_checkpoints_are_written_when_due(tmp_path, monkeypatch):
     path, seen = tmp_path / "checkpoint.npz", []
-    monkeypatch.setattr(basis, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(basis._Keeper, "due", lambda keeper: True)
+    monkeypatch.setattr(selecting, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(selecting._Keeper, "due", lambda keeper: True)
 
     def look(n, trace):
         if path.exists():
@@ -441,7 +442,7 @@ def test_a_second_interrupt_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatc
         with pytest.raises(KeyboardInterrupt) as stopped:
             select_basis(*arguments, block=2, checkpoint=path)
         assert not path.exists() and "checkpoint" not in str(stopped.value)
-        patch.setattr(basis._Keeper, "due", lambda keeper: True)
+        patch.setattr(selecting._Keeper, "due", lambda keeper: True)
         at = 3
         with pytest.raises(KeyboardInterrupt, match="the same call goes on"):
             select_basis(*arguments, block=2, checkpoint=path)

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from pykernel.bases import sgma
-from pykernel.bases.basis import Selector, make_selector
+from pykernel.bases.basis import Selector
 from pykernel.bases.candidates import Live, first_of_largest
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.greedy import Efvs, Exhaustive, Fvs, Sgma, residual_bound, subset_size
+from pykernel.bases.select import make_selector
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
 from tests.support import DATA

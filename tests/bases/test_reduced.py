@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import cg
 
-from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training import reduced, selection
 from pykernel.training.closed_form import Targets, error_rate, problem

@@ -8,10 +8,11 @@ import subprocess
 import numpy as np
 import pytest
 
-from pykernel.bases import sharding
-from pykernel.bases.basis import select_basis
+from pykernel.bases import passes, sharding
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.sharding import SgmaInPasses, residual_sums, select_sharded, shard_of, work
+from pykernel.bases.passes import SgmaInPasses
+from pykernel.bases.select import select_basis
+from pykernel.bases.sharding import residual_sums, select_sharded, shard_of, work
 from pykernel.errors import UserError
 from pykernel.rows import ArrayRows, as_rows
 from tests.support import interrupts
@@ -243,7 +244,7 @@ def test_a_worker_that_dies_is_replaced_and_what_was_finished_stays(reference, t
 SCRIPT = """
 import sys
 from pathlib import Path
-import pykernel.bases.basis
+import pykernel.bases.select
 from pykernel.bases.sharding import select_sharded
 from tests.support.interrupts import pause
 from tests.bases.test_sharding import GAUSSIAN, QUICK, state
@@ -253,7 +254,7 @@ def due(keeper):  # each vector is kept at once
         pause(sys.argv[1])  # one shard is finished, another is under way
     return True
 
-pykernel.bases.basis._Keeper.due = due
+pykernel.bases.select._Keeper.due = due
 
 if __name__ == "__main__":
     folder = sys.argv[1]
@@ -333,7 +334,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(arguments, what, monkeypatch)
     "kernel", [GAUSSIAN, MercerKernel("polynomial", gamma=0.05, coef0=1.0, degree=3)], ids=["unit", "not unit"]
 )
 def test_sgma_in_passes_chooses_the_best_of_its_candidates_by_the_exact_gain(kernel, monkeypatch):
-    monkeypatch.setattr(sharding, "BLOCK", 5000)  # several blocks
+    monkeypatch.setattr(passes, "BLOCK", 5000)  # several blocks
     x = X[::3]
     selector = SgmaInPasses(x, kernel, 12, candidates=15, seed=4)
     tried = []

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.cli.work import basis as cli_basis
 from pykernel.host.model import HostModel
 from pykernel.rows import as_rows
@@ -360,12 +361,12 @@ def test_what_is_printed_is_what_is_reported(folder, run, basis):
 
 SCRIPT = """
 import sys
-import pykernel.bases.basis
+import pykernel.bases.select
 from pykernel.cli.app import main
 from tests.support.interrupts import pause
 
-pykernel.bases.basis._Keeper.due = lambda self: True  # each vector is kept at once
-make, folder = pykernel.bases.basis.make_selector, sys.argv[1]
+pykernel.bases.select._Keeper.due = lambda self: True  # each vector is kept at once
+make, folder = pykernel.bases.select.make_selector, sys.argv[1]
 
 def made(*arguments, **options):
     selector = make(*arguments, **options)
@@ -380,7 +381,7 @@ def made(*arguments, **options):
     selector.step = paused
     return selector
 
-pykernel.bases.basis.make_selector = made
+pykernel.bases.select.make_selector = made
 main(sys.argv[2:])
 """
 ARGUMENTS = ["basis", "flow.npy", "-n", "60", "--sigma", "0.5", "--method", "sgma", "--checkpoint", "kept.npz"]

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.online.online import ONLINE, update
 from pykernel.dialect import (
     DIM,
     FLOAT32,
     FLOAT64,
-    N_MAX,
     Bool,
     Config,
     Constant,

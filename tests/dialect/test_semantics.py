@@ -47,9 +47,8 @@ def special_values(precision: Precision, rng: np.random.Generator, count: int, s
 
 PRELUDE = '''"""Made up."""
 
-from pykernel.dialect import (
-    N_MAX, Bool, Constant, Index, Real, absolute, entry, kernel, pow2, real, sqrt, truncate,
-)
+from pykernel.algorithms.extents import N_MAX
+from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kernel, pow2, real, sqrt, truncate
 from pykernel.algorithms.elementary import exp_negative
 from tests.support.dialect_cases import Box, Kind, Settings
 
@@ -325,7 +324,8 @@ DIRECTED = '''"""One construct each."""
 
 from enum import IntEnum
 
-from pykernel.dialect import N_MAX, Bool, Constant, Index, Real, absolute, kernel, real, sqrt, truncate
+from pykernel.algorithms.extents import N_MAX
+from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real, sqrt, truncate
 from tests.support.dialect_cases import Box, Kind, Settings
 
 ZEROS = Constant((0.0, -0.0))

@@ -150,7 +150,8 @@ def test_each_construct(precision: Precision, tmp_path: Path) -> None:
 
 
 EDGES = """
-from pykernel.dialect import N_MAX, Bool, Index, Real, absolute, entry, kernel, pow2, real, sqrt, truncate
+from pykernel.algorithms.extents import N_MAX
+from pykernel.dialect import Bool, Index, Real, absolute, entry, kernel, pow2, real, sqrt, truncate
 from tests.support.dialect_cases import Box
 
 @kernel

@@ -18,8 +18,8 @@ from pykernel import (
     LSSVMClassifier,
     LSSVMRegressor,
 )
-from pykernel.bases.basis import select_basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.estimators import basis as basis_estimators
 from pykernel.estimators.basis import KernelBasis

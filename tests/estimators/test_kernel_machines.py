@@ -37,8 +37,8 @@ from pykernel import (
     generate,
     load_spec,
 )
-from pykernel.bases.basis import select_basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.estimators import batch as kernel_machines
 from pykernel.importers.importing import from_sklearn

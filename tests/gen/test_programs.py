@@ -33,9 +33,11 @@ from tests.support.program_toys import (
     OvenConfig,
     OvenWork,
     glass_spec,
+    oven_drift,
     oven_predict,
     oven_rehearse,
     oven_spec,
+    oven_train,
     oven_update,
     oven_valid,
 )
@@ -57,7 +59,7 @@ def assert_equal(report):
 # ---------------------------------------------------------------------------------------------- what a program is
 
 
-def test_what_entries_are_is_read_off_their_parameters():
+def test_a_program_says_what_its_entries_are():
     program = oven_spec("two classes").program
     assert program.learns and program.actions == ("train", "refresh", "restart") and program.visits == ("assess",)
     assert list(program.readings) == ["leave_one_out", "drift"] and list(program.questions) == ["predict", "classify"]
@@ -69,10 +71,13 @@ def test_what_entries_are_is_read_off_their_parameters():
     assert glass_spec("reals").program.label_array({"OUTPUTS": 3}).shape == (3,)
 
 
+TWO = (Entry("predict", oven_predict, "question"), Entry("update", oven_update, "update"))
+
+
 def a_program(**changed):
     whole = {
         "name": "oven", "structs": (Oven, OvenWork), "persistent": (Oven,), "configs": (OvenConfig,),
-        "status": MadeStatus, "entries": (Entry("predict", oven_predict), Entry("update", oven_update)),
+        "status": MadeStatus, "entries": TWO,
         "rehearse": oven_rehearse, "valid": oven_valid,
     }  # fmt: skip
     return Program(**(whole | changed))
@@ -82,11 +87,19 @@ def a_program(**changed):
     ("changed", "says"),
     [
         ({"labels": "real"}, "without update, and only then, labels does"),
-        ({"entries": (Entry("predict", oven_predict),)}, "without update, and only then, labels does"),
-        ({"entries": (Entry("update", oven_update),)}, "oven has no predict"),
+        ({"entries": (Entry("predict", oven_predict, "question"),)}, "without update, and only then, labels does"),
+        ({"entries": (Entry("update", oven_update, "update"),)}, "oven has no predict"),
         ({"valid": None}, "valid is for what is persistent; give both, or neither"),
         ({"persistent": ()}, "valid is for what is persistent; give both, or neither"),
         ({"persistent": (OvenWork,)}, "what is persistent comes first among its structs"),
+        ({"between": ("refresh",)}, "refresh is to be called between samples, but is none of its actions"),
+        ({"entries": (*TWO, Entry("drift", oven_drift, "action"))}, "drift is no action: it takes structs and config"),
+        ({"entries": (*TWO, Entry("train", oven_train, "reading"))}, r"train is no reading: it takes \(…, an array\)"),
+        ({"entries": (*TWO, Entry("train", oven_train, "switch"))}, r"train is no switch: it takes \(…, an Index\)"),
+        ({"entries": (*TWO, Entry("drift", oven_drift, "question"))}, "drift is no question: it takes"),
+        ({"entries": (*TWO, Entry("train", oven_train, "visit"))}, "train is no sweep: it takes what update takes"),
+        ({"entries": (*TWO, Entry("learn", oven_update, "update"))}, "learn is no update: the entry that learns"),
+        ({"entries": (TWO[0], Entry("update", oven_update, "visit"))}, "update is no sweep"),
     ],
 )
 def test_programs_that_say_two_things_are_refused(changed, says):
@@ -113,7 +126,7 @@ def blind_rehearse(w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
 def test_memory_with_nothing_to_compare_is_refused():
     """C has no empty struct, and a self-test of nothing would pass everywhere."""
     kinds = {"structs": (OvenWork,), "persistent": (), "valid": None, "labels": "real"}
-    blind = a_program(entries=(Entry("predict", blind_predict),), rehearse=blind_rehearse, **kinds)
+    blind = a_program(entries=(Entry("predict", blind_predict, "question"),), rehearse=blind_rehearse, **kinds)
 
     class Blind(type(oven_spec())):
         @property
@@ -126,24 +139,21 @@ def test_memory_with_nothing_to_compare_is_refused():
 
 @entry
 def mute_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Take several labels, which looks like a question."""
+    """Take several labels, and write none."""
     s.wrong[0] += y[0] * c.ridge
     return MadeStatus.DONE
 
 
 def test_a_question_that_answers_nothing_is_refused():
-    entries = (*oven_spec().program.entries, Entry("judge", mute_assess))
+    entries = (*oven_spec().program.entries, Entry("judge", mute_assess, "question"))
     mute = a_program(entries=entries)
-    assert "judge" in mute.questions and "judge" not in mute.visits
 
     class Mute(type(oven_spec())):
         @property
         def program(self):
             return mute
 
-    with pytest.raises(
-        DialectError, match="mute_assess ends with an input and an array, as questions do, but never writes"
-    ):
+    with pytest.raises(DialectError, match="mute_assess is a question, but never writes its answer, y"):
         build(Mute.model_validate(oven_spec().model_dump(exclude_unset=True)))
 
 

@@ -62,7 +62,7 @@ def two_regimes(rows, seed=0):
 # ---------------------------------------------------------------------------------------------- what a program is
 
 
-def test_what_entries_are_is_read_off_their_parameters():
+def test_a_program_says_what_its_entries_are():
     program = gauge_spec().program
     assert program.label_kind == "none" and program.label is None and program.learns and program.asks == "novelty"
     assert list(program.questions) == ["novelty", "side"] and list(program.readings) == ["alarm"]
@@ -95,7 +95,8 @@ def a_program(*entries, **changed):
     return Program(entries=tuple(Entry(*one) for one in entries), **(whole | changed))
 
 
-NOVELTY, UPDATE, ALARM = ("novelty", gauge_novelty), ("update", gauge_update), ("alarm", gauge_alarm)
+NOVELTY, UPDATE = ("novelty", gauge_novelty, "question"), ("update", gauge_update, "update")
+ALARM = ("alarm", gauge_alarm, "reading")
 
 
 @pytest.mark.parametrize(
@@ -104,10 +105,10 @@ NOVELTY, UPDATE, ALARM = ("novelty", gauge_novelty), ("update", gauge_update), (
         ([UPDATE], {}, r"gauge has no question"),
         ([NOVELTY, UPDATE], {"labels": "none"}, "update tells the kind of its labels"),
         ([NOVELTY], {}, r"gauge has no predict"),
-        ([NOVELTY, UPDATE, ("assess", gauge_assess)], {}, "assess takes a label, but update takes none"),
-        ([NOVELTY, ("update", gauge_vectors)], {}, r"gauge has no predict"),
+        ([NOVELTY, UPDATE, ("assess", gauge_assess, "sweep")], {}, "assess is no sweep: it takes what update takes"),
+        ([NOVELTY, ("update", gauge_vectors, "update")], {}, r"gauge has no predict"),
         (
-            [("predict", gauge_novelty), ("update", gauge_vectors)],
+            [("predict", gauge_novelty, "question"), ("update", gauge_vectors, "update")],
             {},
             r"update takes \(…, x: Real\[DIM\]\), then a Real",
         ),

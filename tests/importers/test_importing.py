@@ -1,6 +1,5 @@
 """Imported models compute what the source does: decision values, classes, probabilities; everything else is refused."""
 
-import ast
 import contextlib
 import copy
 import io
@@ -666,17 +665,6 @@ def test_files_may_ask_for_just_those_of_our_estimators_that_say_what_they_compu
     }
     named = {f"{kind.__module__}.{kind.__qualname__}" for kind in saying}
     assert named == {name for name in import_sklearn.types() if name.startswith("pykernel.estimators.")}
-
-
-def test_what_lies_below_the_estimators_does_not_import_them():
-    """Neither does training import importers, nor lazily: the packages' sources are read."""
-    above = {"training": ("importers", "estimators"), "importers": ("estimators",)}
-    for room, rooms in above.items():
-        for path in sorted((ROOT / "pykernel" / room).glob("*.py")):
-            for line in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                names = [alias.name for alias in line.names] if isinstance(line, ast.Import) else []
-                names += [line.module or ""] if isinstance(line, ast.ImportFrom) else []
-                assert not [name for name in names if name.startswith(tuple(f"pykernel.{up}" for up in rooms))], path
 
 
 def test_an_estimator_has_nothing_that_hides_what_its_class_has():

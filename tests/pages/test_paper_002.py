@@ -110,8 +110,8 @@ def test_the_full_model_is_scikit_learns():
 
 def test_equation_7_minimises_the_risk():
     """The product's reduced regression: no other weights in the span have a smaller R_reg."""
-    from pykernel.bases.basis import select_basis
     from pykernel.bases.gram import MercerKernel
+    from pykernel.bases.select import select_basis
 
     task = {"data": "diabetes", "width": 5.0, "train": 120, "test": 60, "seed": 1}
     x, y, x_test, _, gamma = tasks.split(task)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pykernel.dialect import DIM, L_MAX, N_MAX, Index, Real
+from pykernel.algorithms.extents import L_MAX, N_MAX
+from pykernel.dialect import DIM, Index, Real
 from pykernel.dialect.program import taken_by
 from pykernel.gen.project import SNAPSHOT_STATUSES, Project
 from pykernel.spec.model import Spec

@@ -4,21 +4,8 @@ knows them."""
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
 from enum import IntEnum
 
-from pykernel.dialect import (
-    CLASSES,
-    DIM,
-    L_MAX,
-    OUTPUTS,
-    Bool,
-    Config,
-    Index,
-    Real,
-    Struct,
-    absolute,
-    entry,
-    kernel,
-    real,
-)
+from pykernel.algorithms.extents import L_MAX
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.families.online import ridge_of
 from pykernel.spec.model import Spec
@@ -164,7 +151,7 @@ def glass_program(labels, *entries):
     )
 
 
-GLASS_PREDICT = Entry("predict", glass_predict)
+GLASS_PREDICT = Entry("predict", glass_predict, "question")
 
 
 class GlassFamily:
@@ -176,7 +163,10 @@ class GlassFamily:
         "real": glass_program("real", GLASS_PREDICT),
         "reals": glass_program("reals", GLASS_PREDICT),
         "class": glass_program(
-            "class", GLASS_PREDICT, Entry("classify", glass_classify), Entry("probability", glass_probability)
+            "class",
+            GLASS_PREDICT,
+            Entry("classify", glass_classify, "question"),
+            Entry("probability", glass_probability, "question"),
         ),
     }
 
@@ -443,18 +433,19 @@ def oven_program(name, update, assess, *others):
         configs=(OvenConfig,),
         status=MadeStatus,
         entries=(
-            Entry("predict", oven_predict),
+            Entry("predict", oven_predict, "question"),
             *others,
-            Entry("update", update),
-            Entry("train", oven_train),
-            Entry("assess", assess),
-            Entry("leave_one_out", oven_leave_one_out),
-            Entry("drift", oven_drift),
-            Entry("refresh", oven_refresh),
-            Entry("restart", oven_restart),
+            Entry("update", update, "update"),
+            Entry("train", oven_train, "training"),
+            Entry("assess", assess, "visit"),
+            Entry("leave_one_out", oven_leave_one_out, "reading"),
+            Entry("drift", oven_drift, "reading"),
+            Entry("refresh", oven_refresh, "action"),
+            Entry("restart", oven_restart, "action"),
         ),
         rehearse=oven_rehearse,
         valid=oven_valid,
+        between=("refresh", "train"),
     )
 
 
@@ -465,7 +456,9 @@ class OvenFamily:
     online = False
     programs = {  # noqa: RUF012
         "real": oven_program("oven", oven_update, oven_assess),
-        "class": oven_program("oven classes", oven_update_class, oven_assess_class, Entry("classify", oven_classify)),
+        "class": oven_program(
+            "oven classes", oven_update_class, oven_assess_class, Entry("classify", oven_classify, "question")
+        ),
     }
 
     def why_ignored(self, spec, section, key):
@@ -648,11 +641,11 @@ class GaugeFamily:
             configs=(GaugeConfig,),
             status=GaugeStatus,
             entries=(
-                Entry("novelty", gauge_novelty),
-                Entry("side", gauge_side),
-                Entry("update", gauge_update),
-                Entry("alarm", gauge_alarm, lambda config: bool(config.alarms)),
-                Entry("restart", gauge_restart),
+                Entry("novelty", gauge_novelty, "question"),
+                Entry("side", gauge_side, "question"),
+                Entry("update", gauge_update, "update"),
+                Entry("alarm", gauge_alarm, "reading", lambda config: bool(config.alarms)),
+                Entry("restart", gauge_restart, "action"),
             ),
             rehearse=gauge_rehearse,
             valid=gauge_valid,
@@ -680,7 +673,7 @@ class GaugeFamily:
 class ClearFamily(GlassFamily):
     """The same without labels."""
 
-    programs = {"none": glass_program("none", Entry("novelty", glass_novelty))}  # noqa: RUF012
+    programs = {"none": glass_program("none", Entry("novelty", glass_novelty, "question"))}  # noqa: RUF012
 
 
 GLASS, CLEAR, OVEN, GAUGE = GlassFamily(), ClearFamily(), OvenFamily(), GaugeFamily()

@@ -1,7 +1,8 @@
 """A small program whose vectors are a table in flash: what it learns are their multipliers, each within its own bound."""
 
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
-from pykernel.dialect import DIM, N_MAX, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
+from pykernel.algorithms.extents import N_MAX
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.model import Spec
 from tests.support.toys import ToyStatus
@@ -109,7 +110,7 @@ FROZEN = Program(
     persistent=(Frozen,),
     configs=(TableConfig,),
     status=ToyStatus,
-    entries=(Entry("predict", frozen_predict), Entry("update", frozen_update)),
+    entries=(Entry("predict", frozen_predict, "question"), Entry("update", frozen_update, "update")),
     rehearse=frozen_rehearse,
     valid=frozen_valid,
 )

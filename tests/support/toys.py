@@ -231,9 +231,9 @@ def toy_program(name, update, rehearse, *others):
         configs=(ToyConfig,),
         status=ToyStatus,
         entries=(
-            Entry("predict", toy_predict),
-            Entry("update", update),
-            Entry("novelty", toy_novelty),
+            Entry("predict", toy_predict, "question"),
+            Entry("update", update, "update"),
+            Entry("novelty", toy_novelty, "question"),
             *others,
         ),
         rehearse=rehearse,
@@ -248,7 +248,9 @@ class ToyFamily:
     programs = {  # noqa: RUF012
         "real": toy_program("toy", toy_update, toy_rehearse),
         "reals": toy_program("toys", toy_update_several, toy_rehearse_several),
-        "class": toy_program("toy classes", toy_update_class, toy_rehearse_class, Entry("classify", toy_classify)),
+        "class": toy_program(
+            "toy classes", toy_update_class, toy_rehearse_class, Entry("classify", toy_classify, "question")
+        ),
     }
 
     def why_ignored(self, spec, section, key):

@@ -12,26 +12,11 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, self_value, winner
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import (
-    DIM,
-    M_MAX,
-    N_MAX,
-    OUTPUTS,
-    PACKED,
-    Config,
-    Constant,
-    Index,
-    Real,
-    Struct,
-    absolute,
-    entry,
-    kernel,
-    real,
-    sqrt,
-)
+from pykernel.dialect import DIM, OUTPUTS, Config, Constant, Index, Real, Struct, absolute, entry, kernel, real, sqrt
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
@@ -286,7 +271,12 @@ def _frozen(labels: LabelKind, *more: Entry) -> Program:
         persistent=(),
         configs=(NystromConfig, KernelConfig),
         status=NystromStatus,
-        entries=(Entry("predict", predict), Entry("features", features), Entry("residual", residual), *more),
+        entries=(
+            Entry("predict", predict, "question"),
+            Entry("features", features, "question"),
+            Entry("residual", residual, "question"),
+            *more,
+        ),
         rehearse=rehearse,
         labels=labels,
     )
@@ -295,7 +285,7 @@ def _frozen(labels: LabelKind, *more: Entry) -> Program:
 NYSTROM: dict[LabelKind, Program] = {
     "real": _frozen("real"),
     "reals": _frozen("reals"),
-    "class": _frozen("class", Entry("classify", classify)),
+    "class": _frozen("class", Entry("classify", classify, "question")),
 }
 
 # -------------------------------------------------------------------------------------- a basis that grows and shrinks

@@ -9,8 +9,9 @@ are orthonormal: where they turn, R's columns do; without the last coordinate, R
 
 from pykernel.algorithms.basis.coordinates import NystromConfig, NystromWork
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
-from pykernel.dialect import N_MAX, OUTPUTS, PACKED, Bool, Index, Real, Struct, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, entry, kernel, real, sqrt
 
 
 class Regression(Struct):

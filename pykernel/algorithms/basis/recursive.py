@@ -31,11 +31,12 @@ from pykernel.algorithms.basis.least_squares import (
 )
 from pykernel.algorithms.basis.reservoir import MOST_SEEN, Reservoir, choose_basis, enlarge, least_missed
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.algorithms.packed import row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import DIM, N_MAX, OUTPUTS, Bool, Index, Real, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, entry, kernel, real, sqrt
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 # ---------------------------------------------------------------------------------------------------- questions
@@ -542,12 +543,12 @@ def _program(*learning: Entry) -> Program:
         configs=(NystromConfig, KernelConfig),
         status=NystromStatus,
         entries=(
-            Entry("predict", predict),
+            Entry("predict", predict, "question"),
             *learning,
-            Entry("select", select, _chooses),
-            Entry("features", features),
-            Entry("residual", residual),
-            Entry("restart", restart),
+            Entry("select", select, "action", _chooses),
+            Entry("features", features, "question"),
+            Entry("residual", residual, "question"),
+            Entry("restart", restart, "action"),
         ),
         rehearse=rehearse,
         valid=valid,
@@ -556,7 +557,7 @@ def _program(*learning: Entry) -> Program:
 
 
 NYSTROM_RLS: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update)),
-    "reals": _program(Entry("update", update_many)),
-    "class": _program(Entry("update", update_class), Entry("classify", classify)),
+    "real": _program(Entry("update", update, "update")),
+    "reals": _program(Entry("update", update_many, "update")),
+    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
 }

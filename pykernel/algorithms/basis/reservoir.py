@@ -14,10 +14,11 @@ from pykernel.algorithms.basis.coordinates import (
     invert_diagonal,
 )
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import M_MAX, N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import substitute_backward, substitute_forward
 from pykernel.algorithms.random_numbers import position
-from pykernel.dialect import DIM, M_MAX, N_MAX, OUTPUTS, Bool, Index, Real, Struct, entry, kernel, real, sqrt
+from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, Struct, entry, kernel, real, sqrt
 
 MOST_SEEN = 4_194_304
 """Samples that are counted: positions are drawn with 23 bits."""

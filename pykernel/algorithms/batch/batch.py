@@ -12,13 +12,12 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import L_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     DIM,
-    L_MAX,
     OUTPUTS,
-    PACKED,
     Bool,
     Config,
     Constant,
@@ -591,19 +590,20 @@ def _program(*learning: Entry) -> Program:
         configs=(BatchConfig, KernelConfig),
         status=BatchStatus,
         entries=(
-            Entry("predict", predict),
+            Entry("predict", predict, "question"),
             *learning,
-            Entry("train", train),
-            Entry("leave_one_out", leave_one_out),
-            Entry("restart", restart),
+            Entry("train", train, "training"),
+            Entry("leave_one_out", leave_one_out, "reading"),
+            Entry("restart", restart, "action"),
         ),
         rehearse=rehearse,
         valid=valid,
+        between=("train",),
     )
 
 
 BATCH: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update)),
-    "reals": _program(Entry("update", update_many)),
-    "class": _program(Entry("update", update_class), Entry("classify", classify)),
+    "real": _program(Entry("update", update, "update")),
+    "reals": _program(Entry("update", update_many, "update")),
+    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
 }

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from pykernel.algorithms.extents import P_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     CLASSES,
     DIM,
     OUTPUTS,
-    P_MAX,
-    PACKED,
     Bool,
     Config,
     Index,
@@ -508,15 +507,16 @@ FISHER: dict[LabelKind, Program] = {
         configs=(FisherConfig, KernelConfig),
         status=FisherStatus,
         entries=(
-            Entry("predict", predict),
-            Entry("update", update),
-            Entry("train", train),
-            Entry("assess", assess),
-            Entry("leave_one_out", leave_one_out),
-            Entry("restart", restart),
-            Entry("classify", classify),
+            Entry("predict", predict, "question"),
+            Entry("update", update, "update"),
+            Entry("train", train, "training"),
+            Entry("assess", assess, "visit"),
+            Entry("leave_one_out", leave_one_out, "reading"),
+            Entry("restart", restart, "action"),
+            Entry("classify", classify, "question"),
         ),
         rehearse=rehearse,
         valid=valid,
+        between=("train",),
     ),
 }

@@ -649,21 +649,22 @@ def _program(*learning: Entry) -> Program:
         configs=(OnlineConfig, KernelConfig),
         status=Status,
         entries=(
-            Entry("predict", predict),
+            Entry("predict", predict, "question"),
             *learning,
-            Entry("novelty", novelty),
-            Entry("variance", variance, lambda c: c.rule == Rule.KRLS_T),
-            Entry("freeze", freeze),
-            Entry("drift", drift, lambda c: c.keeps_factor),
-            Entry("refresh", refresh, _keeps_matrix),
+            Entry("novelty", novelty, "question"),
+            Entry("variance", variance, "question", lambda c: c.rule == Rule.KRLS_T),
+            Entry("freeze", freeze, "switch"),
+            Entry("drift", drift, "reading", lambda c: c.keeps_factor),
+            Entry("refresh", refresh, "action", _keeps_matrix),
         ),
         rehearse=rehearse,
         valid=valid,
+        between=("refresh",),
     )
 
 
 ONLINE: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update)),
-    "reals": _program(Entry("update", update_many)),
-    "class": _program(Entry("update", update_class), Entry("classify", classify)),
+    "real": _program(Entry("update", update, "update")),
+    "reals": _program(Entry("update", update_many, "update")),
+    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, rescale, self_value
 from pykernel.algorithms.packed import (
     factorise,
@@ -22,9 +23,7 @@ from pykernel.algorithms.packed import (
 )
 from pykernel.dialect import (
     DIM,
-    N_MAX,
     OUTPUTS,
-    PACKED,
     Bool,
     Config,
     Constant,

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.basis import Basis, select_basis
+from pykernel.bases.basis import Basis
 from pykernel.bases.gram import KERNELS, MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.bases.sharding import Sharded, select_sharded
 from pykernel.cli import inputs
 from pykernel.cli.options.basis import DEFAULT_RIDGE, MODELS, BasisOptions
@@ -19,12 +20,13 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, whole_file
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.parallel import one_thread
 from pykernel.plots import basis_figure
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
-from pykernel.training.selection import Selection, default_widths, one_thread
+from pykernel.training.selection import Selection, default_widths
 from pykernel.tuning.columns import round_limit
 
 TUNED_ROWS = 5000

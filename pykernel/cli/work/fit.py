@@ -20,9 +20,9 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
-from pykernel.parallel import cores
+from pykernel.parallel import cores, one_thread
 from pykernel.spec.model import Spec, make_spec
-from pykernel.training.selection import Function, Selection, default_ridges, default_widths, one_thread
+from pykernel.training.selection import Function, Selection, default_ridges, default_widths
 from pykernel.training.trained import content
 from pykernel.tuning.columns import uneven
 

@@ -14,7 +14,7 @@ import numpy as np
 from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
-from pykernel.spec.family import Family, Refuse, unused_online
+from pykernel.spec.family import STATE_LIMIT, Family, Refuse, unused_online
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
@@ -179,8 +179,6 @@ class LinearModels:
             )
 
     def _complain_of_size(self, spec: Spec, refuse: Refuse) -> None:
-        from pykernel.spec.model import STATE_LIMIT
-
         if spec.state_bytes_bound > STATE_LIMIT:
             which, value = "[input] dim", spec.dim
             if spec.learning.rule in RANDOM and random_count(spec) > spec.dim:

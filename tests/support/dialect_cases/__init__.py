@@ -14,7 +14,8 @@ from typing import Any
 import cffi
 import numpy as np
 
-from pykernel.dialect import DIM, N_MAX, Config, Index, Kernel, Memory, Precision, Real, Struct, bind, is_choice
+from pykernel.algorithms.extents import N_MAX
+from pykernel.dialect import DIM, Config, Index, Kernel, Memory, Precision, Real, Struct, bind, is_choice
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_c import Printer, number

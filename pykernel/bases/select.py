@@ -1,0 +1,291 @@
+"""Choosing a basis: methods by name, and a selection that shows how far it is and can be interrupted and go on.
+
+A method is a class (``pykernel.bases.basis.Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pykernel.bases.baselines import (
+    MEMORY,
+    KMeans,
+    PivotedCholesky,
+    RandomlyPivotedCholesky,
+    RidgeLeverage,
+    Uniform,
+    choose_method,
+)
+from pykernel.bases.basis import (
+    LEAST_EPSILON,
+    NUMBERS,
+    Basis,
+    Selector,
+    block_rows,
+    checked_count,
+    checked_fraction,
+    describe_kernel,
+    read_npz,
+    write_npz,
+)
+from pykernel.bases.gram import MercerKernel
+from pykernel.bases.greedy import Efvs, Fvs
+from pykernel.bases.passes import SgmaInPasses, beyond_memory
+from pykernel.bases.sgma import Exhaustive, Sgma
+from pykernel.errors import UserError
+from pykernel.parallel import one_thread, whole_task
+from pykernel.rows import Rows, as_rows
+
+# a new method: a class and a line
+SELECTORS: dict[str, Any] = {
+    "fvs": Fvs,
+    "efvs": Efvs,
+    "sgma": Sgma,
+    "exhaustive": Exhaustive,
+    "rpcholesky": RandomlyPivotedCholesky,
+    "pivoted-cholesky": PivotedCholesky,
+    "leverage": RidgeLeverage,
+    "k-means": KMeans,
+    "uniform": Uniform,
+}
+METHODS = ("auto", *SELECTORS)
+CHECKPOINT_SECONDS = 60.0
+
+
+def select_basis(
+    x: Any,
+    kernel: MercerKernel,
+    n_max: int,
+    method: str = "auto",
+    *,
+    seed: int = 0,
+    candidates: int | None = 59,
+    points: int | None = 59,
+    tau: float = 0.0,
+    epsilon: float = 1e-10,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: str | Callable[[int, float], None] | None = None,
+    **options: Any,
+) -> Basis:
+    """Choose at most n_max vectors whose span in feature space comes near to all rows.
+
+    Parameters
+    ----------
+    x : (l, D) array, memmap, path of an .npy or Parquet file, pyarrow dataset, or Rows
+    kernel : MercerKernel
+    n_max : int
+        Vectors at most.
+    method : one of METHODS
+        "auto" chooses by size: ``pykernel.bases.baselines.choose_method`` has the rule; ``prefer="time"`` and ``memory`` (bytes)
+        are its options.
+    seed : int
+        Of the random numbers.
+    candidates, points : int or None
+        Of "efvs" and "sgma": rows tried for a vector (rho, kappa), rows on which a candidate is scored (v); None: all.
+    tau : float
+        Stop when tr R / tr K is at most this; 0: never.
+    epsilon : float
+        Rows with delta < epsilon are spanned, and not chosen.
+    checkpoint : path, optional
+        What was done is kept in this file, every minute and when interrupted.  The same call goes on from it, to the
+        same basis, bit for bit; when the basis is complete the file is removed.
+    progress : str or function, optional
+        The title of a bar on standard error, if someone is watching; or called with n and tr R / tr K.
+    **options
+        Of the method: parameters of its class.
+
+    Raises
+    ------
+    UserError
+        One sentence: an argument out of range, an option that the method does not have, a checkpoint of other data, rows
+        of which none can be chosen.
+    """
+    rows = as_rows(x)
+    if not len(rows):
+        raise UserError("x has no rows; a basis needs one at least")
+    arguments: dict[str, Any] = {
+        "n_max": checked_count(n_max, "n_max", 1),
+        "seed": checked_count(seed, "seed", 0),
+        "candidates": None if candidates is None else checked_count(candidates, "candidates", 1),
+        "points": None if points is None else checked_count(points, "points", 1),
+        "tau": checked_fraction(tau, "tau", 0.0, "0, to never stop for it,"),
+        "epsilon": checked_fraction(
+            epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,"
+        ),
+    }
+    if not hasattr(kernel, "gram"):
+        kind = type(kernel).__name__
+        raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")
+    if method not in METHODS:
+        raise UserError(f"there is no method {method!r}; it must be one of {', '.join(METHODS)}")
+    reason = ""
+    if method == "auto":
+        hints = {name: options.pop(name) for name in ("prefer", "memory") if name in options}
+        method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], **hints)
+        options["memory"] = hints.get("memory", MEMORY)  # what was allowed there holds here
+    if not (progress is None or isinstance(progress, str) or callable(progress)):
+        raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
+    keeper = None
+    if checkpoint is not None:
+        told = {"method": method, **arguments, **options}
+        keeper = _Keeper(Path(checkpoint), {**fingerprint(rows, kernel), "arguments": repr(sorted(told.items()))})
+    with one_thread:  # so that the choice does not depend on how many there are
+        selector = make_selector(method, rows, kernel, **arguments, **options)
+        if keeper is not None:
+            keeper.resume(selector)
+        _advance(selector, arguments["n_max"], progress, keeper)
+    if keeper is not None:
+        keeper.remove()
+    basis = selector.basis()
+    if not len(basis):
+        raise UserError(
+            "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
+        )
+    return replace(basis, reason=reason)
+
+
+def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **arguments: Any) -> Selector:
+    """The selector of a method's name, at its start.  Raises UserError for options that it does not have."""
+    kind = SELECTORS[method]
+    if method == "sgma" and beyond_memory(rows, n_max, arguments):
+        kind = SgmaInPasses
+    common = {"seed", "candidates", "points", "tau", "epsilon"}
+    known = [option for option in list(inspect.signature(kind).parameters)[3:] if option not in common]
+    for option in arguments:
+        if option not in common and option not in known:
+            has = f"its options are {', '.join(known)}" if known else "it has none"
+            raise UserError(f"{method} has no option {option!r}; {has}")
+    return kind(rows, kernel, n_max, **arguments)
+
+
+def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | None) -> None:
+    """Step until there is none.  When interrupted between steps the checkpoint is written, amid one it stays as it is."""
+    whole = True
+    try:
+        with _display(progress, n_max, 0 if progress is None else len(selector.basis())) as show:
+            while True:
+                with whole_task():  # an interrupt waits for the step's end, so that the state is whole
+                    whole = False
+                    going = selector.step()
+                    whole = True
+                if not going:
+                    return
+                show(selector)
+                if keeper is not None and keeper.due():
+                    keeper.save(selector)
+    except KeyboardInterrupt:
+        if keeper is None:
+            raise
+        if whole:
+            keeper.save(selector)
+        elif not keeper.path.exists():
+            raise
+        raise KeyboardInterrupt(
+            f"stopped; {keeper.path} holds what was done, and the same call goes on from there"
+        ) from None
+
+
+@contextlib.contextmanager
+def _display(
+    progress: str | Callable[[int, float], None] | None, n_max: int, done: int
+) -> Iterator[Callable[[Selector], None]]:
+    if progress is None:
+        yield lambda selector: None
+        return
+    if callable(progress):
+
+        def tell(selector: Selector) -> None:
+            basis = selector.basis()
+            progress(len(basis), float(basis.trace[-1]))
+
+        yield tell
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()]
+    with Progress(
+        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True,
+        disable=not console.is_terminal,
+    ) as bar:  # fmt: skip
+        task = bar.add_task(progress, total=n_max, completed=done)
+        yield lambda selector: bar.advance(task)
+
+
+# ----------------------------------------------------------------------------------------------------- checkpoints
+
+
+@dataclass
+class _Keeper:
+    """The checkpoint of a selection: when it is due, and whose it is."""
+
+    path: Path
+    about: dict[str, Any]
+    seconds: float = CHECKPOINT_SECONDS
+    next: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.next = time.monotonic() + self.seconds
+
+    def due(self) -> bool:
+        return time.monotonic() >= self.next
+
+    def save(self, selector: Selector) -> None:
+        start = time.monotonic()
+        write_npz(self.path, {"format": "pykernel checkpoint 1", **self.about}, selector.state())
+        end = time.monotonic()
+        # writing takes at most a tenth of the time
+        self.next = end + max(self.seconds, 10 * (end - start))
+
+    def resume(self, selector: Selector) -> None:
+        if not self.path.parent.is_dir():
+            raise UserError(f"there is no folder {self.path.parent} for the checkpoint; make it, or give another path")
+        if not self.path.exists():
+            return
+        stored, state = read_npz(self.path, "pykernel checkpoint 1", "select_basis(..., checkpoint=...)")
+        others = {"data": "other data", "kernel": "another kernel", "arguments": "other arguments"}
+        for name, other in {**others, "versions": "another version of pykernel or NumPy"}.items():
+            if stored.get(name) != self.about[name]:
+                raise UserError(
+                    f"{self.path} is a checkpoint of {other}; give another file, or remove it to start anew"
+                )
+        try:
+            selector.restore(state)
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise UserError(f"{self.path} is damaged ({error}); remove it to start anew") from error
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
+    """Whose a checkpoint is.  Of more than 32 MB of data, 4096 rows evenly spread stand for all."""
+    count = len(rows)
+    digest = hashlib.blake2b(f"{count} {rows.dim}".encode(), digest_size=16)
+    if count * rows.dim <= NUMBERS:
+        for _, block in rows.blocks(block_rows(0, rows.dim)):
+            digest.update(block.tobytes())
+    else:
+        digest.update(rows.take(np.linspace(0, count - 1, 4096).astype(np.int64)).tobytes())
+    versions = f"{version('pykernel-mcu')} {np.__version__}"
+    return {"data": digest.hexdigest(), "kernel": describe_kernel(kernel), "versions": versions}

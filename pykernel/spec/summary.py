@@ -1,0 +1,38 @@
+"""What there is to say of a spec in plain words, for headers, manifests and error messages."""
+
+from __future__ import annotations
+
+from pykernel.spec.model import Spec
+
+
+def summary(spec: Spec) -> str:
+    """What a model is, in one line."""
+    labels = len(spec.label.classes) if spec.label.classes else spec.outputs
+    task = {
+        "real": "regression",
+        "reals": f"regression of {labels} labels",
+        "class": f"classifier of {labels} classes",
+        "none": "model without labels",
+    }
+    what, rule, technique = task[spec.program.label_kind], spec.learning.rule, spec.reduction.technique
+    kind = "linear" if spec.kernel is None else "kernel"
+    if not spec.program.learns:
+        return f"a {kind} {what} that was learned elsewhere ({rule})"
+    if any(entry.kind == "training" for entry in spec.program.entries_for(spec.config)):
+        return f"a {kind} {what} that is trained on the device ({rule})"
+    if "N_MAX" not in spec.capacities:
+        return f"a linear {what} that learns online ({rule})"
+    reduces = spec.family.why_ignored(spec, "reduction", "technique") is None
+    within = f"that learns within {spec.capacities['N_MAX']} expansion vectors"
+    return f"an online kernel {what} ({rule}) {within}" + (f" ({technique})" if reduces else "")
+
+
+def less_memory(spec: Spec) -> str:
+    """What to change so that the model takes less memory."""
+    if "L_MAX" in spec.capacities:
+        return "lower [learning] samples"
+    if "P_MAX" in spec.capacities:
+        return "give fewer basis vectors"
+    if "N_MAX" in spec.capacities:
+        return "lower n_max, or take a technique without a matrix"
+    return "take fewer inputs or features, or a rule without a matrix"

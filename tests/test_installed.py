@@ -1,0 +1,102 @@
+"""The wheel, installed where nothing of the project's tree is: what it holds, and that its commands work from there."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+from tests.support.interrupts import PATIENCE
+
+FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
+UNINSTALLED = shutil.ignore_patterns("__pycache__", "golden")
+
+SPEC = """
+name = "thermo"
+
+[input]
+columns = ["a", "b"]
+
+[label]
+column = "y"
+
+[learning]
+rule = "nlms"
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built from a copy: setuptools would leave its own there, and put what an older one left into the wheel."""
+    source = tmp_path_factory.mktemp("source")
+    for folder in {Path(folder).parts[0] for folder in FOLDERS.values()}:
+        shutil.copytree(ROOT / folder, source / folder, ignore=UNINSTALLED)
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, source)
+    # without isolation, which would download setuptools
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", source, source],
+        check=True, capture_output=True, timeout=PATIENCE,
+    )  # fmt: skip
+    (found,) = source.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Run a command in a bare environment that has the wheel, and from this one its dependencies, but not its links to us."""
+    place = tmp_path_factory.mktemp("bare")
+    venv.create(place)
+    python = place / ("Scripts" if os.name == "nt" else "bin") / "python"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel],
+        check=True, capture_output=True, timeout=PATIENCE,
+    )  # fmt: skip
+    (site,) = (path for path in place.rglob("site-packages") if (path / "pykernel").is_dir())
+    # .pth files are read of the environment's own folder alone: those of an editable install stay out
+    borrowed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (site / "borrowed.pth").write_text("".join(f"{path}\n" for path in borrowed))
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+
+    def run(*words, code=None):
+        command = [python, "-c", code] if code else [python.with_name("pykernel"), *words]
+        done = subprocess.run(
+            command, cwd=elsewhere, env=variables, check=False, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    (elsewhere / "thermo.toml").write_text(SPEC)
+    run.folder, run.site = elsewhere, site
+    return run
+
+
+def test_the_wheel_holds_every_file_of_every_room(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for package, folder in FOLDERS.items():
+        for file in (ROOT / folder).rglob("*"):
+            below = file.relative_to(ROOT / folder)
+            if file.is_file() and not {"__pycache__", "golden"} & set(below.parts):
+                assert (Path(package.replace(".", "/")) / below).as_posix() in names, file
+
+
+def test_commands_work_from_another_folder(installed):
+    """Everything that they read is there: rooms, templates, C and targets."""
+    code = "import pykernel, pykernel.gen.project, pykernel.targets.build as b; print(pykernel.__file__, b.__file__)"
+    assert all(Path(path).is_relative_to(installed.site) for path in installed(code=code).split())
+    installed("generate", "thermo.toml", "-o", "out")
+    assert (installed.folder / "out" / "src" / "thermo.c").exists()
+    assert "equal" in installed("check", "thermo.toml", "--samples", "200")
+    assert "cortex-m4f" in installed("targets")
+
+
+@pytest.mark.exhaustive
+def test_the_demo_works_from_another_folder(installed):
+    assert "equal" in installed("demo")

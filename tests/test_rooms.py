@@ -1,0 +1,123 @@
+"""The rooms: what is installed is what is on disk, and a module imports from its own room and from lower ones only."""
+
+import fnmatch
+import graphlib
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+FOLDERS = SETTINGS["setuptools"]["package-dir"]
+(CONTRACT,) = SETTINGS["importlinter"]["contracts"]
+LAYERS = [[room.strip() for room in layer.split(":")] for layer in CONTRACT["layers"]]
+LINT = "import sys; from importlinter.cli import lint_imports_command as main; main(sys.argv[1:])"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """The package as it is installed, of links: `make tree`."""
+    (tmp_path / "pykernel").mkdir()
+    for entry in (ROOT / "pykernel").iterdir():
+        (tmp_path / "pykernel" / entry.name).symlink_to(entry)
+    for package, folder in FOLDERS.items():
+        place = tmp_path / package.replace(".", "/")
+        if not place.exists():
+            place.symlink_to(ROOT / folder)
+    return tmp_path
+
+
+@pytest.fixture
+def graph_of(tree, monkeypatch):
+    """Who imports whom, in functions as well."""
+    monkeypatch.syspath_prepend(str(tree))
+    monkeypatch.delitem(sys.modules, "pykernel", raising=False)  # grimp would look where that one is
+    return lambda **how: grimp.build_graph("pykernel", cache_dir=None, **how)
+
+
+@pytest.fixture
+def graph(graph_of):
+    return graph_of()
+
+
+def in_room(module, room):
+    return module == room or module.startswith(f"{room}.")
+
+
+def test_every_module_has_one_room(graph):
+    for some in (
+        "pykernel.gen.project",
+        "pykernel.gen.ir",
+        "pykernel.targets.build",
+        "pykernel.algorithms.online.online",
+    ):
+        assert some in graph.modules
+    # the package itself gives names to all rooms; the others hold no code
+    outside = {"pykernel", "pykernel.__main__", "pykernel.data", "pykernel.gen", "pykernel.runtime_c", "pykernel.spec"}
+    rooms = [room for layer in LAYERS for room in layer]
+    for module in graph.modules - outside:
+        assert sum(in_room(module, room) for room in rooms) == 1, module
+    for room in rooms:
+        assert room in graph.modules, room
+    for module in outside - {"pykernel", "pykernel.__main__"}:
+        assert not graph.find_modules_directly_imported_by(module), module
+
+
+def test_no_imports_in_a_circle(graph):
+    ignored = [line.split(" -> ") for line in CONTRACT["ignore_imports"]]
+    imports = {
+        module: {
+            other
+            for other in graph.find_modules_directly_imported_by(module)
+            if not any(fnmatch.fnmatch(module, a) and fnmatch.fnmatch(other, b) for a, b in ignored)
+        }
+        for module in graph.modules
+    }
+    assert sum(map(len, imports.values())) > 700
+    graphlib.TopologicalSorter(imports).prepare()  # CycleError names the circle
+
+
+def lint(tree):
+    return subprocess.run(
+        [sys.executable, "-c", LINT, "--no-cache", "--config", str(ROOT / "pyproject.toml")],
+        cwd=tree, env=os.environ | {"PYTHONPATH": ""}, check=False, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_imports_lead_down(tree):
+    done = lint(tree)
+    assert done.returncode == 0 and "1 kept, 0 broken" in done.stdout, done.stdout
+    # one that leads up, however late it is, is found in the folders that are not below pykernel, too
+    errors = tree / "pykernel" / "errors.py"
+    text = errors.read_text(encoding="utf-8")
+    errors.unlink()
+    errors.write_text(text + "\n\ndef late():\n    from pykernel.targets import build\n\n    return build\n")
+    done = lint(tree)
+    assert done.returncode == 1 and "pykernel.errors -> pykernel.targets.build" in done.stdout, done.stdout
+
+
+def test_what_an_annotation_alone_needs_is_imported_for_it_alone(graph_of):
+    """What the contract ignores is read by no code that runs."""
+    graph = graph_of(exclude_type_checking_imports=True)
+    assert "pykernel.gen.ir" in graph.modules
+    for line in CONTRACT["ignore_imports"]:
+        importers, imported = line.split(" -> ")
+        for module in fnmatch.filter(graph.modules, importers):
+            assert imported not in graph.find_modules_directly_imported_by(module), module
+
+
+def test_the_packages_are_the_folders_on_disk():
+    """setuptools installs what pyproject.toml lists; a new room that is not there is missing from the wheel."""
+    found = set()
+    for package, folder in FOLDERS.items():
+        for file in (ROOT / folder).rglob("*.py"):
+            below = file.parent.relative_to(ROOT / folder).parts
+            found.add(".".join([package, *below]))
+            assert (file.parent / "__init__.py").exists(), file
+    assert found == set(SETTINGS["setuptools"]["packages"])
+    assert SETTINGS["setuptools"]["packages"] == sorted(SETTINGS["setuptools"]["packages"])
