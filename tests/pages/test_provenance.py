@@ -182,3 +182,14 @@ def test_moving_a_module_changes_no_digest_of_c_and_a_changed_formula_does(tmp_p
     assert text.count("high = x - real(k) * LN2_HIGH") == 1
     new.write_text(text.replace("high = x - real(k)", "high = x + real(k)"), encoding="utf-8")
     assert found() != before
+
+
+def test_doit_knows_all_results_and_all_tests():
+    """What `make remeasure` and `make nightly` go through."""
+    done = subprocess.run(
+        [sys.executable, "-m", "doit", "list", "--all", "--quiet"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    listed = set(done.stdout.split())
+    files = (path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+    wanted = {f"nightly:{name}" for name in files} | {f"{r.takes}:{name}" for name, r in TREE.results.items()}
+    assert listed == wanted | {"nightly", "seconds", "minutes", "hours"}
