@@ -22,14 +22,22 @@ def room_of(nodeid: str) -> str:
     return parts[1] if len(parts) > 2 else "(tests)"
 
 
-def budgets() -> dict[str, float]:
-    """The table of CONTRIBUTING.md that begins with "| room |"; empty if there is none."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+def budgets(text: str) -> dict[str, float]:
+    """The table that begins with "| room |": CPU seconds that a room may take; empty if there is none."""
     table = re.search(r"^\| room \|.*\n\|[-|: ]+\n((?:\|.*\n)+)", text, re.MULTILINE)
     rows = [
-        [cell.strip(" `") for cell in line.strip("|\n").split("|")] for line in (table[1] if table else "").splitlines()
+        [cell.strip(" `") for cell in line.strip("|").split("|")] for line in (table[1] if table else "").splitlines()
     ]
     return {row[0]: float(row[1].replace(",", "")) for row in rows}
+
+
+def compared(spent: Counter[str], allowed: dict[str, float]) -> list[str]:
+    """A line for each room, the dearest first."""
+    lines = []
+    for room, seconds in spent.most_common():
+        budget = f"{allowed[room]:9,.0f}{'  over' if seconds > allowed[room] else ''}" if room in allowed else ""
+        lines.append(f"{room:12} {seconds:9,.1f} {budget}".rstrip())
+    return [*lines, f"{'all':12} {sum(spent.values()):9,.1f}"]
 
 
 class CPU:
@@ -63,9 +71,6 @@ class CPU:
         self.spent.update(getattr(node, "workeroutput", {}).get("cpu", {}))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        allowed = budgets()
         terminalreporter.section("CPU seconds")
-        for room, seconds in self.spent.most_common():
-            budget = f"{allowed[room]:9,.0f}{'  over' if seconds > allowed[room] else ''}" if room in allowed else ""
-            terminalreporter.write_line(f"{room:12} {seconds:9,.1f} {budget}".rstrip())
-        terminalreporter.write_line(f"{'all':12} {sum(self.spent.values()):9,.1f}")
+        for line in compared(self.spent, budgets((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))):
+            terminalreporter.write_line(line)
