@@ -10,7 +10,7 @@ from pykernel.errors import UserError
 
 ROOT = Path(__file__).parent
 Path(ROOT, "build").mkdir(exist_ok=True)
-DOIT_CONFIG = {"dep_file": "build/doit.db", "verbosity": 2, "default_tasks": ["hours", "minutes", "seconds"]}
+DOIT_CONFIG = {"dep_file": "build/doit.db", "verbosity": 2, "default_tasks": ["seconds"]}
 
 
 def remeasure(name):

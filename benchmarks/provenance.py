@@ -7,7 +7,7 @@
 ``docs/data/provenance.json`` has for each result of ``benchmarks/results.py`` the date and these digests:
 
 script    the script and the benchmark modules that it imports.  Comments, docstrings and imports do not count, nor the
-          modules that fill pages (``*_page.py``), unless the result has figures.
+          modules that draw and fill pages (``SHOWING``), unless the result has figures.
 code      the C of the models that are measured, without comments: moving a module of pykernel changes nothing.
 modules   the definitions of the Python modules that are measured, in any order: moving one changes nothing either.
 reads     other results, of which this one is made.
@@ -41,6 +41,8 @@ from pykernel.spec.model import Spec
 ROOT = Path(__file__).parents[1]
 PLUMBING = "benchmarks.tables"
 """How files are written: imported by every script, measures nothing."""
+SHOWING = ("page", "figures")
+"""Last words of the names of modules that show what others measured."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Tree:
         todo = [start]
         while todo:
             path = todo.pop()
-            if path in seen or not (figures or not path.stem.endswith("_page")):
+            if path in seen or (path.stem.split("_")[-1] in SHOWING and not figures):
                 continue
             seen[path] = python(path.read_bytes())
             for name in seen[path].imports:

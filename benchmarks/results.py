@@ -141,8 +141,11 @@ RESULTS: dict[str, Result] = {
     ),
     "novelty": Result(
         "examples/novelty/compare.py --tune --docs docs/data/novelty",
-        tuple(f"novelty/{name}" for name in ("areas.svg", "cost.csv", "detection.csv", "tuning.csv", "variants.csv")),
+        tuple(f"novelty/{name}.csv" for name in ("cost", "detection", "tuning", "variants")),
         *("hours", ("monitor",)),
+    ),
+    "novelty-page": Result(
+        "examples/novelty/compare.py --page-only", ("novelty/areas.svg",), "seconds", reads=("novelty/*.csv",)
     ),
     "novelty-tour": Result(
         "examples/novelty/run.py -o build/novelty --docs docs/data/novelty",
