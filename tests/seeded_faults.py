@@ -246,7 +246,7 @@ def run(tree: Path, cache: Path, jobs: int, words: list[str]) -> tuple[bool, str
         return False, "hung"
     if done.returncode == 0:
         return True, ""
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     if not found and done.returncode > 0:
         sys.exit(f"pytest did not run:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     return False, found[1] if found else "crashed"
