@@ -25,10 +25,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write runtime_c/golden anew, to be looked at as a diff"
     )
+    parser.addoption("--cpu", action="store_true", help="CPU seconds of each room at the end, beside its budget")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "default")
+    if config.getoption("--cpu"):
+        from tests.support.cpu import CPU
+
+        config.pluginmanager.register(CPU())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.tables import ROOT
+from benchmarks.tables import DATA, ROOT
 from pykernel.cli.work.demo import write_inputs
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
 
@@ -54,7 +54,7 @@ def main() -> None:
                 command, cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
             insert(name, run.stdout)
-        shutil.copy(folder / "pykernel-sweep" / "pareto.png", ROOT / "docs" / "choosing.png")
+        shutil.copy(folder / "pykernel-sweep" / "pareto.png", DATA / "choosing.png")
 
 
 def insert(name: str, output: str) -> None:

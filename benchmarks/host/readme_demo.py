@@ -10,14 +10,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.tables import ROOT
+from benchmarks.tables import DATA, ROOT
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pykernel", "demo"]
         run = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-        shutil.copy(Path(folder) / "pykernel-demo" / "errors.png", ROOT / "docs" / "demo.png")
+        shutil.copy(Path(folder) / "pykernel-demo" / "errors.png", DATA / "demo.png")
     output = "\n".join(line.rstrip() for line in run.stdout.splitlines()).strip()
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")

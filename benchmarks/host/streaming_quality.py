@@ -28,13 +28,13 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
 from benchmarks.basis_data import load
-from benchmarks.tables import save
+from benchmarks.tables import DATA, save
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 
-DATA = ("abalone", "boston", "bikeshare")
+SETS = ("abalone", "boston", "bikeshare")
 SIZES = (16, 32, 64)
 ROWS: dict[str, Any] = {
     "N": lambda n: n,
@@ -137,7 +137,7 @@ def measured(name: str, seed: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=list(DATA))
+    parser.add_argument("--data", nargs="+", default=list(SETS))
     parser.add_argument("--seeds", type=int, default=SEEDS)
     chosen = parser.parse_args()
     table = []

@@ -27,7 +27,7 @@ import numpy as np
 import benchmarks.papers.paper_003_tasks as tasks
 from benchmarks.papers.paper_003_figures import FIGURES
 from benchmarks.papers.paper_003_page import fill
-from benchmarks.tables import page_of
+from benchmarks.tables import DATA, page_of
 from pykernel.dialect import sources_digest
 from pykernel.errors import UserError
 from pykernel.files import whole_file
@@ -310,7 +310,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, help="processes; as many as cores if not given")
     parser.add_argument("--scheduler", help="address of a Dask scheduler, in place of processes")
     parser.add_argument("--results", type=Path, help="file of finished tasks (OUTPUT/tasks.jsonl)")
-    parser.add_argument("-o", "--output", type=Path, default=Path("docs/paper-003"), help="folder for CSV and figures")
+    parser.add_argument("-o", "--output", type=Path, default=DATA / "paper-003", help="folder for CSV and figures")
     parser.add_argument("--figures", help="only these, such as 1,4,5, and what they need; no tables")
     parser.add_argument("--rounds", type=int, default=21, help="repetitions of each timing")
     given = parser.parse_args(words)

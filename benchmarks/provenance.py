@@ -1,0 +1,253 @@
+"""Where the results in docs/data come from, and whether what they measured is still what is there.
+
+    python -m benchmarks.provenance                  # what is stale, and why; ends with 1 if that takes seconds only
+    python -m benchmarks.provenance --record NAME …  # these were measured just now, by hand: with peers, say
+    python -m benchmarks.provenance --adopt NAME …   # what changed cannot have changed these: they keep their date
+
+``docs/data/provenance.json`` has for each result of ``benchmarks/results.py`` the date and these digests:
+
+script    the script and the benchmark modules that it imports.  Comments, docstrings and imports do not count, nor the
+          modules that draw and fill pages (``SHOWING``), unless the result has figures.
+code      the C of the models that are measured, without comments: moving a module of pykernel changes nothing.
+modules   the definitions of the Python modules that are measured, in any order: moving one changes nothing either.
+reads     other results, of which this one is made.
+outputs   the result's own files: a table that was edited is found.
+
+"adopted" is there where a result is older than its digests: they are those of that day, not of the measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import datetime
+import functools
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pykernel.errors import UserError
+from pykernel.files import whole_file
+from pykernel.gen.model import model_code
+from pykernel.gen.print_c import tokens
+from pykernel.spec.model import Spec
+
+ROOT = Path(__file__).parents[1]
+PLUMBING = "benchmarks.tables"
+"""How files are written: imported by every script, measures nothing."""
+SHOWING = ("page", "figures")
+"""Last words of the names of modules that show what others measured."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Some files in docs/data, and how they came about."""
+
+    command: str  # of Python: "-m MODULE …" or "FILE …"
+    outputs: tuple[str, ...]  # names in docs/data, or patterns; none if only a page is filled
+    takes: Literal["seconds", "minutes", "hours"]
+    code: tuple[str, ...] = ()  # sets of models (``Tree.models``) whose C is measured
+    modules: tuple[str, ...] = ()  # modules and packages of pykernel that are measured
+    reads: tuple[str, ...] = ()  # names or patterns of other results' files
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Results, what they measure, and the folder that all of it lies in."""
+
+    root: Path
+    results: Mapping[str, Result]
+    models: Mapping[str, Any]  # name -> function that makes specs
+
+    @property
+    def data(self) -> Path:
+        return self.root / "docs" / "data"
+
+    @property
+    def records(self) -> Path:
+        return self.data / "provenance.json"
+
+    # ------------------------------------------------------------------------------------------------ digests
+
+    def files(self, patterns: Iterable[str]) -> list[Path]:
+        """The files that are meant.  Raises UserError if a pattern has none."""
+        found: list[Path] = []
+        for pattern in patterns:
+            there = sorted(path for path in self.data.glob(pattern) if path.is_file())
+            if not there:
+                raise UserError(f"docs/data has no {pattern}; benchmarks/results.py says that a script writes it")
+            found += there
+        return found
+
+    def contents(self, patterns: Iterable[str]) -> dict[str, str]:
+        return {p.relative_to(self.data).as_posix(): digest(p.read_bytes()) for p in self.files(patterns)}
+
+    def script(self, result: Result) -> str:
+        first, *words = result.command.split()
+        start = self.root / (f"{words[0].replace('.', '/')}.py" if first == "-m" else first)
+        figures = any(not output.endswith(".csv") for output in result.outputs) or not result.outputs
+        seen: dict[Path, Python] = {}
+        todo = [start]
+        while todo:
+            path = todo.pop()
+            if path in seen or (path.stem.split("_")[-1] in SHOWING and not figures):
+                continue
+            seen[path] = python(path.read_bytes())
+            for name in seen[path].imports:
+                near = [path.parent / f"{name}.py", self.root / f"{name.replace('.', '/')}.py"]
+                todo += [
+                    p for p in near if name != PLUMBING and p.is_file() and not p.is_relative_to(self.root / "pykernel")
+                ]
+        return digest(repr(sorted(module.statements for module in seen.values())).encode())
+
+    def modules(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: digest(repr(sorted(self._definitions(name))).encode()) for name in names}
+
+    def _definitions(self, name: str) -> Iterator[str]:
+        place = self.root / name.replace(".", "/")
+        paths = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+        for path in paths:
+            if not path.is_file():
+                raise UserError(f"there is no module {name}; where it is now must be said in benchmarks/results.py")
+            yield from python(path.read_bytes()).statements
+
+    def now(self, result: Result) -> dict[str, Any]:
+        """The digests as they would be recorded now."""
+        return {
+            "script": self.script(result),
+            "code": {name: c_digest(self.models[name]) for name in result.code},
+            "modules": self.modules(result.modules),
+            "reads": self.contents(result.reads),
+            "outputs": self.contents(result.outputs),
+        }
+
+    # ------------------------------------------------------------------------------------------------ records
+
+    def recorded(self) -> dict[str, Any]:
+        return json.loads(self.records.read_text(encoding="utf-8")) if self.records.is_file() else {}
+
+    def record(self, name: str, adopt: bool = False) -> None:
+        """Write down that a result was measured today, or that it is still the one that was measured."""
+        records = {known: old for known, old in self.recorded().items() if known in self.results}
+        today = datetime.date.today().isoformat()
+        entry = {"command": self.results[name].command, "date": today}
+        if adopt:
+            if name not in records:
+                raise UserError(f"{name} was never recorded: there is no date that it could keep")
+            entry |= {"date": records[name]["date"], "adopted": today}
+        records[name] = entry | {key: value for key, value in self.now(self.results[name]).items() if value}
+        text = json.dumps(dict(sorted(records.items())), indent=1) + "\n"
+        with whole_file(self.records) as file:
+            file.write(text.encode())
+
+    def stale(self, name: str) -> list[str]:
+        """What has changed since a result was measured; empty if nothing has."""
+        old = self.recorded().get(name)
+        if old is None:
+            return ["it was never recorded"]
+        try:
+            new = self.now(self.results[name])
+        except UserError as error:
+            return [str(error)]
+        why = ["the script"] if old["script"] != new["script"] else []
+        for kind, say in (("code", "the C of {}"), ("modules", "{}"), ("reads", "{}"), ("outputs", "{} (by hand)")):
+            before, after = old.get(kind, {}), new[kind]
+            why += [say.format(key) for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
+        return [f"changed: {', '.join(why)}"] if why else []
+
+    def remeasure(self, name: str) -> None:
+        """Run the script, and record that.  Raises UserError if it fails or leaves a file as it was."""
+        began, result = time.time_ns(), self.results[name]
+        if subprocess.run([sys.executable, *result.command.split()], cwd=self.root).returncode != 0:
+            raise UserError(f"{name}: python {result.command} failed; its record stays as it was")
+        for path in self.files(result.outputs):
+            if path.stat().st_mtime_ns < began:
+                raise UserError(f"{name}: python {result.command} did not write {path.relative_to(self.root)}")
+        self.record(name)
+
+    def unclaimed(self) -> list[str]:
+        """Files in docs/data that no result has."""
+        claimed = {path for result in self.results.values() for path in self.files(result.outputs)}
+        there = {path for path in self.data.rglob("*") if path.is_file() and path.suffix != ".jsonl"}
+        return sorted(path.relative_to(self.data).as_posix() for path in there - claimed - {self.records})
+
+
+# ---------------------------------------------------------------------------------------------------- digests
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+class Python(NamedTuple):
+    """What a module's text comes to."""
+
+    statements: tuple[str, ...]
+    imports: frozenset[str]  # names of modules that it may import, wherever it does
+
+
+@functools.cache
+def python(source: bytes) -> Python:
+    names: set[str] = set()
+    for node in ast.walk(module := ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return Python(tuple(filter(None, map(plain, module.body))), frozenset(names))
+
+
+def plain(node: Any) -> str:
+    """What a piece of Python does, as text: no comments, docstrings, imports; the same in all versions of Python."""
+    if isinstance(node, list):
+        return f"[{', '.join(filter(None, map(plain, node)))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    told = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    if told or isinstance(node, (ast.Import, ast.ImportFrom)):
+        return ""
+    fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
+    return f"{type(node).__name__}({', '.join(f'{name}={plain(value)}' for name, value in fields)})"
+
+
+@functools.cache
+def c_digest(models: Any) -> str:
+    """Of the C of some models: their functions, numbers and memory, without comments."""
+    return digest("\n".join(c_of(spec) for spec in models()).encode())
+
+
+def c_of(spec: Spec) -> str:
+    code = model_code(spec)
+    lines = [f"{name} {value}" for name, value in spec.capacities.items()]
+    lines += [f"{p['name']} {p['value']}" for p in (*code.parameters, *code.constants)]
+    lines += [f"{t['declaration']} {t['text']}" for t in code.tables] + [slot["declaration"] for slot in code.slots]
+    return " ".join(tokens("\n".join([*lines, *("\n".join(part) for part in code.printed.values())])))
+
+
+def main() -> None:
+    from benchmarks.results import TREE
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", nargs="+", choices=TREE.results, metavar="NAME", default=[])
+    parser.add_argument("--adopt", nargs="+", choices=TREE.results, metavar="NAME", default=[])
+    given = parser.parse_args()
+    for name in (*given.record, *given.adopt):
+        TREE.record(name, name in given.adopt)
+    if given.record or given.adopt:
+        return
+    found = {name: why for name in TREE.results if (why := TREE.stale(name))}
+    for name, why in sorted(found.items(), key=lambda item: (TREE.results[item[0]].takes, item[0])):
+        print(f"{TREE.results[name].takes:8} {name}: {'; '.join(why)}")
+    adopted = [name for name, old in TREE.recorded().items() if "adopted" in old]
+    print(f"{len(found)} of {len(TREE.results)} results are stale; {len(adopted)} are older than their digests.")
+    sys.exit(any(TREE.results[name].takes == "seconds" for name in found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Every result in docs/data: the command that makes it, how long that takes, and what it measures.
+
+    make stale                      # which are stale, and why
+    make remeasure CLASS=seconds    # run what is stale and takes seconds; without CLASS: hours, minutes, seconds
+
+"takes" is for one thread, with what Numba compiles kept from another run.  ``benchmarks/provenance.py`` says what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmarks.provenance import ROOT, Result, Tree
+from pykernel.host.bikeshare import bikeshare_spec
+from pykernel.spec.families.linear import RULES as LINEAR_RULES
+from pykernel.spec.families.nystrom import METHODS
+from pykernel.spec.families.online import PROJECTIONS, TECHNIQUES
+from pykernel.spec.families.subspace import BUDGETS, UPDATES
+from pykernel.spec.kernel_settings import FUNCTIONS
+from pykernel.spec.model import Spec, load_spec, make_spec
+
+# ------------------------------------------------------------------------------------------------------- models
+
+VECTORS = {"vectors": [[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]]}
+WEIGHTED = VECTORS | {"weights": [[1.0], [-1.0]], "bias": [0.5]}
+CLASSES = {"label": {"classes": ["no", "yes"]}}
+WIDTH = {"kernel": {"sigma": 1.0}}
+
+
+def specs(contents: Iterable[Mapping[str, Any]]) -> list[Spec]:
+    """Models of four inputs in float32: in float64, nothing but the constants differs."""
+    return [make_spec({"name": "measured", "input": {"dim": 4, "limit": 10.0}} | dict(content)) for content in contents]
+
+
+def reduced(rule: str, **reduction: Any) -> dict[str, Any]:
+    return WIDTH | {"learning": {"rule": rule}, "reduction": {**reduction, "force": True}}
+
+
+def techniques() -> list[Spec]:
+    return specs([*(reduced("klms", technique=name) for name in TECHNIQUES), reduced("qklms", technique="nt")])
+
+
+def projections() -> list[Spec]:
+    published = reduced("klms", technique="fklms", projection="fklms")
+    return specs([*(reduced("klms", technique="klms", projection=name) for name in PROJECTIONS), published])
+
+
+def recursive() -> list[Spec]:
+    found = [reduced(rule, technique=name) for rule in ("krls-t", "fb-krls") for name in ("sup", "mklms")]
+    return specs([*found, WIDTH | {"learning": {"rule": "ald-krls"}}])
+
+
+def linear() -> list[Spec]:
+    return specs({"learning": {"rule": rule}} | (WIDTH if rule == "rff-rls" else {}) for rule in LINEAR_RULES)
+
+
+def kernels() -> list[Spec]:
+    given = [{"function": name} for name in FUNCTIONS if name != "own"]
+    given = [kernel | ({"gamma": 0.5} if kernel["function"] != "linear" else {}) for kernel in given]
+    given += [{"function": "linear", "normalise": True}, {"function": "polynomial", "gamma": 0.5, "normalise": True}]
+    return specs({"kernel": kernel, "learning": {"rule": "frozen"}, "expansion": WEIGHTED} for kernel in given)
+
+
+def training() -> list[Spec]:
+    kfd = {"learning": {"rule": "kfd"}, "expansion": VECTORS}
+    return specs(
+        [*(CLASSES | WIDTH | {"learning": {"rule": rule}} for rule in ("krr", "ls-svm")), CLASSES | WIDTH | kfd]
+    )
+
+
+def streaming() -> list[Spec]:
+    chosen = [{"basis": {"method": name}} | ({"expansion": VECTORS} if name == "given" else {}) for name in METHODS]
+    found = [WIDTH | {"learning": {"rule": "nystrom-rls"}} | content for content in chosen]
+    return specs([*found, WIDTH | {"learning": {"rule": "nystrom"}, "expansion": WEIGHTED}])
+
+
+def subspaces() -> list[Spec]:
+    follows = {"learning": {"rule": "okfeb", "features": 4}}
+    pairs = [{"subspace": {"update": update, "budget": budget}} for update in UPDATES for budget in BUDGETS]
+    # rls needs the exact budget
+    found = [WIDTH | follows | pair for pair in pairs if pair["subspace"] != {"update": "rls", "budget": "drop"}]
+    return specs([*found, WIDTH | follows | {"label": {"outputs": 1}, "novelty": {}}])
+
+
+def demo() -> list[Spec]:
+    return [bikeshare_spec()]
+
+
+def monitor() -> list[Spec]:
+    return [load_spec(ROOT / "examples" / "novelty" / "monitor.toml")]
+
+
+MODELS = {
+    made.__name__: made
+    for made in (techniques, projections, recursive, linear, kernels, training, streaming, subspaces, demo, monitor)
+}
+
+# ------------------------------------------------------------------------------------------------------ results
+
+BASES, CLOSED_FORM, SELECTION = "pykernel.bases", "pykernel.training.closed_form", "pykernel.training.selection"
+REDUCED, BKFE, FITTED = "pykernel.training.reduced", "pykernel.training.bkfe", ("techniques", "recursive", "linear")
+
+
+def paper(name: str, code: tuple[str, ...], modules: tuple[str, ...], figures: str) -> dict[str, Result]:
+    """Numbers take hours, what is drawn of them seconds."""
+    command, tables = f"-m benchmarks.papers.{name.replace('-', '_')}", f"{name}/*.csv"
+    return {
+        name: Result(command, (tables,), "hours", code, modules),
+        f"{name}-figures": Result(f"{command} --show", (f"{name}/{figures}",), "seconds", reads=(tables,)),
+    }
+
+
+RESULTS: dict[str, Result] = {
+    "accuracy": Result("-m benchmarks.host.accuracy_table", ("accuracy.*",), "hours", FITTED),
+    "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
+    "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),
+    "choosing": Result(
+        "-m benchmarks.host.choosing_figure", ("choosing.png",), "minutes", FITTED, ("pykernel.tuning",)
+    ),
+    "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
+    "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),
+    "flat-cost": Result("-m benchmarks.host.flat_cost", ("flat-cost.csv",), "minutes", (), (BASES,)),
+    "grid-search": Result(
+        "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)
+    ),
+    "imported-instructions": Result(
+        "-m benchmarks.device.imported_instructions", ("imported-instructions.csv",), "minutes", ("kernels",)
+    ),
+    "kernel-costs": Result("-m benchmarks.device.kernel_costs", ("kernel-costs.csv",), "seconds", ("kernels",)),
+    "limits": Result("-m benchmarks.device.limits", ("limits.csv",), "seconds", ("techniques", "recursive")),
+    "loo-digits": Result("-m benchmarks.host.loo_digits", ("loo-digits.csv",), "minutes", (), (CLOSED_FORM,)),
+    "loo-speed": Result("-m benchmarks.host.loo_speed", ("loo-speed.*",), "minutes", (), (CLOSED_FORM,)),
+    "million-rows": Result("-m benchmarks.host.million_rows", ("million-rows.csv",), "hours", (), (BASES,)),
+    "model-selection": Result(
+        "-m benchmarks.host.model_selection",
+        ("model-selection.png", "optimism.csv"),
+        "minutes",
+        (),
+        (SELECTION, CLOSED_FORM),
+    ),
+    "novelty": Result(
+        "examples/novelty/compare.py --tune --docs docs/data/novelty",
+        tuple(f"novelty/{name}.csv" for name in ("cost", "detection", "tuning", "variants")),
+        *("hours", ("monitor",)),
+    ),
+    "novelty-page": Result(
+        "examples/novelty/compare.py --page-only", ("novelty/areas.svg",), "seconds", reads=("novelty/*.csv",)
+    ),
+    "novelty-tour": Result(
+        "examples/novelty/run.py -o build/novelty --docs docs/data/novelty",
+        tuple(f"novelty/{name}" for name in ("alarms.svg", "device.csv", "output.txt", "tour.csv")),
+        *("minutes", ("monitor",)),
+    ),
+    "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), "minutes", ("techniques", "projections")),
+    **paper("paper-000", (), (BASES,), "*.png"),
+    **paper("paper-001", ("subspaces", "streaming"), (BKFE,), "*.svg"),
+    **paper("paper-002", (), (BASES, REDUCED), "*.png"),
+    "paper-003": Result("-m benchmarks.papers.paper_003", ("paper-003/*",), "hours", ("techniques", "projections")),
+    "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), "hours", (), (CLOSED_FORM,)),
+    "preconditioner": Result(
+        "-m benchmarks.host.preconditioner", ("preconditioner.csv",), "minutes", (), (BASES, REDUCED)
+    ),
+    "preset-instructions": Result(
+        "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), "hours", FITTED
+    ),
+    "searches": Result("-m benchmarks.host.searches", ("searches.csv",), "minutes", ("techniques",)),
+    "sharding": Result("-m benchmarks.host.sharding", ("sharding.csv",), "minutes", (), (BASES,)),
+    "streaming-cost": Result("-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",)),
+    "streaming-quality": Result(
+        "-m benchmarks.host.streaming_quality", ("streaming-quality.csv",), "minutes", ("streaming",), (BASES,)
+    ),
+    "subspace-device": Result("-m benchmarks.device.subspace_cost", ("subspace-device.csv",), "hours", ("subspaces",)),
+    "subspace-drift": Result("-m benchmarks.host.subspace_drift", ("subspace-drift.csv",), "minutes", ("subspaces",)),
+    "subspace-peers": Result(
+        "-m benchmarks.host.subspace_peers", ("subspace-peers.csv",), "hours", ("subspaces",), (BKFE,)
+    ),
+    "subspaces": Result("-m benchmarks.host.subspace_guide", ("subspaces-*.csv",), "minutes", ("subspaces",), (BKFE,)),
+    "training-cost": Result("-m benchmarks.device.training_cost", ("training-cost.csv",), "minutes", ("training",)),
+    "training-limits": Result(
+        "-m benchmarks.device.training_limits", ("training-limits.csv",), "seconds", ("training",)
+    ),
+    "update-cost": Result("-m benchmarks.host.update_cost", ("update-cost.*",), "minutes", ("techniques", "recursive")),
+    # pages that sum up what others measured
+    "basis-summary": Result(
+        "-m benchmarks.host.basis_summary",
+        *((), "seconds", (), ()),
+        tuple(f"{name}.csv" for name in ("million-rows", "preconditioner", "sharding", "streaming-cost")),
+    ),
+    "subspace-summary": Result(
+        "-m benchmarks.host.subspace_summary",
+        *((), "seconds", (), ()),
+        tuple(f"subspace-{name}.csv" for name in ("device", "drift", "peers")),
+    ),
+}
+TREE = Tree(ROOT, RESULTS, MODELS)

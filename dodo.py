@@ -1,0 +1,63 @@
+"""What takes long and need not be done again: results in docs/data, the exhaustive suite.  ``make`` lists the commands."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.results import TREE
+from pykernel.errors import UserError
+
+ROOT = Path(__file__).parent
+Path(ROOT, "build").mkdir(exist_ok=True)
+DOIT_CONFIG = {"dep_file": "build/doit.db", "verbosity": 2, "default_tasks": ["seconds"]}
+
+
+def remeasure(name):
+    try:
+        TREE.remeasure(name)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return False
+
+
+def stale(takes):
+    """A task for each result of a class; what counts is docs/data/provenance.json, not this machine's memory."""
+    for name, result in TREE.results.items():
+        if result.takes == takes:
+            recorded = [lambda task, values, name=name: not TREE.stale(name)]
+            yield {"name": name, "actions": [(remeasure, [name])], "uptodate": recorded}
+
+
+def task_seconds():
+    yield from stale("seconds")
+
+
+def task_minutes():
+    yield from stale("minutes")
+
+
+def task_hours():
+    yield from stale("hours")
+
+
+def task_nightly():
+    """The exhaustive suite, file by file; a file that passed on the same tree leaves a mark, and is not run again."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+    )
+    tree = hashlib.sha256()
+    for name in sorted(filter(None, listed.stdout.decode().split("\0"))):
+        if (path := ROOT / name).is_file():
+            tree.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    passed = Path("build", "nightly", tree.hexdigest()[:16])
+    for path in sorted(ROOT.glob("tests/**/test_*.py")):
+        name = path.relative_to(ROOT / "tests").as_posix()
+        mark = passed / name.replace("/", "-")
+        command = f'"{sys.executable}" -m pytest --exhaustive "tests/{name}"'
+        yield {
+            "name": name,
+            "actions": [f'{command} && mkdir -p "{passed}" && touch "{mark}"'],
+            "targets": [mark],
+            "uptodate": [True],
+        }

@@ -1,0 +1,311 @@
+"""Are the tests worth their time?  Fifty faults, put in one at a time: which of them does the suite notice?
+
+    python -m tests.seeded_faults [--jobs 2] [--only N …] [--tests PATH …] [-k WORDS] [--list]
+
+Each fault is put into a copy of the tree, where the suite runs until its first failure (some minutes; hours for all).  First
+the copy runs without a fault, and must pass.  Results are kept in build/faults/results.jsonl: the same command goes on
+where it was interrupted, on the same tree and with the same tests.  Ends with 1 if a fault was not noticed.
+
+A new fault: a place that a tired person could get wrong, in a module that has few, that parses, and that is not equivalent
+to what was there.  ``tests/test_seeded_faults.py`` says when the code has moved on and a fault no longer matches.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support import ROOT
+
+
+class Fault(NamedTuple):
+    what: str
+    file: str
+    old: str
+    new: str
+
+    def applied(self, text: str) -> str:
+        """The text with the fault.  Raises ValueError if it is not there exactly once."""
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.file} has {text.count(self.old)} times, not once: {self.old!r} ({self.what})")
+        return text.replace(self.old, self.new)
+
+
+ONLINE = "pykernel/algorithms/online"
+SUBSPACE = "pykernel/algorithms/subspace"
+BASIS = "pykernel/algorithms/basis"
+BATCH = "pykernel/algorithms/batch"
+FAULTS = [
+    # ---- online
+    Fault("the least likely class", f"{ONLINE}/online.py", "w.error[o] > w.error[best]", "w.error[o] < w.error[best]"),
+    Fault("novelty 1 - k, not 1 - k^2", f"{ONLINE}/online.py", "real(1) - nearest * nearest", "real(1) - nearest"),
+    Fault(
+        *("a repeated vector keeps its age", f"{ONLINE}/online.py"),
+        "    if c.keeps_ages and close:\n        s.age[w.nearest[0]] = 0\n    if c.rule == Rule.ALD_KRLS:",
+        "    if c.rule == Rule.ALD_KRLS:",
+    ),
+    Fault("full one vector too early", f"{ONLINE}/online.py", "full = n == len(s.v)", "full = n + 1 == len(s.v)"),
+    Fault("sign of a share", f"{ONLINE}/online.py", "w.kappa[0] + w.u[r] * share", "w.kappa[0] - w.u[r] * share"),
+    Fault("alpha in place of alpha^2", f"{ONLINE}/reduction.py", "total = a * (a * part)", "total = a * part"),
+    Fault(
+        *("the sample does not count in overlaps", f"{ONLINE}/reduction.py"),
+        *("return s.overlap[i] + w.k[i] * w.k[i]", "return s.overlap[i]"),
+    ),
+    Fault("of equals the last", f"{ONLINE}/reduction.py", "if value < least or (value", "if value <= least or (value"),
+    Fault(
+        *("newest and oldest exchanged", f"{ONLINE}/reduction.py"),
+        *("return age_of(s, i) < age_of(s, r)", "return age_of(s, i) > age_of(s, r)"),
+    ),
+    Fault(
+        *("sign of a bordered inverse", f"{ONLINE}/inverse_gram.py"),
+        *("as_element(s.inverse[i, j] + share * w.u[j])", "as_element(s.inverse[i, j] - share * w.u[j])"),
+    ),
+    Fault(
+        *("u in place of u^2", f"{ONLINE}/inverse_gram.py"),
+        *("w.score[j] += w.u[j] * w.u[j] * w.inverse_kappa[0]", "w.score[j] += w.u[j] * w.inverse_kappa[0]"),
+    ),
+    Fault("sign of a reflection", f"{ONLINE}/inverse_gram.py", "if pivot < real(0):", "if pivot > real(0):"),
+    Fault(
+        *("a new vector has no neighbour", f"{ONLINE}/neighbours.py"),
+        *("s.neighbour[j] = w.distance[j]\n    s.neighbour[i] = nearest", "s.neighbour[j] = w.distance[j]"),
+    ),
+    Fault("overlaps are not kept up", f"{ONLINE}/neighbours.py", "            s.overlap[j] += squared\n", ""),
+    Fault("conjugate lost", f"{ONLINE}/complex_inverse.py", "w.s_im[0] = -(im * scale)", "w.s_im[0] = im * scale"),
+    Fault(
+        *("multipliers do not decay", f"{ONLINE}/rules.py"),
+        *("w.beta[i, o] = kept(c, s.alpha[i, o])", "w.beta[i, o] = s.alpha[i, o]"),
+    ),
+    Fault(
+        *("the variance's weight is not forgotten", f"{ONLINE}/rules.py"),
+        *("s.weight[0] = c.forgetting * s.weight[0] + real(1)", "s.weight[0] = s.weight[0] + real(1)"),
+    ),
+    Fault("not symmetric any more", f"{ONLINE}/rules.py", "            s.deficit[j, r] = value\n", ""),
+    Fault(
+        "off by one", f"{ONLINE}/validity.py", "if i >= n and s.v[i, j] != real(0)", "if i > n and s.v[i, j] != real(0)"
+    ),
+    Fault(
+        *("no upper bound of the power", f"{ONLINE}/validity.py"),
+        *("if not (s.power[0] >= real(0) and s.power[0] <= c.power_limit):", "if not (s.power[0] >= real(0)):"),
+    ),
+    # ---- linear, standardiser, elementary functions, kernels
+    Fault(
+        *("no squares among the products", "pykernel/algorithms/linear.py"),
+        "for j in range(i, len(x)):\n                w.phi[k] =",
+        "for j in range(i + 1, len(x)):\n                w.phi[k] =",
+    ),
+    Fault(
+        *("sign of a downdate", "pykernel/algorithms/linear.py"),
+        *("growth * (s.root[i, k] - share * w.g[k])", "growth * (s.root[i, k] + share * w.g[k])"),
+    ),
+    Fault(
+        *("NaN is taken as a label", "pykernel/algorithms/linear.py"),
+        *("if not (absolute(y[o]) <= c.label_limit):", "if absolute(y[o]) > c.label_limit:"),
+    ),
+    Fault(
+        *("brackets of a variance", "pykernel/algorithms/standardiser.py"),
+        "rest * (z.variance[j] + rate * (difference * difference))",
+        "rest * z.variance[j] + rate * (difference * difference)",
+    ),
+    Fault(
+        *("NaN goes on", "pykernel/algorithms/elementary.py", "if not (x >= EXP_LOWEST):", "if x < EXP_LOWEST:"),
+    ),
+    Fault(
+        *("a rounding error stays", "pykernel/algorithms/elementary.py"),
+        *("return value - value * rest", "return value"),
+    ),
+    Fault(
+        *("a term is lost", "pykernel/algorithms/kernels.py"),
+        *("return e + (rest + rest * (r * THIRD))", "return e + rest * (r * THIRD)"),
+    ),
+    Fault(
+        *("a cosine above 1", "pykernel/algorithms/kernels.py"),
+        *("    if cosine > real(1):\n        return real(1)\n", ""),
+    ),
+    # ---- trained on the device, frozen
+    Fault(
+        *("sign of the bias's part", f"{BATCH}/batch.py"),
+        *("w.spread[i] - w.sums[i] * w.half[i]", "w.spread[i] + w.sums[i] * w.half[i]"),
+    ),
+    Fault(
+        *("the ring ends one too early", f"{BATCH}/batch.py"),
+        *("if s.next[0] == len(s.inputs):", "if s.next[0] == len(s.inputs) - 1:"),
+    ),
+    Fault(
+        *("a class's mean by the number of all", f"{BATCH}/fisher.py"),
+        *("s.means[label, i] += own * (w.z[i]", "s.means[label, i] += part * (w.z[i]"),
+    ),
+    Fault(
+        *("the wrong pair of classes", "pykernel/algorithms/frozen.py"),
+        *("pair = pair + len(c.weights[0]) - r - 1", "pair = pair + len(c.weights[0]) - r"),
+    ),
+    # ---- bases
+    Fault(
+        *("less than nothing left over", f"{BASIS}/coordinates.py"),
+        *("w.kappa[0] = rest if rest > real(0) else real(0)", "w.kappa[0] = rest"),
+    ),
+    Fault(
+        *("a turn too many", f"{BASIS}/least_squares.py"),
+        *(
+            "if g.turn[0] >= len(g.coefficients):\n        g.turn[0] = 0",
+            "if g.turn[0] > len(g.coefficients):\n        g.turn[0] = 0",
+        ),
+    ),
+    Fault("of equals the last", f"{BASIS}/reservoir.py", "if loss <= least:", "if loss < least:"),
+    # ---- subspaces
+    Fault(
+        "a new vector has an old claim", f"{SUBSPACE}/budget.py", "    if c.fades:\n        s.claim[i] = real(1)\n", ""
+    ),
+    Fault("a row without the step", f"{SUBSPACE}/update.py", "w.t[j] = mu * w.q[j]", "w.t[j] = w.q[j]"),
+    Fault(
+        *("a turn too many", f"{SUBSPACE}/head.py"),
+        *("turn + 1 if turn + 1 < len(w.row) else 0", "turn + 1 if turn + 1 <= len(w.row) else 0"),
+    ),
+    Fault("alarms in a row, with pauses", f"{SUBSPACE}/alarms.py", "    m.held[0] = 0\n", ""),
+    # ---- the generator
+    Fault(
+        "brackets are left out",
+        "gen/print_c.py",
+        "self.level(node.left) == level and",
+        "self.level(node.left) <= level and",
+    ),
+    Fault("a turn too many", "gen/print_c.py", "{v} {'<' if up else '>'} ", "{v} {'<=' if up else '>='} "),
+    Fault("digits are lost", "gen/print_c.py", "else str(np.float32(value))", 'else f"{np.float32(value):.7g}"'),
+    Fault("<= is folded as <", "gen/specialise.py", '"<=": lambda a, b: a <= b', '"<=": lambda a, b: a < b'),
+    Fault(
+        *("x == x is true, of NaN too", "gen/specialise.py"),
+        *(
+            "if node.op in COMPARE and left.kind is Index and _same(left, right):",
+            "if node.op in COMPARE and _same(left, right):",
+        ),
+    ),
+    Fault(
+        *("-0.0 becomes 0.0", "gen/specialise.py"),
+        *("if value == 0 and math.copysign(1, value) < 0:", "if value == 0 and value < 0:"),
+    ),
+    Fault("what callees write is forgotten", "gen/effects.py", "                fields |= below.fields\n", ""),
+    Fault(
+        *("one array passed twice is not refused", "gen/effects.py"),
+        *("return arrays and (isinstance(a, Local) or isinstance(b, Local))", "return False"),
+    ),
+    Fault(
+        *("a position in an array of one is not refused", "gen/check_types.py"),
+        *("if extent == 1 and not isinstance(index, Literal):", "if extent == 0 and not isinstance(index, Literal):"),
+    ),
+    Fault(
+        *("one beyond the end is not refused", "gen/check_types.py"),
+        *(
+            "isinstance(shortest, int) and index.value >= shortest:",
+            "isinstance(shortest, int) and index.value > shortest:",
+        ),
+    ),
+    Fault(
+        *("working memory is in the state's hash", "gen/project.py"),
+        *("zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])", "zlib.crc32(memory.bytes)"),
+    ),
+]
+
+BUILD = ROOT / "build" / "faults"
+PATIENCE = 7200
+"""Seconds after which a run counts as hung."""
+
+
+def copy_tree(into: Path) -> str:
+    """The tree as it is, new files included, where `import pykernel` finds all of it; its digest."""
+    shutil.rmtree(into, ignore_errors=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+    )
+    whole = hashlib.sha256()
+    for name in sorted(filter(None, listed.stdout.decode().split("\0"))):
+        if (source := ROOT / name).is_file():
+            target = into / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+            whole.update(f"{name} {hashlib.sha256(source.read_bytes()).hexdigest()}\n".encode())
+    for name in ("gen", "runtime_c", "targets"):  # installed as pykernel.gen and so on
+        (into / "pykernel" / name).symlink_to(into / name)
+    return whole.hexdigest()[:16]
+
+
+def run(tree: Path, cache: Path, jobs: int, words: list[str]) -> tuple[bool, str]:
+    """Whether the suite passes, and the first test that does not."""
+    environment = os.environ | {"PYTHONPATH": str(tree), "XDG_CACHE_HOME": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *(["-n", str(jobs)] if jobs > 1 else [])]
+    try:
+        done = subprocess.run(
+            [*command, *words], cwd=tree, env=environment, capture_output=True, text=True, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        return False, "hung"
+    if done.returncode == 0:
+        return True, ""
+    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    if not found and done.returncode > 0:
+        sys.exit(f"pytest did not run:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return False, found[1] if found else "crashed"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1, help="processes of one run")
+    parser.add_argument("--only", type=int, nargs="+", default=range(1, len(FAULTS) + 1), help="numbers of faults")
+    parser.add_argument("--tests", nargs="+", default=[], help="run these alone")
+    parser.add_argument("-k", help="as of pytest")
+    parser.add_argument("--list", action="store_true", help="the faults, and nothing else")
+    given = parser.parse_args()
+    if given.list:
+        for number, fault in enumerate(FAULTS, 1):
+            print(f"{number:2} {fault.file}: {fault.what}")
+        return
+    words = [*given.tests, *(["-k", given.k] if given.k else [])]
+    tree, cache, results = BUILD / "tree", BUILD / "cache", BUILD / "results.jsonl"
+    digest = copy_tree(tree)
+    known = {}
+    if results.is_file():
+        for line in results.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            known[row["tree"], row["fault"], tuple(row["tests"])] = row
+    caught = 0
+    for number in (0, *given.only):
+        fault = FAULTS[number - 1] if number else Fault("no fault", "", "", "")
+        key = (digest, "/".join(fault), tuple(words))
+        if key not in known:
+            kept = set(cache.glob("pykernel/*/*"))
+            path = tree / fault.file
+            original = path.read_text(encoding="utf-8") if number else ""
+            started = time.time()
+            if number:
+                path.write_text(fault.applied(original), encoding="utf-8")
+            try:
+                passed, test = run(tree, cache, given.jobs, words)
+            finally:
+                if number:
+                    path.write_text(original, encoding="utf-8")
+            for made in set(cache.glob("pykernel/*/*")) - kept if number else ():  # of this fault's sources
+                shutil.rmtree(made, ignore_errors=True)
+            row = {"tree": digest, "fault": key[1], "tests": words, "passed": passed, "test": test}
+            known[key] = row | {"seconds": round(time.time() - started)}
+            with results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(known[key]) + "\n")
+        row = known[key]
+        if not number:
+            if not row["passed"]:
+                sys.exit(f"the suite fails without a fault: {row['test']}; that is to be mended first")
+            continue
+        caught += not row["passed"]
+        verdict = "NOT NOTICED" if row["passed"] else f"noticed by {row['test']}"
+        print(f"{number:2} {fault.file}: {fault.what}: {verdict} ({row['seconds']} s)", flush=True)
+    count = len(list(given.only))
+    print(f"{caught} of {count} faults were noticed")
+    sys.exit(caught < count)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""The seeded faults still fit the code; running the suite on each is ``python -m tests.seeded_faults``."""
+
+import ast
+from collections import Counter
+
+import pytest
+
+from tests.seeded_faults import FAULTS
+from tests.support import ROOT
+
+
+@pytest.mark.parametrize("number", range(1, len(FAULTS) + 1))
+def test_a_fault_is_there_once_and_still_parses(number):
+    fault = FAULTS[number - 1]
+    text = (ROOT / fault.file).read_text(encoding="utf-8")
+    changed = fault.applied(text)
+    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
+    with pytest.raises(ValueError, match="0 times, not once"):
+        fault.applied(text.replace(fault.old, ""))
+
+
+def test_there_are_fifty_faults_all_over_the_rooms():
+    assert len(FAULTS) == len({fault[1:] for fault in FAULTS}) == 50
+    rooms = Counter(fault.file.rsplit("/", 1)[0] for fault in FAULTS)
+    assert set(rooms) >= {f"pykernel/algorithms{room}" for room in ("", "/online", "/batch", "/basis", "/subspace")} | {
+        "gen"
+    }
