@@ -106,7 +106,7 @@ FAULTS = [
     ),
     Fault(
         *("NaN is taken as a label", "pykernel/algorithms/linear.py"),
-        *("if not (absolute(y[o]) <= c.label_limit):", "if absolute(y[o]) > c.label_limit:"),
+        *("if not (absolute(y[o]) <= c.label_max_abs):", "if absolute(y[o]) > c.label_limit:"),
     ),
     Fault(
         *("brackets of a variance", "pykernel/algorithms/standardiser.py"),

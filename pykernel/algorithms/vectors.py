@@ -3,8 +3,9 @@ judged by.  It is written here so that tables in the C do not depend on the mach
 
 from __future__ import annotations
 
+from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
-from pykernel.dialect import DIM, N_MAX, PACKED, Index, Real, Struct, kernel, real, sqrt
+from pykernel.dialect import DIM, Index, Real, Struct, kernel, real, sqrt
 
 
 class Vectors(Struct):

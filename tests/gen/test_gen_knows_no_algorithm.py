@@ -28,7 +28,7 @@ ORDINARY = {
     "given": "English; a method is called so",
     "none": "English: a label's kind",
     "online": "English: 'online learning', a keyword of library.json",
-    "own": "English: a user's own kernel",
+    "custom": "English: a user's custom kernel",
     "stream": "English: samples in their order; a method is called so",
     # names of other things
     "uniform": "a distribution of NumPy's",
