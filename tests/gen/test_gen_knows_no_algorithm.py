@@ -32,7 +32,6 @@ ORDINARY = {
     "stream": "English: samples in their order; a method is called so",
     # names of other things
     "uniform": "a distribution of NumPy's",
-    "Machine": "an emulated processor; the struct of batch models is called so, too",
     "ROWS": "print_llvm's loop over samples; an extent is called so, too",
 }
 """Words that stay, and what they mean there."""

@@ -1796,7 +1796,7 @@ def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch):
 
     Inputs are as they were measured, which the device gets rounded.
     """
-    monkeypatch.setattr(importing, "COARSE", 0.0)
+    monkeypatch.setattr(rounding, "COARSE", 0.0)
     ratios = []
     for seed, (shape, (model, target)) in enumerate(product(SHAPES, COARSELY.values())):
         z = np.random.default_rng(seed).normal(size=(300, 4))
