@@ -1854,5 +1854,5 @@ def test_vectors_far_from_the_middle_round_more():
 
 def test_what_is_said_holds_where_it_is_rounded():
     for value in np.random.default_rng(0).uniform(0.5, 20, 2000) * 10.0 ** np.arange(-10, 10).repeat(100):
-        text = importing._above(value)
+        text = rounding._above(value)
         assert value <= float(text) <= 1.11 * value and len(text.replace("e-", "").replace("e+", "")) <= 9
