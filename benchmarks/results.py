@@ -30,7 +30,7 @@ WIDTH = {"kernel": {"sigma": 1.0}}
 
 def specs(contents: Iterable[Mapping[str, Any]]) -> list[Spec]:
     """Models of four inputs in float32: in float64, nothing but the constants differs."""
-    return [make_spec({"name": "measured", "input": {"dim": 4, "limit": 10.0}} | dict(content)) for content in contents]
+    return [make_spec({"name": "measured", "input": {"dim": 4, "max_abs": 10.0}} | dict(content)) for content in contents]
 
 
 def reduced(rule: str, **reduction: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def linear() -> list[Spec]:
 
 
 def kernels() -> list[Spec]:
-    given = [{"function": name} for name in FUNCTIONS if name != "own"]
+    given = [{"function": name} for name in FUNCTIONS if name != "custom"]
     given = [kernel | ({"gamma": 0.5} if kernel["function"] != "linear" else {}) for kernel in given]
     given += [{"function": "linear", "normalise": True}, {"function": "polynomial", "gamma": 0.5, "normalise": True}]
     return specs({"kernel": kernel, "learning": {"rule": "frozen"}, "expansion": WEIGHTED} for kernel in given)
@@ -172,8 +172,8 @@ RESULTS: dict[str, Result] = {
     ),
     "subspace-device": Result("-m benchmarks.device.subspace_cost", ("subspace-device.csv",), "hours", ("subspaces",)),
     "subspace-drift": Result("-m benchmarks.host.subspace_drift", ("subspace-drift.csv",), "minutes", ("subspaces",)),
-    "subspace-peers": Result(
-        "-m benchmarks.host.subspace_peers", ("subspace-peers.csv",), "hours", ("subspaces",), (BKFE,)
+    "subspace-baselines": Result(
+        "-m benchmarks.host.subspace_baselines", ("subspace-baselines.csv",), "hours", ("subspaces",), (BKFE,)
     ),
     "subspaces": Result("-m benchmarks.host.subspace_guide", ("subspaces-*.csv",), "minutes", ("subspaces",), (BKFE,)),
     "training-cost": Result("-m benchmarks.device.training_cost", ("training-cost.csv",), "minutes", ("training",)),
@@ -190,7 +190,7 @@ RESULTS: dict[str, Result] = {
     "subspace-summary": Result(
         "-m benchmarks.host.subspace_summary",
         *((), "seconds", (), ()),
-        tuple(f"subspace-{name}.csv" for name in ("device", "drift", "peers")),
+        tuple(f"subspace-{name}.csv" for name in ("device", "drift", "baselines")),
     ),
 }
 TREE = Tree(ROOT, RESULTS, MODELS)
