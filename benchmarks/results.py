@@ -30,7 +30,9 @@ WIDTH = {"kernel": {"sigma": 1.0}}
 
 def specs(contents: Iterable[Mapping[str, Any]]) -> list[Spec]:
     """Models of four inputs in float32: in float64, nothing but the constants differs."""
-    return [make_spec({"name": "measured", "input": {"dim": 4, "max_abs": 10.0}} | dict(content)) for content in contents]
+    return [
+        make_spec({"name": "measured", "input": {"dim": 4, "max_abs": 10.0}} | dict(content)) for content in contents
+    ]
 
 
 def reduced(rule: str, **reduction: Any) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from pykernel.tuning.sweep import (
     Knob,
     Score,
     combine,
-    compile_all,
     cost_task,
     knobs,
     know_memory,
@@ -365,7 +364,6 @@ def make_plan(
         raise NothingFits(nearest_miss(_measured(fits, limits, workers), limits))
     bound = sum(group.bound(rounds) for group in groups)
     say(f"tuning what fits: at most {bound:,} runs over {len(data.x):,} rows, for {len(groups)} models")
-    compile_all(groups, data)
     search(groups, workers, by, data.delay, rounds)
     rows, hopeless = results(groups, workers, by)
     if not rows:

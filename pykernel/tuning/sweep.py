@@ -509,16 +509,6 @@ def context(base: Spec, data: Data) -> dict[str, str]:
     return {"data": data.digest, "sources": sources_digest(kernels)}
 
 
-def compile_all(groups: Sequence[Group], data: Data) -> None:
-    """Let Numba compile what will be needed, once and before there are several processes to do so."""
-    done = set()
-    for group in groups:
-        spec = group.combination.probe
-        if spec.program.name not in done:
-            done.add(spec.program.name)
-            prequential(spec, Data(data.x[:4], np.zeros_like(data.y[:4])))
-
-
 # ------------------------------------------------------------------------------------------------------------ fronts
 
 
@@ -587,7 +577,6 @@ def sweep(
     target: str | None = None,
 ) -> Sweep:
     """Search, then measure what is worth it on the target.  Arguments as from ``plan_groups``."""
-    compile_all(groups, data)
     search(groups, workers, by, data.delay, rounds)
     rows, hopeless = results(groups, workers, by)
     note = ""

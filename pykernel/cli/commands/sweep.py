@@ -36,7 +36,7 @@ def sweep(options: SweepOptions) -> None:
     from pykernel.cli.work import search
     from pykernel.cli.work.sweep import report_of, write
     from pykernel.files import all_or_none, new_folder
-    from pykernel.tuning.sweep import compile_all, plan_groups, trivial
+    from pykernel.tuning.sweep import plan_groups, trivial
     from pykernel.tuning.sweep import sweep as run_sweep
 
     search.need_rounds(options.rounds)
@@ -51,9 +51,6 @@ def sweep(options: SweepOptions) -> None:
         f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} combinations of rule, technique and size"
     )
     with new_folder(options.out):
-        with output.progress(options.as_json) as show:
-            show(0, "compiling, the first time")
-            compile_all(groups, recorded)
         with search.workers(base, recorded, options, options.out, bound) as workers:
             found = run_sweep(base, recorded, workers, groups, refused, by, options.rounds, place)
         with all_or_none():
