@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -424,9 +425,20 @@ def search(
                 except UserError as error:
                     group.scores[tuple(values.values())] = None
                     group.reason = _reason(error)
+        batch = _in_turn(batch)
         scores = workers.run([_score_task(g, values, delay) for g, values in batch])
         for (group, values), score in zip(batch, scores, strict=True):
             group.scores[tuple(values.values())] = score
+
+
+def _in_turn(batch: Sequence[tuple[Group, dict[str, float]]]) -> list[tuple[Group, dict[str, float]]]:
+    """One run of each combination, then another of each: workers compile different combinations, and none does it twice."""
+    seen: Counter[int] = Counter()
+    turns = []
+    for i, (group, _) in enumerate(batch):
+        seen[id(group.combination)] += 1
+        turns.append((seen[id(group.combination)], i))
+    return [batch[i] for _, i in sorted(turns)]
 
 
 def worth_refining(groups: Sequence[Group], workers: Workers, by: Score) -> list[Group]:
