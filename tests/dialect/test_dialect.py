@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.online.online import ONLINE, update
+from pykernel.algorithms.online.online import update
 from pykernel.dialect import (
     DIM,
     FLOAT32,
@@ -39,7 +39,6 @@ from pykernel.dialect import (
     real,
     sources_digest,
 )
-from pykernel.spec.model import make_spec
 
 # mypy: ignore-errors
 
@@ -178,33 +177,6 @@ def test_structs_with_equal_fields_are_two_types(precision: Precision) -> None:
         assert bind(sum_twin, precision)(benches[1].view(Twin)) == 12
     with pytest.raises(TypeError):
         bind(sum_bench, precision)(benches[1].view(Twin))
-
-
-@BOTH
-def test_one_compilation_serves_all_sizes(precision: Precision) -> None:
-    program = ONLINE["real"]
-    learn, up = bind(program.learn_stream, precision), bind(update, precision)
-    compiled = None
-    for technique in ("nt", "fklms", "mklms"):
-        for n_max, dim in ((1, 1), (4, 1), (1, 5), (7, 3)):
-            spec = make_spec(
-                {
-                    "name": "m",
-                    "precision": str(precision),
-                    "input": {"dim": dim},
-                    "kernel": {"sigma": 1.0},
-                    "reduction": {"technique": technique, "n_max": n_max},
-                }
-            )
-            memory = spec.memory(("m",) if technique != "mklms" else ())
-            x = np.zeros((5, dim), precision.dtype)
-            statuses = np.full(5, -99, np.int32)
-            learn(program.arguments(update, memory, spec.config), x, x[:, 0].copy(), statuses)
-            assert (statuses >= 0).all()
-            assert len(learn.signatures) == len(up.signatures) == 1
-            state = (learn.signatures, up.signatures, sum(learn.stats.cache_misses.values()))
-            compiled = compiled or state
-            assert state == compiled
 
 
 @kernel
