@@ -1,8 +1,13 @@
 """What the documentation says is what happens: its commands run, its numbers are those that the code gives."""
 
 import csv
+import itertools
 import json
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 from typing import get_args
@@ -251,5 +256,99 @@ def test_links_lead_somewhere():
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
-        for file in re.findall(r"`((?:tests|benchmarks|gen|pykernel|runtime_c)/[\w./]+)`", text):
+        for file in re.findall(r"`((?:tests|benchmarks|gen|pykernel|runtime_c|targets)/[\w./-]+)`", text):
             assert (ROOT / file).exists(), f"{page.name}: {file}"
+
+
+# ----------------------------------------------------------------------------------------------- for contributors
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for folder in ("pykernel", "gen", "targets", "tests", "benchmarks", "examples")
+    for path in (ROOT / folder).rglob("*.py")
+}
+# prints the files whose functions run, in the order of their first call: "kernels" begins anew with each update
+TRACE = """
+import importlib, pkgutil, sys
+import pykernel
+for name in ("cli", "engine", "gen", "host", "spec"):
+    package = importlib.import_module(f"pykernel.{name}")
+    for found in pkgutil.walk_packages(package.__path__, f"pykernel.{name}."):
+        importlib.import_module(found.name)
+from pykernel.cli.app import main
+seen, kernels = {}, {}
+def look(frame, event, arg):
+    code = frame.f_code
+    if event == "call":
+        if "/algorithms/" in code.co_filename:
+            if code.co_name == "update":
+                kernels.clear()
+            kernels[code.co_filename] = None
+        elif code.co_filename.startswith(sys.argv[1]):
+            seen[code.co_filename] = None
+sys.setprofile(look)
+try:
+    main(sys.argv[2:])
+except SystemExit as stopped:
+    sys.setprofile(None)
+    assert stopped.code == 0
+print("TRACE", *seen)
+print("TRACE", *kernels)
+"""
+
+
+def walk(heading: str, number: int = 0) -> list[str]:
+    """The files of a numbered list below the heading, in their order."""
+    part = CONTRIBUTING.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    text = re.split(r"\n\n(?=1\. )", part)[1 + number].split("\n\n")[0]
+    return re.findall(r"`((?:pykernel|gen)/[\w./]+)`", text)
+
+
+def traced(folder: Path, *command: str) -> list[list[str]]:
+    """The files of the project whose functions the command calls, and those that the last update's kernels are in."""
+    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+    environment.pop("PYKERNEL_ENGINE")
+    made = subprocess.run(
+        [sys.executable, "-c", TRACE, str(ROOT), *command], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    lines = [line.split()[1:] for line in made.stdout.splitlines() if line.startswith("TRACE")]
+    return [[Path(file).relative_to(ROOT).as_posix() for file in line] for line in lines]
+
+
+def in_order(files: list[str], found: list[str]) -> list[str]:
+    return [file for file in found if file in files]
+
+
+def test_the_walks_are_what_the_commands_do(tour):
+    spec = Path("flow.toml").read_text(encoding="utf-8")
+    Path("small.toml").write_text(spec.replace("n_max = 32", "n_max = 4"), encoding="utf-8")
+    rows = Path("recorded.csv").read_text(encoding="utf-8").splitlines()
+    Path("few.csv").write_text("\n".join(rows[:30]), encoding="utf-8")
+    through = walk("A sample through `simulate`")
+    assert in_order(through, traced(tour, *"simulate flow.toml few.csv --delay 3".split())[0]) == through
+    within = walk("A sample through `simulate`", 1)
+    assert within == traced(tour, *"simulate small.toml few.csv --engine python".split())[1][: len(within)]
+    generating = walk("A spec through `generate`")
+    assert in_order(generating, traced(tour, *"generate flow.toml -o out".split())[0]) == generating
+    assert min(map(len, (through, within, generating))) > 5
+
+
+def test_the_drawing_of_the_rooms_is_the_contract():
+    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    rooms = [room.split(".")[1] for layer in contract["layers"] for room in layer.split(" : ")]
+    drawn = re.findall(r"^ {5}[│▼ ] {7}(\w+) ", CONTRIBUTING, re.MULTILINE)
+    assert drawn == [room for room, _ in itertools.groupby(rooms)]
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/decisions.md", "docs/dialect.md", "docs/bit-exactness.md"])
+def test_what_pages_for_contributors_name_exists(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name in re.findall(r"`([\w/]+\.py)`", text):
+        assert any(f"/{file}".endswith(f"/{name}") for file in SOURCES), name
+    code = "\n".join(SOURCES.values())
+    for name in set(re.findall(r"`(\w+)\(\)`", text)):
+        assert "NAME" in name or re.search(rf"\bdef {name}\(", code), name
+    for name in set(re.findall(r"`([A-Z][A-Z_]+)`", text)):
+        assert name.startswith(("NAME", "CONFIG")) or re.search(rf"\b{name}\b", code), name
