@@ -268,33 +268,27 @@ SOURCES = {
     for folder in ("pykernel", "gen", "targets", "tests", "benchmarks", "examples")
     for path in (ROOT / folder).rglob("*.py")
 }
-# prints the files whose functions run, in the order of their first call: "kernels" begins anew with each update
+# prints the files of the walk whose functions run, in the order of the first call; of kernels, in the last update
 TRACE = """
-import importlib, pkgutil, sys
-import pykernel
-for name in ("cli", "engine", "gen", "host", "spec"):
-    package = importlib.import_module(f"pykernel.{name}")
-    for found in pkgutil.walk_packages(package.__path__, f"pykernel.{name}."):
-        importlib.import_module(found.name)
+import importlib, sys
+root, files, of_kernels, command = sys.argv[1], sys.argv[2].split(), sys.argv[3] == "kernels", sys.argv[4:]
+for file in files:
+    if file.endswith(".py"):
+        importlib.import_module("pykernel." * (not file.startswith("pykernel")) + file[:-3].replace("/", "."))
 from pykernel.cli.app import main
-seen, kernels = {}, {}
+wanted, seen = {f"{root}/{file}": file for file in files}, {}
 def look(frame, event, arg):
-    code = frame.f_code
-    if event == "call":
-        if "/algorithms/" in code.co_filename:
-            if code.co_name == "update":
-                kernels.clear()
-            kernels[code.co_filename] = None
-        elif code.co_filename.startswith(sys.argv[1]):
-            seen[code.co_filename] = None
-sys.setprofile(look)
+    if frame.f_code.co_filename in wanted:
+        if of_kernels and frame.f_code.co_name == "update":
+            seen.clear()
+        seen[wanted[frame.f_code.co_filename]] = None
+sys.settrace(look)
 try:
-    main(sys.argv[2:])
+    main(command)
 except SystemExit as stopped:
-    sys.setprofile(None)
+    sys.settrace(None)
     assert stopped.code == 0
 print("TRACE", *seen)
-print("TRACE", *kernels)
 """
 
 
@@ -305,34 +299,33 @@ def walk(heading: str, number: int = 0) -> list[str]:
     return re.findall(r"`((?:pykernel|gen)/[\w./]+)`", text)
 
 
-def traced(folder: Path, *command: str) -> list[list[str]]:
-    """The files of the project whose functions the command calls, and those that the last update's kernels are in."""
+def traced(files: list[str], folder: Path, command: str, what: str = "") -> list[str]:
     environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
     environment.pop("PYKERNEL_ENGINE")
     made = subprocess.run(
-        [sys.executable, "-c", TRACE, str(ROOT), *command], cwd=folder, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", TRACE, str(ROOT), " ".join(files), what, *command.split()],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert made.returncode == 0, made.stderr
-    lines = [line.split()[1:] for line in made.stdout.splitlines() if line.startswith("TRACE")]
-    return [[Path(file).relative_to(ROOT).as_posix() for file in line] for line in lines]
+    return re.findall(r"^TRACE (.*)", made.stdout, re.MULTILINE)[0].split()
 
 
-def in_order(files: list[str], found: list[str]) -> list[str]:
-    return [file for file in found if file in files]
-
-
-def test_the_walks_are_what_the_commands_do(tour):
-    spec = Path("flow.toml").read_text(encoding="utf-8")
-    Path("small.toml").write_text(spec.replace("n_max = 32", "n_max = 4"), encoding="utf-8")
-    rows = Path("recorded.csv").read_text(encoding="utf-8").splitlines()
-    Path("few.csv").write_text("\n".join(rows[:30]), encoding="utf-8")
-    through = walk("A sample through `simulate`")
-    assert in_order(through, traced(tour, *"simulate flow.toml few.csv --delay 3".split())[0]) == through
-    within = walk("A sample through `simulate`", 1)
-    assert within == traced(tour, *"simulate small.toml few.csv --engine python".split())[1][: len(within)]
-    generating = walk("A spec through `generate`")
-    assert in_order(generating, traced(tour, *"generate flow.toml -o out".split())[0]) == generating
-    assert min(map(len, (through, within, generating))) > 5
+def test_the_walks_are_what_the_commands_do(tmp_path):
+    spec = blocks("toml")[0]
+    (tmp_path / "flow.toml").write_text(spec, encoding="utf-8")
+    (tmp_path / "small.toml").write_text(spec.replace("n_max = 32", "n_max = 4"), encoding="utf-8")
+    rows = ["temperature,pressure,valve,flow", *(f"{np.sin(t)},{np.cos(t * t)},{t % 3},{t % 5}" for t in range(20))]
+    (tmp_path / "recorded.csv").write_text("\n".join(rows), encoding="utf-8")
+    for command, what, files in (
+        ("simulate flow.toml recorded.csv --delay 3", "", walk("A sample through `simulate`")),
+        ("simulate small.toml recorded.csv --engine python", "kernels", walk("A sample through `simulate`", 1)),
+        ("generate flow.toml -o flow", "", walk("A spec through `generate`")),
+    ):
+        assert len(files) > 5
+        assert traced(files, tmp_path, command, what) == files, command
 
 
 def test_the_drawing_of_the_rooms_is_the_contract():
