@@ -238,7 +238,7 @@ def test_bytes_are_those_of_the_models_now():
         assert (int(row["state_bytes"]), int(row["ram_bytes"])) == (figures["state_bytes"], figures["ram_bytes"]), row
 
 
-def test_an_accuracy_is_what_the_model_computes_now(compiled):
+def test_an_accuracy_is_what_the_model_computes_now():
     x, y, _ = accuracy_table.bikeshare()
     for row in ROWS["accuracy"]:
         if (row["predictor"], row["budget"]) in (("fmklms", "2048"), ("mklms", "1024")):
@@ -254,7 +254,7 @@ def test_an_accuracy_is_what_the_model_computes_now(compiled):
 # ---------------------------------------------------------------------------------------------- functions
 
 
-def test_the_reports_procedure_is_mklms(compiled):
+def test_the_reports_procedure_is_mklms():
     """Inverting every candidate's Gram matrix afresh leads to the same model, in float64."""
     n = 8
     x, y = update_cost.stream(n, 60)
@@ -292,7 +292,7 @@ def test_the_largest_size_that_fits(name):
     assert most(n) <= 2048 < most(n + 1)
 
 
-def test_settings_are_chosen_on_the_first_quarter_alone(compiled):
+def test_settings_are_chosen_on_the_first_quarter_alone():
     x, y, _ = accuracy_table.bikeshare()
     x, y = x[:800], y[:800]
     predictor = accuracy_table.PREDICTORS["nt"]
@@ -306,7 +306,7 @@ def test_settings_are_chosen_on_the_first_quarter_alone(compiled):
 
 
 @pytest.mark.parametrize("name", list(SCRIPTS))
-def test_the_commands_run(name, tmp_path, compiled, one_compiler, capsys):
+def test_the_commands_run(name, tmp_path, one_compiler, capsys):
     words = ["--quick", "-o", str(tmp_path)]
     if name == "preset-instructions":
         if not importlib.util.find_spec("unicorn"):
@@ -339,7 +339,7 @@ def test_some_rows_can_be_measured_again(tmp_path):
     assert tables.merged(tmp_path / "none", rows[:1], "name", ["a"], order) == rows[:1]
 
 
-def test_counting_begins_near_an_exchange(compiled):
+def test_counting_begins_near_an_exchange():
     """KLMS discards nearly all of this stream; the most expensive update is among the few that are counted."""
     n = 16
     spec = update_cost.spec_of("klms", n)
@@ -354,7 +354,7 @@ def test_a_table_needs_its_place():
         tables.place("<!-- a -->\n<!-- end -->\n", "b", "")
 
 
-def test_a_difference_from_the_host_is_noticed(monkeypatch, compiled):
+def test_a_difference_from_the_host_is_noticed(monkeypatch):
     """The count is of the right computation: a device that goes elsewhere stops the benchmark."""
     pytest.importorskip("unicorn")
     chain = "gcc" if shutil.which("arm-none-eabi-gcc") else "zig"
@@ -438,7 +438,7 @@ def test_what_the_page_says_of_instructions_is_so():
             assert len(costs) == 4 and subspace_cost.exponent(costs) < limit
 
 
-def test_an_error_of_a_tracked_subspace_is_what_the_model_computes_now(compiled):
+def test_an_error_of_a_tracked_subspace_is_what_the_model_computes_now():
     kind = ("breast_cancer", "4", "equal features", "OKFEB exact")
     (row,) = [
         row
@@ -522,7 +522,7 @@ def test_limits_and_errors_of_approximations(monkeypatch):
     assert np.allclose(z @ z.T, (vectors[:, -4:] * values[-4:]) @ vectors[:, -4:].T, atol=1e-8)
 
 
-def test_drift_is_that_of_what_is_held(compiled):
+def test_drift_is_that_of_what_is_held():
     """Read off a model's memory; a change of one element shows as large as it is."""
     x = subspace_drift.stream("moving", 3000)
     spec = subspace_bench.spec_of(8, 16, 4, 1 / 16, precision="float64", fading=0.98)
@@ -543,7 +543,7 @@ def test_drift_is_that_of_what_is_held(compiled):
     assert subspace_drift.tracked(subspace_bench.spec_of(8, 16, 4, 1 / 16, budget="drop"), x, 0)[1] == 3000 - 16
 
 
-def test_a_difference_from_the_host_is_noticed_by_subspaces(monkeypatch, compiled):
+def test_a_difference_from_the_host_is_noticed_by_subspaces(monkeypatch):
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")
     other = build(subspace_bench.spec_of(3, 8, 2, 1 / 6, fading=subspace_cost.FADING, eta=0.5))

@@ -1,8 +1,13 @@
 """What the documentation says is what happens: its commands run, its numbers are those that the code gives."""
 
 import csv
+import itertools
 import json
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 from typing import get_args
@@ -251,5 +256,92 @@ def test_links_lead_somewhere():
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
-        for file in re.findall(r"`((?:tests|benchmarks|gen|pykernel|runtime_c)/[\w./]+)`", text):
+        for file in re.findall(r"`((?:tests|benchmarks|gen|pykernel|runtime_c|targets)/[\w./-]+)`", text):
             assert (ROOT / file).exists(), f"{page.name}: {file}"
+
+
+# ----------------------------------------------------------------------------------------------- for contributors
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for folder in ("pykernel", "gen", "targets", "tests", "benchmarks", "examples")
+    for path in (ROOT / folder).rglob("*.py")
+}
+# prints the files of the walk whose functions run, in the order of the first call; of kernels, in the last update
+TRACE = """
+import importlib, sys
+root, files, of_kernels, command = sys.argv[1], sys.argv[2].split(), sys.argv[3] == "kernels", sys.argv[4:]
+for file in files:
+    if file.endswith(".py"):
+        importlib.import_module("pykernel." * (not file.startswith("pykernel")) + file[:-3].replace("/", "."))
+from pykernel.cli.app import main
+wanted, seen = {f"{root}/{file}": file for file in files}, {}
+def look(frame, event, arg):
+    if frame.f_code.co_filename in wanted:
+        if of_kernels and frame.f_code.co_name == "update":
+            seen.clear()
+        seen[wanted[frame.f_code.co_filename]] = None
+sys.settrace(look)
+try:
+    main(command)
+except SystemExit as stopped:
+    sys.settrace(None)
+    assert stopped.code == 0
+print("TRACE", *seen)
+"""
+
+
+def walk(heading: str, number: int = 0) -> list[str]:
+    """The files of a numbered list below the heading, in their order."""
+    part = CONTRIBUTING.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    text = re.split(r"\n\n(?=1\. )", part)[1 + number].split("\n\n")[0]
+    return re.findall(r"`((?:pykernel|gen)/[\w./]+)`", text)
+
+
+def traced(files: list[str], folder: Path, command: str, what: str = "") -> list[str]:
+    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+    environment.pop("PYKERNEL_ENGINE")
+    made = subprocess.run(
+        [sys.executable, "-c", TRACE, str(ROOT), " ".join(files), what, *command.split()],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    return re.findall(r"^TRACE (.*)", made.stdout, re.MULTILINE)[0].split()
+
+
+def test_the_walks_are_what_the_commands_do(tmp_path):
+    spec = blocks("toml")[0]
+    (tmp_path / "flow.toml").write_text(spec, encoding="utf-8")
+    (tmp_path / "small.toml").write_text(spec.replace("n_max = 32", "n_max = 4"), encoding="utf-8")
+    rows = ["temperature,pressure,valve,flow", *(f"{np.sin(t)},{np.cos(t * t)},{t % 3},{t % 5}" for t in range(20))]
+    (tmp_path / "recorded.csv").write_text("\n".join(rows), encoding="utf-8")
+    for command, what, files in (
+        ("simulate flow.toml recorded.csv --delay 3", "", walk("A sample through `simulate`")),
+        ("simulate small.toml recorded.csv --engine python", "kernels", walk("A sample through `simulate`", 1)),
+        ("generate flow.toml -o flow", "", walk("A spec through `generate`")),
+    ):
+        assert len(files) > 5
+        assert traced(files, tmp_path, command, what) == files, command
+
+
+def test_the_drawing_of_the_rooms_is_the_contract():
+    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    rooms = [room.split(".")[1] for layer in contract["layers"] for room in layer.split(" : ")]
+    drawn = re.findall(r"^ {5}[│▼ ] {7}(\w+) ", CONTRIBUTING, re.MULTILINE)
+    assert drawn == [room for room, _ in itertools.groupby(rooms)]
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/decisions.md", "docs/dialect.md", "docs/bit-exactness.md"])
+def test_what_pages_for_contributors_name_exists(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name in re.findall(r"`([\w/]+\.py)`", text):
+        assert any(f"/{file}".endswith(f"/{name}") for file in SOURCES), name
+    code = "\n".join(SOURCES.values())
+    for name in set(re.findall(r"`(\w+)\(\)`", text)):
+        assert "NAME" in name or re.search(rf"\bdef {name}\(", code), name
+    for name in set(re.findall(r"`([A-Z][A-Z_]+)`", text)):
+        assert name.startswith(("NAME", "CONFIG")) or re.search(rf"\b{name}\b", code), name

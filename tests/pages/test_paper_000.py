@@ -48,7 +48,7 @@ def test_the_texts_numbers_are_the_results(name):
 
 def test_every_figure_is_shown():
     for name in page.FIGURES:
-        assert f"(paper-000/{name}.png)" in TEXT
+        assert f"(data/paper-000/{name}.png)" in TEXT
         assert (FOLDER / f"{name}.png").is_file()
     assert {path.stem for path in FOLDER.glob("*.csv")} == set(NAMES)
 

@@ -48,12 +48,12 @@ def test_the_texts_numbers_are_the_results(name):
 
 def test_every_figure_is_shown():
     for name in page.FIGURES:
-        assert f"(paper-001/{name}.svg)" in TEXT
+        assert f"(data/paper-001/{name}.svg)" in TEXT
         assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
     assert {path.stem for path in FOLDER.glob("*.svg")} == set(page.FIGURES)
     assert {path.stem for path in FOLDER.glob("*.csv")} == set(NAMES)
     for name in NAMES:
-        assert f"(paper-001/{name}.csv)" in TEXT
+        assert f"(data/paper-001/{name}.csv)" in TEXT
 
 
 def test_the_results_are_complete():

@@ -35,7 +35,7 @@ def test_the_texts_numbers_are_the_results(name):
 
 def test_every_figure_is_shown():
     for name in figures.FIGURES:
-        assert f"(paper-003/figure-{name}.png)" in TEXT
+        assert f"(data/paper-003/figure-{name}.png)" in TEXT
         assert (DATA / "paper-003" / f"figure-{name}.png").is_file()
 
 

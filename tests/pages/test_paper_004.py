@@ -49,7 +49,7 @@ def test_the_texts_numbers_are_the_results(name):
 
 def test_every_figure_is_shown():
     for name in page.FIGURES:
-        assert f"(paper-004/{name}.png)" in TEXT
+        assert f"(data/paper-004/{name}.png)" in TEXT
         assert (FOLDER / f"{name}.png").is_file()
 
 
