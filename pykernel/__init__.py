@@ -1,4 +1,4 @@
-"""Kernel models that keep learning on a microcontroller: one source, Numba on the host, C on the device."""
+"""Kernel models that keep learning on a microcontroller: one source for the host and for C on the device."""
 
 from __future__ import annotations
 

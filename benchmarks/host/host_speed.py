@@ -65,7 +65,7 @@ class Stream:
 
 def numba_rate(spec: Spec) -> tuple[Rates, float]:
     """How long Numba takes, with the part of updates that replace a vector."""
-    model = HostModel(spec)
+    model = HostModel(spec, engine="numba")
     stream = Stream(spec)
     model.update(*stream.next(2000))
     replaced = float(np.mean(model.update(*stream.next(2000)) == Status.REPLACED))

@@ -241,7 +241,7 @@ def kernel_models(presets: Sequence[str], budgets: Sequence[int], tick: Callable
                 tick()
                 continue
             project = build(spec)
-            found.append(Contender(preset, "numba", n, HostModel(spec).update, x, y))
+            found.append(Contender(preset, "numba", n, HostModel(spec, engine="numba").update, x, y))
             if c:
                 found.append(Contender(preset, "c", n, learner(CModel(project, c, ("-O3",))), x, y))
             tick()

@@ -41,7 +41,7 @@ def spec_of(dim: int, gamma: float, task: Mapping[str, Any]) -> Any:
         {
             "name": "measured",
             "precision": task.get("precision", "float64"),
-            "input": {"dim": dim, "limit": 1e3},
+            "input": {"dim": dim, "max_abs": 1e3},
             "kernel": {"gamma": gamma},
             "learning": {"rule": "okfeb", "features": task["r"]},
             "reduction": {"n_max": task["B"], "force": True, **task.get("reduction", {})},
@@ -154,7 +154,7 @@ def streamed(task: Mapping[str, Any], dim: int, gamma: float) -> HostModel:
             {
                 "name": "measured",
                 "precision": "float64",
-                "input": {"dim": dim, "limit": 1e3},
+                "input": {"dim": dim, "max_abs": 1e3},
                 "kernel": {"gamma": gamma},
                 "learning": {"rule": "nystrom-rls", "samples": 3 * task["B"], "seed": task["seed"]},
                 "reduction": {"n_max": task["B"]},

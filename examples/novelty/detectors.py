@@ -7,7 +7,7 @@ gaussians    a bank of them: the nearest one learns the sample, the distance to 
 centroids    a bank of points: the distance to the nearest one is the score (online k-means)
 
 All forget: the n-th sample weighs 1 / (min(n + 1, window) + 1), in a bank of those that a member learned.  Like any program
-they run on the host by Numba, become C, and are compared byte for byte, so that bytes and instructions are as comparable as
+they run on the host, become C, and are compared byte for byte, so that bytes and instructions are as comparable as
 alarms.
 """
 
