@@ -44,7 +44,7 @@
 {% for p in parameters if not (classes and p.name == "CLASSES") -%}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}
 {% endfor %}
-/* Constants of the algorithms.  They do not depend on {{ name }}.toml. */
+/* Constants of the algorithms. */
 {% for p in constants -%}
 #define {{ macro }}_{{ p.name }} {{ p.value }}
 {% endfor -%}

@@ -38,7 +38,7 @@ REHEARSED = 96
 
 
 class LinearStatus(IntEnum):
-    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
     DONE = 0
     OBSERVED = 6  # the sample only went into the standardiser, which has seen too few to be of use

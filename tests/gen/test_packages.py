@@ -614,7 +614,7 @@ def test_a_new_project_says_that_nothing_was_run(project):
     known = re.findall(r"^\| [^|]*\| `([0-9a-f]{8})` \|$", text, re.MULTILINE)
     assert known[0] == figures["config_hash"] and known[0].upper() in header
     assert f"0x{known[1].upper()}" in code
-    assert "Nothing was compiled or run" in text and "No silicon" in text
+    assert "Nothing was compiled or run" in text and "Nothing was run on a real chip" in text
     assert f"{figures['state_bytes']} bytes of state" in text
 
 
@@ -623,7 +623,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
     assert command("check", "flow.toml", "--samples", "500", "--record", "flow", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     text = Path("flow/VALIDITY.md").read_text()
-    assert "Nothing was compiled" not in text and report["sizes"]["stream_hash"] in text and "No silicon" in text
+    assert "Nothing was compiled" not in text and report["sizes"]["stream_hash"] in text and "Nothing was run on a real chip" in text
     rows = re.findall(
         r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \| `\w{8}` \| `(\w{8})` \|$",
         text,

@@ -35,7 +35,7 @@ class Method(IntEnum):
 
 
 class NystromStatus(IntEnum):
-    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
     DONE = 0
     ADDED = 1  # the sample became a basis vector; the budget was not full

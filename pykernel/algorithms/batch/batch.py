@@ -39,7 +39,7 @@ REHEARSED = 12
 
 
 class BatchStatus(IntEnum):
-    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
     DONE = 0
     REPLACED = 2  # the sample took the place of the oldest one
