@@ -52,7 +52,7 @@ class KernelConfig(Config):
 def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within the limit."""
     for j in unroll(len(x)):
-        # not "> limit": NaN must fail
+        # not "if (.. > limit)": NaN must fail
         if not (absolute(x[j]) <= q.input_max_abs):
             return False
     return True

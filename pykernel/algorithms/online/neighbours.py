@@ -1,10 +1,10 @@
 """The fast techniques keep no Gram matrix.  They keep nearest neighbours, or sums of squared kernel values.
 
-1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest vector.  The distance is squared for
-the Gaussian kernel, and 1 - |k| for others.  s.neighbour contains these distances.  When a vector's neighbour is removed,
-its entry stays as a lower bound, negated.  The new neighbour is searched for only if a choice depends on it.  The number
-of searches in one choice is limited; after that, the choice is among the vectors whose distance is exact.  The entries
-are therefore part of the model.
+1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest vector.  The distance is squared
+for the Gaussian kernel, and 1 - |k| for others.  s.neighbour contains these distances.  When a vector's neighbour is
+removed, its entry stays as a lower bound, negated.  The new neighbour is searched for only if a choice depends on it.
+The number of searches in one choice is limited; after that, the choice is among the vectors whose distance is exact.
+The entries are therefore part of the model.
 """
 
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
@@ -65,7 +65,7 @@ def introduce_neighbour(s: Expansion, w: Work, q: KernelConfig, i: Index) -> Non
 
 @kernel
 def lose_neighbour(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
-    """Vector r is removed.  Where r was the nearest neighbour, the distance becomes a lower bound.  Needs row.  O(N)."""
+    """Vector r is removed.  Where r was the nearest, the distance becomes a lower bound.  Needs row.  O(N)."""
     for i in range(s.n[0]):
         if i != r and s.neighbour[i] == (w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i)):
             s.neighbour[i] = -(w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i))

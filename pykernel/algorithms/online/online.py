@@ -102,7 +102,7 @@ def classify(
 
 @kernel
 def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Compare the sample with the expansion vectors: distances, kernel values, and the part that they cannot express."""
+    """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
     if c.standardises:
         standardise(z, c.clip, x, w.x)
         if c.keeps_diagonal:

@@ -1,12 +1,13 @@
-"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector to remove, and how the others
-replace it.
+"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2).
+
+This module decides which vector to remove, and how the others replace it.
 
 Candidates for removal are the n stored vectors and, as number n, the newest sample.  The newest sample takes no memory
 until it is certain to stay.  The candidates' multipliers are those after learning the sample.  All scores together
 take O(N^2) with matrices, or O(N D) without.
 
-Where k(x, x) is not 1 for every x, the normalised kernel k(a, b) / sqrt(k(a, a) k(b, b)) is used.  Then f(x) / sqrt(k(x, x))
-is an expansion of the normalised kernel, and the stored multipliers are alpha_i sqrt(k(v_i, v_i)).
+Where k(x, x) is not 1 for every x, the normalised kernel k(a, b) / sqrt(k(a, a) k(b, b)) is used.  Then
+f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored multipliers are alpha_i sqrt(k(v_i, v_i)).
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -209,7 +210,7 @@ def overlap_of(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
 
 @kernel
 def overlap_score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
-    """1 - sum_j k_ij^2, with AFMKLMS times alpha_i^2.  Negative where vectors are dense.  Mitchinson et al. 2003, section 5."""
+    """1 - sum_j k_ij^2, with AFMKLMS times alpha_i^2.  Mitchinson et al. 2003, section 5."""
     rest = real(1) - overlap_of(s, w, c, i)
     if c.metric == Metric.AFKLMS:
         return rest
@@ -471,7 +472,7 @@ def locate(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) ->
 
 @entry
 def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> Bool:
-    """Change the multipliers in beta so that the other vectors replace candidate r.  False: a multiplier is out of range.
+    """Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
 
     Also computes the numbers that take_out() needs.
     """

@@ -250,7 +250,7 @@ def intact(s: Expansion) -> Bool:
 def within(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within its limit."""
     for j in range(len(x)):
-        # not "> limit": NaN must fail
+        # not "if (.. > limit)": NaN must fail
         if not (absolute(x[j]) <= q.input_max_abs):
             return False
     return True

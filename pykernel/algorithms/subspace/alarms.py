@@ -1,7 +1,7 @@
 """Alarms: there is an alarm while the level of novelty is above a threshold.  The threshold adapts to a wanted rate.
 
-The odds t / (1 - t) of the threshold t are multiplied by ``more`` at each alarm, and by ``less`` at each other sample.  They
-settle where rate log more + (1 - rate) log less = 0.  This is a stochastic approximation of the level's quantile
+The odds t / (1 - t) of the threshold t are multiplied by ``more`` at each alarm, and by ``less`` at each other sample.
+They settle where rate log more + (1 - rate) log less = 0.  This is a stochastic approximation of the level's quantile
 (H. Robbins, S. Monro, 1951).  It needs no scale, and t stays between 0 and 1.
 """
 

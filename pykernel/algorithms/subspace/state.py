@@ -2,8 +2,8 @@
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
 subspace tracking, 2016.  The columns of Phi are the feature vectors of N expansion vectors, and A is N x r.  G = L'L is
-stored, so that coding a sample needs neither the Gram matrix nor its product with A: v = A'k(x), q = (G + lambda I)^-1 v.
-The rest of the sample is |phi(x) - L q|^2 = k(x, x) - v'q - lambda |q|^2.
+stored, so that coding a sample needs neither the Gram matrix nor its product with A: v = A'k(x),
+q = (G + lambda I)^-1 v.  The rest of the sample is |phi(x) - L q|^2 = k(x, x) - v'q - lambda |q|^2.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class SubspaceConfig(Config):
     shrinkage: Real  # lambda, the weight of |q|^2
     root_bound: Real  # 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal
     eta: Real  # factor of the step length; for a constant step 4 eta lambda
-    window: Index  # number of latest samples that averages describe
+    window: Index  # number of latest samples in averages, and in the sum that the ridge belongs to
     averaging: Real  # each sample multiplies the sum in the step length by this factor
     memory: Real  # each sample multiplies the moments by this factor
     fading: Real  # beta: each sample multiplies the vectors' claims by this factor
@@ -207,7 +207,7 @@ class SubspaceConfig(Config):
 
 @kernel
 def intact(s: Subspace) -> Bool:
-    """Whether all counts are within their ranges.  Then no loop leaves the arrays, even if the memory was overwritten."""
+    """Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory."""
     n = s.n[0]
     rank = s.rank[0]
     if n < 0 or n > len(s.v) or rank < 0 or rank > n or rank > len(s.a[0]):

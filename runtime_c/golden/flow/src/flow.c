@@ -65,22 +65,23 @@ FLOW_ASSERT(place_of_nearest, offsetof(flow_t, nearest) == 1652u);
 FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 
 /* Parameters.  They follow from flow.toml. */
-#define FLOW_ALD_DISTANCE 0.0f /* ... if its nearest expansion vector is within this squared distance */
-#define FLOW_ALD_THRESHOLD 0.002f /* a sample is absorbed if no more than this of it (kappa) is new */
+/* a sample is not stored if its squared distance to an expansion vector is at most this */
+#define FLOW_ALD_DISTANCE 0.0f
+#define FLOW_ALD_THRESHOLD 0.002f /* a sample is not stored if its kappa, the new part of it, is at most this */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
-#define FLOW_DRIFT_LIMIT 0.01f /* a refresh is due above */
+#define FLOW_DRIFT_LIMIT 0.01f /* a refresh is due if the drift is above this */
 #define FLOW_ETA 0.4f /* learning rate */
-/* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
+/* factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid) */
 #define FLOW_GAMMA 0.22222222f
-#define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is taken */
-#define FLOW_KAPPA_LEAST 0.001f /* no Schur complement is smaller, but for rounding */
-#define FLOW_KEEP 0.9996f /* 1 - eta rho: the part of a multiplier that each presentation leaves */
-#define FLOW_LABEL_MAX_ABS 100.0f /* largest |y| that is taken */
-#define FLOW_REHEARSAL_INPUT 2.598076f /* width of the self-test's inputs */
-#define FLOW_REHEARSAL_LABEL 1.0f /* width of the self-test's labels */
+#define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
+#define FLOW_KAPPA_LEAST 0.001f /* smallest Schur complement; only rounding could give a smaller one */
+#define FLOW_KEEP 0.9996f /* 1 - eta rho: each update multiplies the multipliers by this factor */
+#define FLOW_LABEL_MAX_ABS 100.0f /* largest |y| that is accepted */
+#define FLOW_REHEARSAL_INPUT 2.598076f /* the self-test's inputs are within +- half of this */
+#define FLOW_REHEARSAL_LABEL 1.0f /* the self-test's labels are within +- half of this */
 #define FLOW_RIDGE_DIAGONAL 1.001f /* 1 + ridge, the diagonal of the regularised Gram matrix */
 
-/* Constants of the algorithms.  They do not depend on flow.toml. */
+/* Constants of the algorithms. */
 #define FLOW_LARGEST_FACTOR 4096.0f
 #define FLOW_EXP_LOWEST (-41.58883f)
 #define FLOW_LOG2_E 1.442695f
@@ -236,7 +237,7 @@ static bool flow_arithmetic(void)
     return sound;
 }
 
-/* Whether no loop over expansion vectors leaves the memory, whatever lies in it. */
+/* Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten. */
 static bool flow_intact(const flow_t *s)
 {
     return (s->n >= 0) && (s->n <= FLOW_N_MAX);
@@ -246,7 +247,7 @@ static bool flow_intact(const flow_t *s)
 static bool flow_within(const float x[FLOW_DIM])
 {
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        /* not "> limit": NaN must fail */
+        /* not "if (.. > limit)": NaN must fail */
         if (!(flow_absolute(x[j]) <= FLOW_INPUT_MAX_ABS)) {
             return false;
         }
@@ -254,26 +255,26 @@ static bool flow_within(const float x[FLOW_DIM])
     return true;
 }
 
-/* x, kept between low and high; low for NaN. */
+/* x, limited to the range from low to high.  NaN gives low. */
 static inline float flow_clipped(float x, float low)
 {
     if (x > FLOW_LARGEST_FACTOR) {
         return FLOW_LARGEST_FACTOR;
     }
-    /* not "< low": NaN must not stay */
+    /* not "if (x < low)": NaN must give low */
     if (x >= low) {
         return x;
     }
     return low;
 }
 
-/* e^x for x <= 0, within 1 ulp and monotone; zero below 2^-60 and for NaN. */
+/* e^x for x <= 0: within 1 ulp, and monotone.  Results below 2^-60 are zero; NaN gives zero. */
 static inline float flow_exp_negative(float x)
 {
     if (!(x >= FLOW_EXP_LOWEST)) {
         return 0.0f;
     }
-    /* x = k ln 2 + r with |r| <= ln(2)/2; subtracting in two parts keeps r's last bits */
+    /* x = k ln 2 + r with |r| <= ln(2)/2; k ln 2 is subtracted in two parts, to keep r's last bits */
     const float exponent = (x * FLOW_LOG2_E) - 0.5f;
     const int32_t k = (int32_t)exponent;
     const float high = x - ((float)k * FLOW_LN2_HIGH);
@@ -287,7 +288,7 @@ static inline float flow_exp_negative(float x)
     return (1.0f + (high + ((r * r * q) - low))) * flow_pow2(k);
 }
 
-/* k = exp(-gamma distance), distance = |a - b|^2, gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15. */
+/* k = exp(-gamma distance), distance = |a - b|^2 and gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15. */
 static inline float flow_gaussian(float distance)
 {
     return flow_exp_negative(-(FLOW_GAMMA * distance));
@@ -327,13 +328,13 @@ int32_t flow_predict(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTP
     return FLOW_DONE;
 }
 
-/* How many vectors compete. */
+/* Number of candidates for removal. */
 static int32_t flow_candidates(const flow_t *s)
 {
     return s->n + 1;
 }
 
-/* A multiplier as it is stored. */
+/* A multiplier as it is stored.  Very small ones are stored as zero. */
 static inline float flow_settle(float a)
 {
     if (flow_absolute(a) < FLOW_ALPHA_FLOOR) {
@@ -342,19 +343,19 @@ static inline float flow_settle(float a)
     return a;
 }
 
-/* What a presentation leaves of a stored multiplier.  Mitchinson et al. 2003, eq. 5. */
+/* A stored multiplier after the decay of one update.  Mitchinson et al. 2003, eq. 5. */
 static inline float flow_kept(float a)
 {
     return flow_settle(FLOW_KEEP * a);
 }
 
-/* A candidate's multiplier after the presentation. */
+/* A candidate's new multiplier, before any removal. */
 static float flow_multiplier(const flow_t *s, int32_t i, int32_t o)
 {
     return s->beta[i][o];
 }
 
-/* part sum_o alpha_i^2, by products of normal numbers. */
+/* part times the sum over o of alpha_i^2, computed without subnormal numbers. */
 static float flow_energy(const flow_t *s, int32_t i, float part)
 {
     const float a = flow_multiplier(s, i, 0);
@@ -362,7 +363,7 @@ static float flow_energy(const flow_t *s, int32_t i, float part)
     return total;
 }
 
-/* score_i = P_ii, with the newest sample bordered in.  O(N^2). */
+/* score_i = P_ii, where P includes the newest sample.  O(N^2). */
 static void flow_inverse_diagonal(flow_t *s)
 {
     const int32_t n = s->n;
@@ -380,7 +381,7 @@ static void flow_inverse_diagonal(flow_t *s)
     s->score[n] = s->inverse_kappa;
 }
 
-/* Compute what the candidates' scores are made of.  O(N^2), or nothing. */
+/* Compute the numbers that the candidates' scores need.  O(N^2) or less. */
 static void flow_survey(flow_t *s)
 {
     flow_inverse_diagonal(s);
@@ -393,25 +394,25 @@ static float flow_magnitude(const flow_t *s, int32_t i)
     return largest;
 }
 
-/* What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2. */
+/* The cost of removing a candidate, after survey().  O(1) for each output.  Mitchinson et al. 2003, section 2. */
 static float flow_cost(const flow_t *s, int32_t i)
 {
     return flow_energy(s, i, 1.0f / s->score[i]);
 }
 
-/* What the removal of a candidate costs, as far as its claim to stay has not faded; O(1) for each output. */
+/* A candidate's score: the cost of its removal, times its claim to stay if claims fade.  O(1) for each output. */
 static float flow_score(const flow_t *s, int32_t i)
 {
     return flow_cost(s, i);
 }
 
-/* Whether candidate i goes before r, which has the same score. */
+/* Whether to remove candidate i rather than r, if both have the same score. */
 static bool flow_precedes(const flow_t *s, int32_t i, int32_t r)
 {
     return flow_magnitude(s, i) < flow_magnitude(s, r);
 }
 
-/* Position of the candidate with the least score; of equals, as the tie rule says, then the first. */
+/* Position of the candidate with the smallest score.  precedes() and then the position decide ties. */
 static int32_t flow_cheapest(const flow_t *s)
 {
     const int32_t count = flow_candidates(s);
@@ -428,7 +429,7 @@ static int32_t flow_cheapest(const flow_t *s)
     return r;
 }
 
-/* Position of the candidate that goes next.  O(N^2 + N D) with a Gram matrix, O(N D) mostly without. */
+/* Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one. */
 static int32_t flow_choose(flow_t *s)
 {
     flow_survey(s);
@@ -441,7 +442,7 @@ static bool flow_is_stored(const flow_t *s, int32_t r)
     return r < s->n;
 }
 
-/* p = P_:r, of which P_rr is not below its least.  O(N^2). */
+/* p = P_:r, the column r of P.  P_rr is kept above a smallest number.  O(N^2). */
 static void flow_inverse_column(flow_t *s, int32_t r)
 {
     const int32_t n = s->n;
@@ -459,13 +460,13 @@ static void flow_inverse_column(flow_t *s, int32_t r)
     }
 }
 
-/* Compute what take_out() needs of stored vector r.  O(N^2 + N D). */
+/* Compute the numbers that take_out() needs for stored vector r.  O(N^2 + N D). */
 static void flow_locate(flow_t *s, int32_t r)
 {
     flow_inverse_column(s, r);
 }
 
-/* beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in, given P_:r without it in p.  O(N).
+/* beta = alpha - P_:r alpha_r / P_rr, where P includes the newest sample.  Needs P_:r in p.  O(N).
  *
  * Mitchinson et al. 2003, eq. 12. */
 static void flow_project_klms(flow_t *s, int32_t r)
@@ -490,7 +491,7 @@ static void flow_project_klms(flow_t *s, int32_t r)
     }
 }
 
-/* Whether every multiplier but r's may be stored. */
+/* Whether every multiplier, except that of r, is within its range. */
 static bool flow_acceptable(const flow_t *s, int32_t r)
 {
     const int32_t count = flow_candidates(s);
@@ -506,9 +507,9 @@ static bool flow_acceptable(const flow_t *s, int32_t r)
     return true;
 }
 
-/* Let the others make up for candidate r, in beta; whether every multiplier may then be stored.
+/* Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
  *
- * Leaves what take_out() needs. */
+ * Also computes the numbers that take_out() needs. */
 static bool flow_project(flow_t *s, int32_t r)
 {
     if (flow_is_stored(s, r)) {
@@ -518,7 +519,7 @@ static bool flow_project(flow_t *s, int32_t r)
     return flow_acceptable(s, r);
 }
 
-/* f(x), negated in w.error, with the distances and kernel values for the update that follows.  O(N D). */
+/* Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void flow_present(flow_t *s, const float x[FLOW_DIM])
 {
     int32_t nearest = 0;
@@ -539,13 +540,13 @@ static void flow_present(flow_t *s, const float x[FLOW_DIM])
     s->nearest_distance = nearest_distance;
 }
 
-/* The error of a value: y - f(x); for a class, none beyond the margin, y f(x) >= 1. */
+/* The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1. */
 static inline float flow_miss(float y, float value)
 {
     return y - value;
 }
 
-/* u = P k and kappa = 1 + ridge - k' P k from the leading part of m.  O(N^2). */
+/* Compute u = P k and kappa = 1 + ridge - k' P k from the first rows and columns of m.  O(N^2). */
 static void flow_express(flow_t *s, int32_t rows, int32_t columns)
 {
     for (int32_t j = 0; j < columns; j++) {
@@ -562,18 +563,18 @@ static void flow_express(flow_t *s, int32_t rows, int32_t columns)
             s->u[j] += l * s->m[i][j];
         }
     }
-    /* u' (K + ridge I) u is k'P k, and that not above 1 */
+    /* u' (K + ridge I) u = k'P k, which is at most 1: the limit is never reached without an error */
     for (int32_t j = 0; j < columns; j++) {
         s->u[j] = flow_clipped(s->u[j], -FLOW_LARGEST_FACTOR);
     }
-    /* not "< least": NaN must not stay */
+    /* not "if (kappa < least)": NaN must give the least */
     if (!(kappa > FLOW_KAPPA_LEAST)) {
         kappa = FLOW_KAPPA_LEAST;
     }
     s->kappa = kappa;
 }
 
-/* Give the sample's part to the nearest vector, in the measure k that they share; whether that can be stored.  O(1). */
+/* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1). */
 static bool flow_give_to_nearest(flow_t *s)
 {
     const int32_t i = s->nearest;
@@ -585,7 +586,7 @@ static bool flow_give_to_nearest(flow_t *s)
     return true;
 }
 
-/* Store the multipliers of the stored vectors. */
+/* Copy the new multipliers of the stored vectors to the model. */
 static void flow_commit(flow_t *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
@@ -595,10 +596,10 @@ static void flow_commit(flow_t *s)
     }
 }
 
-/* Take vector r out of m, given p = P_:r; its column becomes zero and the last row is free.  O(N^2).
+/* Remove vector r from m, given p = P_:r.  Column r becomes zero, and the last row becomes free.  O(N^2).
  *
- * The reflection I - 2 h h' / h'h with h = m_:r + sign |m_:r| e_last sends column r to the last row, and
- * h' m = P_r: + sign |m_:r| m_last: needs no further product.  A column that is nothing is taken out as it is. */
+ * The Householder reflection I - 2 h h' / h'h with h = m_:r + sign |m_:r| e_last moves column r to the last row.
+ * The product h' m = P_r: + sign |m_:r| m_last: is known already.  A column of zeros needs no reflection. */
 static void flow_release(flow_t *s, int32_t r)
 {
     const int32_t n = s->n;
@@ -612,7 +613,7 @@ static void flow_release(flow_t *s, int32_t r)
     if (s->p[r] == FLOW_SMALLEST_DIAGONAL) {
         scale = 0.0f;
     }
-    /* an inverse with so large an element has lost digits, whether or not watch() looks where */
+    /* an inverse with such a large element has lost digits, even if watch() did not measure them */
     if ((FLOW_LOST * s->p[r]) > s->drift) {
         s->drift = FLOW_LOST * s->p[r];
     }
@@ -631,13 +632,13 @@ static void flow_release(flow_t *s, int32_t r)
     }
 }
 
-/* Let everything that is kept forget vector r, given P_:r in p and distances in row; its place is still there. */
+/* Remove vector r from the stored matrices; its place stays.  Needs P_:r in p, and distances in row. */
 static void flow_take_out(flow_t *s, int32_t r)
 {
     flow_release(s, r);
 }
 
-/* Add to m the vector that express() was given, with its own row and column.  O(N). */
+/* Add the vector of the last express() to m, as a new row and column.  O(N). */
 static void flow_border(flow_t *s, int32_t row, int32_t column, int32_t columns)
 {
     const float scale = 1.0f / flow_sqrt(s->kappa);
@@ -647,7 +648,7 @@ static void flow_border(flow_t *s, int32_t row, int32_t column, int32_t columns)
     s->m[row][column] = scale;
 }
 
-/* Make the sample expansion vector i.  Mitchinson et al. 2003, eq. 3. */
+/* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void flow_place(flow_t *s, const float x[FLOW_DIM], int32_t i)
 {
     for (int32_t j = 0; j < FLOW_DIM; j++) {
@@ -655,9 +656,9 @@ static void flow_place(flow_t *s, const float x[FLOW_DIM], int32_t i)
     }
 }
 
-/* Measure one element of (K + ridge I) P - I, where P = m' m, next to the vector r just stored.  O(N D).
+/* Measure the rounding error of P = m' m: one element of (K + ridge I) P - I, in column r.  O(N D).
  *
- * m_:r has one element, so P_:r is known; it is multiplied with the row of another vector, each in its turn. */
+ * Vector r was just stored, so m_:r has one element and P_:r is known.  Each call takes the row of the next vector. */
 static void flow_watch(flow_t *s, int32_t r)
 {
     const int32_t n = s->n;
@@ -685,7 +686,7 @@ static void flow_watch(flow_t *s, int32_t r)
     }
 }
 
-/* Make the sample vector r: a place that is free, or the one after the last.  Mitchinson et al. 2003, eq. 3-6. */
+/* Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6. */
 static void flow_put_in(flow_t *s, const float x[FLOW_DIM], int32_t r)
 {
     const int32_t n = s->n;
@@ -710,7 +711,7 @@ static void flow_put_in(flow_t *s, const float x[FLOW_DIM], int32_t r)
     }
 }
 
-/* alpha = eta e for the sample, (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
+/* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void flow_propose_gradient(flow_t *s)
 {
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
@@ -724,19 +725,19 @@ static void flow_propose_gradient(flow_t *s)
     }
 }
 
-/* Multipliers after the presentation, with the sample as vector n.  O(N), with KRLS_T O(N^2). */
+/* Propose new multipliers, with the sample as vector n.  O(N), with KRLS_T O(N^2). */
 static void flow_propose(flow_t *s)
 {
     flow_propose_gradient(s);
 }
 
-/* The largest multiplier that the sample would bring. */
+/* The sample's largest multiplier. */
 static float flow_largest_step(const flow_t *s)
 {
     float largest = 0.0f;
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         const float a = flow_absolute(flow_multiplier(s, s->n, o));
-        /* NaN is the largest of all */
+        /* NaN counts as the largest */
         if (!(a <= largest)) {
             largest = a;
         }
@@ -744,7 +745,7 @@ static float flow_largest_step(const flow_t *s)
     return largest;
 }
 
-/* Learn a sample that is not stored: the vectors nearest to it, or all, take it up.  O(N), with matrices O(N^2). */
+/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
 static int32_t flow_absorb(flow_t *s, bool close)
 {
     bool fits = true;
@@ -766,7 +767,7 @@ static int32_t flow_absorb(flow_t *s, bool close)
     return FLOW_MERGED;
 }
 
-/* Learn a sample as one more vector, and reduce if need be.  O(N D), with matrices O(N^2 + N D). */
+/* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
 static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
 {
     const int32_t n = s->n;
@@ -775,7 +776,7 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
     if (!(flow_largest_step(s) <= FLOW_ALPHA_LIMIT)) {
         return FLOW_REFUSED_MULTIPLIER;
     }
-    /* the vector that goes; n is the sample, n + 1 none */
+    /* the vector to remove; n: the sample itself; n + 1: none */
     int32_t r = n + 1;
     const bool dropped = false;
     if (!dropped && full) {
@@ -802,7 +803,7 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Mitchinson et al. 2003, eq. 2-6, or another rule, and then the reduction, so that f(x) comes nearer to w.y. */
+/* Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
 {
     flow_present(s, x);
@@ -824,7 +825,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Learn that f(x) should be w.y; both are within their limits. */
+/* Learn the sample x with label w.y; both were checked. */
 static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->frozen != 0) {
@@ -848,7 +849,7 @@ int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
     return flow_take(s, x);
 }
 
-/* Distances and kernel values between the sample and the expansion vectors, and what those leave over of it. */
+/* Compute distances and kernel values to the expansion vectors, and the part that they cannot express. */
 static void flow_compare(flow_t *s, const float x[FLOW_DIM])
 {
     flow_present(s, x);
@@ -908,20 +909,20 @@ int32_t flow_refresh(flow_t *s)
     return FLOW_DONE;
 }
 
-/* A number within a half of zero, |part| <= 1/2, by ways that broken arithmetic gets wrong.
+/* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * A product that is subnormal: lost where small numbers are flushed to zero.  A sum that cancels one bit: rounded
- * wrongly by at least one floating-point library. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One sum cancels a bit: at least one
+ * floating-point library rounds such sums wrongly. */
 static inline float flow_strained(float part)
 {
     const float subnormal = part * FLOW_SMALLEST;
-    /* one, but not for the compiler */
+    /* 1, but the compiler cannot know this */
     const float unit = (flow_absolute(part) + 1.0f) / (flow_absolute(part) + 1.0f);
     const float rest = (unit * FLOW_CANCELLING) - (unit * 2.0f) + 2.0f;
     return (0.5f * part) + (0.25f * (subnormal * FLOW_LARGEST)) + (0.25f * (rest * FLOW_CANCELLED));
 }
 
-/* Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times. */
+/* Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors. */
 static void flow_rehearse(flow_t *s, float x[FLOW_DIM])
 {
     int32_t seed = 1;

@@ -19,9 +19,9 @@
 extern "C" {
 #endif
 
-#define FLOW_DIM 3 /* inputs */
-#define FLOW_N_MAX 16 /* the budget: most expansion vectors */
-#define FLOW_OUTPUTS 1 /* values that a prediction writes */
+#define FLOW_DIM 3 /* number of inputs, D */
+#define FLOW_N_MAX 16 /* the budget: largest number of expansion vectors, N */
+#define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
 
 #define FLOW_STATE_BYTES 1296u /* the model: the first bytes of flow_t */
 #define FLOW_RAM_BYTES 1656u /* sizeof(flow_t): the model, then its working memory */
@@ -30,22 +30,21 @@ extern "C" {
 #define FLOW_CONFIG_HASH 0x6ADF3DDEu /* another spec or another algorithm gives another number */
 #define FLOW_GENERATOR "pykernel 0.1.0"
 
-/* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 #define FLOW_DONE 0
-#define FLOW_ADDED 1 /* the sample became an expansion vector; the budget was not full */
-#define FLOW_REPLACED 2 /* the sample took the place of the expansion vector that was cheapest to remove */
-#define FLOW_DISCARDED 3 /* the sample itself was the cheapest to remove; the multipliers took up what they could */
-#define FLOW_ABSORBED 4 /* the sample was too near to stored ones to be stored; the multipliers took it up */
-#define FLOW_MERGED 5 /* the sample repeats an expansion vector, whose multiplier took it up */
-#define FLOW_OBSERVED 6 /* the sample only went into the standardiser, which has seen too few to be of use */
-#define FLOW_FROZEN 7 /* learning is switched off */
-#define FLOW_REFRESH_DUE 8 /* the inverse Gram matrix has drifted; a refresh restores it */
-#define FLOW_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
-#define FLOW_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
-/* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
-#define FLOW_REFUSED_MULTIPLIER (-3)
-/* a count in the memory is beyond its capacity: it was never initialised, or was overwritten */
-#define FLOW_REFUSED_STATE (-9)
+#define FLOW_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
+#define FLOW_REPLACED 2 /* the budget was full: the sample replaced the expansion vector of least cost */
+#define FLOW_DISCARDED 3 /* the budget was full and the sample cost least: not stored; multipliers may have changed */
+#define FLOW_ABSORBED 4 /* the sample is similar to the expansion vectors: not stored; multipliers changed */
+#define FLOW_MERGED 5 /* the sample repeats an expansion vector: that vector's multiplier changed */
+/* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+#define FLOW_OBSERVED 6
+#define FLOW_FROZEN 7 /* learning is switched off: the sample was checked, but not learned */
+#define FLOW_REFRESH_DUE 8 /* rounding errors have grown in the inverse Gram matrix: call refresh */
+#define FLOW_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
+#define FLOW_REFUSED_LABEL (-2) /* the label is not finite, or is beyond its limit */
+#define FLOW_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range.  Call reset, or lower the learning rate */
+#define FLOW_REFUSED_STATE (-9) /* a count is out of its range: init was never called, or the memory was overwritten */
 #define FLOW_BROKEN_BUILD (-100) /* the self-test computed other bits than the PC: check the compiler's flags */
 #define FLOW_SNAPSHOT_MISSING (-101) /* there is no snapshot */
 #define FLOW_SNAPSHOT_FOREIGN (-102) /* the snapshot is of another model, or of another version of this model */
@@ -56,25 +55,27 @@ extern "C" {
 /* One model.  Unused places of the arrays are zero.  Models that learned the same samples therefore have equal bytes.
  * */
 typedef struct {
-    /* The model: f(x) = sum_i alpha_i k(v_i, x). */
+    /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     float v[FLOW_N_MAX][FLOW_DIM]; /* expansion vectors */
-    float alpha[FLOW_N_MAX][FLOW_OUTPUTS]; /* multipliers */
-    float m[FLOW_N_MAX][FLOW_N_MAX]; /* a square root of the inverse Gram matrix: m' m = P = (K + ridge I)^-1 */
-    float drift; /* largest element of (K + ridge I) m' m - I met since the last refresh */
-    int32_t n; /* expansion vectors in use; everything beyond is zero */
-    int32_t probe; /* whose cached numbers are looked at next */
+    float alpha[FLOW_N_MAX][FLOW_OUTPUTS]; /* multipliers of the expansion vectors */
+    float m[FLOW_N_MAX][FLOW_N_MAX]; /* a square root of the inverse Gram matrix P: m' m = P = (K + ridge I)^-1 */
+    /* rounding error: largest element of (K + ridge I) m' m - I that was measured since the last refresh */
+    float drift;
+    int32_t n; /* number of expansion vectors in use; all later places are zero */
+    int32_t probe; /* the vector whose stored numbers are checked next */
     int32_t frozen; /* 1: learning is switched off */
-    /* Intermediate results.  No update depends on what an earlier one left here; zeros are always valid. */
-    float y[FLOW_OUTPUTS]; /* what the function should be there */
+    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    float y[FLOW_OUTPUTS]; /* the sample's label: what f(x) should be */
     float error[FLOW_OUTPUTS]; /* y - f(x) */
     float k[FLOW_N_MAX]; /* kernel values between the sample and the expansion vectors */
-    float u[(FLOW_N_MAX + 1)]; /* P k, the sample as a combination of expansion vectors, and -1 */
+    float u[(FLOW_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors; then -1 */
     float p[(FLOW_N_MAX + 1)]; /* one column of P */
-    float score[(FLOW_N_MAX + 1)]; /* what the candidates' scores are made of */
-    float beta[(FLOW_N_MAX + 1)][FLOW_OUTPUTS]; /* the multipliers after this update, until it is certain */
+    float score[(FLOW_N_MAX + 1)]; /* numbers from which the candidates' scores are computed */
+    /* new multipliers; copied to alpha only when nothing can be refused any more */
+    float beta[(FLOW_N_MAX + 1)][FLOW_OUTPUTS];
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
-    float kappa; /* Schur complement: how much of the sample the expansion vectors leave over */
-    float inverse_kappa; /* 1 / kappa; 0 where the newest sample does not compete */
+    float kappa; /* Schur complement: the part of the sample that the expansion vectors cannot express */
+    float inverse_kappa; /* 1 / kappa; 0 if the newest sample is no candidate for removal */
     int32_t nearest; /* position of the nearest expansion vector */
 } flow_t;
 
@@ -85,34 +86,37 @@ void flow_init(flow_t *s);
 /* Forget everything that the model learned. */
 void flow_reset(flow_t *s);
 
-/* Write f(x) to y.  O(N D).
+/* Predict: write f(x) to y.  O(N D).
  *
- * DONE, or REFUSED_INPUT with y unchanged. */
+ * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t flow_predict(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS]);
 
-/* Learn that f(x) should be y.
+/* Learn one sample: for the input x, the prediction should be y.
  *
- * O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
- * refused; the model is then unchanged. */
+ * O(N D) without a Gram matrix, O(N^2 + N D) with one.
+ * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y);
 
-/* Write to y how much of the sample is new: the part of its squared norm that expansion vectors cannot express.
+/* Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
  *
- * With a Gram matrix kappa = 1 + ridge - k' P k, O(N^2 + N D); without one, of the nearest vector only, 1 - k^2,
- * O(N D).  DONE, or REFUSED_INPUT with y unchanged. */
+ * Models with a Gram matrix write kappa = 1 + ridge - k' P k, in O(N^2 + N D).  Models without write 1 - k^2 for the
+ * nearest vector, in O(N D).
+ * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t flow_novelty(flow_t *s, const float x[FLOW_DIM], float *y);
 
-/* Switch learning off (1) or on (0); update then does nothing but check the sample. */
+/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
 int32_t flow_freeze(flow_t *s, int32_t frozen);
 
-/* Write how far the inverse Gram matrix has drifted since the last refresh to y: REFRESH_DUE, or DONE.
+/* Write to y how large the rounding errors of the inverse Gram matrix P are.  O(1).
  *
- * The largest element met of (K + ridge I) P - I, of which each replacement measures one.  O(1). */
+ * Each replacement measures one element of (K + ridge I) P - I.  y is the largest one since the last refresh.
+ * Returns REFRESH_DUE if y is above the limit, otherwise DONE. */
 int32_t flow_drift(const flow_t *s, float *y);
 
-/* Compute afresh what is kept of the Gram matrix, which removes the rounding errors it has gathered.
+/* Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
  *
- * O(N^3 + N^2 D): call it when drift() says REFRESH_DUE and there is time.  The model's predictions do not change. */
+ * O(N^3 + N^2 D).  Call this function when there is time; in models with drift(), when it returns REFRESH_DUE.
+ * The predictions do not change. */
 int32_t flow_refresh(flow_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
@@ -151,8 +155,8 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns FLOW_DONE.  If no slot has a good snapshot, returns the reason: FLOW_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  The model is then unchanged, with one exception: if a slot was good when
- * it was checked and bad when it was copied, the model is reset.
+ * _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  The model is then unchanged, with one exception:
+ * if a slot was good when it was checked and bad when it was copied, the model is reset.
  * Takes the time to read five whole slots, at most. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 

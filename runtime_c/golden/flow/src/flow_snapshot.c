@@ -56,7 +56,7 @@
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
-#define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is taken */
+#define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
 #define FLOW_ALPHA_FLOOR 7.888609e-31f
 #define FLOW_LARGEST_FACTOR 4096.0f
 #define FLOW_LARGEST_REAL 3.4028235e+38f
@@ -140,7 +140,7 @@ static int32_t flow_stored_count(flow_stored_t *stored, uint32_t place, int32_t 
     return both.value;
 }
 
-/* A multiplier as it is stored. */
+/* A multiplier as it is stored.  Very small ones are stored as zero. */
 static inline float flow_snapshot_settle(float a)
 {
     if (flow_snapshot_absolute(a) < FLOW_ALPHA_FLOOR) {
@@ -149,7 +149,7 @@ static inline float flow_snapshot_settle(float a)
     return a;
 }
 
-/* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
+/* Whether vectors and multipliers are within their limits, without NaN or too small multipliers.  O(N D). */
 static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
 {
     const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
@@ -159,7 +159,7 @@ static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
             if ((i >= n) && (flow_stored_real(stored, FLOW_PLACE(v), (i * FLOW_DIM) + j) != 0.0f)) {
                 return false;
             }
-            /* not "> limit": NaN must fail */
+            /* not "if (.. > limit)": NaN must fail */
             if (!(flow_snapshot_absolute(flow_stored_real(stored, FLOW_PLACE(v), (i * FLOW_DIM) + j)) <= limit)) {
                 return false;
             }
@@ -180,15 +180,16 @@ static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
     return true;
 }
 
-/* Whether an element of a matrix is within its limit; zero outside of what is in use. */
+/* Whether an element of a matrix is within its limit, and zero if it is outside of the part in use. */
 static bool flow_snapshot_element_valid(float element, bool inside)
 {
     return (flow_snapshot_absolute(element) <= FLOW_LARGEST_FACTOR) && (inside || (element == 0.0f));
 }
 
-/* No element of m leads to an infinity.  O(N^2).
+/* Whether no element of m can lead to an infinity.  O(N^2).
  *
- * Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it. */
+ * The check does not compare m with the vectors, because that takes O(N^3).  Predictions do not depend on m, and
+ * refresh() computes m again. */
 static bool flow_snapshot_valid_factor(flow_stored_t *stored)
 {
     const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
@@ -214,9 +215,10 @@ static bool flow_snapshot_valid_factor(flow_stored_t *stored)
     return true;
 }
 
-/* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
+/* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
- * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
+ * Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
+ * */
 static bool flow_snapshot_valid(flow_stored_t *stored)
 {
     if ((flow_stored_count(stored, FLOW_PLACE(n), 0) < 0)

@@ -61,17 +61,18 @@ LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 892u);
 LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 
 /* Parameters.  They follow from level.toml. */
-#define LEVEL_ALD_DISTANCE 0.00050050067f /* ... if its nearest expansion vector is within this squared distance */
+/* a sample is not stored if its squared distance to an expansion vector is at most this */
+#define LEVEL_ALD_DISTANCE 0.00050050067f
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
 #define LEVEL_ETA 0.5f /* learning rate */
-/* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
+/* factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid) */
 #define LEVEL_GAMMA 2.0f
-#define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is taken */
-#define LEVEL_LABEL_MAX_ABS 1e+06f /* largest |y| that is taken */
-#define LEVEL_REHEARSAL_INPUT 1.0606601f /* width of the self-test's inputs */
-#define LEVEL_REHEARSAL_LABEL 1.0f /* width of the self-test's labels */
+#define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is accepted */
+#define LEVEL_LABEL_MAX_ABS 1e+06f /* largest |y| that is accepted */
+#define LEVEL_REHEARSAL_INPUT 1.0606601f /* the self-test's inputs are within +- half of this */
+#define LEVEL_REHEARSAL_LABEL 1.0f /* the self-test's labels are within +- half of this */
 
-/* Constants of the algorithms.  They do not depend on level.toml. */
+/* Constants of the algorithms. */
 #define LEVEL_EXP_LOWEST (-41.58883f)
 #define LEVEL_LOG2_E 1.442695f
 #define LEVEL_LN2_HIGH 0.69314575f
@@ -159,7 +160,7 @@ static bool level_arithmetic(void)
     return sound;
 }
 
-/* Whether no loop over expansion vectors leaves the memory, whatever lies in it. */
+/* Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten. */
 static bool level_intact(const level_t *s)
 {
     return (s->n >= 0) && (s->n <= LEVEL_N_MAX);
@@ -169,7 +170,7 @@ static bool level_intact(const level_t *s)
 static bool level_within(const float x[LEVEL_DIM])
 {
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
-        /* not "> limit": NaN must fail */
+        /* not "if (.. > limit)": NaN must fail */
         if (!(level_absolute(x[j]) <= LEVEL_INPUT_MAX_ABS)) {
             return false;
         }
@@ -177,13 +178,13 @@ static bool level_within(const float x[LEVEL_DIM])
     return true;
 }
 
-/* e^x for x <= 0, within 1 ulp and monotone; zero below 2^-60 and for NaN. */
+/* e^x for x <= 0: within 1 ulp, and monotone.  Results below 2^-60 are zero; NaN gives zero. */
 static inline float level_exp_negative(float x)
 {
     if (!(x >= LEVEL_EXP_LOWEST)) {
         return 0.0f;
     }
-    /* x = k ln 2 + r with |r| <= ln(2)/2; subtracting in two parts keeps r's last bits */
+    /* x = k ln 2 + r with |r| <= ln(2)/2; k ln 2 is subtracted in two parts, to keep r's last bits */
     const float exponent = (x * LEVEL_LOG2_E) - 0.5f;
     const int32_t k = (int32_t)exponent;
     const float high = x - ((float)k * LEVEL_LN2_HIGH);
@@ -197,7 +198,7 @@ static inline float level_exp_negative(float x)
     return (1.0f + (high + ((r * r * q) - low))) * level_pow2(k);
 }
 
-/* k = exp(-gamma distance), distance = |a - b|^2, gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15. */
+/* k = exp(-gamma distance), distance = |a - b|^2 and gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15. */
 static inline float level_gaussian(float distance)
 {
     return level_exp_negative(-(LEVEL_GAMMA * distance));
@@ -237,13 +238,13 @@ int32_t level_predict(const level_t *s, const float x[LEVEL_DIM], float y[LEVEL_
     return LEVEL_DONE;
 }
 
-/* How many vectors compete. */
+/* Number of candidates for removal. */
 static int32_t level_candidates(const level_t *s)
 {
     return s->n + 1;
 }
 
-/* A multiplier as it is stored. */
+/* A multiplier as it is stored.  Very small ones are stored as zero. */
 static inline float level_settle(float a)
 {
     if (level_absolute(a) < LEVEL_ALPHA_FLOOR) {
@@ -252,7 +253,7 @@ static inline float level_settle(float a)
     return a;
 }
 
-/* A candidate's multiplier after the presentation. */
+/* A candidate's new multiplier, before any removal. */
 static float level_multiplier(const level_t *s, int32_t i, int32_t o)
 {
     return s->beta[i][o];
@@ -267,7 +268,7 @@ static inline float level_lesser(float a, float b)
     return b;
 }
 
-/* Squared distance from a candidate to its nearest, or a lower bound of it. */
+/* Distance from a candidate to its nearest neighbour, or a lower bound. */
 static float level_isolation(const level_t *s, int32_t i)
 {
     if (i == s->n) {
@@ -283,19 +284,19 @@ static float level_magnitude(const level_t *s, int32_t i)
     return largest;
 }
 
-/* What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2. */
+/* The cost of removing a candidate, after survey().  O(1) for each output.  Mitchinson et al. 2003, section 2. */
 static float level_cost(const level_t *s, int32_t i)
 {
     return level_isolation(s, i);
 }
 
-/* What the removal of a candidate costs, as far as its claim to stay has not faded; O(1) for each output. */
+/* A candidate's score: the cost of its removal, times its claim to stay if claims fade.  O(1) for each output. */
 static float level_score(const level_t *s, int32_t i)
 {
     return level_cost(s, i);
 }
 
-/* Whether isolation() is a bound only. */
+/* Whether isolation() is only a lower bound. */
 static bool level_unsure(const level_t *s, int32_t i)
 {
     if ((i == s->n) || (s->neighbour[i] > 0.0f)) {
@@ -304,7 +305,7 @@ static bool level_unsure(const level_t *s, int32_t i)
     return s->distance[i] > -s->neighbour[i];
 }
 
-/* Compute the distance from expansion vector i to its nearest.  O(N D). */
+/* Compute the distance from expansion vector i to its nearest neighbour.  O(N D). */
 static void level_find_neighbour(level_t *s, int32_t i)
 {
     float nearest = LEVEL_FAR;
@@ -316,9 +317,10 @@ static void level_find_neighbour(level_t *s, int32_t i)
     s->neighbour[i] = nearest;
 }
 
-/* Search for the lost neighbours that the choice depends on: SEARCHES at most.  O(N) and O(N D) for each.
+/* Search for the lost neighbours that the choice depends on, at most SEARCHES.  O(N), and O(N D) for each search.
  *
- * A score made of a bound is a bound: the least of all is certain if no bound is as small. */
+ * A score that is computed from a lower bound is a lower bound.  The smallest exact score is certainly the smallest
+ * if every lower bound is larger. */
 static void level_resolve_neighbours(level_t *s)
 {
     const int32_t count = level_candidates(s);
@@ -329,7 +331,7 @@ static void level_resolve_neighbours(level_t *s)
             const float value = level_score(s, i);
             if ((i == 0) || (value <= least)) {
                 const bool bound = level_unsure(s, i);
-                /* of equals, what is certain hides no bound */
+                /* an exact score must not hide an equal lower bound */
                 if ((i == 0) || (value < least) || bound) {
                     least = value;
                     lost = count;
@@ -346,7 +348,7 @@ static void level_resolve_neighbours(level_t *s)
     }
 }
 
-/* The first candidate whose score is more than a bound.  O(N). */
+/* The first candidate whose score is exact, not a lower bound.  O(N). */
 static int32_t level_first_certain(const level_t *s, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -357,13 +359,13 @@ static int32_t level_first_certain(const level_t *s, int32_t count)
     return 0;
 }
 
-/* Whether candidate i goes before r, which has the same score. */
+/* Whether to remove candidate i rather than r, if both have the same score. */
 static bool level_precedes(const level_t *s, int32_t i, int32_t r)
 {
     return level_magnitude(s, i) < level_magnitude(s, r);
 }
 
-/* Position of the candidate with the least score; of equals, as the tie rule says, then the first. */
+/* Position of the candidate with the smallest score.  precedes() and then the position decide ties. */
 static int32_t level_cheapest(const level_t *s)
 {
     const int32_t count = level_candidates(s);
@@ -384,7 +386,7 @@ static int32_t level_cheapest(const level_t *s)
     return r;
 }
 
-/* Position of the candidate that goes next.  O(N^2 + N D) with a Gram matrix, O(N D) mostly without. */
+/* Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one. */
 static int32_t level_choose(level_t *s)
 {
     level_resolve_neighbours(s);
@@ -397,7 +399,7 @@ static bool level_is_stored(const level_t *s, int32_t r)
     return r < s->n;
 }
 
-/* row_j = |v_j - v_r|^2.  O(N D). */
+/* row_j = |v_j - v_r|^2; for other kernels than the Gaussian, k_jr.  O(N D). */
 static void level_measure_row(level_t *s, int32_t r)
 {
     for (int32_t j = 0; j < s->n; j++) {
@@ -405,16 +407,17 @@ static void level_measure_row(level_t *s, int32_t r)
     }
 }
 
-/* Compute what take_out() needs of stored vector r.  O(N^2 + N D). */
+/* Compute the numbers that take_out() needs for stored vector r.  O(N^2 + N D). */
 static void level_locate(level_t *s, int32_t r)
 {
     level_measure_row(s, r);
 }
 
-/* The same, with K_:r divided by the sum of its magnitudes where that is above 1, given row.  O(N).
+/* beta = alpha + K_:r alpha_r, where K_:r is divided by the sum of its magnitudes if the sum is above 1.  O(N).
  *
- * Eq. 16 takes the others as orthogonal.  Where they crowd, their parts would add up to more than what went, and
- * multipliers grow without end; so they add up to as much at most. */
+ * Mitchinson et al. 2003, eq. 16, treats the other vectors as orthogonal.  Where vectors are close together, their
+ * parts would add up to more than alpha_r, and multipliers would grow without limit.  The division prevents this.
+ * Needs row. */
 static void level_project_bounded(level_t *s, int32_t r)
 {
     const int32_t n = s->n;
@@ -429,7 +432,7 @@ static void level_project_bounded(level_t *s, int32_t r)
         }
     }
     if (r < n) {
-        /* in rounds after the sample was stored, it is among the others already */
+        /* in rounds after the sample was stored, the loop above has counted the sample already */
         total += level_absolute(s->k[r]);
     }
     float scale = 1.0f;
@@ -449,7 +452,7 @@ static void level_project_bounded(level_t *s, int32_t r)
     }
 }
 
-/* Whether every multiplier but r's may be stored. */
+/* Whether every multiplier, except that of r, is within its range. */
 static bool level_acceptable(const level_t *s, int32_t r)
 {
     const int32_t count = level_candidates(s);
@@ -465,9 +468,9 @@ static bool level_acceptable(const level_t *s, int32_t r)
     return true;
 }
 
-/* Let the others make up for candidate r, in beta; whether every multiplier may then be stored.
+/* Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
  *
- * Leaves what take_out() needs. */
+ * Also computes the numbers that take_out() needs. */
 static bool level_project(level_t *s, int32_t r)
 {
     if (level_is_stored(s, r)) {
@@ -477,7 +480,7 @@ static bool level_project(level_t *s, int32_t r)
     return level_acceptable(s, r);
 }
 
-/* f(x), negated in w.error, with the distances and kernel values for the update that follows.  O(N D). */
+/* Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void level_present(level_t *s, const float x[LEVEL_DIM])
 {
     int32_t nearest = 0;
@@ -499,13 +502,13 @@ static void level_present(level_t *s, const float x[LEVEL_DIM])
     s->nearest_distance = nearest_distance;
 }
 
-/* The error of a value: y - f(x); for a class, none beyond the margin, y f(x) >= 1. */
+/* The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1. */
 static inline float level_miss(float y, float value)
 {
     return y - value;
 }
 
-/* Give the sample's part to the nearest vector, in the measure k that they share; whether that can be stored.  O(1). */
+/* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1). */
 static bool level_give_to_nearest(level_t *s)
 {
     const int32_t i = s->nearest;
@@ -517,7 +520,7 @@ static bool level_give_to_nearest(level_t *s)
     return true;
 }
 
-/* Store the multipliers of the stored vectors. */
+/* Copy the new multipliers of the stored vectors to the model. */
 static void level_commit(level_t *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
@@ -527,7 +530,7 @@ static void level_commit(level_t *s)
     }
 }
 
-/* Vector r goes, whose distances are in row: where it was the nearest, the distance stays as a bound.  O(N). */
+/* Vector r is removed.  Where r was the nearest, the distance becomes a lower bound.  Needs row.  O(N). */
 static void level_lose_neighbour(level_t *s, int32_t r)
 {
     for (int32_t i = 0; i < s->n; i++) {
@@ -537,13 +540,13 @@ static void level_lose_neighbour(level_t *s, int32_t r)
     }
 }
 
-/* Let everything that is kept forget vector r, given P_:r in p and distances in row; its place is still there. */
+/* Remove vector r from the stored matrices; its place stays.  Needs P_:r in p, and distances in row. */
 static void level_take_out(level_t *s, int32_t r)
 {
     level_lose_neighbour(s, r);
 }
 
-/* Make the sample expansion vector i.  Mitchinson et al. 2003, eq. 3. */
+/* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
 {
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
@@ -551,7 +554,7 @@ static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
     }
 }
 
-/* Let the expansion vectors know the sample as neighbour, now that it is number i.  O(N). */
+/* Update the distances to the nearest neighbours after the sample was stored as vector i.  O(N). */
 static void level_introduce_neighbour(level_t *s, int32_t i)
 {
     float nearest = LEVEL_FAR;
@@ -566,7 +569,7 @@ static void level_introduce_neighbour(level_t *s, int32_t i)
     s->neighbour[i] = nearest;
 }
 
-/* Make the sample vector r: a place that is free, or the one after the last.  Mitchinson et al. 2003, eq. 3-6. */
+/* Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6. */
 static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
 {
     const int32_t n = s->n;
@@ -585,7 +588,7 @@ static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
     level_introduce_neighbour(s, r);
 }
 
-/* alpha = eta e for the sample, (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
+/* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void level_propose_gradient(level_t *s)
 {
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
@@ -599,19 +602,19 @@ static void level_propose_gradient(level_t *s)
     }
 }
 
-/* Multipliers after the presentation, with the sample as vector n.  O(N), with KRLS_T O(N^2). */
+/* Propose new multipliers, with the sample as vector n.  O(N), with KRLS_T O(N^2). */
 static void level_propose(level_t *s)
 {
     level_propose_gradient(s);
 }
 
-/* The largest multiplier that the sample would bring. */
+/* The sample's largest multiplier. */
 static float level_largest_step(const level_t *s)
 {
     float largest = 0.0f;
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
         const float a = level_absolute(level_multiplier(s, s->n, o));
-        /* NaN is the largest of all */
+        /* NaN counts as the largest */
         if (!(a <= largest)) {
             largest = a;
         }
@@ -619,7 +622,7 @@ static float level_largest_step(const level_t *s)
     return largest;
 }
 
-/* Learn a sample that is not stored: the vectors nearest to it, or all, take it up.  O(N), with matrices O(N^2). */
+/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
 static int32_t level_absorb(level_t *s, bool close)
 {
     bool fits = true;
@@ -639,7 +642,7 @@ static int32_t level_absorb(level_t *s, bool close)
     return LEVEL_MERGED;
 }
 
-/* Learn a sample as one more vector, and reduce if need be.  O(N D), with matrices O(N^2 + N D). */
+/* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
 static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
 {
     const int32_t n = s->n;
@@ -648,7 +651,7 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
     if (!(level_largest_step(s) <= LEVEL_ALPHA_LIMIT)) {
         return LEVEL_REFUSED_MULTIPLIER;
     }
-    /* the vector that goes; n is the sample, n + 1 none */
+    /* the vector to remove; n: the sample itself; n + 1: none */
     int32_t r = n + 1;
     const bool dropped = false;
     if (!dropped && full) {
@@ -675,7 +678,7 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
     return status;
 }
 
-/* Mitchinson et al. 2003, eq. 2-6, or another rule, and then the reduction, so that f(x) comes nearer to w.y. */
+/* Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
 {
     level_present(s, x);
@@ -694,7 +697,7 @@ static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
     return status;
 }
 
-/* Learn that f(x) should be w.y; both are within their limits. */
+/* Learn the sample x with label w.y; both were checked. */
 static int32_t level_take(level_t *s, const float x[LEVEL_DIM])
 {
     if (s->frozen != 0) {
@@ -718,7 +721,7 @@ int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
     return level_take(s, x);
 }
 
-/* Distances and kernel values between the sample and the expansion vectors, and what those leave over of it. */
+/* Compute distances and kernel values to the expansion vectors, and the part that they cannot express. */
 static void level_compare(level_t *s, const float x[LEVEL_DIM])
 {
     level_present(s, x);
@@ -750,20 +753,20 @@ int32_t level_freeze(level_t *s, int32_t frozen)
     return LEVEL_DONE;
 }
 
-/* A number within a half of zero, |part| <= 1/2, by ways that broken arithmetic gets wrong.
+/* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * A product that is subnormal: lost where small numbers are flushed to zero.  A sum that cancels one bit: rounded
- * wrongly by at least one floating-point library. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One sum cancels a bit: at least one
+ * floating-point library rounds such sums wrongly. */
 static inline float level_strained(float part)
 {
     const float subnormal = part * LEVEL_SMALLEST;
-    /* one, but not for the compiler */
+    /* 1, but the compiler cannot know this */
     const float unit = (level_absolute(part) + 1.0f) / (level_absolute(part) + 1.0f);
     const float rest = (unit * LEVEL_CANCELLING) - (unit * 2.0f) + 2.0f;
     return (0.5f * part) + (0.25f * (subnormal * LEVEL_LARGEST)) + (0.25f * (rest * LEVEL_CANCELLED));
 }
 
-/* Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times. */
+/* Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors. */
 static void level_rehearse(level_t *s, float x[LEVEL_DIM])
 {
     int32_t seed = 1;

@@ -16,9 +16,9 @@
 extern "C" {
 #endif
 
-#define LEVEL_DIM 2 /* inputs */
-#define LEVEL_N_MAX 24 /* the budget: most expansion vectors */
-#define LEVEL_OUTPUTS 1 /* values that a prediction writes */
+#define LEVEL_DIM 2 /* number of inputs, D */
+#define LEVEL_N_MAX 24 /* the budget: largest number of expansion vectors, N */
+#define LEVEL_OUTPUTS 1 /* number of values that a prediction writes */
 
 #define LEVEL_STATE_BYTES 392u /* the model: the first bytes of level_t */
 #define LEVEL_RAM_BYTES 896u /* sizeof(level_t): the model, then its working memory */
@@ -27,22 +27,21 @@ extern "C" {
 #define LEVEL_CONFIG_HASH 0x386959BAu /* another spec or another algorithm gives another number */
 #define LEVEL_GENERATOR "pykernel 0.1.0"
 
-/* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 #define LEVEL_DONE 0
-#define LEVEL_ADDED 1 /* the sample became an expansion vector; the budget was not full */
-#define LEVEL_REPLACED 2 /* the sample took the place of the expansion vector that was cheapest to remove */
-#define LEVEL_DISCARDED 3 /* the sample itself was the cheapest to remove; the multipliers took up what they could */
-#define LEVEL_ABSORBED 4 /* the sample was too near to stored ones to be stored; the multipliers took it up */
-#define LEVEL_MERGED 5 /* the sample repeats an expansion vector, whose multiplier took it up */
-#define LEVEL_OBSERVED 6 /* the sample only went into the standardiser, which has seen too few to be of use */
-#define LEVEL_FROZEN 7 /* learning is switched off */
-#define LEVEL_REFRESH_DUE 8 /* the inverse Gram matrix has drifted; a refresh restores it */
-#define LEVEL_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
-#define LEVEL_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
-/* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
-#define LEVEL_REFUSED_MULTIPLIER (-3)
-/* a count in the memory is beyond its capacity: it was never initialised, or was overwritten */
-#define LEVEL_REFUSED_STATE (-9)
+#define LEVEL_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
+#define LEVEL_REPLACED 2 /* the budget was full: the sample replaced the expansion vector of least cost */
+#define LEVEL_DISCARDED 3 /* the budget was full and the sample cost least: not stored; multipliers may have changed */
+#define LEVEL_ABSORBED 4 /* the sample is similar to the expansion vectors: not stored; multipliers changed */
+#define LEVEL_MERGED 5 /* the sample repeats an expansion vector: that vector's multiplier changed */
+/* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+#define LEVEL_OBSERVED 6
+#define LEVEL_FROZEN 7 /* learning is switched off: the sample was checked, but not learned */
+#define LEVEL_REFRESH_DUE 8 /* rounding errors have grown in the inverse Gram matrix: call refresh */
+#define LEVEL_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
+#define LEVEL_REFUSED_LABEL (-2) /* the label is not finite, or is beyond its limit */
+#define LEVEL_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range.  Call reset, or lower the learning rate */
+#define LEVEL_REFUSED_STATE (-9) /* a count is out of its range: init was never called, or the memory was overwritten */
 #define LEVEL_BROKEN_BUILD (-100) /* the self-test computed other bits than the PC: check the compiler's flags */
 #define LEVEL_SNAPSHOT_MISSING (-101) /* there is no snapshot */
 #define LEVEL_SNAPSHOT_FOREIGN (-102) /* the snapshot is of another model, or of another version of this model */
@@ -53,21 +52,22 @@ extern "C" {
 /* One model.  Unused places of the arrays are zero.  Models that learned the same samples therefore have equal bytes.
  * */
 typedef struct {
-    /* The model: f(x) = sum_i alpha_i k(v_i, x). */
+    /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     float v[LEVEL_N_MAX][LEVEL_DIM]; /* expansion vectors */
-    float alpha[LEVEL_N_MAX][LEVEL_OUTPUTS]; /* multipliers */
-    /* distance of each vector to its nearest one; if not positive, a bound: at least |.| */
+    float alpha[LEVEL_N_MAX][LEVEL_OUTPUTS]; /* multipliers of the expansion vectors */
+    /* each vector's distance to its nearest vector; a number d <= 0 means: at least |d| */
     float neighbour[LEVEL_N_MAX];
-    int32_t n; /* expansion vectors in use; everything beyond is zero */
+    int32_t n; /* number of expansion vectors in use; all later places are zero */
     int32_t frozen; /* 1: learning is switched off */
-    /* Intermediate results.  No update depends on what an earlier one left here; zeros are always valid. */
-    float y[LEVEL_OUTPUTS]; /* what the function should be there */
+    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    float y[LEVEL_OUTPUTS]; /* the sample's label: what f(x) should be */
     float error[LEVEL_OUTPUTS]; /* y - f(x) */
     float distance[LEVEL_N_MAX]; /* squared distances from the sample to the expansion vectors */
     float k[LEVEL_N_MAX]; /* kernel values between the sample and the expansion vectors */
     float q[(LEVEL_N_MAX + 1)]; /* one column of Q */
     float row[LEVEL_N_MAX]; /* squared distances from one vector to the others */
-    float beta[(LEVEL_N_MAX + 1)][LEVEL_OUTPUTS]; /* the multipliers after this update, until it is certain */
+    /* new multipliers; copied to alpha only when nothing can be refused any more */
+    float beta[(LEVEL_N_MAX + 1)][LEVEL_OUTPUTS];
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     int32_t nearest; /* position of the nearest expansion vector */
 } level_t;
@@ -79,24 +79,25 @@ void level_init(level_t *s);
 /* Forget everything that the model learned. */
 void level_reset(level_t *s);
 
-/* Write f(x) to y.  O(N D).
+/* Predict: write f(x) to y.  O(N D).
  *
- * DONE, or REFUSED_INPUT with y unchanged. */
+ * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t level_predict(const level_t *s, const float x[LEVEL_DIM], float y[LEVEL_OUTPUTS]);
 
-/* Learn that f(x) should be y.
+/* Learn one sample: for the input x, the prediction should be y.
  *
- * O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
- * refused; the model is then unchanged. */
+ * O(N D) without a Gram matrix, O(N^2 + N D) with one.
+ * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y);
 
-/* Write to y how much of the sample is new: the part of its squared norm that expansion vectors cannot express.
+/* Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
  *
- * With a Gram matrix kappa = 1 + ridge - k' P k, O(N^2 + N D); without one, of the nearest vector only, 1 - k^2,
- * O(N D).  DONE, or REFUSED_INPUT with y unchanged. */
+ * Models with a Gram matrix write kappa = 1 + ridge - k' P k, in O(N^2 + N D).  Models without write 1 - k^2 for the
+ * nearest vector, in O(N D).
+ * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t level_novelty(level_t *s, const float x[LEVEL_DIM], float *y);
 
-/* Switch learning off (1) or on (0); update then does nothing but check the sample. */
+/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
 int32_t level_freeze(level_t *s, int32_t frozen);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
@@ -135,8 +136,8 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns LEVEL_DONE.  If no slot has a good snapshot, returns the reason: LEVEL_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  The model is then unchanged, with one exception: if a slot was good when
- * it was checked and bad when it was copied, the model is reset.
+ * _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  The model is then unchanged, with one exception:
+ * if a slot was good when it was checked and bad when it was copied, the model is reset.
  * Takes the time to read five whole slots, at most. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 

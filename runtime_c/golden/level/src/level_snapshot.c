@@ -56,7 +56,7 @@
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
-#define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is taken */
+#define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is accepted */
 #define LEVEL_ALPHA_FLOOR 7.888609e-31f
 #define LEVEL_FAR 1e+38f
 
@@ -139,7 +139,7 @@ static int32_t level_stored_count(level_stored_t *stored, uint32_t place, int32_
     return both.value;
 }
 
-/* A multiplier as it is stored. */
+/* A multiplier as it is stored.  Very small ones are stored as zero. */
 static inline float level_snapshot_settle(float a)
 {
     if (level_snapshot_absolute(a) < LEVEL_ALPHA_FLOOR) {
@@ -148,7 +148,7 @@ static inline float level_snapshot_settle(float a)
     return a;
 }
 
-/* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
+/* Whether vectors and multipliers are within their limits, without NaN or too small multipliers.  O(N D). */
 static bool level_snapshot_valid_vectors(level_stored_t *stored)
 {
     const int32_t n = level_stored_count(stored, LEVEL_PLACE(n), 0);
@@ -158,7 +158,7 @@ static bool level_snapshot_valid_vectors(level_stored_t *stored)
             if ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) != 0.0f)) {
                 return false;
             }
-            /* not "> limit": NaN must fail */
+            /* not "if (.. > limit)": NaN must fail */
             if (!(level_snapshot_absolute(level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j)) <= limit)) {
                 return false;
             }
@@ -184,9 +184,10 @@ static bool level_snapshot_valid_vectors(level_stored_t *stored)
     return true;
 }
 
-/* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
+/* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
- * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
+ * Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
+ * */
 static bool level_snapshot_valid(level_stored_t *stored)
 {
     if ((level_stored_count(stored, LEVEL_PLACE(n), 0) < 0)

@@ -80,37 +80,38 @@ MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4608u);
 MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 
 /* Parameters.  They follow from monitor.toml. */
-#define MONITOR_ALD_THRESHOLD 0.03f /* nu: samples are not stored if at most this part of them is new */
-#define MONITOR_CODE_LIMIT 3.1622777f /* above any element of q */
-#define MONITOR_COORDINATE_LIMIT 1.01f /* above any element of a factor's solution: the root of any k(x, x) */
-#define MONITOR_DEAD 9.536743e-08f /* a column of L has nothing left if its squared length is at most this */
-#define MONITOR_ELEMENT_LIMIT 419430.4f /* above any element of G */
-#define MONITOR_ETA 0.4f /* of the step; constant: 4 eta lambda */
-#define MONITOR_FACTOR_LIMIT 654.11206f /* above any element of G's factor, and of that of G + lambda I */
-#define MONITOR_INNER_LIMIT 654.11084f /* above any element of L'phi */
-#define MONITOR_INPUT_MAX_ABS 10.0f /* largest |x_j| that is taken */
-#define MONITOR_INVERSE_LEAST 0.5f /* below any diagonal element of P */
-#define MONITOR_INVERSE_LIMIT 1e+12f /* above any element of P */
-#define MONITOR_LESS_ALARM 0.9999f /* what they are multiplied by where there is no alarm */
-#define MONITOR_LESS_CENSORING 0.99501246f /* what they are multiplied by where one is censored */
-#define MONITOR_MORE_ALARM 1.1050605f /* what the threshold's odds are multiplied by at an alarm */
-/* what the threshold's odds are multiplied by where a sample is not censored */
+#define MONITOR_ALD_THRESHOLD 0.03f /* nu: a sample is not stored if at most this part of it is new */
+#define MONITOR_CODE_LIMIT 3.1622777f /* limit above every element of q */
+/* limit above the square root of every k(x, x), and so above every element of C^-1 v */
+#define MONITOR_COORDINATE_LIMIT 1.01f
+#define MONITOR_DEAD 9.536743e-08f /* a column of L counts as empty if its squared length is at most this */
+#define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
+#define MONITOR_ETA 0.4f /* factor of the step length; for a constant step 4 eta lambda */
+#define MONITOR_FACTOR_LIMIT 654.11206f /* limit above every element of the factors of G and G + lambda I */
+#define MONITOR_INNER_LIMIT 654.11084f /* limit above every element of L'phi */
+#define MONITOR_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
+#define MONITOR_INVERSE_LEAST 0.5f /* limit below every diagonal element of P */
+#define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
+#define MONITOR_LESS_ALARM 0.9999f /* factor of the alarm threshold's odds after a sample without alarm */
+#define MONITOR_LESS_CENSORING 0.99501246f /* factor of the censoring threshold's odds after a censored sample */
+#define MONITOR_MORE_ALARM 1.1050605f /* factor of the alarm threshold's odds after an alarm */
+/* factor of the censoring threshold's odds after a sample that is not censored */
 #define MONITOR_MORE_CENSORING 1.0460279f
-/* Gaussian and Laplacian kernels: gamma / ln 2, since powers of two are cheaper than powers of e */
+/* Gaussian and Laplacian kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t */
 #define MONITOR_RATE 0.3205989f
-#define MONITOR_REHEARSAL_INPUT 2.598076f /* width of the self-test's inputs */
-#define MONITOR_REHEARSED 44 /* samples of the self-test */
-#define MONITOR_RELEARN_AFTER 200 /* most samples in a row that are not learned */
-#define MONITOR_RENEWAL_BOUND 11.547006f /* above the reciprocal of any pivot of K's factor */
-#define MONITOR_ROOT_BOUND 3.1622777f /* 1 / sqrt(lambda), above the reciprocal of any pivot of G + lambda I's factor */
+#define MONITOR_REHEARSAL_INPUT 2.598076f /* the self-test's inputs are within +- half of this */
+#define MONITOR_REHEARSED 44 /* number of samples in the self-test */
+#define MONITOR_RELEARN_AFTER 200 /* an alarm stops learning for at most this number of samples in a row */
+#define MONITOR_RENEWAL_BOUND 11.547006f /* limit above the reciprocal of every pivot of K's factor */
+#define MONITOR_ROOT_BOUND 3.1622777f /* 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
-#define MONITOR_SHRINKAGE 0.1f /* lambda */
-#define MONITOR_SMOOTHING 1.0f /* what a score has in the alarm level */
-#define MONITOR_SQUARE_LIMIT 26214.4f /* tr G is kept below */
-#define MONITOR_WARMUP 500 /* samples before there are alarms */
-#define MONITOR_WINDOW 1000 /* samples that the ridge's share and averages reach back */
+#define MONITOR_SHRINKAGE 0.1f /* lambda, the weight of |q|^2 */
+#define MONITOR_SMOOTHING 1.0f /* weight of a new score in the alarm level; 1: the level is the score */
+#define MONITOR_SQUARE_LIMIT 26214.4f /* limit of the trace of G */
+#define MONITOR_WARMUP 500 /* number of samples before the first alarm is possible */
+#define MONITOR_WINDOW 1000 /* number of latest samples in averages, and in the sum that the ridge belongs to */
 
-/* Constants of the algorithms.  They do not depend on monitor.toml. */
+/* Constants of the algorithms. */
 #define MONITOR_EXP2_LOWEST (-60.0f)
 #define MONITOR_ROUNDING 8.388735e+06f
 #define MONITOR_ROUNDING_EXCESS 0.0f
@@ -272,7 +273,7 @@ static bool monitor_arithmetic(void)
     return sound;
 }
 
-/* Whether no loop over expansion vectors or features leaves the memory, whatever lies in it. */
+/* Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory. */
 static bool monitor_intact(const monitor_t *s)
 {
     const int32_t n = s->n;
@@ -280,7 +281,7 @@ static bool monitor_intact(const monitor_t *s)
     if ((n < 0) || (n > MONITOR_N_MAX) || (rank < 0) || (rank > n) || (rank > MONITOR_RANK)) {
         return false;
     }
-    /* the first vectors are a column each */
+    /* each of the first vectors starts a column */
     return (rank == MONITOR_RANK) || (rank == n);
 }
 
@@ -289,7 +290,7 @@ static bool monitor_acceptable(const float x[MONITOR_DIM])
 {
     MONITOR_UNROLL
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
-        /* not "> limit": NaN must fail */
+        /* not "if (.. > limit)": NaN must fail */
         if (!(monitor_absolute(x[j]) <= MONITOR_INPUT_MAX_ABS)) {
             return false;
         }
@@ -297,7 +298,7 @@ static bool monitor_acceptable(const float x[MONITOR_DIM])
     return true;
 }
 
-/* The input as the kernel sees it, to w.x.  O(D). */
+/* Write the scaled input to w.x.  O(D). */
 static void monitor_scaled(monitor_t *w, const float x[MONITOR_DIM])
 {
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
@@ -316,9 +317,10 @@ static inline float monitor_exp2_fraction(float f)
     return 1.0f + (q * f);
 }
 
-/* 2^t for t <= 0, and what rounding makes of it (t < 1/2), within 2 ulp; zero below 2^-60 and for NaN.
+/* 2^t for t <= 0, within 2 ulp.  Results below 2^-60 are zero; NaN gives zero.
  *
- * Cheaper than exp_negative: t splits exactly, so that only the polynomial rounds. */
+ * Rounding may make t slightly positive; any t < 1/2 is allowed.  This function is cheaper than exp_negative, because
+ * t splits without rounding. */
 static inline float monitor_exp2_negative(float t)
 {
     if (!(t >= MONITOR_EXP2_LOWEST)) {
@@ -348,24 +350,23 @@ static inline float monitor_kernel_value(const float a[MONITOR_DIM], const float
     return monitor_exp2_negative(-(MONITOR_RATE * monitor_squared_distance(a, b)));
 }
 
-/* x, kept between low and high; low for NaN. */
+/* x, limited to the range from low to high.  NaN gives low. */
 static inline float monitor_clipped(float x, float low, float high)
 {
     if (x > high) {
         return high;
     }
-    /* not "< low": NaN must not stay */
+    /* not "if (x < low)": NaN must give low */
     if (x >= low) {
         return x;
     }
     return low;
 }
 
-/* L of g + shift I = L L' to l, which may be g, reciprocals on its diagonal.  O(n^3 / 6).
+/* Factorise g + shift I = L L'.  Write L to l, which may be g, with the reciprocals of L's diagonal.  O(n^3 / 6).
  *
- * A pivot that is not above least + part g_ii has the reciprocal ``instead``; zero: a column of zeros.  No element
- * beside
- * the diagonal exceeds the limit, whatever g is. */
+ * If a pivot is at most least + part g_ii, ``instead`` is used as its reciprocal; 0 gives a column of zeros.
+ * No element beside the diagonal exceeds the limit, for any g. */
 static void monitor_factorise(const float *g, float *l, int32_t n, float shift, float part, float least,
         float instead, float limit)
 {
@@ -388,7 +389,7 @@ static void monitor_factorise(const float *g, float *l, int32_t n, float shift, 
     }
 }
 
-/* L^-1 z in place of z, of L's diagonal are reciprocals; nothing exceeds the limit, whatever L is.  O(n^2 / 2). */
+/* Replace z by L^-1 z.  l has the reciprocals of L's diagonal.  No result exceeds the limit.  O(n^2 / 2). */
 static void monitor_substitute_forward(const float *l, float *z, int32_t n, float limit)
 {
     int32_t row = 0;
@@ -402,7 +403,7 @@ static void monitor_substitute_forward(const float *l, float *z, int32_t n, floa
     }
 }
 
-/* Where row i starts: i (i + 1) / 2. */
+/* The place where row i starts: i (i + 1) / 2. */
 static int32_t monitor_row_of(int32_t i)
 {
     int32_t start = 0;
@@ -412,8 +413,7 @@ static int32_t monitor_row_of(int32_t i)
     return start;
 }
 
-/* L'^-1 z to out, of L's diagonal are reciprocals; out may be z; nothing exceeds the limit, whatever L is.  O(n^2 / 2).
- * */
+/* Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  Results are limited.  O(n^2 / 2). */
 static void monitor_substitute_backward(const float *l, const float *z, float *out, int32_t n)
 {
     for (int32_t j = 0; j < n; j++) {
@@ -430,7 +430,7 @@ static void monitor_substitute_backward(const float *l, const float *z, float *o
     }
 }
 
-/* k, v, q of the scaled input w.x, and what L leaves over of it.  O(N (D + r) + r^3 / 6). */
+/* Compute k, v, q and the rest of the scaled input w.x.  O(N (D + r) + r^3 / 6). */
 static void monitor_code(monitor_t *s)
 {
     const int32_t rank = s->rank;
@@ -449,19 +449,19 @@ static void monitor_code(monitor_t *s)
     monitor_factorise(s->g, s->c, rank, MONITOR_SHRINKAGE, 0.0f, 0.5f * MONITOR_SHRINKAGE,
             MONITOR_ROOT_BOUND, MONITOR_FACTOR_LIMIT);
     for (int32_t j = 0; j < rank; j++) {
-        /* |L'phi|^2 is not above tr G k(x, x) */
+        /* |L'phi|^2 is at most tr G k(x, x) */
         s->inner[j] = monitor_clipped(s->inner[j], -MONITOR_INNER_LIMIT, MONITOR_INNER_LIMIT);
         s->q[j] = s->inner[j];
     }
-    /* |C^-1 v|^2 = v'(G + lambda I)^-1 v is not above k(x, x) */
+    /* |C^-1 v|^2 = v'(G + lambda I)^-1 v is at most k(x, x) */
     monitor_substitute_forward(s->c, s->q, rank, MONITOR_COORDINATE_LIMIT);
-    /* and |q|^2 not above k(x, x) / (4 lambda) */
+    /* |q|^2 is at most k(x, x) / (4 lambda) */
     monitor_substitute_backward(s->c, s->q, s->q, rank);
     float left = own;
     for (int32_t j = 0; j < rank; j++) {
         left = left - ((s->inner[j] + (MONITOR_SHRINKAGE * s->q[j])) * s->q[j]);
     }
-    /* rounding may leave less than nothing */
+    /* rounding may make the rest negative */
     left = monitor_clipped(left, 0.0f, own);
     s->own = own;
     s->left = left;
@@ -485,7 +485,7 @@ int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score)
     return MONITOR_DONE;
 }
 
-/* The same as intact(), and of the vector and the column whose turn it is, and of the samples seen. */
+/* Whether all counts are within their ranges, as intact(), and also the counters of update. */
 static bool monitor_countable(const monitor_t *s)
 {
     if ((s->probe < 0) || (s->probe > s->n)) {
@@ -497,9 +497,9 @@ static bool monitor_countable(const monitor_t *s)
     return monitor_intact(s) && (s->seen >= 0);
 }
 
-/* Features z = R q of the sample that was coded, R'R = G; zero beyond those in use; then 1.  O(r^3 / 6).
+/* Compute the features z = R q of the coded sample, where R'R = G.  O(r^3 / 6).
  *
- * z'z approximates the kernel. */
+ * z'z approximates the kernel.  Unused features are zero.  A 1 follows the features. */
 static void monitor_make_features(monitor_t *s)
 {
     const int32_t rank = s->rank;
@@ -535,7 +535,7 @@ static inline float monitor_odds_of(float part)
     return monitor_clipped(part * (1.0f / rest), MONITOR_LEAST_ODDS, MONITOR_MOST_ODDS);
 }
 
-/* Whether a part is above the threshold of these odds. */
+/* Whether a part, from 0 to 1, is above the threshold with these odds. */
 static bool monitor_above(float part, float odds)
 {
     return part > (odds * (1.0f - part));
@@ -547,7 +547,7 @@ static bool monitor_alarming(const monitor_t *m)
     return monitor_above(m->level, m->odds);
 }
 
-/* Odds of a threshold, multiplied. */
+/* The odds of a threshold times a factor, within their limits. */
 static inline float monitor_moved(float odds, float factor)
 {
     return monitor_clipped(odds * factor, MONITOR_LEAST_ODDS, MONITOR_MOST_ODDS);
@@ -559,7 +559,7 @@ static void monitor_adapt(monitor_t *m, float factor)
     m->odds = monitor_moved(m->odds, factor);
 }
 
-/* Take a score; 0, 1: an alarm, 2: an alarm and the sample must not be learned.  O(1). */
+/* Take a score.  Returns 0: no alarm, 1: an alarm, 2: an alarm, and the sample must not be learned.  O(1). */
 static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
 {
     if (seen == 0) {
@@ -568,7 +568,7 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
         m->level += MONITOR_SMOOTHING * (score - m->level);
     }
     if (seen < MONITOR_WARMUP) {
-        /* where learning has settled: in the second half */
+        /* in the second half of the warm-up, when learning has settled */
         if (seen >= (MONITOR_WARMUP - seen)) {
             const float odds = monitor_odds_of(m->level);
             if (odds > m->odds) {
@@ -584,11 +584,11 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
         if (m->held <= MONITOR_RELEARN_AFTER) {
             return 2;
         }
-        /* longer than that it is the new normal */
+        /* such a long alarm is the new normal */
         monitor_adapt(m, MONITOR_MORE_ALARM);
         return 1;
     }
-    /* an alarm counts once, when it has ended: raised while it lasts, the threshold would end it */
+    /* an alarm raises the threshold once, after its end; raising it earlier would end the alarm */
     if ((m->held > 0) && (m->held <= MONITOR_RELEARN_AFTER)) {
         monitor_adapt(m, MONITOR_MORE_ALARM);
     }
@@ -597,7 +597,7 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
     return 0;
 }
 
-/* Whether L'L = I, since nothing has been learned but columns.  O(r^2 / 2). */
+/* Whether L'L = I.  This is so until the first update that moves L.  O(r^2 / 2). */
 static bool monitor_untouched(const monitor_t *s)
 {
     int32_t at = 0;
@@ -615,7 +615,7 @@ static bool monitor_untouched(const monitor_t *s)
     return true;
 }
 
-/* w.b = P k and w.delta while there is a vector for each column of L, L'L = I: A A' = P, A'k = v.  O(N r). */
+/* Compute w.b = P k and w.delta while every vector started a column: then A A' = P and A'k = v.  O(N r). */
 static void monitor_compare_first(monitor_t *s)
 {
     float known = 0.0f;
@@ -632,7 +632,7 @@ static void monitor_compare_first(monitor_t *s)
     s->delta = monitor_clipped(s->own - known, 0.0f, s->own);
 }
 
-/* P z to out, for the first n rows and columns of a symmetric P.  O(n^2). */
+/* Write P z to out, for the first n rows and columns of a symmetric P.  O(n^2). */
 static void monitor_symmetric_times(const float *p, const float *z, float *out, int32_t n)
 {
     int32_t row = 0;
@@ -647,7 +647,7 @@ static void monitor_symmetric_times(const float *p, const float *z, float *out, 
     }
 }
 
-/* Row i of the first n rows and columns of a symmetric P to out.  O(n). */
+/* Write row i of a symmetric P to out, for the first n columns.  O(n). */
 static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t n)
 {
     int32_t at = monitor_row_of(i);
@@ -664,7 +664,7 @@ static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t
     }
 }
 
-/* k(X, x_i) to w.column: kept, or O(N D). */
+/* Write row i of the Gram matrix to w.column.  O(N) if the matrix is stored, otherwise O(N D). */
 static void monitor_gram_row(monitor_t *s, int32_t i)
 {
     for (int32_t l = 0; l < s->n; l++) {
@@ -672,7 +672,7 @@ static void monitor_gram_row(monitor_t *s, int32_t i)
     }
 }
 
-/* A'w.column to w.u.  O(N r). */
+/* Write A'w.column to w.u.  O(N r). */
 static void monitor_row_times(monitor_t *s)
 {
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
@@ -685,7 +685,7 @@ static void monitor_row_times(monitor_t *s)
     }
 }
 
-/* The lower triangle of g + a u', of which the sum over a's will be symmetric.  O(r^2 / 2). */
+/* Add the lower triangle of a u' to g.  The sum over all rows a is symmetric.  O(r^2 / 2). */
 static void monitor_add_rows(float *g, const float a[MONITOR_RANK], const float u[MONITOR_RANK])
 {
     int32_t row = 0;
@@ -697,9 +697,9 @@ static void monitor_add_rows(float *g, const float a[MONITOR_RANK], const float 
     }
 }
 
-/* Halve L where it has grown beyond its limit: the fit does not need its length.  O(r^2 / 2), or O(N r).
+/* Halve L if it has grown beyond its limit.  The fit does not depend on the length of L.  O(r^2 / 2), or O(N r).
  *
- * No element of G is above its trace; those of a forged state may be. */
+ * No element of G is above its trace, except in a forged snapshot. */
 static void monitor_shorten(monitor_t *s)
 {
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
@@ -723,13 +723,13 @@ static void monitor_shorten(monitor_t *s)
     }
 }
 
-/* P^-1 in place of a symmetric P, by its factor L: L'^-1 L^-1.  O(n^3 / 2).
+/* Replace a symmetric P by P^-1 = L'^-1 L^-1, where L is its factor.  O(n^3 / 2).
  *
- * A pivot of at most part P_ii has the reciprocal ``instead``; no element of L exceeds the limit. */
+ * If a pivot is at most part P_ii, ``instead`` is used as its reciprocal.  No element of L exceeds the limit. */
 static void monitor_invert(float *p, int32_t n, float part)
 {
     monitor_factorise(p, p, n, 0.0f, part, 0.0f, MONITOR_RENEWAL_BOUND, MONITOR_COORDINATE_LIMIT);
-    /* L^-1, row by row: rows above are done, this one from the left */
+    /* L^-1, row by row from above, each row from the left */
     int32_t row = 0;
     for (int32_t i = 0; i < n; i++) {
         int32_t start = 0;
@@ -747,7 +747,7 @@ static void monitor_invert(float *p, int32_t n, float part)
     }
     row = 0;
     for (int32_t i = 0; i < n; i++) {
-        /* the diagonal last, which the others need */
+        /* the diagonal element last, because the others need it */
         for (int32_t j = 0; j < (i + 1); j++) {
             float total = 0.0f;
             int32_t at = row;
@@ -761,7 +761,7 @@ static void monitor_invert(float *p, int32_t n, float part)
     }
 }
 
-/* G and P from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2). */
+/* Compute G and P again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2). */
 static void monitor_renew(monitor_t *s)
 {
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
@@ -781,14 +781,14 @@ static void monitor_renew(monitor_t *s)
         }
         row = row + i + 1;
     }
-    /* rounding must not make a vector depend on the others that did not when it was stored */
+    /* the vectors were independent when they were stored; rounding must not change this */
     monitor_invert(s->p, s->n, MONITOR_SLACK * MONITOR_ALD_THRESHOLD);
     for (int32_t i = 0; i < row; i++) {
         s->p[i] = monitor_clipped(s->p[i], -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
     }
 }
 
-/* w.b = P k and w.delta, what the expansion vectors leave over of the sample.  O(N^2). */
+/* Compute w.b = P k, and w.delta, the part of the sample that the vectors cannot express.  O(N^2). */
 static void monitor_compare(monitor_t *s)
 {
     const int32_t n = s->n;
@@ -804,19 +804,19 @@ static void monitor_compare(monitor_t *s)
                     * s->own)) {
                 break;
             }
-            /* from 0 to k(x, x), or P is no inverse any more */
+            /* if delta is not from 0 to k(x, x), P is no inverse any more */
             monitor_renew(s);
         }
     }
 }
 
-/* Whether so much is left over of the sample that it can be stored, and the inverse Gram matrix still be held. */
+/* Whether the sample is new enough to be stored: otherwise the inverse Gram matrix would get too large. */
 static bool monitor_is_new(const monitor_t *w)
 {
     return (w->delta > (MONITOR_ALD_THRESHOLD * w->own)) && ((w->delta * MONITOR_INVERSE_LIMIT) > 1.0f);
 }
 
-/* A new column of L: what the vectors leave over of the sample, phi - Phi w.b, of length 1.  O(N). */
+/* Start a new column of L: the part of the sample that the vectors cannot express, with length 1.  O(N). */
 static void monitor_start_column(monitor_t *s, float delta)
 {
     const int32_t n = s->n;
@@ -828,7 +828,7 @@ static void monitor_start_column(monitor_t *s, float delta)
     s->rank = n + 1;
 }
 
-/* P, n x n, bordered by a vector of which w.b = P k and delta is left over.  O(N^2 / 2). */
+/* Add the sample to P as row and column n, given w.b = P k and delta.  O(N^2 / 2). */
 static void monitor_border(monitor_t *s, int32_t n, float delta)
 {
     const float inverse = 1.0f / delta;
@@ -847,7 +847,7 @@ static void monitor_border(monitor_t *s, int32_t n, float delta)
     s->p[row + n] = inverse;
 }
 
-/* The sample, its row of A and of K at position i.  O(N + D + r). */
+/* Store the sample, and its rows of A and K, at position i.  O(N + D + r). */
 static void monitor_put(monitor_t *s, int32_t i)
 {
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
@@ -858,7 +858,7 @@ static void monitor_put(monitor_t *s, int32_t i)
     }
 }
 
-/* Whether the sample became a column of L, as the first ones do unless the vectors express them.  O(N^2).
+/* Start a column of L with the sample, if the vectors do not express it.  False: they do.  O(N^2).
  *
  * Gram-Schmidt in feature space: A = chol(K)^-T. */
 static bool monitor_start(monitor_t *s)
@@ -891,7 +891,7 @@ static bool monitor_start(monitor_t *s)
     return true;
 }
 
-/* 1 / min(n, W): of the ridge, what one sample bears. */
+/* One sample's share of the ridge: 1 / min(samples seen, window). */
 static float monitor_share_of_ridge(const monitor_t *s)
 {
     int32_t count = s->seen;
@@ -911,7 +911,7 @@ static inline float monitor_square(const float a[MONITOR_RANK])
     return total;
 }
 
-/* mu. */
+/* The step length mu. */
 static float monitor_step_length(const monitor_t *s, float rho)
 {
     const float reach = monitor_square(s->q) + rho;
@@ -944,7 +944,7 @@ static void monitor_add_square(float *g, float scale, const float a[MONITOR_RANK
     }
 }
 
-/* L = keep L + mu (phi - L q) q': algorithm 2.  O(N r). */
+/* L = keep L + mu (phi - L q) q'.  Algorithm 2.  O(N r). */
 static void monitor_move_parametric(monitor_t *s, float mu, float keep)
 {
     for (int32_t i = 0; i < s->n; i++) {
@@ -962,7 +962,7 @@ static void monitor_move_parametric(monitor_t *s, float mu, float keep)
     monitor_add_square(s->g, mu * ((2.0f * keep * MONITOR_SHRINKAGE) + (mu * s->left)), s->q);
 }
 
-/* Learn the sample that was coded; its own row of A to w.t.  loss: what the ridge takes, mu rho. */
+/* Move L towards the coded sample, and write the sample's row of A to w.t.  loss = mu rho is the ridge's part. */
 static void monitor_move(monitor_t *s, float mu, float loss)
 {
     float keep = 1.0f - loss;
@@ -972,23 +972,24 @@ static void monitor_move(monitor_t *s, float mu, float loss)
     monitor_move_parametric(s, mu, keep);
 }
 
-/* mu rho, what the ridge takes of L in a step.
+/* mu rho, the part of L that the ridge takes in a step.
  *
- * Not above 1 / min(n, W) where mu depends on the sample: one that is far from L must not make it lose L. */
+ * If mu depends on the sample, the part is at most 1 / min(samples seen, window).  Otherwise a sample far from L could
+ * erase L. */
 static inline float monitor_forgotten(float mu, float share)
 {
     const float part = mu * MONITOR_SHRINKAGE * share;
     return (part < MONITOR_MOST_FORGOTTEN) ? part : MONITOR_MOST_FORGOTTEN;
 }
 
-/* Diagonal element i of P bordered by the sample; P's own is at ``at``. */
+/* Diagonal element i of the inverse Gram matrix with the sample; without, it is at place ``at`` of P. */
 static float monitor_own_inverse(const monitor_t *s, int32_t at, int32_t i)
 {
     const float value = s->p[at] + (s->b[i] * s->b[i] * (1.0f / s->delta));
     return (value > MONITOR_INVERSE_LEAST) ? value : MONITOR_INVERSE_LEAST;
 }
 
-/* The expansion vector, or n, the sample, without which the subspace changes least; of equals the first.  O(N r). */
+/* The vector whose removal changes the subspace least; n is the sample.  O(N r). */
 static int32_t monitor_least_missed(const monitor_t *s)
 {
     int32_t best = 0;
@@ -1007,7 +1008,7 @@ static int32_t monitor_least_missed(const monitor_t *s)
     return (own < least) ? s->n : best;
 }
 
-/* Phi A + phi t' becomes Phi (A + b t'): what the vectors express of the sample.  O(N r). */
+/* Replace Phi A + phi t' by Phi (A + b t'): keep the part of the sample that the vectors express.  O(N r). */
 static void monitor_project(monitor_t *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
@@ -1019,7 +1020,7 @@ static void monitor_project(monitor_t *s)
     monitor_add_square(s->g, -s->delta, s->t);
 }
 
-/* Zeros in row and column i of the first n rows and columns of a symmetric P.  O(n). */
+/* Set row and column i of a symmetric P to zero, for the first n rows and columns.  O(n). */
 static void monitor_symmetric_clear(float *p, int32_t i, int32_t n)
 {
     int32_t at = monitor_row_of(i);
@@ -1033,10 +1034,10 @@ static void monitor_symmetric_clear(float *p, int32_t i, int32_t n)
     }
 }
 
-/* Vector r goes, the sample takes its place, in P too; the others take over what they express of r.  O(N^2 + N r).
+/* Replace vector r by the sample, in A and in P.  The others keep what they express of r.  O(N^2 + N r).
  *
- * P bordered is P + b b' / delta, where the sample's own row of P is 0 and its b is -1; without r it is that less
- * c c' / c_r, c its column r. */
+ * P with the sample is P + b b' / delta, where the sample's row of P is 0 and its b is -1.  Let c be column r of this
+ * matrix.  Removing r subtracts c c' / c_r. */
 static void monitor_release_exactly(monitor_t *s, int32_t r)
 {
     const int32_t n = s->n;
@@ -1080,11 +1081,12 @@ static void monitor_release_exactly(monitor_t *s, int32_t r)
     }
 }
 
-/* Make one column of P true, each in its turn: P K e_i = e_i.  O(N D + N^2).
+/* Correct one column of P, so that P K e_i = e_i.  Each call takes the next column.  O(N D + N^2).
  *
- * P - (e_i h' + h e_i') / y_i + e_i e_i' (y'h / y_i^2 + 1 / y_i), y = K e_i, h = P y: the BFGS formula, which keeps P
- * positive definite and, over all i, leads to the inverse (R. M. Gower, P. Richtarik, Randomized quasi-Newton updates
- * are linearly convergent matrix inversion algorithms, 2017).  Where h is far from e_i, all is made anew. */
+ * The BFGS formula is P - (e_i h' + h e_i') / y_i + e_i e_i' (y'h / y_i^2 + 1 / y_i), where y = K e_i and h = P y.
+ * It keeps P positive definite, and over all i it converges to the inverse (R. M. Gower, P. Richtarik, Randomized
+ * quasi-Newton updates are linearly convergent matrix inversion algorithms, 2017).  If h is far from e_i, P is computed
+ * again. */
 static void monitor_correct(monitor_t *s)
 {
     const int32_t n = s->n;
@@ -1104,7 +1106,7 @@ static void monitor_correct(monitor_t *s)
             worst = monitor_absolute(off);
         }
     }
-    /* k(x, x) is above zero, but for a forged state */
+    /* k(x, x) is above zero, except in a forged snapshot */
     if (!((worst <= MONITOR_HALF) && (s->column[i] > MONITOR_SMALLEST_SQUARE))) {
         monitor_renew(s);
     } else {
@@ -1127,8 +1129,9 @@ static void monitor_correct(monitor_t *s)
     }
 }
 
-/* Store the sample, whose row of A is in w.t, or what the budget leaves of it.  O(N^2 + N (D + r)), drop O(N (D + r)).
- * */
+/* Store the sample, whose row of A is in w.t.  If the budget is full, replace a vector or drop the sample.
+ *
+ * O(N^2 + N (D + r)), with budget drop O(N (D + r)). */
 static int32_t monitor_settle(monitor_t *s)
 {
     const int32_t n = s->n;
@@ -1151,7 +1154,7 @@ static int32_t monitor_settle(monitor_t *s)
     return status;
 }
 
-/* Move L towards the sample, and store it, or what the vectors express of it.  O(N^2 + N (D + r) + r^3). */
+/* Move L towards the sample.  Store the sample, or the part that the vectors express.  O(N^2 + N (D + r) + r^3). */
 static int32_t monitor_learn_sample(monitor_t *s, bool stored)
 {
     const float share = monitor_share_of_ridge(s);
@@ -1166,10 +1169,10 @@ static int32_t monitor_learn_sample(monitor_t *s, bool stored)
     return learned;
 }
 
-/* Count samples in a row of which the subspace expresses next to nothing, though most others it did.
+/* Count strange samples in a row.  The subspace hardly expresses a strange sample, but expresses most others.
  *
- * Where q is near zero, so is every gradient, and so is the sample's row of A, the first to go: a regime that has
- * nothing in common with those before would not be learned at all. */
+ * For such a sample q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
+ * Without this count, a regime that has nothing in common with earlier ones would never be learned. */
 static void monitor_wonder(monitor_t *s)
 {
     const bool strange = (s->score > MONITOR_STRANGE) && (s->known > MONITOR_KNOWN);
@@ -1183,18 +1186,18 @@ static void monitor_wonder(monitor_t *s)
     s->known += monitor_share_of_ridge(s) * (1.0f - s->score - s->known);
 }
 
-/* Element (j, j) of (G + lambda I)^-1: the reciprocal of what the others leave over of column j.  O(r^2 / 2). */
+/* Element (j, j) of (G + lambda I)^-1; large if the other columns almost express column j.  O(r^2 / 2). */
 static float monitor_redundancy(monitor_t *w, int32_t j)
 {
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         w->u[i] = (i == j) ? 1.0f : 0.0f;
     }
-    /* column j of C^-1, of which no element is above 1 / sqrt(lambda) */
+    /* column j of C^-1; no element is above 1 / sqrt(lambda) */
     monitor_substitute_forward(w->c, w->u, MONITOR_RANK, MONITOR_ROOT_BOUND);
     return monitor_square(w->u);
 }
 
-/* Measure the use of the next column of L. */
+/* Begin to measure the use of the next column of L. */
 static void monitor_examine_next(monitor_t *s)
 {
     s->examined = ((s->examined + 1) < MONITOR_RANK) ? (s->examined + 1) : 0;
@@ -1202,11 +1205,10 @@ static void monitor_examine_next(monitor_t *s)
     s->use = 0.0f;
 }
 
-/* Whether the examined column of L is idle: of LOOKS samples it expresses next to nothing but what others do.  O(r^2 /
- * 2).
+/* Whether the examined column of L is idle: the other columns express LOOKS samples almost as well.  O(r^2 / 2).
  *
- * Without column j, q_j^2 / ((G + lambda I)^-1)_jj more is left over of a sample.  Columns become idle where a regime
- * ends, and where they have become multiples of others: no gradient changes either. */
+ * Without column j, a sample's rest would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
+ * regime ends, or when it has become a multiple of another column.  No gradient changes this. */
 static bool monitor_examine(monitor_t *s)
 {
     if (!(s->own > MONITOR_SMALLEST_SQUARE)) {
@@ -1226,8 +1228,7 @@ static bool monitor_examine(monitor_t *s)
     return (s->looks == 256) && !(s->use > MONITOR_IDLE);
 }
 
-/* Whether the sample is expressed well enough: algorithm 4.  Its threshold adapts to the wanted part of such samples.
- * */
+/* Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4. */
 static bool monitor_censored(monitor_t *s)
 {
     if (s->n == MONITOR_N_MAX) {
@@ -1242,9 +1243,9 @@ static bool monitor_censored(monitor_t *s)
     return false;
 }
 
-/* The first column of L that has nothing left; -1 if there is none.  O(r).
+/* The first empty column of L; -1 if there is none.  O(r).
  *
- * No gradient moves a column of zeros; it comes about where all the vectors that it was made of are gone. */
+ * A column becomes empty when all its vectors were removed.  No gradient moves a column of zeros. */
 static int32_t monitor_dead_column(const monitor_t *s)
 {
     int32_t at = 0;
@@ -1257,8 +1258,7 @@ static int32_t monitor_dead_column(const monitor_t *s)
     return -1;
 }
 
-/* The column of L of which the others leave over least: the largest element of (G + lambda I)^-1's diagonal.  O(r^3 /
- * 2). */
+/* The column of L that the other columns express best.  O(r^3 / 2). */
 static int32_t monitor_weakest_column(monitor_t *s)
 {
     int32_t best = 0;
@@ -1273,12 +1273,12 @@ static int32_t monitor_weakest_column(monitor_t *s)
     return best;
 }
 
-/* Column r of L becomes what the others leave over of the sample, phi - L q without q_r, as long as columns are.
+/* Replace column r of L by the part of the sample that the other columns do not express, with the usual length.
  *
  * O(N r + r^2). */
 static void monitor_restart_column(monitor_t *s, int32_t r)
 {
-    /* the mean of G's diagonal, or of a subspace that is nothing lambda */
+    /* the usual squared length: the mean of G's diagonal, or lambda if that is larger */
     float length = 0.0f;
     int32_t at = 0;
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
@@ -1292,7 +1292,7 @@ static void monitor_restart_column(monitor_t *s, int32_t r)
     const float lost = s->q[r];
     s->q[r] = 0.0f;
     at = monitor_row_of(r);
-    /* L'(phi - L q) = lambda q; without q_r it is g_r q_r more */
+    /* L'(phi - L q) = lambda q; without q_r, g_r q_r is added */
     monitor_symmetric_row(s->g, r, s->h, MONITOR_RANK);
     const float left = s->left + (((2.0f * MONITOR_SHRINKAGE) + s->h[r]) * lost * lost);
     const float scale = monitor_sqrt(length) * (1.0f / monitor_sqrt(left));
@@ -1325,7 +1325,7 @@ static int32_t monitor_adjust(monitor_t *s)
             return MONITOR_ADDED;
         }
         int32_t status = MONITOR_DONE;
-        /* drop could not but store it, though there is nothing new in it */
+        /* with budget drop it would be stored, but nothing in it is new */
         if ((s->rank > 0) && (s->own > MONITOR_SMALLEST_SQUARE)) {
             status = monitor_learn_sample(s, false);
         }
@@ -1372,7 +1372,7 @@ static int32_t monitor_adjust(monitor_t *s)
     return learned;
 }
 
-/* Learn an input that is within its limits; with labels, its features to w.z. */
+/* Learn an input that was checked.  In models with labels, also write its features to w.z. */
 static int32_t monitor_track(monitor_t *s, const float x[MONITOR_DIM])
 {
     monitor_scaled(s, x);
@@ -1441,7 +1441,7 @@ int32_t monitor_refresh(monitor_t *s)
     return MONITOR_DONE;
 }
 
-/* There is no subspace, and no level. */
+/* Forget the subspace and the alarm level. */
 static void monitor_forget_samples(monitor_t *s)
 {
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
@@ -1479,20 +1479,20 @@ int32_t monitor_restart(monitor_t *s)
     return MONITOR_DONE;
 }
 
-/* A number within a half of zero, |part| <= 1/2, by ways that broken arithmetic gets wrong.
+/* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * A product that is subnormal: lost where small numbers are flushed to zero.  A sum that cancels one bit: rounded
- * wrongly by at least one floating-point library. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One sum cancels a bit: at least one
+ * floating-point library rounds such sums wrongly. */
 static inline float monitor_strained(float part)
 {
     const float subnormal = part * MONITOR_SMALLEST;
-    /* one, but not for the compiler */
+    /* 1, but the compiler cannot know this */
     const float unit = (monitor_absolute(part) + 1.0f) / (monitor_absolute(part) + 1.0f);
     const float rest = (unit * MONITOR_CANCELLING) - (unit * 2.0f) + 2.0f;
     return (0.5f * part) + (0.25f * (subnormal * MONITOR_LARGEST)) + (0.25f * (rest * MONITOR_CANCELLED));
 }
 
-/* Learn a fixed sequence of pseudo-random samples: enough to fill the budget, and to displace vectors. */
+/* Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors. */
 static void monitor_rehearse(monitor_t *s, float x[MONITOR_DIM])
 {
     int32_t seed = 1;

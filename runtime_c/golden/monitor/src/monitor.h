@@ -18,11 +18,11 @@
 extern "C" {
 #endif
 
-#define MONITOR_DIM 3 /* inputs */
-#define MONITOR_N_MAX 32 /* the budget: most expansion vectors */
-#define MONITOR_RANK 8 /* features, the rank of the subspace */
-#define MONITOR_PACKED 528 /* numbers of a packed symmetric matrix */
-#define MONITOR_TRIANGLE 36 /* numbers of a packed symmetric matrix of as many rows as there are features */
+#define MONITOR_DIM 3 /* number of inputs, D */
+#define MONITOR_N_MAX 32 /* the budget: largest number of expansion vectors, N */
+#define MONITOR_RANK 8 /* number of features, which is the rank of the subspace, r */
+#define MONITOR_PACKED 528 /* N (N + 1) / 2: size of a packed symmetric N x N matrix */
+#define MONITOR_TRIANGLE 36 /* r (r + 1) / 2: size of a packed symmetric r x r matrix */
 
 #define MONITOR_STATE_BYTES 3716u /* the model: the first bytes of monitor_t */
 #define MONITOR_RAM_BYTES 4612u /* sizeof(monitor_t): the model, then its working memory */
@@ -31,16 +31,16 @@ extern "C" {
 #define MONITOR_CONFIG_HASH 0x2BC95735u /* another spec or another algorithm gives another number */
 #define MONITOR_GENERATOR "pykernel 0.1.0"
 
-/* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
-#define MONITOR_DONE 0 /* no vector was added: the sample's part in the span was learned */
-#define MONITOR_ADDED 1 /* the sample became an expansion vector; the budget was not full */
-#define MONITOR_REPLACED 2 /* the sample took the place of the expansion vector that the subspace misses least */
-#define MONITOR_CENSORED 3 /* the subspace expresses the sample well enough to learn nothing of it */
-#define MONITOR_NOVEL 4 /* the alarm level is above its threshold */
-#define MONITOR_HELD 5 /* the same, and the subspace did not learn the sample */
-#define MONITOR_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
-#define MONITOR_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit, or no class */
-/* a count in the memory is beyond its capacity: it was never initialised, or was overwritten */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+#define MONITOR_DONE 0 /* the sample was learned, but not stored as an expansion vector */
+#define MONITOR_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
+#define MONITOR_REPLACED 2 /* the budget was full: the sample replaced the least important expansion vector */
+#define MONITOR_CENSORED 3 /* the subspace expresses the sample well already: nothing was learned */
+#define MONITOR_NOVEL 4 /* alarm: the alarm level is above its threshold */
+#define MONITOR_HELD 5 /* alarm: the alarm level is above its threshold, and the subspace did not learn the sample */
+#define MONITOR_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
+#define MONITOR_REFUSED_LABEL (-2) /* the label is not finite, is beyond its limit, or is not a class */
+/* a count is out of its range: init was never called, or the memory was overwritten */
 #define MONITOR_REFUSED_STATE (-9)
 #define MONITOR_BROKEN_BUILD (-100) /* the self-test computed other bits than the PC: check the compiler's flags */
 #define MONITOR_SNAPSHOT_MISSING (-101) /* there is no snapshot */
@@ -53,42 +53,42 @@ extern "C" {
 /* One model.  Unused places of the arrays are zero.  Models that learned the same samples therefore have equal bytes.
  * */
 typedef struct {
-    /* L = Phi A. */
-    float v[MONITOR_N_MAX][MONITOR_DIM]; /* expansion vectors, scaled */
-    float a[MONITOR_N_MAX][MONITOR_RANK]; /* A: what each has in each column of L */
-    float g[MONITOR_TRIANGLE]; /* G = L'L = A'KA, packed */
+    /* The model is a subspace with columns L = Phi A.  Phi are the expansion vectors, as the kernel sees them. */
+    float v[MONITOR_N_MAX][MONITOR_DIM]; /* expansion vectors: stored samples, scaled */
+    float a[MONITOR_N_MAX][MONITOR_RANK]; /* A: a[i][j] is the weight of expansion vector i in column j of L */
+    float g[MONITOR_TRIANGLE]; /* G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors */
     float p[MONITOR_PACKED]; /* P = K^-1, packed */
-    float censor; /* odds t / (1 - t) of the part that must be left over of a sample, or it is censored */
-    float known; /* mean part that is expressed of the window's samples */
-    float use; /* sum of what only the examined column expresses of samples, in parts of them */
-    int32_t n; /* expansion vectors in use; everything beyond is zero */
-    int32_t rank; /* columns of L in use */
-    int32_t seen; /* samples that came by, as far as they are counted */
-    int32_t strange; /* samples in a row that the subspace hardly expresses */
+    float censor; /* odds t / (1 - t) of the threshold t; samples whose rest is at most t are censored */
+    float known; /* mean part of a sample that the subspace expresses */
+    float use; /* sum, over samples, of the part that only the examined column expresses */
+    int32_t n; /* number of expansion vectors in use; all later places are zero */
+    int32_t rank; /* number of columns of L in use */
+    int32_t seen; /* number of samples seen; counting stops at a limit */
+    int32_t strange; /* number of latest samples in a row that the subspace hardly expresses */
     int32_t examined; /* the column of L whose use is measured */
-    int32_t looks; /* samples that it was measured with */
+    int32_t looks; /* number of samples in that measurement */
     int32_t probe; /* the vector whose column of P is corrected next */
-    /* What alarms depend on, beside the model. */
-    float level; /* scores, smoothed */
-    float odds; /* of the level above which there is an alarm, t / (1 - t) */
-    int32_t held; /* samples in a row above it, up to one more than are held */
-    /* Intermediate results.  No call depends on what an earlier one left here; zeros are always valid. */
-    float x[MONITOR_DIM]; /* an input, scaled */
-    float k[MONITOR_N_MAX]; /* k(X, x) */
+    /* The state of the alarms. */
+    float level; /* alarm level: the smoothed novelty score */
+    float odds; /* odds t / (1 - t) of the alarm threshold t */
+    int32_t held; /* number of latest samples in a row above the threshold; at most relearn_after + 1 */
+    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    float x[MONITOR_DIM]; /* a scaled input */
+    float k[MONITOR_N_MAX]; /* kernel values between the expansion vectors and the sample */
     float b[MONITOR_N_MAX]; /* P k */
-    float column[MONITOR_N_MAX]; /* of P or K */
-    float c[MONITOR_TRIANGLE]; /* factor of G + lambda I, reciprocals on its diagonal */
-    float f[MONITOR_TRIANGLE]; /* factor of G, reciprocals on its diagonal */
+    float column[MONITOR_N_MAX]; /* a column of P or K */
+    float c[MONITOR_TRIANGLE]; /* factor of G + lambda I, with the reciprocals of its diagonal */
+    float f[MONITOR_TRIANGLE]; /* factor of G, with the reciprocals of its diagonal */
     float inner[MONITOR_RANK]; /* v = A'k */
     float q[MONITOR_RANK]; /* (G + lambda I)^-1 v */
-    float t[MONITOR_RANK]; /* the sample's own row of A */
+    float t[MONITOR_RANK]; /* the sample's row of A */
     float h[MONITOR_RANK]; /* products with A, K and P */
     float u[MONITOR_RANK]; /* a row of K A, of A, or a column of M */
-    float z[(MONITOR_RANK + 1)]; /* features, and 1 */
+    float z[(MONITOR_RANK + 1)]; /* features; then 1 */
     float own; /* k(x, x) */
-    float left; /* |phi - L q|^2 */
-    float score; /* the same, in parts of k(x, x) */
-    float delta; /* what the expansion vectors leave over of the sample */
+    float left; /* rest |phi - L q|^2: the part of the sample that the subspace does not express */
+    float score; /* novelty: left / k(x, x) */
+    float delta; /* the part of the sample that the expansion vectors cannot express */
 } monitor_t;
 
 /* Put the model into its initial state.
@@ -98,30 +98,33 @@ void monitor_init(monitor_t *s);
 /* Forget everything that the model learned. */
 void monitor_reset(monitor_t *s);
 
-/* Write the part of x that the subspace does not express, |phi(x) - L q|^2 / k(x, x) from 0 to 1, to score.
+/* Write to score how new x is: the part of x that the subspace does not express, from 0 to 1.
  *
- * 1 before the first sample.  O(N (D + r) + r^3 / 6).  DONE, or REFUSED_INPUT with score unchanged. */
+ * score = |phi(x) - L q|^2 / k(x, x).  Before the first sample score is 1.  O(N (D + r) + r^3 / 6).
+ * Returns DONE, or REFUSED_INPUT with score unchanged. */
 int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
 
-/* Learn x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+/* Learn one sample x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
  *
- * DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT with nothing changed. */
+ * Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT with nothing changed. */
 int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM]);
 
-/* Write the features of x to z, zero beyond the columns in use; z(a)'z(b) approximates k(a, b).
+/* Write the features of x to z.  The product z(a)'z(b) approximates the kernel k(a, b).  Unused features are zero.
  *
- * z = R q with R upper triangular, R'R = L'L.  O(N (D + r) + r^3 / 3).  DONE, or REFUSED_INPUT with z unchanged. */
+ * z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
+ * Returns DONE, or REFUSED_INPUT with z unchanged. */
 int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONITOR_RANK]);
 
-/* Write the alarm level and its threshold to state.  DONE. */
+/* Write the alarm level to state[0] and its threshold to state[1].  Returns DONE. */
 int32_t monitor_alarm(const monitor_t *s, float state[2]);
 
-/* Make G, and with budget exact the inverse Gram matrix, anew from the vectors: rounding errors go.
+/* Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
  *
- * O(N^2 (D + r)), with budget exact and N^3 / 2.  DONE. */
+ * O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 2).
+ * Returns DONE, or REFUSED_STATE. */
 int32_t monitor_refresh(monitor_t *s);
 
-/* Forget everything.  O(N^2 + N (D + r)). */
+/* Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE. */
 int32_t monitor_restart(monitor_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
@@ -160,9 +163,8 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns MONITOR_DONE.  If no slot has a good snapshot, returns the reason: MONITOR_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  The model is then unchanged, with one exception: if a slot was good
- * when
- * it was checked and bad when it was copied, the model is reset.
+ * _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  The model is then unchanged, with one exception:
+ * if a slot was good when it was checked and bad when it was copied, the model is reset.
  * Takes the time to read five whole slots, at most. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 

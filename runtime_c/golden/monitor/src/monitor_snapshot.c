@@ -55,11 +55,11 @@
 #define MONITOR_SNAPSHOT_END (MONITOR_SNAPSHOT_HEADER + MONITOR_STATE_BYTES) /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define MONITOR_ELEMENT_LIMIT 419430.4f /* above any element of G */
-#define MONITOR_INVERSE_LIMIT 1e+12f /* above any element of P */
-#define MONITOR_RELEARN_AFTER 200 /* most samples in a row that are not learned */
+#define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
+#define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
+#define MONITOR_RELEARN_AFTER 200 /* an alarm stops learning for at most this number of samples in a row */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
-#define MONITOR_SCALED_LIMIT 10.1f /* above any scaled input */
+#define MONITOR_SCALED_LIMIT 10.1f /* limit above every scaled input */
 #define MONITOR_MOST_ODDS 1.048576e+06f
 
 /* |x|.  Clears the sign bit. */
@@ -147,7 +147,7 @@ static uint32_t monitor_stored_row(uint32_t place, int32_t i, int32_t width)
     return place + ((uint32_t)i * (uint32_t)width * 4u);
 }
 
-/* Whether no loop over expansion vectors or features leaves the memory, whatever lies in it. */
+/* Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory. */
 static bool monitor_snapshot_intact(monitor_stored_t *stored)
 {
     const int32_t n = monitor_stored_count(stored, MONITOR_PLACE(n), 0);
@@ -155,7 +155,7 @@ static bool monitor_snapshot_intact(monitor_stored_t *stored)
     if ((n < 0) || (n > MONITOR_N_MAX) || (rank < 0) || (rank > n) || (rank > MONITOR_RANK)) {
         return false;
     }
-    /* the first vectors are a column each */
+    /* each of the first vectors starts a column */
     return (rank == MONITOR_RANK) || (rank == n);
 }
 
@@ -163,7 +163,7 @@ static bool monitor_snapshot_intact(monitor_stored_t *stored)
 static bool monitor_snapshot_within(monitor_stored_t *stored, uint32_t a, int32_t n, float limit)
 {
     for (int32_t i = 0; i < n; i++) {
-        /* not "> limit": NaN must fail */
+        /* not "if (.. > limit)": NaN must fail */
         if (!(monitor_snapshot_absolute(monitor_stored_real(stored, a, i)) <= limit)) {
             return false;
         }
@@ -171,7 +171,7 @@ static bool monitor_snapshot_within(monitor_stored_t *stored, uint32_t a, int32_
     return true;
 }
 
-/* Whether everything from an element on is zero. */
+/* Whether all elements from number ``first`` on are zero. */
 static bool monitor_snapshot_empty_from(monitor_stored_t *stored, uint32_t a, int32_t first, int32_t n)
 {
     for (int32_t i = first; i < n; i++) {
@@ -182,7 +182,7 @@ static bool monitor_snapshot_empty_from(monitor_stored_t *stored, uint32_t a, in
     return true;
 }
 
-/* Whether numbers are within their limits, and zero beyond those in use. */
+/* Whether the numbers of the subspace are within their limits, and zero in unused places. */
 static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
 {
     const int32_t n = monitor_stored_count(stored, MONITOR_PLACE(n), 0);
@@ -218,7 +218,7 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
     for (int32_t j = 0; j < rank; j++) {
         columns = columns + j + 1;
     }
-    /* what one sample adds to a trace within its limit, and what A'KA can be after many */
+    /* element_limit has room for what one sample adds to a trace within its limit */
     if (!monitor_snapshot_within(stored, MONITOR_PLACE(g), MONITOR_TRIANGLE, MONITOR_ELEMENT_LIMIT)
             || !monitor_snapshot_empty_from(stored, MONITOR_PLACE(g), columns, MONITOR_TRIANGLE)) {
         return false;
@@ -234,7 +234,7 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
     return true;
 }
 
-/* Whether scores could have led to it. */
+/* Whether scores could have led to this state of the alarms. */
 static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
 {
     if (!((monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= 0.0f)
@@ -249,7 +249,7 @@ static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
             && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_RELEARN_AFTER + 1));
 }
 
-/* Whether sums, thresholds and the level are numbers that learning could have led to. */
+/* Whether learning could have led to these sums, thresholds and levels. */
 static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 {
     if (!((monitor_stored_real(stored, MONITOR_PLACE(known), 0) >= 0.0f)
@@ -276,7 +276,7 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
     return monitor_snapshot_valid_monitor(stored);
 }
 
-/* Whether learning could have led to this state: numbers within their limits.  O(N^2 + N (D + r)). */
+/* Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r)). */
 static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
     return monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored);

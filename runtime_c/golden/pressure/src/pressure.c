@@ -57,18 +57,18 @@ PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 1
 PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 
 /* Parameters.  They follow from pressure.toml. */
-/* ... if its nearest expansion vector is within this squared distance */
+/* a sample is not stored if its squared distance to an expansion vector is at most this */
 #define PRESSURE_ALD_DISTANCE 0.0020020026706730775
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_ETA 0.5 /* learning rate */
-/* the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models) */
+/* factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid) */
 #define PRESSURE_GAMMA 0.5
-#define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is taken */
-#define PRESSURE_LABEL_MAX_ABS 1000000.0 /* largest |y| that is taken */
-#define PRESSURE_REHEARSAL_INPUT 3.0 /* width of the self-test's inputs */
-#define PRESSURE_REHEARSAL_LABEL 1.0 /* width of the self-test's labels */
+#define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
+#define PRESSURE_LABEL_MAX_ABS 1000000.0 /* largest |y| that is accepted */
+#define PRESSURE_REHEARSAL_INPUT 3.0 /* the self-test's inputs are within +- half of this */
+#define PRESSURE_REHEARSAL_LABEL 1.0 /* the self-test's labels are within +- half of this */
 
-/* Constants of the algorithms.  They do not depend on pressure.toml. */
+/* Constants of the algorithms. */
 #define PRESSURE_EXP_LOWEST (-41.58883083359672)
 #define PRESSURE_LOG2_E 1.4426950408889634
 #define PRESSURE_LN2_HIGH 0.6931471803691238
@@ -156,7 +156,7 @@ static bool pressure_arithmetic(void)
     return sound;
 }
 
-/* Whether no loop over expansion vectors leaves the memory, whatever lies in it. */
+/* Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten. */
 static bool pressure_intact(const pressure_t *s)
 {
     return (s->n >= 0) && (s->n <= PRESSURE_N_MAX);
@@ -166,7 +166,7 @@ static bool pressure_intact(const pressure_t *s)
 static bool pressure_within(const double x[PRESSURE_DIM])
 {
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-        /* not "> limit": NaN must fail */
+        /* not "if (.. > limit)": NaN must fail */
         if (!(pressure_absolute(x[j]) <= PRESSURE_INPUT_MAX_ABS)) {
             return false;
         }
@@ -174,13 +174,13 @@ static bool pressure_within(const double x[PRESSURE_DIM])
     return true;
 }
 
-/* e^x for x <= 0, within 1 ulp and monotone; zero below 2^-60 and for NaN. */
+/* e^x for x <= 0: within 1 ulp, and monotone.  Results below 2^-60 are zero; NaN gives zero. */
 static inline double pressure_exp_negative(double x)
 {
     if (!(x >= PRESSURE_EXP_LOWEST)) {
         return 0.0;
     }
-    /* x = k ln 2 + r with |r| <= ln(2)/2; subtracting in two parts keeps r's last bits */
+    /* x = k ln 2 + r with |r| <= ln(2)/2; k ln 2 is subtracted in two parts, to keep r's last bits */
     const double exponent = (x * PRESSURE_LOG2_E) - 0.5;
     const int32_t k = (int32_t)exponent;
     const double high = x - ((double)k * PRESSURE_LN2_HIGH);
@@ -200,7 +200,7 @@ static inline double pressure_exp_negative(double x)
     return (1.0 + (high + ((r * r * q) - low))) * pressure_pow2(k);
 }
 
-/* k = exp(-gamma distance), distance = |a - b|^2, gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15. */
+/* k = exp(-gamma distance), distance = |a - b|^2 and gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15. */
 static inline double pressure_gaussian(double distance)
 {
     return pressure_exp_negative(-(PRESSURE_GAMMA * distance));
@@ -240,13 +240,13 @@ int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], doub
     return PRESSURE_DONE;
 }
 
-/* How many vectors compete. */
+/* Number of candidates for removal. */
 static int32_t pressure_candidates(const pressure_t *s)
 {
     return s->n + 1;
 }
 
-/* A multiplier as it is stored. */
+/* A multiplier as it is stored.  Very small ones are stored as zero. */
 static inline double pressure_settle(double a)
 {
     if (pressure_absolute(a) < PRESSURE_ALPHA_FLOOR) {
@@ -255,7 +255,7 @@ static inline double pressure_settle(double a)
     return a;
 }
 
-/* A candidate's multiplier after the presentation. */
+/* A candidate's new multiplier, before any removal. */
 static double pressure_multiplier(const pressure_t *s, int32_t i, int32_t o)
 {
     if (i < s->n) {
@@ -271,25 +271,25 @@ static double pressure_magnitude(const pressure_t *s, int32_t i)
     return largest;
 }
 
-/* What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2. */
+/* The cost of removing a candidate, after survey().  O(1) for each output.  Mitchinson et al. 2003, section 2. */
 static double pressure_cost(const pressure_t *s, int32_t i)
 {
     return pressure_magnitude(s, i);
 }
 
-/* What the removal of a candidate costs, as far as its claim to stay has not faded; O(1) for each output. */
+/* A candidate's score: the cost of its removal, times its claim to stay if claims fade.  O(1) for each output. */
 static double pressure_score(const pressure_t *s, int32_t i)
 {
     return pressure_cost(s, i);
 }
 
-/* Whether candidate i goes before r, which has the same score. */
+/* Whether to remove candidate i rather than r, if both have the same score. */
 static bool pressure_precedes(const pressure_t *s, int32_t i, int32_t r)
 {
     return pressure_magnitude(s, i) < pressure_magnitude(s, r);
 }
 
-/* Position of the candidate with the least score; of equals, as the tie rule says, then the first. */
+/* Position of the candidate with the smallest score.  precedes() and then the position decide ties. */
 static int32_t pressure_cheapest(const pressure_t *s)
 {
     const int32_t count = pressure_candidates(s);
@@ -306,13 +306,13 @@ static int32_t pressure_cheapest(const pressure_t *s)
     return r;
 }
 
-/* Position of the candidate that goes next.  O(N^2 + N D) with a Gram matrix, O(N D) mostly without. */
+/* Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one. */
 static int32_t pressure_choose(const pressure_t *s)
 {
     return pressure_cheapest(s);
 }
 
-/* f(x), negated in w.error, with the distances and kernel values for the update that follows.  O(N D). */
+/* Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void pressure_present(pressure_t *s, const double x[PRESSURE_DIM])
 {
     int32_t nearest = 0;
@@ -332,13 +332,13 @@ static void pressure_present(pressure_t *s, const double x[PRESSURE_DIM])
     s->nearest_distance = nearest_distance;
 }
 
-/* The error of a value: y - f(x); for a class, none beyond the margin, y f(x) >= 1. */
+/* The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1. */
 static inline double pressure_miss(double y, double value)
 {
     return y - value;
 }
 
-/* Give the sample's part to the nearest vector, in the measure k that they share; whether that can be stored.  O(1). */
+/* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1). */
 static bool pressure_give_to_nearest(pressure_t *s)
 {
     const int32_t i = s->nearest;
@@ -353,7 +353,7 @@ static bool pressure_give_to_nearest(pressure_t *s)
     return true;
 }
 
-/* Make the sample expansion vector i.  Mitchinson et al. 2003, eq. 3. */
+/* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t i)
 {
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
@@ -361,7 +361,7 @@ static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t 
     }
 }
 
-/* Make the sample vector r: a place that is free, or the one after the last.  Mitchinson et al. 2003, eq. 3-6. */
+/* Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6. */
 static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t r)
 {
     const int32_t n = s->n;
@@ -377,7 +377,7 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
     s->n = count;
 }
 
-/* alpha = eta e for the sample, (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
+/* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void pressure_propose_gradient(pressure_t *s)
 {
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
@@ -386,19 +386,19 @@ static void pressure_propose_gradient(pressure_t *s)
     }
 }
 
-/* Multipliers after the presentation, with the sample as vector n.  O(N), with KRLS_T O(N^2). */
+/* Propose new multipliers, with the sample as vector n.  O(N), with KRLS_T O(N^2). */
 static void pressure_propose(pressure_t *s)
 {
     pressure_propose_gradient(s);
 }
 
-/* The largest multiplier that the sample would bring. */
+/* The sample's largest multiplier. */
 static double pressure_largest_step(const pressure_t *s)
 {
     double largest = 0.0;
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
         const double a = pressure_absolute(pressure_multiplier(s, s->n, o));
-        /* NaN is the largest of all */
+        /* NaN counts as the largest */
         if (!(a <= largest)) {
             largest = a;
         }
@@ -406,7 +406,7 @@ static double pressure_largest_step(const pressure_t *s)
     return largest;
 }
 
-/* Learn a sample that is not stored: the vectors nearest to it, or all, take it up.  O(N), with matrices O(N^2). */
+/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
 static int32_t pressure_absorb(pressure_t *s, bool close)
 {
     bool fits = true;
@@ -428,7 +428,7 @@ static int32_t pressure_absorb(pressure_t *s, bool close)
     return PRESSURE_MERGED;
 }
 
-/* Learn a sample as one more vector, and reduce if need be.  O(N D), with matrices O(N^2 + N D). */
+/* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
 static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
 {
     const int32_t n = s->n;
@@ -437,7 +437,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     if (!(pressure_largest_step(s) <= PRESSURE_ALPHA_LIMIT)) {
         return PRESSURE_REFUSED_MULTIPLIER;
     }
-    /* the vector that goes; n is the sample, n + 1 none */
+    /* the vector to remove; n: the sample itself; n + 1: none */
     int32_t r = n + 1;
     const bool dropped = false;
     if (!dropped && full) {
@@ -462,7 +462,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Mitchinson et al. 2003, eq. 2-6, or another rule, and then the reduction, so that f(x) comes nearer to w.y. */
+/* Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -481,7 +481,7 @@ static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Learn that f(x) should be w.y; both are within their limits. */
+/* Learn the sample x with label w.y; both were checked. */
 static int32_t pressure_take(pressure_t *s, const double x[PRESSURE_DIM])
 {
     if (s->frozen != 0) {
@@ -505,7 +505,7 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
     return pressure_take(s, x);
 }
 
-/* Distances and kernel values between the sample and the expansion vectors, and what those leave over of it. */
+/* Compute distances and kernel values to the expansion vectors, and the part that they cannot express. */
 static void pressure_compare(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -537,20 +537,20 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen)
     return PRESSURE_DONE;
 }
 
-/* A number within a half of zero, |part| <= 1/2, by ways that broken arithmetic gets wrong.
+/* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * A product that is subnormal: lost where small numbers are flushed to zero.  A sum that cancels one bit: rounded
- * wrongly by at least one floating-point library. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One sum cancels a bit: at least one
+ * floating-point library rounds such sums wrongly. */
 static inline double pressure_strained(double part)
 {
     const double subnormal = part * PRESSURE_SMALLEST;
-    /* one, but not for the compiler */
+    /* 1, but the compiler cannot know this */
     const double unit = (pressure_absolute(part) + 1.0) / (pressure_absolute(part) + 1.0);
     const double rest = (unit * PRESSURE_CANCELLING) - (unit * 2.0) + 2.0;
     return (0.5 * part) + (0.25 * (subnormal * PRESSURE_LARGEST)) + (0.25 * (rest * PRESSURE_CANCELLED));
 }
 
-/* Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times. */
+/* Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors. */
 static void pressure_rehearse(pressure_t *s, double x[PRESSURE_DIM])
 {
     int32_t seed = 1;

@@ -17,9 +17,9 @@
 extern "C" {
 #endif
 
-#define PRESSURE_DIM 1 /* inputs */
-#define PRESSURE_N_MAX 6 /* the budget: most expansion vectors */
-#define PRESSURE_OUTPUTS 1 /* values that a prediction writes */
+#define PRESSURE_DIM 1 /* number of inputs, D */
+#define PRESSURE_N_MAX 6 /* the budget: largest number of expansion vectors, N */
+#define PRESSURE_OUTPUTS 1 /* number of values that a prediction writes */
 
 #define PRESSURE_STATE_BYTES 104u /* the model: the first bytes of pressure_t */
 #define PRESSURE_RAM_BYTES 144u /* sizeof(pressure_t): the model, then its working memory */
@@ -28,21 +28,23 @@ extern "C" {
 #define PRESSURE_CONFIG_HASH 0x50ED4B3Au /* another spec or another algorithm gives another number */
 #define PRESSURE_GENERATOR "pykernel 0.1.0"
 
-/* What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 #define PRESSURE_DONE 0
-#define PRESSURE_ADDED 1 /* the sample became an expansion vector; the budget was not full */
-#define PRESSURE_REPLACED 2 /* the sample took the place of the expansion vector that was cheapest to remove */
-#define PRESSURE_DISCARDED 3 /* the sample itself was the cheapest to remove; the multipliers took up what they could */
-#define PRESSURE_ABSORBED 4 /* the sample was too near to stored ones to be stored; the multipliers took it up */
-#define PRESSURE_MERGED 5 /* the sample repeats an expansion vector, whose multiplier took it up */
-#define PRESSURE_OBSERVED 6 /* the sample only went into the standardiser, which has seen too few to be of use */
-#define PRESSURE_FROZEN 7 /* learning is switched off */
-#define PRESSURE_REFRESH_DUE 8 /* the inverse Gram matrix has drifted; a refresh restores it */
-#define PRESSURE_REFUSED_INPUT (-1) /* an input is not finite or beyond the declared limit */
-#define PRESSURE_REFUSED_LABEL (-2) /* the label is not finite or beyond the declared limit */
-/* a multiplier would leave its range: learning diverges; reset, or lower the learning rate */
+#define PRESSURE_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
+#define PRESSURE_REPLACED 2 /* the budget was full: the sample replaced the expansion vector of least cost */
+/* the budget was full and the sample cost least: not stored; multipliers may have changed */
+#define PRESSURE_DISCARDED 3
+#define PRESSURE_ABSORBED 4 /* the sample is similar to the expansion vectors: not stored; multipliers changed */
+#define PRESSURE_MERGED 5 /* the sample repeats an expansion vector: that vector's multiplier changed */
+/* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+#define PRESSURE_OBSERVED 6
+#define PRESSURE_FROZEN 7 /* learning is switched off: the sample was checked, but not learned */
+#define PRESSURE_REFRESH_DUE 8 /* rounding errors have grown in the inverse Gram matrix: call refresh */
+#define PRESSURE_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
+#define PRESSURE_REFUSED_LABEL (-2) /* the label is not finite, or is beyond its limit */
+/* a multiplier would leave its range.  Call reset, or lower the learning rate */
 #define PRESSURE_REFUSED_MULTIPLIER (-3)
-/* a count in the memory is beyond its capacity: it was never initialised, or was overwritten */
+/* a count is out of its range: init was never called, or the memory was overwritten */
 #define PRESSURE_REFUSED_STATE (-9)
 #define PRESSURE_BROKEN_BUILD (-100) /* the self-test computed other bits than the PC: check the compiler's flags */
 #define PRESSURE_SNAPSHOT_MISSING (-101) /* there is no snapshot */
@@ -55,15 +57,15 @@ extern "C" {
 /* One model.  Unused places of the arrays are zero.  Models that learned the same samples therefore have equal bytes.
  * */
 typedef struct {
-    /* The model: f(x) = sum_i alpha_i k(v_i, x). */
+    /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     double v[PRESSURE_N_MAX][PRESSURE_DIM]; /* expansion vectors */
-    double alpha[PRESSURE_N_MAX][PRESSURE_OUTPUTS]; /* multipliers */
-    int32_t n; /* expansion vectors in use; everything beyond is zero */
+    double alpha[PRESSURE_N_MAX][PRESSURE_OUTPUTS]; /* multipliers of the expansion vectors */
+    int32_t n; /* number of expansion vectors in use; all later places are zero */
     int32_t frozen; /* 1: learning is switched off */
-    /* Intermediate results.  No update depends on what an earlier one left here; zeros are always valid. */
-    double y[PRESSURE_OUTPUTS]; /* what the function should be there */
+    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    double y[PRESSURE_OUTPUTS]; /* the sample's label: what f(x) should be */
     double error[PRESSURE_OUTPUTS]; /* y - f(x) */
-    double step[PRESSURE_OUTPUTS]; /* the sample's multipliers, where there is no beta */
+    double step[PRESSURE_OUTPUTS]; /* the sample's multipliers, in models without beta */
     double nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     int32_t nearest; /* position of the nearest expansion vector */
     int32_t reserved_work; /* always zero: keeps the size a multiple of the largest member */
@@ -76,24 +78,25 @@ void pressure_init(pressure_t *s);
 /* Forget everything that the model learned. */
 void pressure_reset(pressure_t *s);
 
-/* Write f(x) to y.  O(N D).
+/* Predict: write f(x) to y.  O(N D).
  *
- * DONE, or REFUSED_INPUT with y unchanged. */
+ * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], double y[PRESSURE_OUTPUTS]);
 
-/* Learn that f(x) should be y.
+/* Learn one sample: for the input x, the prediction should be y.
  *
- * O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
- * refused; the model is then unchanged. */
+ * O(N D) without a Gram matrix, O(N^2 + N D) with one.
+ * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y);
 
-/* Write to y how much of the sample is new: the part of its squared norm that expansion vectors cannot express.
+/* Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
  *
- * With a Gram matrix kappa = 1 + ridge - k' P k, O(N^2 + N D); without one, of the nearest vector only, 1 - k^2,
- * O(N D).  DONE, or REFUSED_INPUT with y unchanged. */
+ * Models with a Gram matrix write kappa = 1 + ridge - k' P k, in O(N^2 + N D).  Models without write 1 - k^2 for the
+ * nearest vector, in O(N D).
+ * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y);
 
-/* Switch learning off (1) or on (0); update then does nothing but check the sample. */
+/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
 int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
@@ -133,9 +136,8 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns PRESSURE_DONE.  If no slot has a good snapshot, returns the reason: PRESSURE_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  The model is then unchanged, with one exception: if a slot was good
- * when
- * it was checked and bad when it was copied, the model is reset.
+ * _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  The model is then unchanged, with one exception:
+ * if a slot was good when it was checked and bad when it was copied, the model is reset.
  * Takes the time to read five whole slots, at most. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 

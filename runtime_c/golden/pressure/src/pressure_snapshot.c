@@ -56,7 +56,7 @@
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
-#define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is taken */
+#define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
 
 /* |x|.  Clears the sign bit. */
@@ -139,7 +139,7 @@ static int32_t pressure_stored_count(pressure_stored_t *stored, uint32_t place, 
     return both.value;
 }
 
-/* A multiplier as it is stored. */
+/* A multiplier as it is stored.  Very small ones are stored as zero. */
 static inline double pressure_snapshot_settle(double a)
 {
     if (pressure_snapshot_absolute(a) < PRESSURE_ALPHA_FLOOR) {
@@ -148,7 +148,7 @@ static inline double pressure_snapshot_settle(double a)
     return a;
 }
 
-/* Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D). */
+/* Whether vectors and multipliers are within their limits, without NaN or too small multipliers.  O(N D). */
 static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 {
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
@@ -159,7 +159,7 @@ static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
                     && (pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM) + j) != 0.0)) {
                 return false;
             }
-            /* not "> limit": NaN must fail */
+            /* not "if (.. > limit)": NaN must fail */
             if (!(pressure_snapshot_absolute(pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM)
                     + j)) <= limit)) {
                 return false;
@@ -183,9 +183,10 @@ static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
     return true;
 }
 
-/* Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
+/* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
- * Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero. */
+ * Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
+ * */
 static bool pressure_snapshot_valid(pressure_stored_t *stored)
 {
     if ((pressure_stored_count(stored, PRESSURE_PLACE(n), 0) < 0)
