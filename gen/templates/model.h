@@ -45,7 +45,7 @@ extern "C" {
 #define {{ macro }}_{{ member.name }} {{ "(%d)" % member.value if member.value < 0 else member.value }}{% if member.doc %} /* {{ member.doc }} */{% endif %}
 {% endfor %}
 {% if persists -%}
-/* One model.  Unused places of the arrays are zero.  Models that learned the same samples therefore have equal bytes. */
+/* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 {% else -%}
 /* Working memory.  The model is not in here: its numbers are constants in flash. */
 {% endif -%}

@@ -3,12 +3,12 @@
 from pykernel.dialect import extent
 
 N_MAX = extent("N_MAX", "the budget: largest number of expansion vectors, N", public=True)
-FEATURES = extent("FEATURES", "number of features; features are computed from the inputs, and each has a weight")
-L_MAX = extent("L_MAX", "largest number of samples for a training", public=True)
-P_MAX = extent("P_MAX", "number of vectors in the basis", public=True)
-M_MAX = extent("M_MAX", "number of rows in the reservoir")
-PACKED = extent("PACKED", "N (N + 1) / 2: size of a packed symmetric N x N matrix")
+FEATURES = extent("FEATURES", "number of features, F; features are computed from the inputs")
+L_MAX = extent("L_MAX", "largest number of samples for a training, L", public=True)
+P_MAX = extent("P_MAX", "number of vectors in the basis, P", public=True)
+M_MAX = extent("M_MAX", "number of rows in the reservoir, M")
+PACKED = extent("PACKED", "size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers")
 FUNCTIONS = extent("FUNCTIONS", "number of kernel sums; predictions are computed from these sums")
-WEIGHTS = extent("WEIGHTS", "number of weights of one expansion vector")
+WEIGHTS = extent("WEIGHTS", "number of weights of one expansion vector, W")
 ROWS = extent("ROWS", "number of expansion vectors, rounded up to an even number")
 ROW = extent("ROW", "length of a row: one vector, then its weights")

@@ -31,7 +31,7 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 
 @entry
 def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
-    """Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  Results are limited.  O(n^2 / 2)."""
+    """Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2)."""
     for j in range(n):
         out[j] = z[j]
     row = row_of(n)

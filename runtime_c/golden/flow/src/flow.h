@@ -52,8 +52,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_INVALID (-104) /* a number in the model is one that learning cannot give */
 #define FLOW_STORAGE_FAILED (-105) /* a callback returned an error, or other bytes were read back than were written */
 
-/* One model.  Unused places of the arrays are zero.  Models that learned the same samples therefore have equal bytes.
- * */
+/* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 typedef struct {
     /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     float v[FLOW_N_MAX][FLOW_DIM]; /* expansion vectors */

@@ -413,7 +413,7 @@ static int32_t monitor_row_of(int32_t i)
     return start;
 }
 
-/* Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  Results are limited.  O(n^2 / 2). */
+/* Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2). */
 static void monitor_substitute_backward(const float *l, const float *z, float *out, int32_t n)
 {
     for (int32_t j = 0; j < n; j++) {

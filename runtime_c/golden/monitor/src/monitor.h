@@ -21,7 +21,7 @@ extern "C" {
 #define MONITOR_DIM 3 /* number of inputs, D */
 #define MONITOR_N_MAX 32 /* the budget: largest number of expansion vectors, N */
 #define MONITOR_RANK 8 /* number of features, which is the rank of the subspace, r */
-#define MONITOR_PACKED 528 /* N (N + 1) / 2: size of a packed symmetric N x N matrix */
+#define MONITOR_PACKED 528 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define MONITOR_TRIANGLE 36 /* r (r + 1) / 2: size of a packed symmetric r x r matrix */
 
 #define MONITOR_STATE_BYTES 3716u /* the model: the first bytes of monitor_t */
@@ -50,8 +50,7 @@ extern "C" {
 /* a callback returned an error, or other bytes were read back than were written */
 #define MONITOR_STORAGE_FAILED (-105)
 
-/* One model.  Unused places of the arrays are zero.  Models that learned the same samples therefore have equal bytes.
- * */
+/* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 typedef struct {
     /* The model is a subspace with columns L = Phi A.  Phi are the expansion vectors, as the kernel sees them. */
     float v[MONITOR_N_MAX][MONITOR_DIM]; /* expansion vectors: stored samples, scaled */

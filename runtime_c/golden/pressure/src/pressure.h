@@ -54,8 +54,7 @@ extern "C" {
 /* a callback returned an error, or other bytes were read back than were written */
 #define PRESSURE_STORAGE_FAILED (-105)
 
-/* One model.  Unused places of the arrays are zero.  Models that learned the same samples therefore have equal bytes.
- * */
+/* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 typedef struct {
     /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     double v[PRESSURE_N_MAX][PRESSURE_DIM]; /* expansion vectors */
