@@ -326,7 +326,11 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
     members = [{"name": m.name, "value": m.value, "doc": comment(docs.get(m.name, ""))} for m in program.status]
     return [
         *members,
-        {"name": "BROKEN_BUILD", "value": BROKEN_BUILD, "doc": "the self-test computed other bits than the PC: check the compiler's flags"},
+        {
+            "name": "BROKEN_BUILD",
+            "value": BROKEN_BUILD,
+            "doc": "the self-test computed other bits than the PC: check the compiler's flags",
+        },
         *({"name": name, "value": value, "doc": doc} for name, (value, doc) in snapshots.items()),
     ]
 
