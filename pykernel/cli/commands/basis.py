@@ -18,12 +18,12 @@ from pykernel.errors import UserError
 def basis(options: BasisOptions) -> None:
     """Choose a basis from up to millions of rows, and write it as a spec.
 
-    The span of its vectors comes near to all rows in feature space. With --label the spec predicts the label, else
-    coordinates. Ctrl-C stops after a vector.
+    A basis is a set of rows. In feature space, their span comes close to all rows. With --label the spec predicts the
+    label, without it coordinates. Ctrl-C keeps the vectors that are chosen.
 
         pykernel basis flow.csv --label flow --n 40 --out flow.toml
 
-    Columns: left out is the part of tr K that the vectors leave out; at best is the least that any basis leaves out.
+    Columns: left out is the part of tr K that the basis misses. At best is the part that the best possible one misses.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """

@@ -40,15 +40,15 @@ def simulate(options: SimulateOptions) -> None:
     """Try a model on recorded data, as the device would learn from it.
 
     Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is comma-separated text of
-    any length. Its first line names the columns, and the spec says which of them the model takes ([input] columns,
+    any length. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
     [label] column). A row with an empty label is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --plot errors.png
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
-    over their second half. The last label and the running mean stand beside the model. Of classes, errors is the part of
-    rows that were taken for another class. Of a model without labels, the mean and the largest answer are told, and the
-    alarms. docs/commands.md says more.
+    over their second half. The table compares the model with two simple forecasts: the last label and the running mean.
+    For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
+    and the largest answer, and the alarms.
 
     Exit codes: 0 done, 2 bad input.
     """

@@ -20,16 +20,16 @@ PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest 
 
 @takes(SweepOptions)
 def sweep(options: SweepOptions) -> None:
-    """Find what predicts recorded data best, and what does so in the least memory.
+    """Find the models that predict recorded data best, for each size of memory.
 
     Every learning rule is tried with every technique and budget, and their parameters are searched from coarse to fine.
-    Each try is a run over all rows as pykernel simulate does it; the error is that over the second half. Ctrl-C keeps
-    what is finished, and the same command goes on.
+    Each try runs over all rows, as pykernel simulate does. The error is that of the second half. Ctrl-C keeps finished
+    runs, and the same command continues later.
 
         pykernel sweep spec.toml data.csv --delay 24
 
-    Columns: MAE, RMSE or error rate; RAM, the model and its working memory; update, the mean instructions of one.
-    Nothing else found has both a smaller error and less RAM (or fewer instructions) than what is listed first.
+    Columns: MAE, RMSE or error rate. RAM is the model and its working memory. Update is the mean number of instructions
+    of one update. The first table lists only models that no other model beats in both error and RAM (or instructions).
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
