@@ -192,7 +192,7 @@ def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | No
         elif not keeper.path.exists():
             raise
         raise KeyboardInterrupt(
-            f"stopped; {keeper.path} holds what was done, and the same call goes on from there"
+            f"stopped; {keeper.path} contains the finished part; make the same call to continue"
         ) from None
 
 

@@ -173,7 +173,7 @@ def test_what_is_assumed_is_told(folder, fit, run):
     for text in (
         "the label is kind, the last column",
         "2 inputs: a, b, without same, colour",
-        "1 rows without a label and 2 without an input left out",
+        "left out 1 rows without a label and 2 with a missing input",
         "3 classes, high, low, middle, so the model is kfd",
         "inputs standardised",
     ):

@@ -1635,7 +1635,7 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
     spec = load_spec("gate.toml")
     vectors = len(spec.expansion.vectors)
     for text in ("gate: Pipeline of SVC, float32", "gaussian, gamma 0.25", f"{vectors}", "high, low, mid", "votes",
-                 " B ", "beside the model itself", "undecided"):  # fmt: skip
+                 " B ", "comparison with the original model", "undecided"):  # fmt: skip
         assert text in out
     assert spec.label.classes == ("high", "low", "mid") and spec.input.columns == tuple("abcd")
     words = ["import", "level.onnx", "--out", "level.toml", "--inputs", "a,b,c,d", "--check", "held.csv"]

@@ -90,7 +90,7 @@ def need_outputs(options: BasisOptions) -> None:
 def kept_in(options: BasisOptions) -> str:
     path = options.checkpoint
     there = path is not None and path.exists()
-    return f"; {path} holds what was done: the same command goes on from there" if there else ""
+    return f"; {path} contains the finished part: run the same command to continue" if there else ""
 
 
 @contextlib.contextmanager
@@ -157,9 +157,9 @@ def print_choice(report: Mapping[str, Any]) -> None:
     if report["shards"]:
         taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in report["shards"][:8])
         more = ", …" if len(report["shards"]) > 8 else ""
-        print(f"shards    {len(report['shards'])}, of which were taken {taken}{more}")
+        print(f"shards    {len(report['shards'])}; vectors taken from each: {taken}{more}")
         if not report["exact"]:
-            print(f"estimate  on {report['measured_rows']:,} rows, which were drawn")
+            print(f"estimate  on {report['measured_rows']:,} random rows")
 
 
 def print_error(report: Mapping[str, Any]) -> None:

@@ -203,4 +203,4 @@ def print_comparison(report: Mapping[str, Any]) -> None:
     counts = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
     errors = [f"{found[key]:.3g}" for key in ("difference", "allowed")]
     compared.add_row(*counts, *errors, f"{found['classes_differ']:,}" if report["classes"] else "-")
-    output.show_table("beside the model itself", compared)
+    output.show_table("comparison with the original model", compared)

@@ -120,7 +120,7 @@ def print_plan(report: Mapping[str, Any], found: Plan, by: str) -> None:
     output.show_table(f"{output.model_name(row)} on {limits.target}, {MEASURES[by]} {output.number(row[by])}", table)
     print_tuned(found, by)
     print(
-        f"verified  {verified['samples']:,} samples on {limits.target}: the memory byte for byte that of the simulation"
+        f"verified  {verified['samples']:,} samples on {limits.target}: the memory is equal to the simulation's"
     )
     print(f"values    {output.key_values(row['values'])}")
     print(f"spec      {report['spec']}")

@@ -102,7 +102,7 @@ def print_best(
     output.show_table(title, table_of(found, shown, picks))
     best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
     others = sorted(best_of.values())
-    output.show_table("each rule and technique at its best", table_of(found, others, {}))
+    output.show_table("the best model of each rule and technique", table_of(found, others, {}))
     outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
     if outside:
         output.warn(
@@ -116,7 +116,7 @@ def print_refused(found: Sweep) -> None:
         column.justify = "left"
     for line in grouped(found.refused):
         table.add_row(*line)
-    output.show_table("what could not be used", table)
+    output.show_table("combinations that cannot be used", table)
 
 
 def table_of(found: Sweep, positions: Sequence[int], picks: Mapping[str, int]) -> Any:

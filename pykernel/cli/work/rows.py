@@ -111,7 +111,7 @@ def _read_csv(
     left = [each for each in header if each not in chosen]
     assumed = [f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else "")]
     if not whole.all():
-        assumed.append(f"{int((~whole).sum()):,} rows without an input left out")
+        assumed.append(f"{int((~whole).sum()):,} rows left out: an input is missing")
     if whole.sum() < 2:
         raise UserError(f"{source}: has {int(whole.sum())} rows with all inputs; at least 2 are needed")
     return Samples(source, ArrayRows(x[whole], name=source), chosen, None, None, None, assumed)

@@ -74,7 +74,7 @@ def read_table(
     if not rows.all():
         without = int((~there).sum())
         assumed.append(
-            f"{without:,} rows without a label and {int((~rows).sum()) - without:,} without an input left out"
+            f"left out {without:,} rows without a label and {int((~rows).sum()) - without:,} with a missing input"
         )
     model = model or ("ls-svm" if found is None else "kfd")
     what = "numbers" if found is None else f"{len(found)} classes, {listed(found)}"
