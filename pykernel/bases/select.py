@@ -113,7 +113,7 @@ def select_basis(
     """
     rows = as_rows(x)
     if not len(rows):
-        raise UserError("x has no rows; a basis needs one at least")
+        raise UserError("x has no rows; a basis needs at least one")
     arguments: dict[str, Any] = {
         "n_max": checked_count(n_max, "n_max", 1),
         "seed": checked_count(seed, "seed", 0),

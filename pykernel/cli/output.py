@@ -154,9 +154,7 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
             figures = [row[call][key] for key in ("min", "mean", "median", "max", "worst")]
             shown = ["-" if figure is None else f"{figure:,.0f}" for figure in figures]
             calls.add_row(row["target"], call, *shown, f"{row[call]['ratio']:.2f}")
-    show_table(
-        f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?", table
-    )
+    show_table(f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?", table)
     if calls.row_count:
         show_table("instructions of one call", calls)
 

@@ -600,7 +600,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         inputs = self._input_section(columns)
         if self._mercer_kernel.custom is not None and max_abs is None:
             raise self._error(
-                "max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
+                "max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
             )
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / scale + np.abs(centre)).max())

@@ -174,9 +174,9 @@ def _told(where: str) -> Iterator[None]:
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     except RecursionError:
-        raise UserError(f"{where}: holds parts within parts without end; it is damaged") from None
+        raise UserError(f"{where}: has parts that are nested too deeply; it is damaged") from None
     except MemoryError:
-        raise UserError(f"{where}: asks for more memory than there is; it is damaged") from None
+        raise UserError(f"{where}: needs more memory than this machine has; it is damaged") from None
     except Exception as error:  # whatever a library says of a file that is not as it writes them
         raise UserError(
             f"{where}: is damaged: {shown_value(str(error) or type(error).__name__)}; save it again"

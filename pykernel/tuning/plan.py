@@ -357,7 +357,9 @@ def make_plan(
 ) -> Plan:
     """The model of smallest error that keeps the limits.  Raises NothingFits, with the nearest miss, if there is none."""
     combinations, refused = combine(base, chosen_rules, chosen_techniques)
-    say(f"measuring which sizes fit {limits.target}: {len(combinations)} rules and techniques, up to {PROBES} sizes each")
+    say(
+        f"measuring which sizes fit {limits.target}: {len(combinations)} rules and techniques, up to {PROBES} sizes each"
+    )
     fits = fit(combinations, data, base, limits, workers)
     misses = [miss for found in fits for miss in found.misses]
     groups = [group for found in fits for group in _groups(found, base, data)]

@@ -301,7 +301,7 @@ def test_a_model_that_learns_nothing_speaks_of_no_state(tmp_path):
     header = files["src/glass.h"]
     assert "#define GLASS_STATE_BYTES 0u /* nothing is learned on the device */" in header
     assert "a linear classifier of 3 classes that was learned elsewhere" in header and "update" not in header
-    assert "Predicts 24 made-up samples" in header and "GLASS_SNAPSHOT" not in header
+    assert "The test predicts 24 made-up samples" in header and "GLASS_SNAPSHOT" not in header
     assert not [path for path in files if "snapshot" in path or "_model" in path]
     assert "learns" not in files["VALIDITY.md"] and "memory after the self-test" in files["VALIDITY.md"]
     device = CModel(build(spec), find_compilers()[0])
@@ -544,8 +544,8 @@ def test_a_simulation_of_what_only_predicts_scores():
     assert steps[0].learnt.all() and (steps[0].statuses == statuses).all()
     run.finish()
     for how, says in (
-        ({"delay": 3}, "rule nlms learns from no label, so that none can be late; leave delay out"),
-        ({"train_every": 3}, "rule nlms is not trained at once on the device"),
+        ({"delay": 3}, "rule nlms learns without labels, so delay means nothing; leave delay out"),
+        ({"train_every": 3}, "rule nlms has no train on the device"),
         ({"refresh_every": 3}, "has nothing to refresh"),
     ):
         with pytest.raises(UserError, match=says):
@@ -791,11 +791,11 @@ def test_simulate_trains_or_only_scores(files, capsys):
     [
         (
             ("simulate", "frozen.toml", "data.csv", "--delay", "1"),
-            "rule frozen learns from no label, so that none can be",
+            "rule frozen learns without labels, so delay means",
         ),
         (
             ("simulate", "frozen.toml", "data.csv", "--train-every", "9"),
-            "rule frozen is not trained at once on the device",
+            "rule frozen has no train on the device",
         ),
         (("simulate", "krr.toml", "data.csv", "--refresh-every", "9"), "rule krr has nothing to refresh"),
         (

@@ -59,17 +59,17 @@ def need_possible(options: BasisOptions) -> None:
     if options.learn and options.kfd:
         raise UserError("--learn and --kfd are two models; give one of them")
     if (options.learn or options.kfd) and options.out is None:
-        raise UserError(f"--{'learn' if options.learn else 'kfd'} is of the spec; give --out SPEC")
+        raise UserError(f"--{'learn' if options.learn else 'kfd'} needs a spec; give --out SPEC")
     if options.kfd and options.label is None:
         raise UserError("--kfd separates classes; give --label, their column")
     if options.classes is not None and options.label is None:
-        raise UserError("--classes are of the label; give --label, its column")
+        raise UserError("--classes needs a label; give --label, its column")
     if options.shards < 1:
         raise UserError(f"--shards is {options.shards}; it must be 1 or more")
     if options.tau and options.shards > 1:
-        raise UserError("--tau does not go with --shards: what is left out is known when all are done; leave it out")
+        raise UserError("--tau does not go with --shards: the part left out is known only at the end; leave --tau out")
     if options.workers is not None and options.shards == 1:
-        raise UserError("--workers is of shards; give --shards, more than one")
+        raise UserError("--workers is only for shards; give --shards 2 or more")
     for name, value in (("--candidates", options.candidates), ("--points", options.points)):
         if value < 0:
             raise UserError(f"{name} is {value}; it must be a number of rows, or 0 for all")

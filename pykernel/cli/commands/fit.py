@@ -53,7 +53,7 @@ def need_possible(options: FitOptions) -> None:
     for path in (options.out, options.plot):
         inputs.need_free(path, options.data, options.force)
     if options.plot and options.plot.absolute() == options.out.absolute():
-        raise UserError(f"{options.plot}: is to be the spec and the plot; give two names")
+        raise UserError(f"{options.plot}: is named for both the spec and the plot; give two names")
     content = {"name": options.called, "precision": options.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
     make_spec(content, "pykernel fit")
     if options.plot:

@@ -119,9 +119,7 @@ def print_plan(report: Mapping[str, Any], found: Plan, by: str) -> None:
         table.add_row(text, f"{taken:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
     output.show_table(f"{output.model_name(row)} on {limits.target}, {MEASURES[by]} {output.number(row[by])}", table)
     print_tuned(found, by)
-    print(
-        f"verified  {verified['samples']:,} samples on {limits.target}: the memory is equal to the simulation's"
-    )
+    print(f"verified  {verified['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
     print(f"values    {output.key_values(row['values'])}")
     print(f"spec      {report['spec']}")
     output.print_next(report["spec"])

@@ -182,13 +182,9 @@ def print_training(report: Mapping[str, Any]) -> None:
         print(f"trainings       {done}")
     if found := report.get("leave_one_out"):
         rate = (
-            f", {output.rate(found['error_rate'])} of the samples with a wrong class"
-            if report.get("classes")
-            else ""
+            f", {output.rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
         )
-        told = (
-            f"mean squared error {output.number(found['mse'])}{rate}" if found["mse"] is not None else "none"
-        )
+        told = f"mean squared error {output.number(found['mse'])}{rate}" if found["mse"] is not None else "none"
         why = found["status"].replace("_", " ")
         if found.get("samples") == 0:
             why = "the samples must be read again after the last training; give the data as a file"

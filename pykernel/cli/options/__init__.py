@@ -64,9 +64,7 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
 Json = Annotated[bool, option("--json", text="Print only one JSON object.")]
 SpecFile = Annotated[Path, argument("SPEC", "The model, a TOML file.")]
 CsvData = Annotated[str, argument("DATA", "A CSV file; - reads standard input.")]
-TrustCode = Annotated[
-    bool, option("--trust-code", text="Execute the Python file in the spec's [kernel] source.")
-]
+TrustCode = Annotated[bool, option("--trust-code", text="Execute the Python file in the spec's [kernel] source.")]
 SpecOut = Annotated[Path, option("--out", "--output", "-o", value="SPEC", text="The spec to write.")]
 Inputs = Annotated[
     str | None, option("--inputs", value="A,B", text="The inputs' columns.", without="all others with numbers")

@@ -19,9 +19,9 @@ class OfSweep:
     n_max: Annotated[
         str, option("--n-max", value="N,N", text="Budgets to try: numbers of expansion vectors (or random features).")
     ] = "8,16,32,64"
-    target: Annotated[
-        str, option("--target", value="TARGET", text="CPU on which to count instructions, or none.")
-    ] = "cortex-m4f"
+    target: Annotated[str, option("--target", value="TARGET", text="CPU on which to count instructions, or none.")] = (
+        "cortex-m4f"
+    )
     out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the results.")] = Path(
         "pykernel-sweep"
     )
@@ -63,9 +63,7 @@ class SearchOptions:
 
     data: CsvData
     delay: Delay = 0
-    rule: Annotated[list[str] | None, option("--rule", value="RULE", text="Try only this, or these: a,b.")] = (
-        None
-    )
+    rule: Annotated[list[str] | None, option("--rule", value="RULE", text="Try only this, or these: a,b.")] = None
     technique: Annotated[
         list[str] | None, option("--technique", value="TECHNIQUE", text="Try only this, or these: a,b.")
     ] = None

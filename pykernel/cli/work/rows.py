@@ -157,7 +157,7 @@ def _labels(
             )
         values, names = there.tolist(), [f"{each:g}" for each in there.tolist()]
     if len(names) < 2:
-        raise UserError(f"{data}: column {column} is always {names[0]}; two classes are needed at least")
+        raise UserError(f"{data}: column {column} is always {names[0]}; at least two classes are needed")
     positions = np.full(len(y), -1, np.int64)
     for at, value in enumerate(values):
         positions[y == value] = at

@@ -141,7 +141,7 @@ def _need_rows(name: str, column: str, y: np.ndarray, classes: Sequence[str] | N
             raise UserError(f"{name}: has {len(y)} rows with a label and all inputs; at least 2 are needed")
         return
     if len(classes) < 2:
-        raise UserError(f"{name}: column {column!r} is always {listed(classes)}; two classes are needed at least")
+        raise UserError(f"{name}: column {column!r} is always {listed(classes)}; at least two classes are needed")
     counts = np.bincount(y, minlength=len(classes))
     if not counts.all():
         empty = classes[int(counts.argmin())]
