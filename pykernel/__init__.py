@@ -129,7 +129,7 @@ def generate(
     memory : Memory, optional
         A learned state to start from. By default, that of the estimator.
     force : bool
-        Whether to replace files in ``out`` that were changed by hand.
+        Whether to replace files in ``out`` that were changed by hand or are not of pykernel.
 
     Raises
     ------
