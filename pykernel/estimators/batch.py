@@ -890,9 +890,10 @@ class _TrainsOnSamples(_KernelMachine):
 class KernelFisherClassifier(_Classifier):
     """Kernel Fisher discriminant, by regularised least squares on coded classes.
 
-    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2`` over targets y that
-    make this Fisher's discriminant: along alpha, classes are as far apart as they can be for their spread. Two classes
-    share one function, positive for ``classes_[1]``; more have one each, and the largest wins.
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2``. The targets y make
+    this Fisher's discriminant: along alpha, the distance between classes is as large as possible, compared with their
+    spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
+    function, and the largest decides.
 
     Parameters
     ----------
@@ -1004,7 +1005,8 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
     without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Two classes share
-    one function, positive for ``classes_[1]``; more have one each, and the largest wins.
+    one function, which is positive for ``classes_[1]``. With more classes, each class has a function, and the largest
+    decides.
 
     Parameters
     ----------
@@ -1050,8 +1052,8 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
     """Kernel ridge regression on classes, 1 and -1: a kernel expansion over all samples without a bias.
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
-    space: ``(K + ridge I) alpha = y``. Two classes share one function, positive for ``classes_[1]``; more have one
-    each, and the largest wins.
+    space: ``(K + ridge I) alpha = y``. Two classes share one function, which is positive for ``classes_[1]``. With
+    more classes, each class has a function, and the largest decides.
 
     Parameters
     ----------
@@ -1140,8 +1142,8 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     """Kernel ridge regression, the mean of a Gaussian process: a kernel expansion over all samples without a bias.
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
-    space: ``(K + ridge I) alpha = y``. Labels far from zero are better centred. Several labels share the kernel and the
-    ridge, and are better scaled alike.
+    space: ``(K + ridge I) alpha = y``. Centre labels that are far from zero. Several labels share the kernel and the
+    ridge, so scale them alike.
 
     Parameters
     ----------
