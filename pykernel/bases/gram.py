@@ -115,8 +115,7 @@ class MercerKernel:
     sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is zero; for polynomial, linear and custom. max_value: a
     bound of k(x, x), for custom; a larger value is an error here, and the device limits it.
 
-    Raises UserError if these
-    parameters do not fit together.
+    Raises UserError if these parameters do not fit together.
     """
 
     function: str
