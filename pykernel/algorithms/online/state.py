@@ -127,15 +127,15 @@ class Work(Struct):
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
     u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors; then -1
     p: Real[N_MAX + 1]  # one column of P
-    q: Real[N_MAX + 1]  # one column of Q
+    q: Real[N_MAX + 1]  # one column of Q, or kernel values
     score: Real[N_MAX + 1]  # numbers from which the candidates' scores are computed
     t_re: Real[N_MAX + 1]  # real part of Z k; then -1
     t_im: Real[N_MAX + 1]  # imaginary part of Z k; then 0
     h: Real[N_MAX]  # deficit times u, or covariance times u
     ph: Real[N_MAX]  # P h
-    row: Real[N_MAX]  # squared distances from one vector to the others
-    step: Real[OUTPUTS]  # the sample's multipliers, in models without beta
-    beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha only when nothing can be refused any more
+    row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
+    step: Real[OUTPUTS]  # new multipliers of the sample
+    beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
     shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu W beta, for LSRIDGE
     nearest_distance: Real  # squared distance from the sample to the nearest expansion vector
     kappa: Real  # Schur complement: the part of the sample that the expansion vectors cannot express

@@ -77,7 +77,7 @@ class SubspaceStatus(IntEnum):
     DONE = 0  # the sample was learned, but not stored as an expansion vector
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
-    CENSORED = 3  # the subspace expresses the sample well already: nothing was learned
+    CENSORED = 3  # the subspace expresses the sample well already, and did not learn it
     NOVEL = 4  # alarm: the alarm level is above its threshold
     HELD = 5  # alarm: the alarm level is above its threshold, and the subspace did not learn the sample
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
@@ -159,7 +159,7 @@ class SubspaceConfig(Config):
     shrinkage: Real  # lambda, the weight of |q|^2
     root_bound: Real  # 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal
     eta: Real  # factor of the step length; for a constant step 4 eta lambda
-    window: Index  # number of latest samples in averages, and in the sum that the ridge belongs to
+    window: Index  # number of latest samples in averages; an update applies 1 / window of the ridge
     averaging: Real  # each sample multiplies the sum in the step length by this factor
     memory: Real  # each sample multiplies the moments by this factor
     fading: Real  # beta: each sample multiplies the vectors' claims by this factor

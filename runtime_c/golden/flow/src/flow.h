@@ -70,8 +70,7 @@ typedef struct {
     float u[(FLOW_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors; then -1 */
     float p[(FLOW_N_MAX + 1)]; /* one column of P */
     float score[(FLOW_N_MAX + 1)]; /* numbers from which the candidates' scores are computed */
-    /* new multipliers; copied to alpha only when nothing can be refused any more */
-    float beta[(FLOW_N_MAX + 1)][FLOW_OUTPUTS];
+    float beta[(FLOW_N_MAX + 1)][FLOW_OUTPUTS]; /* new multipliers; copied to alpha when the update is certain */
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     float kappa; /* Schur complement: the part of the sample that the expansion vectors cannot express */
     float inverse_kappa; /* 1 / kappa; 0 if the newest sample is no candidate for removal */

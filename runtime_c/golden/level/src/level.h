@@ -63,10 +63,9 @@ typedef struct {
     float error[LEVEL_OUTPUTS]; /* y - f(x) */
     float distance[LEVEL_N_MAX]; /* squared distances from the sample to the expansion vectors */
     float k[LEVEL_N_MAX]; /* kernel values between the sample and the expansion vectors */
-    float q[(LEVEL_N_MAX + 1)]; /* one column of Q */
-    float row[LEVEL_N_MAX]; /* squared distances from one vector to the others */
-    /* new multipliers; copied to alpha only when nothing can be refused any more */
-    float beta[(LEVEL_N_MAX + 1)][LEVEL_OUTPUTS];
+    float q[(LEVEL_N_MAX + 1)]; /* one column of Q, or kernel values */
+    float row[LEVEL_N_MAX]; /* squared distances (Gaussian kernel) or kernel values from one vector to the others */
+    float beta[(LEVEL_N_MAX + 1)][LEVEL_OUTPUTS]; /* new multipliers; copied to alpha when the update is certain */
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     int32_t nearest; /* position of the nearest expansion vector */
 } level_t;

@@ -109,7 +109,7 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_SMOOTHING 1.0f /* weight of a new score in the alarm level; 1: the level is the score */
 #define MONITOR_SQUARE_LIMIT 26214.4f /* limit of the trace of G */
 #define MONITOR_WARMUP 500 /* number of samples before the first alarm is possible */
-#define MONITOR_WINDOW 1000 /* number of latest samples in averages, and in the sum that the ridge belongs to */
+#define MONITOR_WINDOW 1000 /* number of latest samples in averages; an update applies 1 / window of the ridge */
 
 /* Constants of the algorithms. */
 #define MONITOR_EXP2_LOWEST (-60.0f)

@@ -35,7 +35,7 @@ extern "C" {
 #define MONITOR_DONE 0 /* the sample was learned, but not stored as an expansion vector */
 #define MONITOR_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
 #define MONITOR_REPLACED 2 /* the budget was full: the sample replaced the least important expansion vector */
-#define MONITOR_CENSORED 3 /* the subspace expresses the sample well already: nothing was learned */
+#define MONITOR_CENSORED 3 /* the subspace expresses the sample well already, and did not learn it */
 #define MONITOR_NOVEL 4 /* alarm: the alarm level is above its threshold */
 #define MONITOR_HELD 5 /* alarm: the alarm level is above its threshold, and the subspace did not learn the sample */
 #define MONITOR_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */

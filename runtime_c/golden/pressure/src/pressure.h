@@ -64,7 +64,7 @@ typedef struct {
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     double y[PRESSURE_OUTPUTS]; /* the sample's label: what f(x) should be */
     double error[PRESSURE_OUTPUTS]; /* y - f(x) */
-    double step[PRESSURE_OUTPUTS]; /* the sample's multipliers, in models without beta */
+    double step[PRESSURE_OUTPUTS]; /* new multipliers of the sample */
     double nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     int32_t nearest; /* position of the nearest expansion vector */
     int32_t reserved_work; /* always zero: keeps the size a multiple of the largest member */
