@@ -685,7 +685,7 @@ def test_refusals():
         (lambda: HostSubspace.fit(x, "gaussian", 2, 0.1), "kernel is a str; it must be a MercerKernel"),
         (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, selector="sgma"), "selector: options for a basis"),
         (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, basis=3, method="alternating"), 'method must be "closed"'),
-        (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, basis=basis, selector="sgma"), "and one is given"),
+        (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, basis=basis, selector="sgma"), "but one is given"),
         (lambda: HostSubspace.fit(x, KERNELS[1], 2, 0.1, basis=basis), "chosen with another kernel"),
         (lambda: subspace.features(x[:, :2]), "rows of x have 2 numbers and those of the subspace 3"),
         (lambda: subspace.approximation(x[:0]), "x has no rows"),
