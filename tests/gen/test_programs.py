@@ -334,7 +334,7 @@ def test_every_prediction_of_the_self_test_counts():
 
 def test_gcc_is_not_misled_by_few_places(tmp_path):
     """The warnings are switched off where an array has at most 4 places, and only there."""
-    pragma = "In arrays this short, GCC warns of counts above"
+    pragma = "In arrays this short, GCC warns that a loop could run beyond"
     for samples, few in ((1, True), (4, True), (5, False)):
         code = build(oven_spec(samples=samples)).files["src/oven.c"]
         assert (pragma in code) == few and (f"{pragma} OVEN_L_MAX." in code) == few
@@ -770,7 +770,7 @@ def test_simulate_trains_or_only_scores(files, capsys):
     assert code == 0 and report["leave_one_out"] == told and report["trainings"] == {"done": 3}
     code, out, err = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50")
     assert code == 0 and "trainings       done 3" in out and not err
-    assert re.search(r"leave-one-out   mean squared error [\d.]+, [\d.]+ % of the samples taken", out)
+    assert re.search(r"leave-one-out   mean squared error [\d.]+, [\d.]+ % of the samples with a wrong class", out)
     if Path("/dev/fd").exists():  # as a shell's <(...): it is read once
         reads, writes = os.pipe()
         os.write(writes, Path("data.csv").read_bytes())
@@ -778,7 +778,7 @@ def test_simulate_trains_or_only_scores(files, capsys):
         code, out, err = command(capsys, "simulate", "kfd.toml", f"/dev/fd/{reads}", "--train-every", "50")
         os.close(reads)
         assert code == 0 and "trainings       done 3" in out and not err
-        assert "each sample is needed once more after the last training; give the data as a file" in out
+        assert "the samples must be read again after the last training; give the data as a file" in out
     code, out, err = command(capsys, "simulate", "frozen.toml", "data.csv", "-o", "out.csv")
     assert code == 0 and not err and "trainings" not in out
     lines = Path("out.csv").read_text().splitlines()
