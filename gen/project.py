@@ -37,10 +37,10 @@ FEW = 4
 """GCC unrolls loops over arrays of at most so many places, and warns of turns beyond the end that never happen."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
-    "SNAPSHOT_FOREIGN": (-102, "the snapshot is another model's, or of another version of this one"),
-    "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written to its end"),
-    "SNAPSHOT_INVALID": (-104, "a number is not one that learning leads to"),
-    "STORAGE_FAILED": (-105, "a callback reported an error, or what was read back is not what was written"),
+    "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model, or of another version of this model"),
+    "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written completely"),
+    "SNAPSHOT_INVALID": (-104, "a number in the model is one that learning cannot give"),
+    "STORAGE_FAILED": (-105, "a callback returned an error, or other bytes were read back than were written"),
 }
 
 
@@ -326,7 +326,11 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
     members = [{"name": m.name, "value": m.value, "doc": comment(docs.get(m.name, ""))} for m in program.status]
     return [
         *members,
-        {"name": "BROKEN_BUILD", "value": BROKEN_BUILD, "doc": "the self-test found other bits than the host's"},
+        {
+            "name": "BROKEN_BUILD",
+            "value": BROKEN_BUILD,
+            "doc": "the self-test computed other bits than the PC: check the compiler's flags",
+        },
         *({"name": name, "value": value, "doc": doc} for name, (value, doc) in snapshots.items()),
     ]
 

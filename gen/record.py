@@ -26,7 +26,7 @@ def require_project(folder: str | Path, spec: Spec) -> None:
                 same = False
             if not same:
                 raise UserError(
-                    f"{Path(folder) / path}: is not what this spec and version generate, so a check says nothing of it; "
+                    f"{Path(folder) / path}: differs from what this spec and this version generate, so the check does not apply to it; "
                     "generate it again, or record the check elsewhere"
                 )
 

@@ -56,7 +56,7 @@ def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
         parts = tuple(part.rstrip(". ").casefold() for part in PurePosixPath(path).parts)
         if parts in taken:
             raise UserError(
-                f"{folder}: {taken[parts]} and {path} would be one file; give the one that you chose another name"
+                f"{folder}: {taken[parts]} and {path} need the same file name; rename the one that you chose"
             )
         taken[parts] = path
     for parts, path in taken.items():
@@ -72,7 +72,7 @@ def _refuse_unsafe(folder: Path, path: str, text: str, known: Mapping[str, str],
     target = folder / path
     for part in [target, *target.parents][: len(Path(path).parts)]:
         if part.is_symlink():
-            raise UserError(f"{part}: is a link; remove it, files are only written inside of {folder}")
+            raise UserError(f"{part}: is a link; remove it, because files are written only inside of {folder}")
         if part is not target and part.exists() and not part.is_dir():
             raise UserError(f"{part}: is {kind(part.stat().st_mode)} where a folder is needed; move it away")
     if not target.exists():

@@ -121,20 +121,20 @@ def generate(
     Parameters
     ----------
     model : Spec or fitted estimator
-        With an estimator, the device starts from what it has learned.
+        With an estimator, the device starts from what the estimator has learned.
     out : path
         The project's folder.
     name : str, optional
-        Prefix of every symbol and file, if not the one in the spec.
+        Prefix of every symbol and file, for example "flow". By default, the name in the spec.
     memory : Memory, optional
-        A learned state to start from, if not the estimator's.
+        A learned state to start from. By default, that of the estimator.
     force : bool
-        Whether to replace what an earlier call wrote to ``out``.
+        Whether to replace files in ``out`` that were changed by hand or are not of pykernel.
 
     Raises
     ------
     UserError
-        One sentence; nothing is written then.
+        One sentence says what was wrong. Nothing is written then.
     """
     spec, learned = _spec_and_memory(model, name)
     from pykernel.gen.project import generate
@@ -154,13 +154,13 @@ def check(
     Parameters
     ----------
     model : Spec or fitted estimator
-        With an estimator, both sides start from what it has learned.
+        With an estimator, host and C start from what the estimator has learned.
     memory : Memory, optional
-        A learned state to start from, if not the estimator's.
+        A learned state to start from. By default, that of the estimator.
     samples : int
         Length of the random stream.
     **options
-        As ``pykernel.gen.check`` takes them.
+        Options of ``pykernel.gen.check.check``.
     """
     spec, learned = _spec_and_memory(model)
     from pykernel.gen.check import check

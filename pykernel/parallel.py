@@ -256,13 +256,13 @@ class Workers:
                 self._take(key, missing[key], result, seconds)
         except BrokenProcessPool:
             raise UserError(
-                "a worker process ended by itself, perhaps for want of memory; run the same again with fewer jobs"
+                "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
             ) from None
         except Exception as error:
             if self._client is None or not _is_lost(error):
                 raise
             raise UserError(
-                f"{self.scheduler}: the Dask cluster lost its scheduler, or a task with its worker; see that it works, and "
+                f"{self.scheduler}: the Dask cluster lost its scheduler or a worker; repair the cluster, and "
                 "run the same again"
             ) from None
         finally:

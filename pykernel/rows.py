@@ -217,7 +217,7 @@ class FileRows:
             while done < len(view):
                 part = self._read_at(view[done:], offset + done)
                 if part == 0:
-                    raise UserError(f"{self.path}: became shorter while it was read; let nothing write to it meanwhile")
+                    raise UserError(f"{self.path}: became shorter while it was read; do not change it meanwhile")
                 done += part
         except OSError as error:
             raise UserError(f"{self.path}: cannot be read: {error.strerror}") from None
@@ -236,8 +236,8 @@ def _need_whole(path: Path, size: int, offset: int, length: int, row_bytes: int)
     """Raises UserError for a file of ``size`` bytes that cannot hold so many rows."""
     if size < offset + length * row_bytes:
         raise UserError(
-            f"{path}: ends after {max(0, size - offset) // max(1, row_bytes):,} rows, but its header tells of "
-            f"{length:,}; it was not written to its end: write it again"
+            f"{path}: ends after {max(0, size - offset) // max(1, row_bytes):,} rows, but its header says "
+            f"{length:,}; it was not written completely: write it again"
         )
 
 
@@ -266,7 +266,7 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
             f"{path}: rows of a CSV file cannot be read one by one; convert it once, with: pykernel convert {path} --out "
             f"{path.with_suffix('.npy')}"
         )
-    raise UserError(f"{path}: is no kind of file that can be read in parts; give .npy, .parquet or .arrow")
+    raise UserError(f"{path}: cannot be read in parts; give .npy, .parquet or .arrow")
 
 
 def _of_npy(path: Path, columns: Sequence[str | int] | None) -> Rows:
@@ -656,7 +656,7 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
         kind = schema.field(at).type
         if not _is_number(kind):
             raise UserError(
-                f"{name}: column {column!r} holds {kind}, not numbers; choose other columns, or convert it before"
+                f"{name}: column {column!r} holds {kind}, not numbers; choose other columns, or convert it first"
             )
         narrow &= kind in (pyarrow.float32(), pyarrow.float16(), pyarrow.bool_()) or (
             pyarrow.types.is_integer(kind) and kind.bit_width <= 16
@@ -789,7 +789,7 @@ def finite(
     i, j = map(int, wrong[0])
     row = where + i if isinstance(where, int) else int(where[i])
     what = f"column {j} is {x[i, j]}" if tell is None else tell(row, j)
-    raise UserError(f"{name}, row {row:,} (from 0): {what}; remove the row, or fill the cell, before")
+    raise UserError(f"{name}, row {row:,} (from 0): {what}; remove the row, or fill the cell first")
 
 
 def _need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
@@ -799,7 +799,7 @@ def _need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
         raise UserError(f"{name}: holds {kind}; it must hold real numbers, such as float32")
     if shape[0] < 0 or not shape[1] * kind.itemsize < 2**31:
         raise UserError(
-            f"{name}: has a header that tells of {shape[0]:,} rows and {shape[1]:,} columns; it is damaged: write it again"
+            f"{name}: has a header that says {shape[0]:,} rows and {shape[1]:,} columns; it is damaged: write it again"
         )
     if shape[1] < 1:
         raise UserError(f"{name}: has no columns; give it one for each input")

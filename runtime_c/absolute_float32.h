@@ -1,4 +1,4 @@
-/* |x|: the sign bit cleared. */
+/* |x|.  Clears the sign bit. */
 static float pk_absolute(float x)
 {
     union { float value; uint32_t bits; } both;

@@ -1,4 +1,4 @@
-/* |x|: the sign bit cleared. */
+/* |x|.  Clears the sign bit. */
 static double pk_absolute(double x)
 {
     union { double value; uint64_t bits; } both;

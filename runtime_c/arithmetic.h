@@ -1,8 +1,8 @@
-/* Whether this build's arithmetic is IEEE-754's where the rehearsal may not show it: NaN, infinities and negative zeros
- * are what they are, and each product is rounded before it is added, even where vectors are added and subtracted. */
+/* Whether this build's arithmetic follows IEEE-754 in cases that the self-test's samples may not reach.  NaN, infinities
+ * and negative zeros must be respected.  Each product must be rounded before it is added, also in vectorised loops. */
 static bool pk_arithmetic(void)
 {
-    volatile PK_REAL one = PK_ONE; /* volatile: the compiler must not know what it computes */
+    volatile PK_REAL one = PK_ONE; /* volatile: the compiler must not know the value */
     volatile PK_REAL more = PK_ONE + PK_EPSILON;
     const PK_REAL square = PK_ONE + PK_EPSILON + PK_EPSILON; /* more * more, rounded */
     const PK_REAL zero = one - one;
@@ -21,7 +21,7 @@ static bool pk_arithmetic(void)
         sums[i] = (a[i] * b[i]) - square;
         sums[i + 1] = (a[i + 1] * b[i + 1]) + square;
     }
-    /* as products of complex numbers are computed */
+    /* sums in the form of products of complex numbers, which some processors fuse */
     for (int32_t i = 0; i < 8; i += 2) {
         sums[8 + i] = (a[i] * b[i]) - (a[i + 1] * b[i + 1]);
         sums[9 + i] = (a[i] * b[i + 1]) + (a[i + 1] * b[i]);

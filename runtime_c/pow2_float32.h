@@ -1,4 +1,4 @@
-/* 2^k, exactly, for -126 <= k <= 127: the exponent's bits. */
+/* 2^k, exactly, for -126 <= k <= 127.  Sets the bits of the exponent. */
 static float pk_pow2(int32_t k)
 {
     union { float value; uint32_t bits; } both;

@@ -1,4 +1,4 @@
-/* 2^k, exactly, for -1022 <= k <= 1023: the exponent's bits. */
+/* 2^k, exactly, for -1022 <= k <= 1023.  Sets the bits of the exponent. */
 static double pk_pow2(int32_t k)
 {
     union { double value; uint64_t bits; } both;

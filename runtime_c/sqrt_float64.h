@@ -1,5 +1,5 @@
-/* The square root of x >= 0, correctly rounded: the FPU's instruction, or one bit at a time where there is none.
- * sqrt() would do, but compilers link a library for its errno. */
+/* The square root of x >= 0, correctly rounded.  Uses the FPU's instruction.  Without an FPU, computes bit by bit.
+ * sqrt() is not used: it sets errno, and for that compilers link a library. */
 static double pk_sqrt(double x)
 {
 #if defined(__GNUC__) && defined(__SSE2__) && !defined(PK_NO_FPU)
@@ -43,7 +43,7 @@ static double pk_sqrt(double x)
         fraction <<= 1;
         exponent--;
     }
-    /* 54 bits of the root of fraction 2^54: one more than the result holds */
+    /* 54 bits of the root of fraction 2^54: one bit more than the result has */
     for (int32_t i = 0; i < 54; i++) {
         const uint64_t trial = (root << 2) | 1u;
         rest = (rest << 2) | ((fraction >> 52) & 3u);
@@ -54,7 +54,7 @@ static double pk_sqrt(double x)
             root |= 1u;
         }
     }
-    /* never half way: a root of so few digits would be exact */
+    /* round to nearest; a tie cannot occur, because the square of such a root has more bits than x */
     root = (root >> 1) + (root & 1u);
     exponent = (exponent / 2) + 1022;
     both.bits = ((uint64_t)exponent << 52) + root;

@@ -1,4 +1,4 @@
-/* Asks for a short loop to be written out, which GCC at -O2 and clang at -Os do not do by themselves. */
+/* Asks the compiler to unroll a short loop.  GCC at -O2 and clang at -Os do not unroll such loops by themselves. */
 #if defined(__clang__)
 #define PK_UNROLL _Pragma("clang loop unroll_count(16)")
 #elif defined(__GNUC__) && (__GNUC__ >= 8)

@@ -240,7 +240,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     assert "no Arrow IPC file" in refused(tmp_path / "x.arrow")
     np.save(tmp_path / "cut.npy", X)
     os.truncate(tmp_path / "cut.npy", 128 + 20 * 77 + 3)
-    assert "ends after 77 rows, but its header tells of 1,003" in refused(tmp_path / "cut.npy")
+    assert "ends after 77 rows, but its header says 1,003" in refused(tmp_path / "cut.npy")
     np.save(tmp_path / "objects.npy", np.array([[None, {}]]), allow_pickle=True)
     assert "must hold real numbers" in refused(tmp_path / "objects.npy")
     assert "has 1 dimensions" in refused(np.arange(3.0))

@@ -37,7 +37,7 @@ void app_main(void)
         }
 {%- if training %}
         if (t == 19) {
-            (void){{ name }}_{{ training }}(&model); /* below 0: refused, and the model as it was */
+            (void){{ name }}_{{ training }}(&model); /* below 0: refused; the model did not change */
         }
 {%- endif %}
         vTaskDelay(pdMS_TO_TICKS(100));

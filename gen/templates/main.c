@@ -1,4 +1,4 @@
-/* A first program around {{ name }}.
+/* A first program that uses {{ name }}.
  *
  * SPDX-License-Identifier: 0BSD
  */
@@ -26,7 +26,7 @@ int main(void)
         const int32_t status = {{ example.learn }};
 {%- if training %}
         if (t % 20 == 19) {
-            (void){{ name }}_{{ training }}(&model); /* below 0: refused, and the model as it was */
+            (void){{ name }}_{{ training }}(&model); /* below 0: refused; the model did not change */
         }
 {%- endif %}
 {%- if example.alarm %}

@@ -1,15 +1,15 @@
 {# Included by the examples: made-up samples. -#}
 {% if not example.takes_label -%}
-/* Some inputs: put your sensors here. */
+/* Makes up some inputs.  Replace this function by one that reads your sensors. */
 static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
 {%- elif label_kind == "reals" -%}
-/* Some inputs and what the model should learn from them: put your sensors here. */
+/* Makes up some inputs and labels.  Replace this function by one that reads your sensors. */
 static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM], {{ real }} y[{{ macro }}_OUTPUTS])
 {%- elif label_kind == "class" -%}
-/* Some inputs and the class that the model should learn from them: put your sensor here. */
+/* Makes up some inputs and returns their class.  Replace this function by one that reads your sensors. */
 static int32_t sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
 {%- else -%}
-/* Some inputs and what the model should learn from them: put your sensor here. */
+/* Makes up some inputs and returns their label.  Replace this function by one that reads your sensors. */
 static {{ real }} sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
 {%- endif %}
 {

@@ -39,7 +39,7 @@ void loop() {
   }
 {%- if training %}
   if (t == 19) {
-    {{ name }}_{{ training }}(&model);  // below 0: refused, and the model as it was
+    {{ name }}_{{ training }}(&model);  // below 0: refused; the model did not change
   }
 {%- endif %}
   t = (t + 1) % 20;

@@ -1,28 +1,36 @@
 {# Declarations that model.h includes. -#}
-/* How a snapshot is written and read: some bytes, at most 64, of one of two slots, 0 or 1.  The parts of a slot are
- * written in order, each once, from offset 0, where the callback erases the slot if its storage needs that; they are
- * read in any order.  The slots must not be erased together.  0 is success, anything else an error.  A slot that was never written may read
- * as anything. */
+/* Your two callbacks: they write and read a part of a slot.  A slot is a place in your storage for one snapshot, for
+ * example one flash page.  There are two slots, 0 and 1.  Erasing one slot must not erase the other.
+ * A call writes or reads count bytes at an offset of a slot; count is at most 64.
+ * Writing begins at offset 0 and goes on in order, each part once.  If your storage must be erased, erase the slot
+ * when offset is 0.  Reading can be in any order.  A slot that was never written may contain any bytes.
+ * Return 0 for success, and any other number for an error. */
 typedef int32_t (*{{ name }}_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
 typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
 
-/* Write a snapshot of the model to the buffer: {{ macro }}_DONE, or {{ macro }}_SNAPSHOT_INVALID with the buffer unchanged. */
+/* Write a snapshot of the model to the buffer.
+ * Returns {{ macro }}_DONE, or {{ macro }}_SNAPSHOT_INVALID with the buffer unchanged. */
 int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES]);
 
-/* Go on from a snapshot, whoever wrote it: every count and number is checked before anything is copied.
- * {{ macro }}_DONE; {{ macro }}_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
+/* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
+ * before it changes the model.
+ * Returns {{ macro }}_DONE, or {{ macro }}_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES]);
 
-/* Write a snapshot to the slot that does not hold the newest one that is whole and valid, and read it back.  Whenever
- * power is lost, {{ name }}_restore finds the older state or this one.  {{ macro }}_DONE; {{ macro }}_SNAPSHOT_INVALID with
- * nothing written; {{ macro }}_STORAGE_FAILED, where the older state is still there.  Reads up to five slots, writes one. */
+/* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
+ * stays there.  If power is lost meanwhile, {{ name }}_restore therefore finds the old snapshot or the new one.
+ * Returns {{ macro }}_DONE; {{ macro }}_SNAPSHOT_INVALID when the model is damaged, with nothing written;
+ * or {{ macro }}_STORAGE_FAILED, and the old snapshot is still there.
+ * Takes the time to read five whole slots, at most, and to write one. */
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context);
 
-/* Go on from the newest snapshot that is whole and valid.  {{ macro }}_DONE; {{ macro }}_SNAPSHOT_MISSING, _FOREIGN, _BROKEN,
- * _INVALID or {{ macro }}_STORAGE_FAILED if there is none.  The model is then unchanged; or reset, if storage gave other
- * bytes when they were copied.  Reads up to five slots. */
+/* Replace the model by the newest good snapshot of the two slots.
+ * Returns {{ macro }}_DONE.  If no slot has a good snapshot, returns the reason: {{ macro }}_SNAPSHOT_MISSING, _FOREIGN,
+ * _BROKEN, _INVALID or {{ macro }}_STORAGE_FAILED.  The model is then unchanged, with one exception:
+ * if a slot was good when it was checked and bad when it was copied, the model is reset.
+ * Takes the time to read five whole slots, at most. */
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context);
 
-/* Overwrite all that was learned, samples included, in a way that compilers keep; the model is then reset.  Erase the
- * slots as well. */
+/* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.
+ * The model is then reset.  Erase the slots as well: this function does not erase them. */
 void {{ name }}_wipe({{ name }}_t *s);

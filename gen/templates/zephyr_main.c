@@ -35,7 +35,7 @@ int main(void)
         }
 {%- if training %}
         if (t == 19) {
-            (void){{ name }}_{{ training }}(&model); /* below 0: refused, and the model as it was */
+            (void){{ name }}_{{ training }}(&model); /* below 0: refused; the model did not change */
         }
 {%- endif %}
         k_msleep(100);

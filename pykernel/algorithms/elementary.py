@@ -31,10 +31,10 @@ EXP_POLYNOMIAL = Constant(
 
 @kernel
 def exp_negative(x: Real) -> Real:
-    """e^x for x <= 0, within 1 ulp and monotone; zero below 2^-60 and for NaN."""
+    """e^x for x <= 0: within 1 ulp, and monotone.  Results below 2^-60 are zero; NaN gives zero."""
     if not (x >= EXP_LOWEST):
         return real(0)
-    # x = k ln 2 + r with |r| <= ln(2)/2; subtracting in two parts keeps r's last bits
+    # x = k ln 2 + r with |r| <= ln(2)/2; k ln 2 is subtracted in two parts, to keep r's last bits
     exponent = x * LOG2_E - real(0.5)
     k = truncate(exponent)
     high = x - real(k) * LN2_HIGH
@@ -90,9 +90,10 @@ def exp2_fraction(f: Real) -> Real:
 
 @kernel
 def exp2_negative(t: Real) -> Real:
-    """2^t for t <= 0, and what rounding makes of it (t < 1/2), within 2 ulp; zero below 2^-60 and for NaN.
+    """2^t for t <= 0, within 2 ulp.  Results below 2^-60 are zero; NaN gives zero.
 
-    Cheaper than exp_negative: t splits exactly, so that only the polynomial rounds.
+    Rounding may make t slightly positive; any t < 1/2 is allowed.  This function is cheaper than exp_negative, because
+    t splits without rounding.
     """
     if not (t >= EXP2_LOWEST):
         return real(0)
@@ -130,7 +131,7 @@ TANH_POLYNOMIAL = Constant(
 
 @kernel
 def hyperbolic_tangent(x: Real) -> Real:
-    """tanh x, within 2 ulp; odd, and never beyond 1; 1 for NaN."""
+    """tanh x, within 2 ulp.  The function is odd and stays within +- 1.  NaN gives 1."""
     size = absolute(x)
     if size <= TANH_EDGE:
         z = size * size
@@ -138,7 +139,7 @@ def hyperbolic_tangent(x: Real) -> Real:
         for i in range(1, len(TANH_POLYNOMIAL)):
             p = p * z + TANH_POLYNOMIAL[i]
         return x + x * (z * p)
-    # from here on the fraction is below 1/2, so that its errors are halved
+    # the fraction below is smaller than 1/2, which halves its errors
     e = exp_negative(-(size + size))
     value = real(1) - (e + e) / (real(1) + e)
     if x < real(0):
@@ -148,11 +149,11 @@ def hyperbolic_tangent(x: Real) -> Real:
 
 @kernel
 def logistic(x: Real) -> Real:
-    """1 / (1 + e^-x), within 2 ulp, from 0 to 1; zero where e^x is below 2^-60; 1 for NaN."""
+    """1 / (1 + e^-x), from 0 to 1, within 2 ulp.  If e^x is below 2^-60, the result is zero; NaN gives 1."""
     e = exp_negative(-absolute(x))
     total = real(1) + e
     if x < real(0):
-        # what the rounding of 1 + e took from the divisor, or gave to it
+        # rounding error of 1 + e
         rest = e - (total - real(1))
         value = e / total
         return value - value * rest
@@ -199,7 +200,7 @@ def cosine_of_quarter(turns: Real) -> Real:
         for i in range(1, len(COSINE_POLYNOMIAL)):
             p = p * z + COSINE_POLYNOMIAL[i]
         return real(1) + z * p
-    # a sine, of an exact difference: near its zero, too, no digit is lost
+    # the sine of an exact difference keeps all digits, also near zero
     rest = real(0.25) - turns
     square = rest * rest
     q = SINE_POLYNOMIAL[0]
@@ -210,13 +211,13 @@ def cosine_of_quarter(turns: Real) -> Real:
 
 @kernel
 def cosine(turns: Real) -> Real:
-    """cos(2 pi turns), within 2 ulp of every finite number; 1 for infinities and NaN.
+    """cos(2 pi turns), within 2 ulp for every finite number.  Infinities and NaN give 1.
 
-    An angle in turns is reduced exactly: whole turns change nothing, and subtracting them rounds nothing.
+    The angle is in turns, so that whole turns can be subtracted without rounding.
     """
     if not (absolute(turns) < WHOLE):
         return real(1)
-    # two steps: in float64 there may be more turns than int32 holds
+    # two steps, because a float64 number of turns may exceed int32
     rest = turns - real(truncate(turns * ONE_OF_MANY)) * MANY
     rest = absolute(rest - real(truncate(rest)))
     if rest > real(0.5):
@@ -228,10 +229,10 @@ def cosine(turns: Real) -> Real:
 
 @kernel
 def clipped(x: Real, low: Real, high: Real) -> Real:
-    """x, kept between low and high; low for NaN."""
+    """x, limited to the range from low to high.  NaN gives low."""
     if x > high:
         return high
-    # not "< low": NaN must not stay
+    # not "if (x < low)": NaN must give low
     if x >= low:
         return x
     return low

@@ -2,13 +2,13 @@
 
 from pykernel.dialect import extent
 
-N_MAX = extent("N_MAX", "the budget: most expansion vectors", public=True)
-FEATURES = extent("FEATURES", "what the inputs are made into; each has a weight")
-L_MAX = extent("L_MAX", "most samples that a training takes", public=True)
-P_MAX = extent("P_MAX", "vectors of the basis", public=True)
-M_MAX = extent("M_MAX", "rows of the reservoir")
-PACKED = extent("PACKED", "numbers of a packed symmetric matrix")
-FUNCTIONS = extent("FUNCTIONS", "sums of kernel values that predictions are made of")
-WEIGHTS = extent("WEIGHTS", "weights of an expansion vector")
-ROWS = extent("ROWS", "expansion vectors, and one more if they are odd")
-ROW = extent("ROW", "numbers of a vector and its weights in one row")
+N_MAX = extent("N_MAX", "the budget: largest number of expansion vectors, N", public=True)
+FEATURES = extent("FEATURES", "number of features, F; features are computed from the inputs")
+L_MAX = extent("L_MAX", "largest number of samples for a training, L", public=True)
+P_MAX = extent("P_MAX", "number of vectors in the basis, P", public=True)
+M_MAX = extent("M_MAX", "number of rows in the reservoir, M")
+PACKED = extent("PACKED", "size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers")
+FUNCTIONS = extent("FUNCTIONS", "number of kernel sums; predictions are computed from these sums")
+WEIGHTS = extent("WEIGHTS", "number of weights of one expansion vector, W")
+ROWS = extent("ROWS", "number of expansion vectors, rounded up to an even number")
+ROW = extent("ROW", "length of a row: one vector, then its weights")

@@ -43,10 +43,10 @@ REHEARSED = 16
 
 
 class FrozenStatus(IntEnum):
-    """What a call did: 0 done, below 0 refused with nothing written."""
+    """What a call returns.  0: done.  Below 0: refused, and nothing was written."""
 
     DONE = 0
-    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
 
 
 class Decision(IntEnum):
@@ -58,13 +58,13 @@ class Decision(IntEnum):
 
 
 class FrozenWork(Struct):
-    """Working memory; there is no other: the model is constant."""
+    """Working memory."""
 
-    x: Real[DIM]  # the inputs, scaled
+    x: Real[DIM]  # the scaled inputs
     f: Real[FUNCTIONS]  # values of the functions
-    y: Real[OUTPUTS]  # what predict writes
-    votes: Real[CLASSES]  # of the pairs of classes
-    trace: Real  # sum of what the self-test predicted
+    y: Real[OUTPUTS]  # predicted values
+    votes: Real[CLASSES]  # votes for each class
+    trace: Real  # sum of the self-test's predictions
 
 
 class FrozenConfig(Config):
@@ -77,22 +77,22 @@ class FrozenConfig(Config):
     calibrated: bool  # whether functions give probabilities
     clamps: bool  # whether predictions are kept between low and high
     vectors: Real[N_MAX, DIM]  # expansion vectors
-    weights: Real[N_MAX, WEIGHTS]  # of each vector in each function; pairs: in those of its class against each other
-    # products: for each vector v, and once more if they are odd, -rate |v|^2, 2 rate v, and its weights
+    weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
+    # a row for each vector v: -rate |v|^2, 2 rate v, and its weights; if the number is odd, one more row
     rows: Real[ROWS, ROW]
-    square_limit: Real  # products: rate |x|^2 beyond which all kernel values are zero
+    square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     bias: Real[FUNCTIONS]
-    support_class: Index[N_MAX]  # pairs: the class that a vector is of
+    support_class: Index[N_MAX]  # class of each vector
     slopes: Real[FUNCTIONS]  # probability = 1 / (1 + exp(-(slope f + offset)))
     offsets: Real[FUNCTIONS]
-    low: Real  # least prediction
+    low: Real  # smallest prediction
     high: Real  # largest prediction
-    rehearsal_input: Real  # width of the self-test's inputs
+    rehearsal_input: Real  # the self-test's inputs are within +- half of this
 
 
 @kernel
 def weight(c: FrozenConfig, i: Index, o: Index) -> Real:
-    """Of vector i, in function o."""
+    """The weight of vector i in function o."""
     if c.products:
         return c.rows[i, 1 + len(c.vectors[0]) + o]
     return c.weights[i, o]
@@ -100,7 +100,7 @@ def weight(c: FrozenConfig, i: Index, o: Index) -> Real:
 
 @kernel
 def share(w: FrozenWork, c: FrozenConfig, i: Index, k: Real) -> None:
-    """Add vector i's part to the functions.  Of pairs, it has one in those of its own class against each other."""
+    """Add vector i's part to the functions.  With pairs of classes, only to the functions of its own class."""
     if c.decision == Decision.FUNCTIONS:
         for o in range(len(w.f)):
             w.f[o] += weight(c, i, o) * k
@@ -124,7 +124,7 @@ def sum_by_products(w: FrozenWork, c: FrozenConfig, x: Real[DIM], shift: Real) -
     """
     if c.single:
         total = real(0)
-        # two in a turn: their sums do not wait for each other
+        # two rows in a turn, because their sums do not depend on each other
         for i in range(0, len(c.rows), 2):
             t = c.rows[i, 0]
             u = c.rows[i + 1, 0]
@@ -153,16 +153,16 @@ def sum_by_products(w: FrozenWork, c: FrozenConfig, x: Real[DIM], shift: Real) -
 
 @kernel
 def evaluate_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """The functions' values, Gaussian kernels from products: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
+    """Compute the functions for Gaussian kernels, by -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
     square = real(0)
     for j in unroll(len(x)):
         square += x[j] * x[j]
     square = q.rate * square
     for o in range(len(w.f)):
         w.f[o] = real(0)
-    # beyond, all kernel values are zero; not ">": a sum that overflows must pass for beyond
+    # above the limit all kernel values are zero; the condition also holds for a sum that overflows
     if square <= c.square_limit:
-        # the square's whole part goes to the rounding of each exponent, the rest to the end
+        # the whole part of the square is subtracted in each exponent's rounding, the rest at the end
         whole = real(truncate(square + real(0.5)))
         sum_by_products(w, c, x, ROUNDING - whole)
         rest = exp2_fraction(whole - square)
@@ -174,11 +174,11 @@ def evaluate_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Rea
 
 @kernel
 def evaluate_scaled(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """The functions' values at scaled inputs.  O(N (D + W)) for W weights of a vector."""
+    """Compute the functions at scaled inputs.  O(N (D + W)) for W weights of a vector."""
     if c.products:
         evaluate_by_products(w, c, q, x)
     elif c.single:
-        # in a register: stores to memory would make compilers load x again for each vector
+        # total is a local variable: with stores to memory, compilers would load x again for each vector
         total = c.bias[0]
         for i in range(len(c.vectors)):
             total += c.weights[i, 0] * kernel_value(q, c.vectors[i], x)
@@ -193,7 +193,7 @@ def evaluate_scaled(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM
 
 @kernel
 def count_votes(w: FrozenWork) -> None:
-    """How many of the other classes each class wins against."""
+    """Count the votes: each class gets a vote for each other class that it wins against."""
     for a in range(len(w.votes)):
         w.votes[a] = real(0)
     pair = 0
@@ -208,7 +208,7 @@ def count_votes(w: FrozenWork) -> None:
 
 @kernel
 def weigh_votes(w: FrozenWork) -> None:
-    """To the votes, less than half a one more or less for how clear they were: scikit-learn's decision_function."""
+    """Add a part below 1/2 to each class's votes that says how clear they were, as scikit-learn's decision_function."""
     for a in range(len(w.votes)):
         clear = real(0)
         # (b, a) for b < a; (0, a) is the first
@@ -224,7 +224,7 @@ def weigh_votes(w: FrozenWork) -> None:
 
 @kernel
 def decide(w: FrozenWork, c: FrozenConfig, y: Real[OUTPUTS]) -> None:
-    """From the functions' values to what a prediction writes."""
+    """Compute the predicted values from the functions."""
     if c.decision == Decision.OVO_VOTE:
         count_votes(w)
         weigh_votes(w)
@@ -237,7 +237,7 @@ def decide(w: FrozenWork, c: FrozenConfig, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def evaluate(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """The functions' values."""
+    """Compute the functions at x."""
     if q.rescales:
         rescale(q, x, w.x)
         evaluate_scaled(w, c, q, w.x)
@@ -247,9 +247,9 @@ def evaluate(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> N
 
 @entry
 def predict(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Write f(x) to y.  O(N D).
+    """Predict: write f(x) to y.  O(N D).
 
-    DONE, or REFUSED_INPUT with y unchanged.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not acceptable(q, x):
         return FrozenStatus.REFUSED_INPUT
@@ -260,9 +260,9 @@ def predict(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], y: Re
 
 @entry
 def classify(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the position of the class that x most likely has to label.  O(N D).
+    """Write the most likely class of x to label, as a number from 0.  O(N D).
 
-    DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     if not acceptable(q, x):
         return FrozenStatus.REFUSED_INPUT
@@ -284,7 +284,7 @@ def classify(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], labe
 
 @kernel
 def calibrate(w: FrozenWork, c: FrozenConfig, p: Real[CLASSES]) -> None:
-    """From the functions' values to a probability of each class."""
+    """Compute a probability of each class from the functions."""
     if c.single:
         p[1] = logistic(c.slopes[0] * w.f[0] + c.offsets[0])
         p[0] = real(1) - p[1]
@@ -299,9 +299,11 @@ def calibrate(w: FrozenWork, c: FrozenConfig, p: Real[CLASSES]) -> None:
 
 @entry
 def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]) -> Index:
-    """Write each class's probability to p.  O(N D).  J. Platt, Probabilities for SV Machines, 1999; several classes: normalised.
+    """Write the probability of each class to p.  O(N D).  J. Platt, Probabilities for SV Machines, 1999.
 
-    DONE, or REFUSED_INPUT with p unchanged.
+    With several classes, the probabilities are normalised.
+
+    Returns DONE, or REFUSED_INPUT with p unchanged.
     """
     if not acceptable(q, x):
         return FrozenStatus.REFUSED_INPUT
@@ -312,7 +314,7 @@ def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p
 
 @entry
 def rehearse(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Predict a fixed sequence of pseudo-random inputs, each moved by what came before."""
+    """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1
     w.trace[0] = real(0)
     for t in range(REHEARSED):

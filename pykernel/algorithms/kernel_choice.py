@@ -1,4 +1,4 @@
-"""Which kernel a model compares inputs with, and how inputs are scaled before."""
+"""The kernel of a model, and the scaling of its inputs."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ class KernelConfig(Config):
     normalises: bool  # whether values are divided by sqrt(k(a, a) k(b, b))
     unit: bool  # whether k(x, x) is 1 for every x
     rescales: bool  # whether inputs are scaled before they are compared
-    gamma: Real  # the factor of a'b, of |a - b| (Matern kernels) or of its square (Gaussian kernels of online models)
-    rate: Real  # Gaussian and Laplacian kernels: gamma / ln 2, since powers of two are cheaper than powers of e
-    coef0: Real  # polynomial and sigmoid kernels: what is added to gamma a'b
-    degree: Index  # of the polynomial kernel
+    gamma: Real  # factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid)
+    rate: Real  # Gaussian and Laplacian kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
+    coef0: Real  # polynomial and sigmoid kernels: the constant in gamma a'b + coef0
+    degree: Index  # degree of the polynomial kernel
     max_value: Real  # largest |k(a, b)| of a user's kernel
-    center: Real[DIM]  # subtracted from the inputs
-    scale: Real[DIM]  # what they are multiplied by after that
-    input_max_abs: Real  # largest |x_j| that is taken
+    center: Real[DIM]  # numbers that are subtracted from the inputs
+    scale: Real[DIM]  # factors of the inputs, after center was subtracted
+    input_max_abs: Real  # largest |x_j| that is accepted
 
 
 @kernel
 def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within the limit."""
     for j in unroll(len(x)):
-        # not "> limit": NaN must fail
+        # not "if (.. > limit)": NaN must fail
         if not (absolute(x[j]) <= q.input_max_abs):
             return False
     return True
@@ -73,7 +73,7 @@ def custom_kernel(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def custom_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
-    """A user's kernel, kept within the limit; zero for NaN."""
+    """A user's kernel, limited to +- max_value.  NaN gives zero."""
     value = custom_kernel(q, a, b)
     if value > q.max_value:
         return q.max_value
@@ -87,7 +87,7 @@ def custom_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
-    """k(a, b) before it is normalised, of the kernels that can be.  O(D)."""
+    """k(a, b) before normalisation, for the kernels that can be normalised.  O(D)."""
     if q.function == KernelFunction.POLYNOMIAL:
         return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
     if q.function == KernelFunction.CUSTOM:
@@ -119,7 +119,7 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def self_value(q: KernelConfig, a: Real[DIM]) -> Real:
-    """k(a, a) of scaled inputs.  O(D), or nothing where it is 1 for all; normalised: 1, but 0 for a norm of zero."""
+    """k(a, a) of scaled inputs.  O(D), or O(1) where k(a, a) is always 1."""
     if q.unit and not q.normalises:
         return real(1)
     return kernel_value(q, a, a)
@@ -127,7 +127,7 @@ def self_value(q: KernelConfig, a: Real[DIM]) -> Real:
 
 @kernel
 def winner(y: Real[OUTPUTS]) -> Index:
-    """The class that functions speak for: of two, the second where the one function is positive; else the first largest."""
+    """The class with the largest function.  Two classes share one function: a positive value means the second class."""
     best = 0
     if len(y) == 1:
         if y[0] > real(0):

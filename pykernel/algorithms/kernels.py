@@ -16,7 +16,7 @@ def squared_distance(a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def gaussian(gamma: Real, distance: Real) -> Real:
-    """k = exp(-gamma distance), distance = |a - b|^2, gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15."""
+    """k = exp(-gamma distance), distance = |a - b|^2 and gamma = 1 / (2 sigma^2).  Mitchinson et al. 2003, eq. 15."""
     return exp_negative(-(gamma * distance))
 
 
@@ -40,7 +40,7 @@ def inner_product(a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def polynomial(gamma: Real, coef0: Real, degree: Index, product: Real) -> Real:
-    """k = (gamma a'b + coef0)^degree, product = a'b, for degrees from 1 up.  O(degree)."""
+    """k = (gamma a'b + coef0)^degree, where product = a'b and degree >= 1.  O(degree)."""
     base = gamma * product + coef0
     value = base
     for i in range(1, degree):
@@ -50,7 +50,7 @@ def polynomial(gamma: Real, coef0: Real, degree: Index, product: Real) -> Real:
 
 @kernel
 def sigmoid(gamma: Real, coef0: Real, product: Real) -> Real:
-    """k = tanh(gamma a'b + coef0), product = a'b.  Not positive definite for all parameters."""
+    """k = tanh(gamma a'b + coef0), where product = a'b.  Not positive definite for all parameters."""
     return hyperbolic_tangent(gamma * product + coef0)
 
 
@@ -59,9 +59,10 @@ THIRD = Constant(1 / 3)
 
 @kernel
 def matern32(gamma: Real, square: Real) -> Real:
-    """k = (1 + r) e^-r with r = gamma |a - b|, square = |a - b|^2; gamma = sqrt(3) / length.
+    """k = (1 + r) e^-r with r = gamma |a - b|, where square = |a - b|^2 and gamma = sqrt(3) / length.
 
-    Within 3 ulp of r's value, never above 1, and zero where e^-r is below 2^-60.  Rasmussen and Williams 2006, eq. 4.17.
+    The result is within 3 ulp of r's value, and at most 1.  If e^-r is below 2^-60, it is zero.
+    Rasmussen and Williams 2006, eq. 4.17.
     """
     r = gamma * sqrt(square)
     e = exp_negative(-r)
@@ -70,9 +71,10 @@ def matern32(gamma: Real, square: Real) -> Real:
 
 @kernel
 def matern52(gamma: Real, square: Real) -> Real:
-    """k = (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, square = |a - b|^2; gamma = sqrt(5) / length.
+    """k = (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, where square = |a - b|^2 and gamma = sqrt(5) / length.
 
-    Within 4 ulp of r's value, never above 1, and zero where e^-r is below 2^-60.  Rasmussen and Williams 2006, eq. 4.17.
+    The result is within 4 ulp of r's value, and at most 1.  If e^-r is below 2^-60, it is zero.
+    Rasmussen and Williams 2006, eq. 4.17.
     """
     r = gamma * sqrt(square)
     e = exp_negative(-r)
@@ -82,21 +84,21 @@ def matern52(gamma: Real, square: Real) -> Real:
 
 
 NORM_LEAST = Constant(float32=2.0**-60, float64=2.0**-500)
-"""A k(a, a) that is no larger is a norm of zero: the product of two larger ones is a normal number."""
+"""A k(a, a) up to this counts as zero.  The product of two larger ones is a normal number."""
 COSINE_LEAST = Constant(2.0**-60)
 
 
 @kernel
 def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
-    """k(a, b) / sqrt(k(a, a) k(b, b)) of value = k(a, b), own = k(a, a), other = k(b, b): from -1 to 1.
+    """k(a, b) / sqrt(k(a, a) k(b, b)) from -1 to 1, where value = k(a, b), own = k(a, a), other = k(b, b).
 
-    1 for a = b; zero where a norm is (NORM_LEAST), below 2^-60, and for NaN.
+    a = b gives 1.  The result is zero if own or other is at most NORM_LEAST, if it is below 2^-60, and for NaN.
     """
     if not (own > NORM_LEAST and other > NORM_LEAST):
         return real(0)
-    # of equal ones this is that one, exactly
+    # if own = other, the scale is exactly own
     scale = sqrt(own * other)
-    # beside keeping NaN out: no quotient is subnormal
+    # this keeps NaN out, and subnormal quotients
     if not (absolute(value) > scale * COSINE_LEAST):
         return real(0)
     cosine = value / scale
@@ -112,7 +114,7 @@ HALF_LN2 = Constant(0.34657359027997265)
 
 @kernel
 def one_minus_exp(x: Real) -> Real:
-    """1 - e^-x for x >= 0, with small relative error where x is small, too."""
+    """1 - e^-x for x >= 0, with a small relative error, also for small x."""
     if x > HALF_LN2:
         return real(1) - exp_negative(-x)
     q = EXP_POLYNOMIAL[0]

@@ -1,4 +1,4 @@
-"""Linear models f(x) = sum_k w_k phi_k(x): what is cheapest to compare with, and the right choice where the world is so.
+"""Linear models f(x) = sum_k w_k phi_k(x): the cheapest comparison, and the right choice for linear functions.
 
 The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random
 Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
@@ -38,14 +38,14 @@ REHEARSED = 96
 
 
 class LinearStatus(IntEnum):
-    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
     DONE = 0
-    OBSERVED = 6  # the sample only went into the standardiser, which has seen too few to be of use
-    FROZEN = 7  # learning is switched off
-    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
-    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
-    REFUSED_WEIGHT = -3  # a weight would leave its range: learning diverges; reset
+    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
+    FROZEN = 7  # learning is switched off: the sample was checked, but not learned
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
+    REFUSED_WEIGHT = -3  # a weight would leave its range: learning diverges.  Call reset
 
 
 class Gain(IntEnum):
@@ -64,23 +64,23 @@ class FeatureKind(IntEnum):
 
 
 class Linear(Struct):
-    """The model: f(x) = sum_k w_k phi_k(x)."""
+    """The model is f(x) = sum_k w_k phi_k(x), with features phi_k and weights w_k."""
 
-    weights: Real[OUTPUTS, FEATURES]  # the last one is the constant's
+    weights: Real[OUTPUTS, FEATURES]  # weights of the features; the last one belongs to the constant 1
     root: Real[FEATURES, FEATURES]  # a square root of the inverse correlation matrix: root' root = P
-    started: Index  # 0 until a sample is learned (then P = prior_variance I and root is still zero), 1 from then on
+    started: Index  # 0: nothing was learned, P is prior_variance I and root is zero; 1: a sample was learned
     frozen: Index  # 1: learning is switched off
 
 
 class LinearWork(Struct):
-    """Intermediate results.  No update depends on what an earlier one left here; zeros are always valid."""
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    x: Real[DIM]  # the sample, standardised
+    x: Real[DIM]  # the standardised sample
     phi: Real[FEATURES]  # the sample's features
     f: Real[FEATURES]  # root phi
     g: Real[FEATURES]  # P phi
-    y: Real[OUTPUTS]  # what the function should be there
-    step: Real[OUTPUTS]  # y - f(x), and then its product with the gain
+    y: Real[OUTPUTS]  # the sample's label: what f(x) should be
+    step: Real[OUTPUTS]  # y - f(x); then this error times the gain
     p: Real[FEATURES]  # the diagonal of P
 
 
@@ -90,29 +90,29 @@ class LinearConfig(Config):
     gain: Gain
     feature_kind: FeatureKind
     single: bool  # whether there is one output
-    separates: bool  # whether the label is a class: no error where it is clear enough
+    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
     forgets: bool  # whether forgetting < 1
-    standardises: bool  # whether inputs are standardised on the way
+    standardises: bool  # whether inputs are standardised while the model learns
     clamps: bool  # whether predictions are kept between low and high
     eta: Real  # learning rate
-    forgetting: Real  # lambda: what a sample's weight is multiplied by at each later one
+    forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
     start: Real  # square root of prior_variance
     trace_limit: Real  # forgetting pauses when P's trace is above
-    root_limit: Real  # above any element of P's square root
+    root_limit: Real  # limit above every element of P's square root
     amplitude: Real  # sqrt(2 / number of random features)
     frequencies: Real[FEATURES - 1, DIM]  # turns of each random feature for each unit of an input
     phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
-    input_max_abs: Real  # largest |x_j| that is taken
-    label_max_abs: Real  # largest |y| that is taken
+    input_max_abs: Real  # largest |x_j| that is accepted
+    label_max_abs: Real  # largest |y| that is accepted
     weight_limit: Real  # largest |w_k| that is stored
-    low: Real  # least prediction
+    low: Real  # smallest prediction
     high: Real  # largest prediction
     clip: Real  # largest standardised input, in standard deviations
-    warmup: Index  # samples that the standardiser sees before the model learns
-    horizon: Index  # samples that the standardiser's mean and variance reach back
-    classes: Index  # how many classes there are
-    rehearsal_input: Real  # width of the self-test's inputs
-    rehearsal_label: Real  # width of the self-test's labels
+    warmup: Index  # number of samples for the standardiser before the model learns
+    horizon: Index  # number of latest samples that the standardiser's mean and variance describe
+    classes: Index  # number of classes
+    rehearsal_input: Real  # the self-test's inputs are within +- half of this
+    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
 # ----------------------------------------------------------------------------------------------------- features
@@ -122,7 +122,7 @@ class LinearConfig(Config):
 def bounded(limit: Real, x: Real[DIM]) -> Bool:
     """Whether every element is a number within the limit."""
     for j in range(len(x)):
-        # not "> limit": NaN must fail
+        # not "if (.. > limit)": NaN must fail
         if not (absolute(x[j]) <= limit):
             return False
     return True
@@ -139,7 +139,7 @@ def wave(c: LinearConfig, i: Index, x: Real[DIM]) -> Real:
 
 @kernel
 def make_features(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
-    """All features.  O(F), and O(F D) for waves."""
+    """Compute all features.  O(F), or O(F D) for random features."""
     if c.feature_kind == FeatureKind.FOURIER:
         for i in range(len(c.phases)):
             w.phi[i] = wave(c, i, x)
@@ -157,7 +157,7 @@ def make_features(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
 
 @kernel
 def value(s: Linear, w: LinearWork, o: Index) -> Real:
-    """Output o of the features in phi, bit for bit as weigh has it.  O(F)."""
+    """Output o for the features in phi, with exactly the bits of weigh().  O(F)."""
     total = s.weights[o, len(w.phi) - 1]
     for k in range(len(w.phi) - 1):
         total += s.weights[o, k] * w.phi[k]
@@ -166,7 +166,7 @@ def value(s: Linear, w: LinearWork, o: Index) -> Real:
 
 @kernel
 def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), without room for the features.  O(F) for each output, and O(F D) once for waves."""
+    """y = f(x), without memory for the features.  O(F) for each output, and O(F D) once for random features."""
     for o in range(len(y)):
         total = s.weights[o, len(s.weights[0]) - 1]
         if c.feature_kind != FeatureKind.FOURIER:
@@ -196,7 +196,7 @@ def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y.  O(F) for F features, O(F D) for random ones.
 
-    DONE, or REFUSED_INPUT with y unchanged.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
@@ -210,9 +210,9 @@ def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[
 
 @entry
 def classify(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the position of the class that x most likely has to label.  O(F) for F features, O(F D) for random ones.
+    """Write the most likely class of x to label, as a number from 0.  O(F) for F features, O(F D) for random ones.
 
-    DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     status = predict(s, z, w, c, x, w.step)
     if status == LinearStatus.DONE:
@@ -233,7 +233,7 @@ def classify(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real
 
 @kernel
 def miss(c: LinearConfig, y: Real, found: Real) -> Real:
-    """The error of a value: y - f(x); for a class, none beyond the margin, y f(x) >= 1."""
+    """The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1."""
     if c.separates:
         if y * found >= real(1):
             return real(0)
@@ -304,7 +304,7 @@ def shift(s: Linear, w: LinearWork, c: LinearConfig, gain: Real) -> Bool:
 
 @kernel
 def learn_by_gradient(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
-    """w + eta e phi / |phi|^2.  O(F)."""
+    """Learn by w + eta e phi / |phi|^2.  O(F)."""
     total = real(0)
     for k in range(len(w.phi)):
         total += w.phi[k] * w.phi[k]
@@ -314,7 +314,7 @@ def learn_by_gradient(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
 
 @kernel
 def bring_back(s: Linear, w: LinearWork, c: LinearConfig) -> None:
-    """Make the largest variance in P what it was at the start, as if that weight had been measured.  O(F^2).
+    """Reduce the largest variance in P to its start value, as if that weight had been measured.  O(F^2).
 
     P - g g' (p - start^2) / p^2, where g is column k of P and p = P_kk.
     """
@@ -336,7 +336,7 @@ def bring_back(s: Linear, w: LinearWork, c: LinearConfig) -> None:
 
 @kernel
 def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
-    """w + e P phi / (lambda + phi'P phi), and P that of one sample more.  O(F^2)."""
+    """Learn by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
     spread = correlate(s, w, c)
     remembered = real(1)
     growth = real(1)
@@ -352,7 +352,7 @@ def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
     if taken:
         downdate(s, w, c, real(1) / (total + sqrt(remembered * total)), growth)
         if c.forgets:
-            # directions that no input takes are forgotten too: P would grow without end
+            # forgetting also affects directions without inputs, where P would grow without limit
             if trace > c.trace_limit:
                 bring_back(s, w, c)
     return taken
@@ -360,7 +360,7 @@ def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
 
 @kernel
 def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
-    """Bring f(x) nearer to w.y: DONE, or REFUSED_WEIGHT with nothing changed."""
+    """Learn that f(x) should be w.y.  Returns DONE, or REFUSED_WEIGHT with nothing changed."""
     make_features(w, c, x)
     wrong = False
     for o in range(len(w.y)):
@@ -368,7 +368,7 @@ def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
         if w.step[o] != real(0):
             wrong = True
     if c.separates:
-        # P may not shrink where nothing is learned, or later errors would move the weights too little
+        # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
         if not wrong:
             return LinearStatus.DONE
     taken = False
@@ -383,7 +383,7 @@ def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
 
 @kernel
 def take(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be w.y; both are within their limits."""
+    """Learn the sample x with label w.y; both were checked."""
     if s.frozen[0] != 0:
         return LinearStatus.FROZEN
     if c.standardises:
@@ -400,9 +400,10 @@ def take(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM
 
 @entry
 def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real) -> Index:
-    """Learn that f(x) should be y.  For F features O(F), with recursive least squares O(F^2); O(F D) for random ones.
+    """Learn one sample: for the input x, the prediction should be y.
 
-    0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
+    O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
+    Returns 0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is unchanged.
     """
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
@@ -414,9 +415,10 @@ def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[D
 
 @entry
 def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Learn that f(x) should be y.  For F features O(F), with recursive least squares O(F^2); O(F D) for random ones.
+    """Learn one sample: for the input x, the prediction should be y.
 
-    0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then unchanged.
+    O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
+    Returns 0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is unchanged.
     """
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
@@ -430,12 +432,12 @@ def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: R
 
 @entry
 def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index) -> Index:
-    """Learn that x is of the class at position label.
+    """Learn one sample: the input x belongs to class number label, counted from 0.
 
-    Each class has a function that should be 1 there and -1 elsewhere, or beyond (two classes share one: 1 is the
-    second).  Where all are, the sample changes nothing.  For F features O(F), with recursive least squares O(F^2); O(F
-    D) for random ones.  0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is then
-    unchanged.
+    Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
+    If this is so already, the sample changes nothing.  Two classes share one function: that of the second class.
+    O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
+    Returns 0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is unchanged.
     """
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
@@ -453,7 +455,7 @@ def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: 
 
 @entry
 def freeze(s: Linear, frozen: Index) -> Index:
-    """Switch learning off (1) or on (0); update then does nothing but check the sample."""
+    """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
     s.frozen[0] = 0
     if frozen != 0:
         s.frozen[0] = 1
@@ -462,7 +464,7 @@ def freeze(s: Linear, frozen: Index) -> Index:
 
 @entry
 def rehearse(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
-    """Learn a fixed sequence of pseudo-random samples."""
+    """Learn a fixed sequence of made-up samples, for the self-test."""
     seed = 1
     for t in range(REHEARSED):
         for j in range(len(x)):
@@ -478,7 +480,7 @@ def rehearse(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real
 
 @kernel
 def valid_root(s: Linear, c: LinearConfig) -> Bool:
-    """Whether the square root of P can be one: zero before the first sample, bounded from there on.  O(F^2)."""
+    """Whether root can be a square root of P: zero before the first sample, then within limits.  O(F^2)."""
     if s.started[0] != 0 and s.started[0] != 1:
         return False
     for i in range(len(s.root)):
@@ -492,7 +494,7 @@ def valid_root(s: Linear, c: LinearConfig) -> Bool:
 
 @entry
 def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
-    """Whether learning could have led to this state: numbers within their limits, nothing learned before its time.
+    """Whether learning could have led to this state: numbers are within limits, nothing was learned too early.
 
     O(F) with NLMS, O(F^2) with RLS.
     """

@@ -1,7 +1,7 @@
 """Triangles and symmetric matrices in packed storage.
 
-Lower triangles and symmetric matrices lie row by row up to the diagonal, upper triangles from the diagonal on; these in
-rows of ``width`` numbers and fewer, however many are in use.
+Lower triangles and symmetric matrices are stored row by row, up to the diagonal.  Upper triangles are stored row by
+row, from the diagonal on.  The first row of an upper triangle has ``width`` places, even if fewer are in use.
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -10,7 +10,7 @@ from pykernel.dialect import Index, Real, entry, kernel, real, sqrt
 
 @kernel
 def row_of(i: Index) -> Index:
-    """Where row i starts: i (i + 1) / 2."""
+    """The place where row i starts: i (i + 1) / 2."""
     start = 0
     for j in range(i):
         start = start + j + 1
@@ -19,7 +19,7 @@ def row_of(i: Index) -> Index:
 
 @kernel
 def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> None:
-    """L^-1 z in place of z, of L's diagonal are reciprocals; nothing exceeds the limit, whatever L is.  O(n^2 / 2)."""
+    """Replace z by L^-1 z.  l has the reciprocals of L's diagonal.  No result exceeds the limit.  O(n^2 / 2)."""
     row = 0
     for i in range(n):
         total = z[i]
@@ -31,7 +31,7 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 
 @entry
 def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
-    """L'^-1 z to out, of L's diagonal are reciprocals; out may be z; nothing exceeds the limit, whatever L is.  O(n^2 / 2)."""
+    """Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2)."""
     for j in range(n):
         out[j] = z[j]
     row = row_of(n)
@@ -47,10 +47,10 @@ def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, li
 def factorise(
     g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, least: Real, instead: Real, limit: Real
 ) -> None:
-    """L of g + shift I = L L' to l, which may be g, reciprocals on its diagonal.  O(n^3 / 6).
+    """Factorise g + shift I = L L'.  Write L to l, which may be g, with the reciprocals of L's diagonal.  O(n^3 / 6).
 
-    A pivot that is not above least + part g_ii has the reciprocal ``instead``; zero: a column of zeros.  No element beside
-    the diagonal exceeds the limit, whatever g is.
+    If a pivot is at most least + part g_ii, ``instead`` is used as its reciprocal; 0 gives a column of zeros.
+    No element beside the diagonal exceeds the limit, for any g.
     """
     row = 0
     for i in range(n):
@@ -70,12 +70,12 @@ def factorise(
 
 @entry
 def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> None:
-    """P^-1 in place of a symmetric P, by its factor L: L'^-1 L^-1.  O(n^3 / 2).
+    """Replace a symmetric P by P^-1 = L'^-1 L^-1, where L is its factor.  O(n^3 / 2).
 
-    A pivot of at most part P_ii has the reciprocal ``instead``; no element of L exceeds the limit.
+    If a pivot is at most part P_ii, ``instead`` is used as its reciprocal.  No element of L exceeds the limit.
     """
     factorise(p, p, n, real(0), part, real(0), instead, limit)
-    # L^-1, row by row: rows above are done, this one from the left
+    # L^-1, row by row from above, each row from the left
     row = 0
     for i in range(n):
         start = 0
@@ -90,7 +90,7 @@ def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> No
         row = row + i + 1
     row = 0
     for i in range(n):
-        # the diagonal last, which the others need
+        # the diagonal element last, because the others need it
         for j in range(i + 1):
             total = real(0)
             at = row
@@ -103,7 +103,7 @@ def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> No
 
 @entry
 def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
-    """P z to out, for the first n rows and columns of a symmetric P.  O(n^2)."""
+    """Write P z to out, for the first n rows and columns of a symmetric P.  O(n^2)."""
     row = 0
     for i in range(n):
         total = p[row + i] * z[i]
@@ -116,7 +116,7 @@ def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> Non
 
 @kernel
 def symmetric_row(p: Real[...], i: Index, out: Real[...], n: Index) -> None:
-    """Row i of the first n rows and columns of a symmetric P to out.  O(n)."""
+    """Write row i of a symmetric P to out, for the first n columns.  O(n)."""
     at = row_of(i)
     for j in range(n):
         if j < i:
@@ -131,7 +131,7 @@ def symmetric_row(p: Real[...], i: Index, out: Real[...], n: Index) -> None:
 
 @kernel
 def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
-    """Zeros in row and column i of the first n rows and columns of a symmetric P.  O(n)."""
+    """Set row and column i of a symmetric P to zero, for the first n rows and columns.  O(n)."""
     at = row_of(i)
     for j in range(i + 1):
         p[at + j] = real(0)
@@ -146,7 +146,7 @@ def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
 
 @entry
 def solve_upper(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
-    """R^-1 z in place of z.  O(n^2 / 2)."""
+    """Replace z by R^-1 z.  O(n^2 / 2)."""
     row = 0
     for k in range(n):
         row = row + width - k
@@ -161,7 +161,7 @@ def solve_upper(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
 
 @entry
 def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
-    """R'^-1 z in place of z.  O(n^2 / 2)."""
+    """Replace z by R'^-1 z.  O(n^2 / 2)."""
     row = 0
     for i in range(n):
         z[i] = z[i] * (real(1) / r[row])
@@ -172,7 +172,7 @@ def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
 
 @entry
 def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, width: Index) -> None:
-    """R'R + z z' becomes R'R, by Givens rotations that leave nothing of z; z is zero before ``first``.  O(n^2)."""
+    """Add z z' to R'R by Givens rotations; afterwards z is zero.  Before ``first``, z must be zero.  O(n^2)."""
     row = 0
     for j in range(first):
         row = row + width - j

@@ -1,4 +1,4 @@
-"""Random numbers that host and device draw alike: B. A. Wichmann, I. D. Hill, Algorithm AS 183, 1982."""
+"""Random numbers that are the same on host and device: B. A. Wichmann, I. D. Hill, Algorithm AS 183, 1982."""
 
 from pykernel.dialect import Constant, Index, Real, kernel, real, truncate
 
@@ -11,7 +11,7 @@ LARGEST_PERIOD = 30323
 
 @kernel
 def advance(seeds: Index[3]) -> None:
-    """The next state of three generators whose periods are prime to each other; 6.9e12 states in all.  O(1)."""
+    """The next state of three generators.  Together they have 6.9e12 states.  O(1)."""
     first = (171 * (seeds[0] if seeds[0] > 0 else 1)) % 30269
     second = (172 * (seeds[1] if seeds[1] > 0 else 1)) % 30307
     third = (170 * (seeds[2] if seeds[2] > 0 else 1)) % 30323
@@ -22,7 +22,7 @@ def advance(seeds: Index[3]) -> None:
 
 @kernel
 def draw(seeds: Index[3]) -> Real:
-    """A number from 0 up to, but not including, 1.  O(1)."""
+    """A random number from 0 up to, but not including, 1.  O(1)."""
     advance(seeds)
     total = real(seeds[0]) * PERIOD_1 + real(seeds[1]) * PERIOD_2 + real(seeds[2]) * PERIOD_3
     return total - real(truncate(total))
@@ -30,7 +30,7 @@ def draw(seeds: Index[3]) -> Real:
 
 @kernel
 def position(seeds: Index[3], count: Index) -> Index:
-    """A position from 0 to count - 1, for count up to 2^23.  O(1)."""
+    """A random position from 0 to count - 1, for count up to 2^23.  O(1)."""
     part = draw(seeds)
     at = truncate(part * real(count))
     # the product may round up to count

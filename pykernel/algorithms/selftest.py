@@ -11,13 +11,13 @@ CANCELLED = Constant(float32=2.0**7, float64=2.0**30)
 
 @kernel
 def strained(part: Real) -> Real:
-    """A number within a half of zero, |part| <= 1/2, by ways that broken arithmetic gets wrong.
+    """A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
 
-    A product that is subnormal: lost where small numbers are flushed to zero.  A sum that cancels one bit: rounded
-    wrongly by at least one floating-point library.
+    One product is subnormal: an FPU that flushes small numbers to zero loses it.  One sum cancels a bit: at least one
+    floating-point library rounds such sums wrongly.
     """
     subnormal = part * SMALLEST
-    # one, but not for the compiler
+    # 1, but the compiler cannot know this
     unit = (absolute(part) + real(1)) / (absolute(part) + real(1))
     rest = (unit * CANCELLING - unit * real(2)) + real(2)
     return real(0.5) * part + real(0.25) * (subnormal * LARGEST) + real(0.25) * (rest * CANCELLED)

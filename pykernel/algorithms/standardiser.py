@@ -1,4 +1,4 @@
-"""Inputs as they come: running mean and variance, so that one sigma fits sensors of different ranges."""
+"""Standardises inputs by their running mean and variance, so that one sigma fits sensors of different ranges."""
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, absolute, kernel, real, sqrt
@@ -10,7 +10,7 @@ class Standardiser(Struct):
     mean: Real[DIM]
     variance: Real[DIM]
     scale: Real[DIM]  # 1 / standard deviation
-    seen: Index  # samples in the statistics, up to the horizon
+    seen: Index  # number of samples in the statistics, at most the horizon
 
 
 VARIANCE_FLOOR = Constant(2.0**-80)
@@ -26,10 +26,10 @@ def standardise(z: Standardiser, clip: Real, x: Real[DIM], standardised: Real[DI
 
 @kernel
 def observe(z: Standardiser, horizon: Index, x: Real[DIM]) -> None:
-    """Let the statistics know the sample.  O(D).
+    """Add the sample to the statistics.  O(D).
 
-    Exact mean and variance up to the horizon (D. H. D. West, Comm. ACM 22, 1979), exponentially weighted from there,
-    so that they follow slow changes.
+    Up to the horizon, mean and variance are exact (D. H. D. West, Comm. ACM 22, 1979).  Later samples are weighted
+    exponentially, so that mean and variance follow slow changes.
     """
     if z.seen[0] < horizon:
         z.seen[0] += 1
@@ -38,14 +38,14 @@ def observe(z: Standardiser, horizon: Index, x: Real[DIM]) -> None:
     for j in range(len(x)):
         difference = x[j] - z.mean[j]
         z.mean[j] += rate * difference
-        # a product of numbers that are not negative: neither is the variance, whatever is rounded
+        # a product of numbers that are not negative: rounding cannot make the variance negative
         z.variance[j] = rest * (z.variance[j] + rate * (difference * difference))
         z.scale[j] = real(1) / sqrt(z.variance[j] + VARIANCE_FLOOR)
 
 
 @kernel
 def valid_standardiser(z: Standardiser, limit: Real, horizon: Index) -> Bool:
-    """Means and variances are those of inputs within their limit, scales those of the variances.  O(D)."""
+    """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
     if z.seen[0] < 0 or z.seen[0] > horizon:
         return False
     for j in range(len(z.mean)):

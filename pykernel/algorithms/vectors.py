@@ -22,7 +22,10 @@ class Factor(Struct):
 
 @kernel
 def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real) -> Index:
-    """Write L; the first vector of which those before it leave over at most ``least`` of k(x, x), or -1.  O(N^2 D + N^3)."""
+    """Write L.  Returns the first vector that depends on those before it, or -1.  O(N^2 D + N^3).
+
+    A vector depends on the others if they express all of it but at most ``least`` of k(x, x).
+    """
     dependent = -1
     row = 0
     for i in range(len(v.vectors)):

@@ -50,20 +50,20 @@ class Basis:
     kernel : MercerKernel
     vectors : (n, D) float64
     indices : (n,) int64
-        Rows of the data; -1 where a vector is none of them (k-means).
+        Rows of the data; -1 for a vector that is not a row (k-means).
     factor : (n, n) float64
         L, lower triangular, K_SS = L L'.
     trace : (n + 1,) float64
-        tr R / tr K after 0, ..., n vectors: 1 at first, and if exact never rising, and never below the sum of K's
-        eigenvalues from number n + 1 on, divided by tr K, which no basis can pass.
+        The part left out, tr R / tr K, after 0, ..., n vectors. It begins with 1. If exact, it never rises, and it is
+        never below the sum of K's eigenvalues from number n + 1 on, divided by tr K: no basis can leave out less.
     exact : bool
         Whether ``trace`` is over all rows, or an estimate from some of them.
     evaluations : int
-        Kernel values computed to select, all vectors together, and to measure ``trace``.
+        Number of kernel values that were computed to select all vectors and to measure ``trace``.
     method : str
     stopped : "n_max", "tau", "spanned" (each row that is left has delta < epsilon) or "exhausted" (no row is left)
     reason : str
-        Why "auto" took this method; empty if it was asked for.
+        Why "auto" chose this method; empty if the method was given.
     """
 
     kernel: MercerKernel

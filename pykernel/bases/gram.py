@@ -108,14 +108,14 @@ def _rows(rows: Any, name: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MercerKernel:
-    """A kernel on the host, in float64: what ``[kernel]`` of a spec says.
+    """A kernel on the host, in float64. It corresponds to ``[kernel]`` of a spec.
 
-    function: as in ``gram_matrix``, or "custom": the dialect kernel ``custom``, which takes (q: KernelConfig, a: Real[DIM],
-    b: Real[DIM]) and may use q.gamma, q.coef0 and q.degree.  normalise: k(a, b) / sqrt(k(a, a) k(b, b)),
-    zero where a norm is; for polynomial, linear and custom.  max_value: a bound of k(x, x), for custom; what goes beyond is an error
-    here, and cut off on the device.
+    function: a name of ``gram_matrix``, or "custom". custom: a dialect kernel with the parameters (q: KernelConfig,
+    a: Real[DIM], b: Real[DIM]); it may use q.gamma, q.coef0 and q.degree. normalise: whether to use k(a, b) /
+    sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is zero; for polynomial, linear and custom. max_value: a
+    bound of k(x, x), for custom; a larger value is an error here, and the device limits it.
 
-    Raises UserError where these do not go together.
+    Raises UserError if these parameters do not fit together.
     """
 
     function: str

@@ -48,7 +48,7 @@ class SgmaInPasses(Greedy):
         self.candidates = min(candidates or len(self.rows), len(self.rows))
         if self.candidates > COLUMNS:
             raise UserError(
-                f"candidates is {self.candidates:,}; columns of so many rows do not fit: at most {COLUMNS:,} do"
+                f"candidates is {self.candidates:,}; their columns do not fit in memory: at most {COLUMNS:,} do"
             )
         self.live = Live(len(self.rows))
         self.total = -1.0

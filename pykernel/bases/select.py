@@ -78,42 +78,43 @@ def select_basis(
     progress: str | Callable[[int, float], None] | None = None,
     **options: Any,
 ) -> Basis:
-    """Choose at most n_max vectors whose span in feature space comes near to all rows.
+    """Choose at most n_max vectors whose span in feature space comes close to all rows.
 
     Parameters
     ----------
     x : (l, D) array, memmap, path of an .npy or Parquet file, pyarrow dataset, or Rows
     kernel : MercerKernel
     n_max : int
-        Vectors at most.
+        Largest number of vectors.
     method : one of METHODS
-        "auto" chooses by size: ``pykernel.bases.baselines.choose_method`` has the rule; ``prefer="time"`` and ``memory`` (bytes)
-        are its options.
+        "auto" chooses by size, as ``pykernel.bases.baselines.choose_method`` describes. Its options are
+        ``prefer="time"`` and ``memory`` (bytes).
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     candidates, points : int or None
-        Of "efvs" and "sgma": rows tried for a vector (rho, kappa), rows on which a candidate is scored (v); None: all.
+        For "efvs" and "sgma". candidates: number of rows that are tried for each vector (rho, kappa). points: number
+        of rows where a candidate is scored (v). None: all rows.
     tau : float
         Stop when tr R / tr K is at most this; 0: never.
     epsilon : float
-        Rows with delta < epsilon are spanned, and not chosen.
+        Rows with delta < epsilon count as spanned, and are not chosen.
     checkpoint : path, optional
-        What was done is kept in this file, every minute and when interrupted.  The same call goes on from it, to the
-        same basis, bit for bit; when the basis is complete the file is removed.
+        The finished part is saved in this file, every minute and after an interruption. The same call continues from
+        the file, and finds the same basis, bit for bit. When the basis is complete, the file is removed.
     progress : str or function, optional
-        The title of a bar on standard error, if someone is watching; or called with n and tr R / tr K.
+        The title of a progress bar on standard error, if that is a terminal; or a function of n and tr R / tr K.
     **options
-        Of the method: parameters of its class.
+        Options of the method: parameters of its class.
 
     Raises
     ------
     UserError
-        One sentence: an argument out of range, an option that the method does not have, a checkpoint of other data, rows
-        of which none can be chosen.
+        One sentence says what was wrong: an argument out of range, an option that the method does not have, a
+        checkpoint of other data, or rows that cannot be chosen.
     """
     rows = as_rows(x)
     if not len(rows):
-        raise UserError("x has no rows; a basis needs one at least")
+        raise UserError("x has no rows; a basis needs at least one")
     arguments: dict[str, Any] = {
         "n_max": checked_count(n_max, "n_max", 1),
         "seed": checked_count(seed, "seed", 0),
@@ -192,7 +193,7 @@ def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | No
         elif not keeper.path.exists():
             raise
         raise KeyboardInterrupt(
-            f"stopped; {keeper.path} holds what was done, and the same call goes on from there"
+            f"stopped; {keeper.path} contains the finished part; make the same call to continue"
         ) from None
 
 

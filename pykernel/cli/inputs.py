@@ -66,7 +66,7 @@ def need_different(paths: Iterable[Path | None]) -> None:
     given = [path.absolute() for path in paths if path is not None]
     for path in given:
         if given.count(path) > 1:
-            raise UserError(f"{path}: is to be two files at once; give two names")
+            raise UserError(f"{path}: is named for two files; give two names")
 
 
 # ---------------------------------------------------------------------------------------------------------------- specs
@@ -98,7 +98,7 @@ def positive_numbers(text: str, option: str) -> list[float]:
         if not 0 < numbers[-1] < math.inf:
             raise UserError(f"{option} holds {word}; each must be above zero")
     if not numbers:
-        raise UserError(f"{option} is {text!r}; give one number at least")
+        raise UserError(f"{option} is {text!r}; give at least one number")
     return numbers
 
 

@@ -137,7 +137,7 @@ def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
         sizes = (byte_count(row.get("text_bytes")), byte_count(row.get("rodata_bytes")))
         hashed = str(row.get("state_hash", ""))
         table.add_row(f"{row['compiler']} {row['flags']}", f"{row['samples']:,}", equal, *sizes, hashed)
-    show_table("the C's memory, byte for byte that of the simulation?", table)
+    show_table("is the C's memory equal to the simulation's, byte for byte?", table)
 
 
 def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -154,9 +154,7 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
             figures = [row[call][key] for key in ("min", "mean", "median", "max", "worst")]
             shown = ["-" if figure is None else f"{figure:,.0f}" for figure in figures]
             calls.add_row(row["target"], call, *shown, f"{row[call]['ratio']:.2f}")
-    show_table(
-        f"{rows[0]['samples']:,} samples on emulated CPUs: the memory byte for byte that of the simulation?", table
-    )
+    show_table(f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?", table)
     if calls.row_count:
         show_table("instructions of one call", calls)
 

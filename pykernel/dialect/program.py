@@ -285,7 +285,7 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
             if known.setdefault(kernel.name, kernel) is not kernel:
                 mine = next((k for k in reachable([custom]) if k.name == kernel.name), kernel)
                 raise UserError(
-                    f"{mine.file}: {mine.name} is also what the {program.name} model calls a function of its own; "
+                    f"{mine.file}: {mine.name} is also the name of a function in the {program.name} model; "
                     "choose another name"
                 )
         made = replace(program, entries=entries, rehearse=rehearse, valid=valid)

@@ -90,9 +90,9 @@ def extents() -> Mapping[str, Extent]:
     return _extents
 
 
-DIM = extent("DIM", "inputs", public=True)
-OUTPUTS = extent("OUTPUTS", "values that a prediction writes", public=True)
-CLASSES = extent("CLASSES", "what a label can be")
+DIM = extent("DIM", "number of inputs, D", public=True)
+OUTPUTS = extent("OUTPUTS", "number of values that a prediction writes", public=True)
+CLASSES = extent("CLASSES", "number of classes")
 
 
 @dataclass(frozen=True)

@@ -432,7 +432,7 @@ class Streaming(KernelEstimator):
             return kernel_section({**values, **given.section(), "kernel": given.function}, X, max_abs)
         if values["input_max_abs"] is None:
             raise self._error(
-                "input_max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
+                "input_max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
             )
         return given.section(), max_abs
 

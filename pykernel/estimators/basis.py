@@ -57,8 +57,8 @@ PARAMETERS = {
 class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Kernel features of samples, by projection on the span of a few of them.
 
-    ``transform`` gives ``z(x) = L^-1 k(components_, x)``, with ``L L'`` the Gram matrix of the components: coordinates of
-    ``k(x, .)`` in the span of theirs. ``z(x)'z(y)`` is the Nystroem kernel, and a linear model of z is a kernel model whose
+    ``transform`` gives ``z(x) = L^-1 k(components_, x)``, with ``L L'`` the Gram matrix of the components: coordinates
+    of ``k(x, .)`` in the span of the components. ``z(x)'z(y)`` is the Nystroem kernel, and a linear model of z is a kernel model whose
     training takes O(n m^2) for n samples and m components. Features are nested: the first ones are those of the first
     components alone.
 
@@ -67,8 +67,8 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2/3) exp(-r)`` with ``r =
-        gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be custom, brings its
-        parameters.
+        gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may be
+        custom.
     gamma : float, default=None
         Scale of the kernel. None: one over the number of inputs and their variance (gaussian, polynomial), over the number
         and the standard deviation (laplacian), or over the root of the first (matern).
@@ -81,23 +81,22 @@ default="gaussian"
     normalise : bool, default=False
         Polynomial and linear: ``k(a, b) / sqrt(k(a, a) k(b, b))``, the cosine.
     n_components : int, default=100
-        Components at most; fewer if the samples span no more, are fewer, or ``tau`` is reached.
+        Largest number of components. There are fewer if the samples span less, or if ``tau`` is reached.
     method : str, default="auto"
         How components are chosen, one of ``pykernel.bases.select.METHODS``: "fvs", "efvs", "sgma", "exhaustive", "rpcholesky",
         "pivoted-cholesky", "leverage", "k-means", "uniform"; "auto" goes by the number of samples.
     candidates : int or None, default=59
-        "efvs" and "sgma": samples that are tried for each component; None: all.
+        "efvs" and "sgma": number of samples that are tried for each component; None: all.
     points : int or None, default=59
-        "efvs": samples that they are scored at; None: all.
+        "efvs": number of samples where candidates are scored; None: all.
     tau : float, default=0.0
-        Stop when the part of the samples' squared lengths in feature space that is left over is at most this.
+        Stop when the components miss at most this part of the samples' squared lengths in feature space.
     epsilon : float, default=1e-10
-        Samples are no candidates if at most this part of them is left over. 1e-3 for components that a device uses in
-        float32.
+        A sample is no candidate if the components miss at most this part of it. Use 1e-3 for a device with float32.
     method_params : dict, default=None
         Further options of the method.
     random_state : int, RandomState or None, default=0
-        Of the draws. An int gives the same components each time.
+        Seed of the random choices. An int gives the same components each time.
 
     Attributes
     ----------

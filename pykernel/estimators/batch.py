@@ -86,20 +86,20 @@ PARAMETERS = {
         "gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
-        ``tanh(gamma a'b + coef0)``. The last is not positive definite, and but for the KernelFisherClassifier takes a
-        ``ridge`` that makes up for it. A MercerKernel, which may be normalised or custom, is taken as it is: it has
-        its parameters, and no width is chosen."""
+        ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite. Except for the KernelFisherClassifier, it
+        therefore needs a large ``ridge``. A MercerKernel, which may be normalised or custom, is used with its own
+        parameters: no width is chosen."""
     ),
     "sigma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
         Width of the Gaussian kernel, in the inputs' unit. None or a sequence: chosen by cross-validation, from 13
-        widths about the typical distance of samples or from those given.""",
+        widths around the typical distance of samples, or from the given ones.""",
     ),
     "gamma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Scale of the other kernels, chosen likewise. A kernel's parameters are refused with another kernel.""",
+        Scale of the other kernels, chosen in the same way. A kernel's parameters are refused with another kernel.""",
     ),
     "coef0": Parameter(
         must=FINITE,
@@ -114,19 +114,20 @@ PARAMETERS = {
     "ridge": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Weight of the penalty, in the unit of what it is added to: {ridge}.
-        None or a sequence: chosen by cross-validation, from half decades below a bound on that or from those given.""",
+        Weight of the penalty, in the unit of the matrix or sum that it is added to: {ridge}.
+        None or a sequence: chosen by cross-validation, from half decades below a bound of that, or from the given
+        ones.""",
     ),
     "coding": Parameter(
         text="""{"counts", "signs"}
-        What functions are taught: ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the others, or 1 and
-        -1. Where there is a bias, "counts" scales and moves functions so that their mean over all samples is 0: small
-        classes are found more often, by mistake too."""
+        The targets of the functions. "counts": ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the
+        others. "signs": 1 and -1. With a bias, "counts" scales and moves the functions so that their mean over all
+        samples is 0: small classes are predicted more often, also by mistake."""
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
-        Expansion vectors: how many to choose from the training samples, for each width anew; positions of training
-        samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors of n
+        The expansion vectors: a number to choose from the training samples, again for each width; positions of
+        training samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors of n
         samples, training takes O(n p^2) and the frozen model p vectors. {basis}"""
     ),
     "basis_params": Parameter(
@@ -137,20 +138,21 @@ PARAMETERS = {
     "cv": Parameter(
         must=HOW,
         text="""{"deleted", "kept"} or int
-        How candidates are compared. "deleted": leave-one-out, equal to training anew without each sample. "kept": paper
-        004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A number:
-        so many stratified folds.""",
+        How candidates are compared. "deleted": leave-one-out, equal to training again without each sample. "kept": paper
+        004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A
+        number: this number of stratified folds.""",
     ),
     "by": Parameter(
         must=one_of("error", "press"),
         text="""{"error", "press"}
-        What is least for the chosen candidate: the error rate (of equal ones the least squared error), or the mean
-        squared difference between predictions and what functions are taught.""",
+        What the chosen candidate minimises. "error": the error rate; if several are equal, the squared error.
+        "press": the mean squared difference between predictions and targets.""",
     ),
     "workers": Parameter(
         must=PROCESSES,
         text="""int or str
-        How many processes compare candidates, a width each, or a Dask scheduler's address. None: this process.""",
+        Number of processes that compare candidates, or a Dask scheduler's address. Each process takes one width at a
+        time. None: this process.""",
     ),
     "progress": Parameter(
         text="""bool
@@ -163,7 +165,7 @@ PARAMETERS = {
     ),
     "random_state": Parameter(
         text="""int, RandomState or None
-        Deals samples to folds."""
+        Seed of the random choice of folds."""
     ),
 }
 """Of the family, with what docstrings say of each."""
@@ -600,7 +602,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         inputs = self._input_section(columns)
         if self._mercer_kernel.custom is not None and max_abs is None:
             raise self._error(
-                "max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
+                "max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
             )
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / scale + np.abs(centre)).max())
@@ -890,9 +892,10 @@ class _TrainsOnSamples(_KernelMachine):
 class KernelFisherClassifier(_Classifier):
     """Kernel Fisher discriminant, by regularised least squares on coded classes.
 
-    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2`` over targets y that
-    make this Fisher's discriminant: along alpha, classes are as far apart as they can be for their spread. Two classes
-    share one function, positive for ``classes_[1]``; more have one each, and the largest wins.
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2``. The targets y make
+    this Fisher's discriminant: along alpha, the distance between classes is as large as possible, compared with their
+    spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
+    function, and the largest decides.
 
     Parameters
     ----------
@@ -1004,7 +1007,8 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
     without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Two classes share
-    one function, positive for ``classes_[1]``; more have one each, and the largest wins.
+    one function, which is positive for ``classes_[1]``. With more classes, each class has a function, and the largest
+    decides.
 
     Parameters
     ----------
@@ -1050,8 +1054,8 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
     """Kernel ridge regression on classes, 1 and -1: a kernel expansion over all samples without a bias.
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
-    space: ``(K + ridge I) alpha = y``. Two classes share one function, positive for ``classes_[1]``; more have one
-    each, and the largest wins.
+    space: ``(K + ridge I) alpha = y``. Two classes share one function, which is positive for ``classes_[1]``. With
+    more classes, each class has a function, and the largest decides.
 
     Parameters
     ----------
@@ -1140,8 +1144,8 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     """Kernel ridge regression, the mean of a Gaussian process: a kernel expansion over all samples without a bias.
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
-    space: ``(K + ridge I) alpha = y``. Labels far from zero are better centred. Several labels share the kernel and the
-    ridge, and are better scaled alike.
+    space: ``(K + ridge I) alpha = y``. Centre labels that are far from zero. Several labels share the kernel and the
+    ridge, so scale them alike.
 
     Parameters
     ----------

@@ -168,10 +168,10 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     """Kernel regression that learns online, in fixed memory, bit for bit as on a microcontroller.
 
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is
-    predicted, and its error corrected as ``rule`` says; when that exceeds the budget, the vector that matters least
-    goes. Several labels share the vectors, with multipliers of their own. Rules of linear models, on the inputs, their
-    products or random features, are there to compare with, or because they are enough. Kernel rules have no intercept:
-    labels far from zero are better centred.
+    predicted, and ``rule`` says how its error is corrected. When the budget is exceeded, the least important vector
+    is removed. Several labels share the vectors, but each has its own multipliers. There are also rules of linear
+    models, on the inputs, their products or random features; use them for comparison, or if they are good enough.
+    Kernel rules have no intercept: centre labels that are far from zero.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that
     starts from a fitted estimator continues with the same bytes.
@@ -180,21 +180,23 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     ----------
     technique : {"nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", \
 "afmklms"}, default="mklms"
-        How the budget is kept: which vector goes, and how the others make up for it. "mklms" removes the vector whose
-        loss changes the function least, and projects it onto the others; it keeps an ``n_max`` x ``n_max`` factor of
-        the inverse Gram matrix. "nt" drops the smallest multiplier, "at" the oldest vector and "fklms" one of the
-        closest pair; none of them keeps a matrix. "fklms" takes stored vectors as orthogonal: where many lie within a
-        ``sigma`` of each other, it diverges. The others are described in docs/online.md; "afmklms" needs ``force``.
+        How the budget is kept: which vector is removed, and how the others replace it. "mklms" removes the vector
+        whose removal changes the function least, and projects it onto the others; it stores an ``n_max`` x ``n_max``
+        factor of the inverse Gram matrix. "nt" removes the vector of the smallest multiplier, "at" the oldest vector
+        and "fklms" one of the closest pair; these three store no matrix. "fklms" treats stored vectors as orthogonal:
+        if many lie within a ``sigma`` of each other, it diverges. docs/online.md describes the others; "afmklms"
+        needs ``force``.
     rule : {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
 default="klms"
-        How a sample changes the model. "klms": stochastic gradient. "qklms": the same; a sample near a stored vector
-        only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and knows its
-        variance. "fb-krls": least squares on the samples that are stored. "ald-krls": recursive least squares; vectors
-        are added while there is room, and never removed. Linear in fixed features: "nlms" and "rls" in the inputs,
-        "quadratic-rls" in their products too, "rff-rls" in random Fourier features, which stand for the kernel; all
-        with an intercept.
+        How a sample changes the model. "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
+        vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
+        predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
+        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls" in the inputs,
+        "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate the kernel.
+        These four have an intercept.
     n_max : int, default=32
-        The budget: most expansion vectors.
+        The budget: the largest number of expansion vectors. For example, a model with ``n_max=32`` stores at most 32
+        samples.
     sigma : float or "scale", default="scale"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
@@ -210,72 +212,75 @@ default="gaussian"
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
         ``sqrt(5) / sigma`` for "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
     coef0 : float, default=0.0
-        "polynomial": what is added to ``gamma a'b``; not below 0.
+        "polynomial": the constant that is added to ``gamma a'b``; not below 0.
     degree : int, default=3
         "polynomial": the exponent.
     normalise : bool, default=False
         "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     eta : float, default=0.5
-        "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one presentation corrects.
-        "fb-krls": the part that a sample too near to be stored corrects.
+        "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one update corrects. For
+        "fb-krls", this is the part that a sample corrects if it is too near to others to be stored.
     rho : float, default=0.0
-        "klms", "qklms": decay: each presentation leaves ``1 - eta * rho`` of every multiplier. Above zero, the model
-        forgets.
+        "klms", "qklms": decay: each update multiplies every multiplier by ``1 - eta * rho``. With a number above
+        zero, the model forgets.
     step_limit : float, default=None
-        "klms", "qklms": most that one sample may change the function at its place, whatever its label. None: any.
+        "klms", "qklms": largest change of the function at a sample, for any label. None: no limit.
     quantisation : float, default=0.3
-        "qklms": a sample goes to the nearest vector if that is within so many ``sigma``; ``1 / gamma`` for "laplacian",
-        "matern32" and "matern52"; for others the sine of the angle between the two, below 1.
+        "qklms": a sample only changes the nearest vector's multiplier if the distance is at most this times ``sigma``
+        (for "laplacian", "matern32" and "matern52", times ``1 / gamma``). For other kernels, the limit is the sine of
+        the angle between the two, below 1.
     forgetting : float, default=1.0
-        "krls-t", "rls", "quadratic-rls", "rff-rls": what a sample's weight is multiplied by at each later one, in
-        (0.5, 1]; about the last ``1 / (1 - forgetting)`` samples count.
+        "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
+        factor, in (0.5, 1]. About the last ``1 / (1 - forgetting)`` samples count: with 0.99, the last 100.
     noise : float, default=0.01
-        "krls-t": variance of the labels' noise, in parts of the function's variance.
+        "krls-t": variance of the labels' noise, divided by the function's variance.
     relabel : bool, default=False
-        "fb-krls": move the labels of stored samples towards what comes.
+        "fb-krls": move the labels of stored samples towards newer labels nearby.
     prior_variance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
     features : int, default=None
-        "rff-rls": how many random features; None: 64.
+        "rff-rls": number of random features; None: 64.
     seed : int, default=0
         "rff-rls": which random features.
     ridge : float, default=None
-        Techniques and rules with a Gram matrix: added to its diagonal. None: 1e-3; "fb-krls": 0.1.
+        Techniques and rules with a Gram matrix: the number that is added to its diagonal. None: 1e-3; "fb-krls": 0.1.
     ald_threshold : float, default=None
-        A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
+        A sample is not stored if at most this part of it is new: then only multipliers change.
         None: ``2 * ridge``.
     projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
-        How the other vectors make up for the one that goes. None: the technique's own. "krls-t" and "fb-krls" keep the
-        values at the vectors that stay, which is "klms".
+        How the other vectors replace the removed one. None: the technique's own. "krls-t" and "fb-krls" keep the
+        values at the other vectors, which is "klms".
     penalty : float, default=1e-4
         "lsreg", "lsridge": weight of the squared multipliers.
     when : {"after", "before"}, default="after"
-        "klms", "qklms": whether the newest sample competes with the stored vectors, or a full model makes room before it
-        is predicted.
+        "klms", "qklms": "after": the newest sample is a candidate for removal. "before": a full model removes a
+        vector before it predicts the sample.
     candidates : {"all", "newest"}, default="all"
-        Which vectors may go; "newest": only the sample itself, once the budget is full.
+        Which vectors may be removed. "newest": only the newest sample, when the budget is full.
     lambda_max : float, default=None
-        Vectors go as soon as losing them costs at most this, whether the budget is full or not. None: only when full.
+        Vectors whose removal costs at most this are removed at once, even if the budget is not full. None: only when
+        full.
     removals : int, default=1
-        With ``lambda_max`` or truncation: most vectors that one update removes, beyond the one that a new sample
-        displaces.
+        With ``lambda_max`` or truncation: largest number of vectors that one update removes, beside the one that the
+        sample replaces.
     truncate_below : float, default=None
-        "klms", "qklms": vectors with multipliers smaller than this are dropped. None: none.
+        "klms", "qklms": vectors with smaller multipliers are removed. None: none.
     truncate_age : int, default=None
-        "klms", "qklms": vectors that many samples old are dropped. None: none.
+        "klms", "qklms": vectors of this age, in samples, are removed. None: none.
     tie : {"smaller", "newest", "oldest"}, default="smaller"
-        Which of equally dispensable vectors goes: that of the smaller multiplier, the newest or the oldest.
+        Which vector is removed if several cost equally little: that of the smaller multiplier, the newest or the
+        oldest.
     fading : float, default=1.0
-        What a vector's claim to stay is multiplied by at each later sample that does not come near it, in (0.5, 1]; 0.999
-        follows a world that changes.
+        Each sample multiplies the claim to stay of the vectors far from it by this factor, in (0.5, 1]. Vectors with
+        small claims are removed first, so 0.999 follows data that changes.
     force : bool, default=False
-        Take a combination of technique, projection and tie that is known to diverge.
+        Allow a combination of technique, projection and tie that is known to diverge.
     precision : {"float32", "float64"}, default="float32"
         Number format of the model, on the host and on the device.
     n_epochs : int, default=None
-        Passes that ``fit`` makes over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct a part
-        of each error; 1 for least squares, which would take what is repeated for evidence.
+        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct
+        only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.
     input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
         and for dot products as far as they do not overflow,
@@ -291,7 +296,7 @@ default="gaussian"
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
     status_counts_ : dict of str to int
-        What became of each update since the start, by the name of the status: ADDED, REPLACED, DISCARDED, ABSORBED,
+        How many updates returned each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
         MERGED (linear rules: DONE); REFUSED_INPUT, REFUSED_LABEL (beyond a limit), REFUSED_MULTIPLIER or
         REFUSED_WEIGHT (learning would diverge). A refused sample leaves the model unchanged.
     n_features_in_ : int
@@ -305,8 +310,8 @@ default="gaussian"
 
     Notes
     -----
-    Parameters whose default is None, or a number of the spec, mean what docs/spec.md says. One that means nothing for
-    the rule or the technique is refused when it is given.
+    docs/spec.md describes the parameters whose default is None, or a number of the spec. A parameter that has no
+    meaning for the rule or the technique is refused.
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
     O(n_max^2 + n_max n_features) with the others and with rules of least squares, whatever the number of samples seen;
@@ -504,10 +509,10 @@ default="gaussian"
 class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel):
     """Kernel classification that learns online, in fixed memory, bit for bit as on a microcontroller.
 
-    Two classes are the sign of one function, ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max`` Gaussian
-    kernels; more have a function each, with multipliers of their own over shared vectors, and the largest wins
-    (one-vs-rest). The functions learn to be 1 for their class and -1 for the others, but what is beyond, on the right
-    side, is no error. Rules and techniques are those of `BudgetedKernelRegressor`.
+    For two classes, the sign of one function decides: ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max``
+    kernels. With more classes, each class has a function, and the largest decides (one-vs-rest). The functions share
+    the vectors, but each has its own multipliers. A function learns to be at least 1 for its class and at most -1 for
+    the others. Rules and techniques are those of `BudgetedKernelRegressor`.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C: a device that
     starts from a fitted estimator classifies as ``predict`` does, and continues with the same bytes.
@@ -516,21 +521,23 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     ----------
     technique : {"nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", \
 "afmklms"}, default="mklms"
-        How the budget is kept: which vector goes, and how the others make up for it. "mklms" removes the vector whose
-        loss changes the function least, and projects it onto the others; it keeps an ``n_max`` x ``n_max`` factor of
-        the inverse Gram matrix. "nt" drops the smallest multiplier, "at" the oldest vector and "fklms" one of the
-        closest pair; none of them keeps a matrix. "fklms" takes stored vectors as orthogonal: where many lie within a
-        ``sigma`` of each other, it diverges. The others are described in docs/online.md; "afmklms" needs ``force``.
+        How the budget is kept: which vector is removed, and how the others replace it. "mklms" removes the vector
+        whose removal changes the function least, and projects it onto the others; it stores an ``n_max`` x ``n_max``
+        factor of the inverse Gram matrix. "nt" removes the vector of the smallest multiplier, "at" the oldest vector
+        and "fklms" one of the closest pair; these three store no matrix. "fklms" treats stored vectors as orthogonal:
+        if many lie within a ``sigma`` of each other, it diverges. docs/online.md describes the others; "afmklms"
+        needs ``force``.
     rule : {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
 default="klms"
-        How a sample changes the model. "klms": stochastic gradient. "qklms": the same; a sample near a stored vector
-        only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and knows its
-        variance. "fb-krls": least squares on the samples that are stored. "ald-krls": recursive least squares; vectors
-        are added while there is room, and never removed. Linear in fixed features: "nlms" and "rls" in the inputs,
-        "quadratic-rls" in their products too, "rff-rls" in random Fourier features, which stand for the kernel; all
-        with an intercept.
+        How a sample changes the model. "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
+        vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
+        predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
+        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls" in the inputs,
+        "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate the kernel.
+        These four have an intercept.
     n_max : int, default=32
-        The budget: most expansion vectors.
+        The budget: the largest number of expansion vectors. For example, a model with ``n_max=32`` stores at most 32
+        samples.
     sigma : float or "scale", default="scale"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
@@ -546,72 +553,75 @@ default="gaussian"
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
         ``sqrt(5) / sigma`` for "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
     coef0 : float, default=0.0
-        "polynomial": what is added to ``gamma a'b``; not below 0.
+        "polynomial": the constant that is added to ``gamma a'b``; not below 0.
     degree : int, default=3
         "polynomial": the exponent.
     normalise : bool, default=False
         "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     eta : float, default=0.5
-        "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one presentation corrects.
-        "fb-krls": the part that a sample too near to be stored corrects.
+        "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one update corrects. For
+        "fb-krls", this is the part that a sample corrects if it is too near to others to be stored.
     rho : float, default=0.0
-        "klms", "qklms": decay: each presentation leaves ``1 - eta * rho`` of every multiplier. Above zero, the model
-        forgets.
+        "klms", "qklms": decay: each update multiplies every multiplier by ``1 - eta * rho``. With a number above
+        zero, the model forgets.
     step_limit : float, default=None
-        "klms", "qklms": most that one sample may change the function at its place, whatever its label. None: any.
+        "klms", "qklms": largest change of the function at a sample, for any label. None: no limit.
     quantisation : float, default=0.3
-        "qklms": a sample goes to the nearest vector if that is within so many ``sigma``; ``1 / gamma`` for "laplacian",
-        "matern32" and "matern52"; for others the sine of the angle between the two, below 1.
+        "qklms": a sample only changes the nearest vector's multiplier if the distance is at most this times ``sigma``
+        (for "laplacian", "matern32" and "matern52", times ``1 / gamma``). For other kernels, the limit is the sine of
+        the angle between the two, below 1.
     forgetting : float, default=1.0
-        "krls-t", "rls", "quadratic-rls", "rff-rls": what a sample's weight is multiplied by at each later one, in
-        (0.5, 1]; about the last ``1 / (1 - forgetting)`` samples count.
+        "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
+        factor, in (0.5, 1]. About the last ``1 / (1 - forgetting)`` samples count: with 0.99, the last 100.
     noise : float, default=0.01
-        "krls-t": variance of the labels' noise, in parts of the function's variance.
+        "krls-t": variance of the labels' noise, divided by the function's variance.
     relabel : bool, default=False
-        "fb-krls": move the labels of stored samples towards what comes.
+        "fb-krls": move the labels of stored samples towards newer labels nearby.
     prior_variance : float, default=100.0
         "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
         penalty.
     features : int, default=None
-        "rff-rls": how many random features; None: 64.
+        "rff-rls": number of random features; None: 64.
     seed : int, default=0
         "rff-rls": which random features.
     ridge : float, default=None
-        Techniques and rules with a Gram matrix: added to its diagonal. None: 1e-3; "fb-krls": 0.1.
+        Techniques and rules with a Gram matrix: the number that is added to its diagonal. None: 1e-3; "fb-krls": 0.1.
     ald_threshold : float, default=None
-        A sample is absorbed by the stored vectors, rather than stored, if at most this part of it is new to them.
+        A sample is not stored if at most this part of it is new: then only multipliers change.
         None: ``2 * ridge``.
     projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
-        How the other vectors make up for the one that goes. None: the technique's own. "krls-t" and "fb-krls" keep the
-        values at the vectors that stay, which is "klms".
+        How the other vectors replace the removed one. None: the technique's own. "krls-t" and "fb-krls" keep the
+        values at the other vectors, which is "klms".
     penalty : float, default=1e-4
         "lsreg", "lsridge": weight of the squared multipliers.
     when : {"after", "before"}, default="after"
-        "klms", "qklms": whether the newest sample competes with the stored vectors, or a full model makes room before it
-        is predicted.
+        "klms", "qklms": "after": the newest sample is a candidate for removal. "before": a full model removes a
+        vector before it predicts the sample.
     candidates : {"all", "newest"}, default="all"
-        Which vectors may go; "newest": only the sample itself, once the budget is full.
+        Which vectors may be removed. "newest": only the newest sample, when the budget is full.
     lambda_max : float, default=None
-        Vectors go as soon as losing them costs at most this, whether the budget is full or not. None: only when full.
+        Vectors whose removal costs at most this are removed at once, even if the budget is not full. None: only when
+        full.
     removals : int, default=1
-        With ``lambda_max`` or truncation: most vectors that one update removes, beyond the one that a new sample
-        displaces.
+        With ``lambda_max`` or truncation: largest number of vectors that one update removes, beside the one that the
+        sample replaces.
     truncate_below : float, default=None
-        "klms", "qklms": vectors with multipliers smaller than this are dropped. None: none.
+        "klms", "qklms": vectors with smaller multipliers are removed. None: none.
     truncate_age : int, default=None
-        "klms", "qklms": vectors that many samples old are dropped. None: none.
+        "klms", "qklms": vectors of this age, in samples, are removed. None: none.
     tie : {"smaller", "newest", "oldest"}, default="smaller"
-        Which of equally dispensable vectors goes: that of the smaller multiplier, the newest or the oldest.
+        Which vector is removed if several cost equally little: that of the smaller multiplier, the newest or the
+        oldest.
     fading : float, default=1.0
-        What a vector's claim to stay is multiplied by at each later sample that does not come near it, in (0.5, 1]; 0.999
-        follows a world that changes.
+        Each sample multiplies the claim to stay of the vectors far from it by this factor, in (0.5, 1]. Vectors with
+        small claims are removed first, so 0.999 follows data that changes.
     force : bool, default=False
-        Take a combination of technique, projection and tie that is known to diverge.
+        Allow a combination of technique, projection and tie that is known to diverge.
     precision : {"float32", "float64"}, default="float32"
         Number format of the model, on the host and on the device.
     n_epochs : int, default=None
-        Passes that ``fit`` makes over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct a part
-        of each error; 1 for least squares, which would take what is repeated for evidence.
+        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct
+        only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.
     input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
         and for dot products as far as they do not overflow,
@@ -627,7 +637,7 @@ default="gaussian"
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
     status_counts_ : dict of str to int
-        What became of each update since the start, by the name of the status: ADDED, REPLACED, DISCARDED, ABSORBED,
+        How many updates returned each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
         MERGED (linear rules: DONE); REFUSED_INPUT (beyond the limit), REFUSED_MULTIPLIER or REFUSED_WEIGHT (learning
         would diverge). A refused sample leaves the model unchanged.
     n_features_in_ : int

@@ -110,19 +110,19 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Samples ``phi(x)`` in the kernel's feature space are approximated by ``L q(x)`` with few features q, so that
     ``1/2 sum |phi(x_n) - L q_n|^2 + shrinkage/2 (|L|^2 + sum |q_n|^2)`` is least. ``L = Phi A`` is spanned by samples.
-    ``transform`` gives ``z(x) = G^(1/2) q(x)`` with ``G = L'L``, for which ``z(x)'z(y)`` approximates ``k(x, y)``: a linear
-    model of z stands for a kernel model. The directions are those of kernel PCA without centring, each singular value
-    lowered by ``shrinkage``; features are in the order of falling singular values, and nested.
+    ``transform`` gives ``z(x) = G^(1/2) q(x)`` with ``G = L'L``, for which ``z(x)'z(y)`` approximates ``k(x, y)``: so
+    a linear model of z is nearly a kernel model. The directions are those of kernel PCA without centring, but each
+    singular value is reduced by ``shrinkage``. The features with the largest singular values come first.
 
     Parameters
     ----------
     n_components : int, default=8
-        Features at most; there are fewer if fewer singular values exceed ``shrinkage``.
+        Largest number of features. There are fewer if fewer singular values exceed ``shrinkage``.
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
-        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel, which may be custom, brings its
-        parameters.
+        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may
+        be custom.
     sigma : float or "scale", default="scale"
         Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
         their variance.
@@ -136,19 +136,21 @@ default="gaussian"
     normalise : bool, default=False
         "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     shrinkage : float, default=0.1
-        lambda: what each singular value of the samples in feature space loses. Directions below it vanish. Singular
+        lambda: the number that is subtracted from each singular value of the samples in feature space. Directions
+        with smaller singular values vanish. Singular
         values grow with the root of the number of samples.
     n_max : int, default=None
-        Expansion vectors at most. The subspace is then that of the samples' projections on the span of so many of them,
+        Largest number of expansion vectors. The samples are then projected on the span of these vectors, which are
         chosen by ``pykernel.bases.select.select_basis``; memory and time grow as ``n_samples n_max``. None: all samples.
     method : {"closed", "alternating"}, default="closed"
-        How the least is found: by eigenvalues, or by the paper's Algorithm 1, ridge regressions for q and L in turn.
+        How the minimum is found. "closed": by eigenvalues. "alternating": by the paper's Algorithm 1, with ridge
+        regressions for q and L in turn.
     max_iter : int, default=200
-        "alternating": most turns.
+        "alternating": largest number of turns.
     tol : float, default=1e-10
-        "alternating": the relative decrease of the objective below which it ends.
+        "alternating": stop when the relative decrease of the objective is below this.
     random_state : int, RandomState or None, default=0
-        "alternating": the start. With ``n_max``: draws of the choice of vectors.
+        Seed of the random start of "alternating", and of the random choice of vectors with ``n_max``.
 
     Attributes
     ----------
@@ -699,10 +701,11 @@ def _watching(estimator: _OnlineSubspace) -> bool:
 class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     """Kernel features that follow a stream, in fixed memory, bit for bit as on a microcontroller: OKFEB.
 
-    The subspace ``L = Phi A`` of at most ``n_max`` samples v and ``n_components`` dimensions takes a step with each sample
-    towards representing it better; at a full budget the vector goes whose loss changes L least. ``transform`` gives
-    features z(x), for which ``z(x)'z(y)`` approximates ``k(x, y)``. What the subspace does not represent of a sample is its
-    novelty: with ``false_alarm_rate`` or ``threshold`` the estimator is an outlier detector, whose threshold follows the stream.
+    The subspace ``L = Phi A`` of at most ``n_max`` samples v and ``n_components`` dimensions moves towards each
+    sample. When the budget is full, the vector whose removal changes L least is removed. ``transform`` gives features
+    z(x); ``z(x)'z(y)`` approximates ``k(x, y)``. The novelty of a sample is the part that the subspace does not
+    represent. With ``false_alarm_rate`` or ``threshold`` the estimator is an outlier detector. With
+    ``false_alarm_rate`` its threshold follows the stream.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that
     starts from a fitted estimator continues with the same bytes.
@@ -710,9 +713,9 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     Parameters
     ----------
     n_components : int, default=8
-        r: dimensions of the subspace, and features.
+        r: number of dimensions of the subspace, which is the number of features.
     n_max : int, default=64
-        B: expansion vectors at most.
+        B, the budget: largest number of expansion vectors.
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
@@ -725,52 +728,54 @@ default="gaussian"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give.
     coef0 : float, default=0.0
-        "polynomial": what is added to ``gamma a'b``; not below 0.
+        "polynomial": the constant that is added to ``gamma a'b``; not below 0.
     degree : int, default=3
         "polynomial": the exponent.
     normalise : bool, default=False
         "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     update : {"parametric", "nonparametric", "hybrid", "rls"}, default="parametric"
-        The step. "parametric": a gradient step of L (Algorithm 2). "nonparametric": of A (Algorithm 3). "hybrid": that,
-        with the ridge of the other. "rls": recursive least squares.
+        How a sample moves the subspace. "parametric": a gradient step of L (Algorithm 2). "nonparametric": a gradient
+        step of A (Algorithm 3). "hybrid": a gradient step of A, with the ridge of "parametric". "rls": recursive
+        least squares.
     shrinkage : float, default=0.1
         lambda: weight of ``|L|^2`` and ``|q|^2``.
     step : {"constant", "normalised", "decreasing", "averaged"}, default=None
-        How long steps are, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others follow
+        The length of steps, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others follow
         a stream that changes. Not for "rls".
     eta : float, default=None
         The step's factor. None: the default of ``step``.
     window : int, default=1000
-        Samples that ``shrinkage`` is spread over; 0: all so far.
+        Number of latest samples that share ``shrinkage``; 0: all so far.
     forgetting : float, default=1.0
-        "rls": what a sample's weight is multiplied by at each later one.
+        "rls": each new sample multiplies the weight of all earlier ones by this factor.
     budget : {"exact", "drop"}, default="exact"
-        What becomes of a vector that goes: "exact" projects it on the others, which takes an ``n_max`` x ``n_max`` inverse;
-        "drop" forgets it, and is refused with ``update="rls"``, which hardly learns then.
+        What happens to a vector that is removed. "exact" projects it on the others, which needs an ``n_max`` x
+        ``n_max`` inverse. "drop" forgets it; this is refused with ``update="rls"``, which would hardly learn.
     ald_threshold : float, default=None
-        "exact": samples of which less than this part is new to the expansion vectors are not stored. None: 3e-2 for
-        float32, 1e-6 for float64.
+        "exact": a sample is not stored if the part that the expansion vectors cannot express is smaller than this.
+        None: 3e-2 for float32, 1e-6 for float64.
     fading : float, default=1.0
-        beta: what a vector's claim to stay is multiplied by at each later sample; below 1 the model follows a change.
+        beta: each sample multiplies the vectors' claims to stay by this factor; below 1 the model follows changes.
     insensitivity : float, default=0.0
-        epsilon: samples of less novelty than this teach nothing.
+        epsilon: a sample with less novelty than this is not learned.
     censoring : float, default=0.0
-        In its place: the part of samples that are to teach nothing, once the budget is full.
+        Instead of ``insensitivity``: the part of samples that are not learned, when the budget is full.
     false_alarm_rate : float, default=None
-        Alarms for each sample of normal operation: the threshold of novelty follows it. None: there are no alarms; 0.01 if
+        Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty
+        adapts to this rate. None: there are no alarms; 0.01 if
         ``smoothing``, ``warmup`` or ``relearn_after`` is given.
     threshold : float, default=None
-        In its place, a fixed threshold.
+        A fixed threshold of novelty, instead of ``false_alarm_rate``.
     smoothing : float, default=1.0
         The level that ``monitor`` and the device compare is ``(1 - smoothing) level + smoothing novelty``.
     warmup : int, default=500
-        Samples before there are alarms.
+        Number of samples before the first alarm is possible.
     relearn_after : int, default=0
-        Most samples in a row that are kept from being learned as they are new; then they are the new normal.
+        An alarm stops learning for at most this number of samples in a row; after that they are the new normal.
     precision : {"float32", "float64"}, default="float32"
         Number format of the model, on the host and on the device.
     n_epochs : int, default=1
-        Passes that ``fit`` makes over the data, in order.
+        Number of passes of ``fit`` over the data, in order.
     input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
         and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or of the
@@ -968,20 +973,21 @@ default="gaussian"
 class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     """Linear regression on kernel features that follow a stream, in fixed memory, bit for bit as on a microcontroller.
 
-    Features z(x) are those of `OnlineKernelSubspace`; recursive least squares with an intercept learns labels on them, each
-    before the subspace moves. The memory is that of the features and ``(n_components + 1)^2 / 2`` numbers more.
+    The features z(x) are those of `OnlineKernelSubspace`. Recursive least squares with an intercept learns each label
+    from the features, before the subspace moves. This takes ``(n_components + 1)^2 / 2`` numbers more memory.
 
     Parameters
     ----------
     n_components : int, default=16
-        Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
+        Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
 budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, precision, n_epochs, input_max_abs
-        As of `OnlineKernelSubspace`. ``false_alarm_rate`` and what follows it are of ``monitor``.
+        As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
+        ``relearn_after`` are for ``monitor``.
     ridge : float, default=0.1
         Weight of the squared coefficients.
     head_forgetting : float, default=1.0
-        What a label's weight is multiplied by at each later one, in (0.5, 1].
+        Each new label multiplies the weight of all earlier ones by this factor, in (0.5, 1].
     label_max_abs : float, default=None
         Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
         ``fit`` or of the first ``partial_fit``.
@@ -1101,10 +1107,11 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     Parameters
     ----------
     n_components : int, default=16
-        Features: they are chosen by the inputs alone, and a head needs more of them than a monitor.
+        Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
 budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, precision, n_epochs, input_max_abs
-        As of `OnlineKernelSubspace`. ``false_alarm_rate`` and what follows it are of ``monitor``.
+        As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
+        ``relearn_after`` are for ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
         "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a gradient
         step of the logistic loss (more than two classes: softmax), which knows probabilities and learns more slowly.

@@ -29,12 +29,13 @@ def require_ieee() -> None:
 
 
 class HostModel:
-    """What the device holds and does, simulated bit for bit.
+    """A simulated device: the same memory and the same functions, bit for bit.
 
-    Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are (samples,) numbers, (samples,
-    OUTPUTS) numbers where a model learns several, or (samples,) positions of classes, from 0; a model that learns without
-    labels takes none.  engine: what executes it, "llvm", "numba" or "python", see ``pykernel.engine``; they compute the same
-    bits.  ``drop`` lists fields that the generated C left out, so that ``memory.bytes`` are the C struct's.
+    Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are (samples,) numbers;
+    (samples, OUTPUTS) numbers, if a model learns several; or (samples,) numbers of classes, from 0. A model that
+    learns without labels takes no labels. ``engine`` executes the model: "llvm", "numba" or "python" (see
+    ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C does not
+    have, so that ``memory.bytes`` equals the C struct.
     """
 
     def __init__(self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None) -> None:

@@ -115,9 +115,7 @@ class _Columns:
         self.statuses = {status.name: int(status) for status in spec.program.status}
         for column in [*self.inputs, *self.labels]:
             if column in own or self.answers.get(column, ("",))[0] == spec.program.asks:
-                raise UserError(
-                    f"{name}: a log's column {column} has a meaning of its own; call the spec's differently"
-                )
+                raise UserError(f"{name}: a log's column {column} has a fixed meaning; rename that column of the spec")
 
     def choose(self, header: list[str]) -> list[str]:
         dim = self.spec.dim
@@ -127,8 +125,8 @@ class _Columns:
             self.labels = self.generic[dim:]
         if STATE_HASH in header and not self.spec.program.learns:
             raise UserError(
-                f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash is of what the last "
-                "call left behind; record what it answers"
+                f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash covers "
+                "only intermediate results; record its answers instead"
             )
         # with none of the labels it is a log of predictions; with some, the others are missed
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []

@@ -449,13 +449,11 @@ class _Run:
         self.trains = any(e.name == "train" for e in program.entries_for(spec.config))
         if train_every and not self.trains:
             raise UserError(
-                f"rule {spec.learning.rule} is not trained at once on the device, as krr, ls-svm and kfd are; leave "
+                f"rule {spec.learning.rule} has no train on the device, as krr, ls-svm and kfd have; leave "
                 "train-every out"
             )
         if delay and (not program.learns or program.label_kind == "none"):
-            raise UserError(
-                f"rule {spec.learning.rule} learns from no label, so that none can be late; leave delay out"
-            )
+            raise UserError(f"rule {spec.learning.rule} learns without labels, so delay means nothing; leave delay out")
         if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
             what = f"rule {spec.learning.rule}"
             if spec.family.why_ignored(spec, "reduction", "technique") is None:

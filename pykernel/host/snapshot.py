@@ -66,7 +66,7 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     drop, config_hash = _identity(spec)
     if not _is_valid(spec, model.memory, model.engine):
         raise UserError(
-            f"{spec.name}: its memory holds a count or number that learning does not lead to, so it is not saved; reset it"
+            f"{spec.name}: its memory holds a number that learning cannot give, so it was not saved; reset it"
         )
     memory = spec.memory(drop)
     memory.copy_from(model.memory)
@@ -106,12 +106,12 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
             f"{where}: has {len(data)} bytes for a state of {count}; a snapshot of {spec.name} has {snapshot_bytes(spec)} for {end}"
         )
     if zlib.crc32(data[: -TRAILER.size]) != TRAILER.unpack(data[-TRAILER.size :])[0]:
-        raise UserError(f"{where}: is damaged or was not written to its end (its CRC-32 is wrong); take the other slot")
+        raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); take the other slot")
     state = data[HEADER.size : -TRAILER.size]
     memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(state, np.uint8)
     if not _is_valid(spec, memory, engine):
         raise UserError(
-            f"{where}: holds a count or number that learning does not lead to, though its CRC-32 is right; do not use it"
+            f"{where}: holds a number that learning cannot give, although its CRC-32 is right; do not use it"
         )
     slots = [slot for slot in memory.layout.slots if slot.struct and slot.offset < end]
     return Snapshot(

@@ -34,12 +34,13 @@ def from_sklearn(
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
 ) -> Spec:
-    """A fitted scikit-learn estimator as a spec whose C computes its decision values.
+    """Convert a fitted scikit-learn estimator to a spec. The spec's C computes the estimator's decision values.
 
-    Taken: ``SVC``, ``NuSVC``, ``SVR``, ``NuSVR``, ``OneClassSVM``, ``KernelRidge``, ``GaussianProcessRegressor`` (the
-    mean), pykernel's own kernel machines, and pipelines of scalers and one of these. docs/importing.md lists the kernels
-    and parameters. Nothing is trained anew. ``NAME_predict`` writes what ``decision_function`` returns (``predict``, of
-    regressors), ``NAME_classify`` the position of the class that ``predict`` returns.
+    The estimator can be ``SVC``, ``NuSVC``, ``SVR``, ``NuSVR``, ``OneClassSVM``, ``KernelRidge``,
+    ``GaussianProcessRegressor`` (the mean), a kernel machine of pykernel, or a pipeline of scalers and one of these.
+    docs/importing.md lists the kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result
+    of ``decision_function``, or of ``predict`` for regressors. ``NAME_classify`` writes the position of the class
+    that ``predict`` returns.
 
     Parameters
     ----------
@@ -51,12 +52,12 @@ def from_sklearn(
         Largest magnitude of an input; the device refuses samples beyond. By default a million times the largest number
         in the model's vectors, or less where that could overflow.
     input_names : sequence of str, optional
-        Names of the inputs, if not those that the estimator saw in a data frame.
+        Names of the inputs. By default, those that the estimator saw in a data frame.
     classes : sequence of str, optional
-        Names of the classes in the order of ``classes_``, if not those classes as text.
+        Names of the classes, in the order of ``classes_``. By default, these classes as text.
     distance : {"auto", "differences", "products"}
-        How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions and rounds more. "auto" takes it
-        where its error is no larger than that of the rest.
+        How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions and rounds more. "auto" uses
+        "products" if its error is at most that of the other operations.
 
     Returns
     -------
@@ -66,14 +67,15 @@ def from_sklearn(
     Raises
     ------
     UserError
-        One sentence that names what cannot be taken over: a kernel, a parameter, a step, the type; or that says that the
-        estimator is not fitted, or too large.
+        One sentence says what cannot be imported: a kernel, a parameter, a step or the type; or that the estimator is
+        not fitted, or too large.
 
     Notes
     -----
-    O(m n D) for n vectors of D inputs, m the lesser of n and 1000, for the bound of what float32 does at m of them.
-    Vectors of weight zero are left out and equal ones are joined; linear kernels become one vector for each function.
-    Decision values differ from scikit-learn's by rounding alone; a warning says so where that is much.
+    The cost is O(m n D) for n vectors of D inputs, with m = min(n, 1000): the rounding error of float32 is bounded at
+    m vectors. Vectors of weight zero are left out, and equal vectors are joined. A linear kernel gives one vector for
+    each function. Decision values differ from scikit-learn's only by rounding; a warning says if the difference is
+    large.
 
     Examples
     --------
@@ -104,26 +106,28 @@ def load_model(
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
 ) -> Spec:
-    """A model's file as a spec: ``.skops``, or ``.onnx`` with an SVMClassifier or SVMRegressor.
+    """Convert a model's file to a spec: ``.skops``, or ``.onnx`` with an SVMClassifier or SVMRegressor.
 
-    Nothing in the file is executed: the types that a .skops file asks for are compared with a list before any of it is
-    loaded, and an .onnx file is read as numbers. Pickle files run whatever their author wrote when they are loaded, and
-    are refused; load such a file yourself, if you trust it, and give the estimator to ``from_sklearn``.
+    Nothing in the file is executed. The types that a .skops file needs are compared with a list before anything is
+    loaded. An .onnx file is read as numbers. Pickle files are refused, because loading one executes code of its
+    author. If you trust such a file, load it yourself, and give the estimator to ``from_sklearn``.
 
     Parameters
     ----------
     path : path
     name : str, optional
-        Prefix of every symbol and file in C; the file's name if not given.
+        Prefix of every symbol and file in C. By default, the file's name.
     trusted : sequence of str
-        Further types that a .skops file may hold, such as ``"mypackage.MyScaler"``: their code will run.
+        Other types that a .skops file may contain, such as ``"mypackage.MyScaler"``. The code of these types will
+        run.
     precision, max_abs, input_names, classes, distance
-        As for ``from_sklearn``.
+        As in ``from_sklearn``.
 
     Raises
     ------
     UserError
-        One sentence, with the file's name: it is no model of these kinds, is damaged, or holds what cannot be taken over.
+        One sentence, with the file's name, says what was wrong: it is not such a model, is damaged, or contains
+        something that cannot be imported.
     """
     machine, _ = read_file(path, trusted)
     name = Path(path).stem if name is None else name
@@ -174,9 +178,9 @@ def _told(where: str) -> Iterator[None]:
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     except RecursionError:
-        raise UserError(f"{where}: holds parts within parts without end; it is damaged") from None
+        raise UserError(f"{where}: has parts that are nested too deeply; it is damaged") from None
     except MemoryError:
-        raise UserError(f"{where}: asks for more memory than there is; it is damaged") from None
+        raise UserError(f"{where}: needs more memory than this machine has; it is damaged") from None
     except Exception as error:  # whatever a library says of a file that is not as it writes them
         raise UserError(
             f"{where}: is damaged: {shown_value(str(error) or type(error).__name__)}; save it again"

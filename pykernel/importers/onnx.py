@@ -232,7 +232,7 @@ def _graph(model: Any) -> Graph:
             nodes.append(node)
     outputs = [value.name for value in graph.output]
     if len(set(outputs)) != len(outputs) or not known.issuperset(outputs):
-        raise UserError("gives results that nothing makes, or one of them twice; save the model again")
+        raise UserError("names a result that no node computes, or names it twice; save the model again")
     dims = kind.shape.dim
     width = dims[1].dim_value if len(dims) == 2 and dims[1].HasField("dim_value") else 0
     return Graph(nodes, tables, inputs[0].name, kind.elem_type, width or None, outputs)
@@ -321,7 +321,7 @@ def _kernel(node: Node) -> dict[str, Any]:
         return found
     gamma, coef0, degree = array_of(has.get("kernel_params", ()), (3,), where, "kernel_params")
     if not gamma > 0:
-        raise UserError(f"{where}: gamma is {gamma:g}, and the kernel knows nothing of its inputs; it must be above 0")
+        raise UserError(f"{where}: gamma is {gamma:g}, so the kernel would ignore its inputs; it must be above 0")
     found["gamma"] = float(gamma)
     if name != "RBF":
         found["coef0"] = float(coef0)
@@ -351,7 +351,7 @@ def _classifier(node: Node) -> Machine:
     has, where = node.has, node.kind
     sizes = list(has.get("vectors_per_class", ()))
     if not sizes:
-        raise UserError(f"{where}: has no support vectors but weights of inputs; import the estimator it was made of")
+        raise UserError(f"{where}: has weights instead of support vectors; import the original estimator")
     labels = _labels(has, "classlabels_ints")
     count, n = len(sizes), sum(sizes)
     require_classes(count, where)
@@ -379,7 +379,7 @@ def _regressor(node: Node) -> Machine:
     has, where = node.has, node.kind
     count = int(has.get("n_supports", 0))
     if count == 0:
-        raise UserError(f"{where}: has no support vectors but weights of inputs; import the estimator it was made of")
+        raise UserError(f"{where}: has weights instead of support vectors; import the original estimator")
     if int(has.get("n_targets", 1)) != 1:
         raise UserError(f"{where}: n_targets is {has['n_targets']}; it must be 1")
     vectors = _vectors(has, count, where)

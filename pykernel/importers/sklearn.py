@@ -216,7 +216,7 @@ def _kernel(where: str, model: Any, gamma: Any) -> dict[str, Any]:
         return found
     found["gamma"] = number_of(gamma, where, "gamma")
     if not found["gamma"] > 0:
-        raise UserError(f"{where}: gamma is {gamma:g}, and the kernel knows nothing of its inputs; it must be above 0")
+        raise UserError(f"{where}: gamma is {gamma:g}, so the kernel would ignore its inputs; it must be above 0")
     if found["function"] in ("polynomial", "sigmoid"):
         found["coef0"] = number_of(model.coef0, where, "coef0")
     if found["function"] == "polynomial":
@@ -292,7 +292,7 @@ def _require_intact(model: Any, where: str, weights: np.ndarray, bias: np.ndarra
         *(np.shape(values) in ((0,), bias.shape) for values in (model._probA, model._probB)),
     ]
     if not all(whole):
-        raise UserError(f"{where}: what libsvm holds of it is not what it says; fit it again")
+        raise UserError(f"{where}: its attributes differ from libsvm's own numbers; fit it again")
 
 
 def _kernel_ridge(model: Any, where: str) -> Machine:

@@ -65,7 +65,7 @@ def load_skops(data: bytes, trusted: Sequence[str]) -> Any:
             makes = kind.startswith(SKOPS_NODES.get(loader, ()))
             if kind not in trusted and not (makes and (kind in PLAIN or kind in own)):
                 raise UserError(
-                    f"asks for {shown_value(kind if makes else f'{kind} ({loader})')}, which is none of the types of models that "
+                    f"asks for {shown_value(kind if makes else f'{kind} ({loader})')}, which is not among the types that "
                     "can be imported; if you trust the file's author, name it in trusted"
                 )
             asked.add(kind)

@@ -162,7 +162,7 @@ def bkfe(
         if a.shape != (n, rank) or not np.isfinite(a).all():
             raise UserError(f"start has the shape {a.shape}; it must be ({n}, {rank}) finite numbers")
         if not a.any():
-            raise UserError("start is zero, a saddle of the objective that no step leaves; give another one, or none")
+            raise UserError("start is zero, where every gradient is zero; give another one, or none")
     return _alternating(gram, a, shrinkage, total, iterations, tolerance)
 
 
@@ -376,10 +376,10 @@ class HostSubspace:
         _need_kernel(kernel)
         rows = as_rows(x)
         if not len(rows):
-            raise UserError("x has no rows; a subspace needs one at least")
+            raise UserError("x has no rows; a subspace needs at least one")
         if basis is None:
             if options:
-                raise UserError(f"{', '.join(options)}: options of a basis, and there is none; leave them out")
+                raise UserError(f"{', '.join(options)}: options for a basis, but there is none; leave them out")
             every = rows.take(np.arange(len(rows)))
             gram: Any = kernel.gram(every, every) if len(rows) <= WHOLE else gram_operator(kernel, every, keep=0)
             trace = None if len(rows) <= WHOLE else float(self_values(kernel, every).sum())
@@ -393,7 +393,7 @@ class HostSubspace:
             selector = options.pop("selector", "auto")
             basis = select_basis(rows, kernel, checked_count(basis, "basis", 1), selector, seed=seed, **options)
         elif options:
-            raise UserError(f"{', '.join(options)}: options of choosing a basis, and one is given; leave them out")
+            raise UserError(f"{', '.join(options)}: options for choosing a basis, but one is given; leave them out")
         elif basis.kernel != kernel:
             raise UserError("the basis was chosen with another kernel; give that one, or another basis")
         triangle = np.zeros((len(basis), len(basis)))
@@ -516,7 +516,7 @@ class HostSubspace:
         rows = self._rows(x)
         count = len(rows)
         if not count:
-            raise UserError("x has no rows; an approximation is of one at least")
+            raise UserError("x has no rows; an approximation needs at least one")
         left, diagonal, squares = self._measured(rows)
         z = self.features(rows)
         rest = np.clip(diagonal - np.einsum("ij,ij->i", z, z), 0.0, diagonal)

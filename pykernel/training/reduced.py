@@ -292,7 +292,7 @@ class ReducedProblem:
     def _checked(self, ridges: Sequence[float]) -> np.ndarray:
         values = np.array([checked_ridge(ridge) for ridge in ridges])
         if not values.size:
-            raise UserError("there is no ridge; give one at least")
+            raise UserError("there is no ridge; give at least one")
         if values.min() < LEAST_RIDGE * self.square:
             raise UserError(
                 f"ridge is {values.min():g}; for these features it must be at least {LEAST_RIDGE * self.square:.3g}"
@@ -872,7 +872,9 @@ def nystrom_content(
     need_distinct(basis, precision)
     kernel, n = basis.kernel, len(basis)
     if kernel.function == "custom" and max_abs is None:
-        raise UserError("max_abs must be given with a custom kernel: max_value is its bound for inputs within that")
+        raise UserError(
+            "max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
+        )
     machine = Machine(
         "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
         np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,
@@ -905,8 +907,8 @@ def need_distinct(basis: Basis, precision: str) -> None:
     worst = int(delta.argmin())
     if delta[worst] <= least:
         raise UserError(
-            f"those before it leave over {delta[worst]:.2g} of basis vector {worst}, and {precision} takes vectors of which "
-            f"more than {least:g} is; choose with epsilon={1.01 * least:g}, or fewer vectors"
+            f"only {delta[worst]:.2g} of basis vector {worst} is new beside the vectors before it, and {precision} needs more "
+            f"than {least:g}; choose with epsilon={1.01 * least:g}, or fewer vectors"
             + (", or take precision='float64'" if precision == "float32" else "")
         )
 

@@ -434,7 +434,7 @@ def _need(model: str, x: np.ndarray, targets: Targets, basis: Any, cv: Any, by: 
             f"x has the shape {x.shape}; it must have a row for each of the {len(targets.values):,} targets"
         )
     if len(x) < 2:
-        raise UserError("there is 1 sample; cross-validation needs 2 at least")
+        raise UserError("there is 1 sample; cross-validation needs at least 2")
     if not np.isfinite(x).all():
         raise UserError("x holds NaN or infinities; leave those samples out")
     if basis is not None and model != "kfd":
@@ -453,7 +453,7 @@ def grid_of(given: Sequence[float] | None, what: str, default: Any, *arguments: 
         return cast("tuple[float, ...]", default(*arguments, **keys))
     values = np.unique(np.asarray(given, np.float64))
     if not len(values):
-        raise UserError(f"{what} is empty; give one value at least, or none for a grid made from the data")
+        raise UserError(f"{what} is empty; give at least one value, or none for a grid made from the data")
     wrong = values[~(np.isfinite(values) & (values > 0))]
     if len(wrong):
         raise UserError(f"{what} holds {wrong[0]:g}; each must be above zero and finite")

@@ -128,7 +128,7 @@ def checked(machine: Machine, where: str) -> Machine:
         if values is not None and not np.isfinite(values).all():
             raise UserError(f"{where}: {name} overflows; scale the data and fit it again")
     if machine.scale is not None and not machine.scale.all():
-        raise UserError(f"{where}: scales an input to nothing; leave that input out")
+        raise UserError(f"{where}: scales an input by 0; leave that input out")
     return machine
 
 
@@ -386,7 +386,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
     if machine.function == "custom" and given is None:
         raise UserError(
-            f"{where}: max_abs must be given with a custom kernel: max_value is its bound for inputs within that"
+            f"{where}: max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
         )
     # several functions are added up for votes, and one is multiplied for a probability
     several = len(machine.bias) * max(1.0, 0.0 if machine.calibration is None else np.abs(machine.calibration).max())

@@ -356,14 +356,16 @@ def make_plan(
 ) -> Plan:
     """The model of smallest error that keeps the limits.  Raises NothingFits, with the nearest miss, if there is none."""
     combinations, refused = combine(base, chosen_rules, chosen_techniques)
-    say(f"which sizes fit: {len(combinations)} rules and techniques, each at up to {PROBES} sizes on {limits.target}")
+    say(
+        f"measuring which sizes fit {limits.target}: {len(combinations)} rules and techniques, up to {PROBES} sizes each"
+    )
     fits = fit(combinations, data, base, limits, workers)
     misses = [miss for found in fits for miss in found.misses]
     groups = [group for found in fits for group in _groups(found, base, data)]
     if not groups:
         raise NothingFits(nearest_miss(_measured(fits, limits, workers), limits))
     bound = sum(group.bound(rounds) for group in groups)
-    say(f"tuning what fits: at most {bound:,} runs over {len(data.x):,} rows, for {len(groups)} models")
+    say(f"tuning the models that fit: at most {bound:,} runs over {len(data.x):,} rows, for {len(groups)} models")
     search(groups, workers, by, data.delay, rounds)
     rows, hopeless = results(groups, workers, by)
     if not rows:

@@ -58,8 +58,8 @@ class Data:
         half = len(self.x) // 2
         if self.delay >= max(half, 1):
             raise UserError(
-                f"delay is {self.delay:,}, but the data has {len(self.x):,} rows; the error is taken over the second half, "
-                "and something must have been learned by then"
+                f"delay is {self.delay:,}, but the data has {len(self.x):,} rows; the error is that of the second half, "
+                "and labels must arrive before it begins"
             )
         if not self.known[half:].any():
             raise UserError("the data's second half holds no labels; the error is taken there")

@@ -488,7 +488,7 @@ def test_progress_is_told_or_drawn(capsys):
         ({"method": "leverage", "ridge": 0.0}, "ridge is 0.0; it must be a number above zero"),
         ({"method": "auto", "prefer": "speed"}, "prefer is 'speed'; it must be 'atoms', the least residual, or 'time'"),
         ({"method": "auto", "memory": 0.5}, "memory is 0.5; it must be a number of bytes"),
-        ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs one at least"),
+        ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs at least one"),
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),
         ({"x": np.zeros(4)}, "has 1 dimensions; rows and columns are wanted"),
         ({"x": np.zeros((4, 3)), "kernel": MercerKernel("linear")}, "no row can be chosen: k(x, x) is zero for each"),

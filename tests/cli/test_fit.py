@@ -173,7 +173,7 @@ def test_what_is_assumed_is_told(folder, fit, run):
     for text in (
         "the label is kind, the last column",
         "2 inputs: a, b, without same, colour",
-        "1 rows without a label and 2 without an input left out",
+        "left out 1 rows without a label and 2 with a missing input",
         "3 classes, high, low, middle, so the model is kfd",
         "inputs standardised",
     ):
@@ -301,7 +301,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["--out", "made.toml", "--plot", "k.png"], "k.png: is there already"),
         (["--out", "kinds.csv", "--force"], "kinds.csv: is the data itself"),
         (["--out", "made.toml", "--plot", "./kinds.csv", "--force"], "is the data itself"),
-        (["--out", "same.toml", "--plot", "same.toml"], "is to be the spec and the plot"),
+        (["--out", "same.toml", "--plot", "same.toml"], "is named for both the spec and the plot"),
     ):
         code, out, err = run("fit", "kinds.csv", *QUICK, *arguments)
         assert code == 2 and out == "" and err.startswith("error: ") and says in err
@@ -323,7 +323,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["flow.csv", "--model", "kfd"], "90 different labels; there may be 64 classes: take --model ls-svm"),
         (["kinds.csv", "--classes", "low,high"], "holds 'middle', which --classes does not name"),
         (["two.csv", "--classes", "no,yes,maybe"], "never is 'maybe'; leave it out of --classes"),
-        (["one.csv"], "column 'y' is always low; two classes are needed"),
+        (["one.csv"], "column 'y' is always low; at least two classes are needed"),
         (["gap.csv"], "no row of class 'high' has all inputs"),
         (["alike.csv", "--model", "kfd"], "holds '1' and '1.0', the same number; write classes alike"),
         (["still.csv"], "has no column of different numbers beside the label 'y'"),
@@ -333,7 +333,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["kinds.csv", "--kernel", "linear", "--sigma", "1"], "--sigma is not of the linear kernel; it has no width"),
         (["kinds.csv", "--sigma", "1,x"], "--sigma is '1,x'; it must be numbers with commas between"),
         (["kinds.csv", "--ridge", "0"], "--ridge holds 0; each must be above zero"),
-        (["kinds.csv", "--ridge", ","], "give one number at least"),
+        (["kinds.csv", "--ridge", ","], "give at least one number"),
         (["kinds.csv", "--kernel", "polynomial", "--degree", "0"], "degree is 0; it must be"),
         (["kinds.csv", "--cv", "1"], "--cv is '1'; it must be deleted, kept, or a number of folds from 2"),
         (["kinds.csv", "--cv", "91"], "cv is 91 folds; there must be from 2 to 90"),

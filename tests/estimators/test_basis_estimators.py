@@ -178,7 +178,7 @@ def test_refusals_say_what_is_wrong():
         "scaler is a Ridge": lambda: fitted.to_spec("m", scaler=Ridge()),
         "scaler has 2 inputs": lambda: fitted.to_spec("m", scaler=StandardScaler().fit(x[:, :2])),
         "precision is 'half'": lambda: fitted.to_spec("m", precision="half"),
-        "float32 takes vectors of which more than 0.001 is": lambda: (
+        "float32 needs more than 0.001": lambda: (
             KernelBasis("polynomial", gamma=1e-3, n_components=10, method="uniform").fit(x).to_spec("m")
         ),
     }

@@ -600,7 +600,10 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         ({"gamma": "scale"}, "gamma is 'scale', and kernel, a MercerKernel, has its own; leave gamma out"),
         ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
         ({"normalise": True}, "normalise is True, and kernel, a MercerKernel, has its own; leave normalise out"),
-        ({}, "input_max_abs must be given with a custom kernel: max_value is its bound for inputs within that"),
+        (
+            {},
+            "input_max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs",
+        ),
         ({"input_max_abs": 10.0, "rule": "rff-rls"}, "[kernel] function is custom"),
         ({"input_max_abs": 10.0, "rule": "rls"}, "[kernel]"),
         ({"kernel": MercerKernel("sigmoid")}, "[kernel] function is sigmoid, which is not positive definite"),

@@ -631,7 +631,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
     model = KernelRidgeRegressor(GIVEN["custom"], ridge=1.0).fit(x, y)
     for make in (model.to_spec, model.device_spec):
         with pytest.raises(
-            UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a custom kernel: max_value is"
+            UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a custom kernel: max_value bounds"
         ):
             make("m")
     with pytest.raises(UserError, match=r"^KernelRidgeRegressor: max_abs is -1; it must be above 0"):

@@ -301,7 +301,7 @@ def test_a_model_that_learns_nothing_speaks_of_no_state(tmp_path):
     header = files["src/glass.h"]
     assert "#define GLASS_STATE_BYTES 0u /* nothing is learned on the device */" in header
     assert "a linear classifier of 3 classes that was learned elsewhere" in header and "update" not in header
-    assert "Predicts 24 made-up samples" in header and "GLASS_SNAPSHOT" not in header
+    assert "The test predicts 24 made-up samples" in header and "GLASS_SNAPSHOT" not in header
     assert not [path for path in files if "snapshot" in path or "_model" in path]
     assert "learns" not in files["VALIDITY.md"] and "memory after the self-test" in files["VALIDITY.md"]
     device = CModel(build(spec), find_compilers()[0])
@@ -334,7 +334,7 @@ def test_every_prediction_of_the_self_test_counts():
 
 def test_gcc_is_not_misled_by_few_places(tmp_path):
     """The warnings are switched off where an array has at most 4 places, and only there."""
-    pragma = "In arrays this short, GCC warns of counts above"
+    pragma = "In arrays this short, GCC warns that a loop could run beyond"
     for samples, few in ((1, True), (4, True), (5, False)):
         code = build(oven_spec(samples=samples)).files["src/oven.c"]
         assert (pragma in code) == few and (f"{pragma} OVEN_L_MAX." in code) == few
@@ -544,8 +544,8 @@ def test_a_simulation_of_what_only_predicts_scores():
     assert steps[0].learnt.all() and (steps[0].statuses == statuses).all()
     run.finish()
     for how, says in (
-        ({"delay": 3}, "rule nlms learns from no label, so that none can be late; leave delay out"),
-        ({"train_every": 3}, "rule nlms is not trained at once on the device"),
+        ({"delay": 3}, "rule nlms learns without labels, so delay means nothing; leave delay out"),
+        ({"train_every": 3}, "rule nlms has no train on the device"),
         ({"refresh_every": 3}, "has nothing to refresh"),
     ):
         with pytest.raises(UserError, match=says):
@@ -770,7 +770,7 @@ def test_simulate_trains_or_only_scores(files, capsys):
     assert code == 0 and report["leave_one_out"] == told and report["trainings"] == {"done": 3}
     code, out, err = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50")
     assert code == 0 and "trainings       done 3" in out and not err
-    assert re.search(r"leave-one-out   mean squared error [\d.]+, [\d.]+ % of the samples taken", out)
+    assert re.search(r"leave-one-out   mean squared error [\d.]+, [\d.]+ % of the samples with a wrong class", out)
     if Path("/dev/fd").exists():  # as a shell's <(...): it is read once
         reads, writes = os.pipe()
         os.write(writes, Path("data.csv").read_bytes())
@@ -778,7 +778,7 @@ def test_simulate_trains_or_only_scores(files, capsys):
         code, out, err = command(capsys, "simulate", "kfd.toml", f"/dev/fd/{reads}", "--train-every", "50")
         os.close(reads)
         assert code == 0 and "trainings       done 3" in out and not err
-        assert "each sample is needed once more after the last training; give the data as a file" in out
+        assert "the samples must be read again after the last training; give the data as a file" in out
     code, out, err = command(capsys, "simulate", "frozen.toml", "data.csv", "-o", "out.csv")
     assert code == 0 and not err and "trainings" not in out
     lines = Path("out.csv").read_text().splitlines()
@@ -791,11 +791,11 @@ def test_simulate_trains_or_only_scores(files, capsys):
     [
         (
             ("simulate", "frozen.toml", "data.csv", "--delay", "1"),
-            "rule frozen learns from no label, so that none can be",
+            "rule frozen learns without labels, so delay means",
         ),
         (
             ("simulate", "frozen.toml", "data.csv", "--train-every", "9"),
-            "rule frozen is not trained at once on the device",
+            "rule frozen has no train on the device",
         ),
         (("simulate", "krr.toml", "data.csv", "--refresh-every", "9"), "rule krr has nothing to refresh"),
         (

@@ -319,7 +319,7 @@ def test_snapshots_come_back():
     assert len({state_hash(spec, one.memory) for one in (again, device)}) == 1
     broken = HostModel(spec)
     broken.memory.field("seen")[0] = 51
-    with pytest.raises(UserError, match="a count or number that learning does not lead to"):
+    with pytest.raises(UserError, match="a number that learning cannot give"):
         save(broken)
 
 
@@ -500,7 +500,7 @@ def test_without_the_column_every_row_was_learned():
         with pytest.raises(UserError, match=f"log, line 2: {re.escape(says)}"):
             replayed(spec, [lines[0], bad])
     named = gauge_spec(input={"columns": ["a", "learned", "c"], "max_abs": 100.0})
-    with pytest.raises(UserError, match="a log's column learned has a meaning of its own"):
+    with pytest.raises(UserError, match="a log's column learned has a fixed meaning"):
         replayed(named, ["a,learned,c", "1,2,3"])
     # of a model that does not learn, the status is the answer's
     spec = clear_spec()

@@ -286,7 +286,7 @@ def test_bad_logs_of_other_labels_are_one_sentence(kind, log, says):
 def test_a_column_of_the_specs_own_is_not_an_answer():
     spec = toy_spec("real", input={"columns": ["a", "novelty"]}, label={"column": "y"})
     assert set(answer_columns(spec)) == {"prediction"}
-    with pytest.raises(UserError, match="column prediction1 has a meaning of its own"):
+    with pytest.raises(UserError, match="column prediction1 has a fixed meaning"):
         run("a\n", labelled("reals", name="m").model_copy(update={"input": Input(columns=("a", "prediction1"))}))
 
 
@@ -456,7 +456,7 @@ def test_bad_input_of_the_command(tmp_path, capsys, monkeypatch):
             main(["replay", "flow.toml", *words])
         out, err = capsys.readouterr()
         assert stopped.value.code == 2 and out == "" and err.count("\n") == 1 and says in err, err
-    with pytest.raises(UserError, match="column status has a meaning of its own"):
+    with pytest.raises(UserError, match="column status has a fixed meaning"):
         run("a\n", spec_of(input={"columns": ["a", "status"]}))
 
 

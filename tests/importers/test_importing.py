@@ -525,7 +525,7 @@ REFUSED = {
     "KernelRidge: degree is 2.5; it must be a whole": lambda: damaged_ridge(kernel="poly", degree=2.5),
     "SVR: degree is 12; it must be a whole number": lambda: fit(SVR(kernel="poly", degree=12), "numbers"),
     "SVC: degree is 0; it must be a whole number": lambda: fit(SVC(kernel="poly", degree=0)),
-    "SVC: gamma is 0, and the kernel knows nothing": lambda: fit(SVC(gamma=0.0)),
+    "SVC: gamma is 0, so the kernel would ignore": lambda: fit(SVC(gamma=0.0)),
     "SVC: break_ties needs decision_function_shape='ovr'": lambda: fit(
         SVC(break_ties=True, decision_function_shape="ovo"), "three"
     ),
@@ -747,7 +747,7 @@ def test_types_that_models_do_not_need_are_not_loaded(tmp_path, capsys):
         path.write_bytes(with_schema(content, asks_for(module, kind, loader)))
         refused(path, f"asks for '{module}.{kind}", "name it in trusted")
     path.write_bytes(skops_io.dumps(fit(RandomForestClassifier(2))))
-    refused(path, "asks for", "none of the types of models")
+    refused(path, "asks for", "not among the types")
     # what is trusted is loaded, and judged like any other
     with pytest.raises(UserError, match="Ridge is not a model"):
         skops_io.dump(fit(Ridge(), "numbers"), path)
@@ -929,7 +929,7 @@ def test_files_that_are_too_large_are_refused(tmp_path, monkeypatch):
     refused_at_once(path, "unpacks to more than")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", "[" * import_skops.SCHEMA_LIMIT)
-    refused_at_once(path, "holds parts within parts without end")
+    refused_at_once(path, "has parts that are nested too deeply")
     monkeypatch.setattr("pykernel.importers.importing.FILE_LIMIT", 2**20)
     path.write_bytes(bytes(2**20 + 1))
     refused(path, "has more than 1,048,576 bytes")
@@ -1056,7 +1056,7 @@ TANGLED = {
         "a method": lambda: damaged(decision_function="x"),
         "what libsvm is to do": lambda: damaged(_impl="epsilon_svr"),
     },
-    "what libsvm holds of it is not what it says": {
+    "its attributes differ from libsvm's own numbers": {
         "other weights": lambda: damaged(_dual_coef_=np.zeros_like(fit(SVC(), "three").dual_coef_)),
         "other functions": lambda: damaged(_intercept_=np.zeros(3)),
         "classes": lambda: damaged(fit(SVR(), "numbers"), _n_support=np.zeros(500, np.int32)),
@@ -1113,7 +1113,7 @@ def test_any_attribute_may_be_anything(tmp_path, exhaustive):
             read += 1
         except UserError as error:
             assert str(error) and "\n" not in str(error) and len(str(error)) < 500, error
-            assert "more memory than there is" not in str(error), (attribute, value)
+            assert "more memory than this machine has" not in str(error), (attribute, value)
     assert read > 50
 
 
@@ -1282,8 +1282,8 @@ REFUSED_GRAPHS = {
     "SVMClassifier: gamma is 0": graph(svm(kernel_params=[0.0, 0.0, 3.0])),
     "SVMClassifier: kernel_params has shape (1,)": graph(svm(kernel_params=[1.0])),
     "SVMClassifier: degree is 2.5": graph(svm(kernel_type="POLY", kernel_params=[1.0, 0.0, 2.5])),
-    "SVMClassifier: has no support vectors": graph(svm(vectors_per_class=None)),
-    "SVMRegressor: has no support vectors": graph(svm("SVMRegressor", n_supports=0)),
+    "SVMClassifier: has weights instead of support vectors": graph(svm(vectors_per_class=None)),
+    "SVMRegressor: has weights instead of support vectors": graph(svm("SVMRegressor", n_supports=0)),
     "are not 1,000,000,000,000 support vectors": graph(svm("SVMRegressor", n_supports=10**12)),
     "vectors_per_class is [4000000000000000000,": graph(svm(vectors_per_class=[4 * 10**18, -4 * 10**18, 6])),
     "for 2 classes": graph(svm(classlabels_ints=[1, 2])),
@@ -1428,7 +1428,7 @@ HOSTILE = {
         svm(), node("ZipMap", ["scores"], "q", classlabels_int64s=[5, 6, 7]), node("Neg", ["q"])),
     # what else it gives
     "also gives 'x', which is no result": lambda: graph(svm(), outputs=["scores", "x"]),
-    "gives results that nothing makes": lambda: graph(svm(), outputs=["scores", "more"]),
+    "names a result that no node computes": lambda: graph(svm(), outputs=["scores", "more"]),
     "its input is no table of numbers": lambda: changed(
         lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", onnx.TensorProto.STRING)),
     # bytes
@@ -1608,7 +1608,7 @@ def test_any_graph_is_what_the_reference_computes_or_is_refused(tmp_path, exhaus
                 source, file = importing.read_file(path)
         except UserError as error:
             assert str(error).startswith(str(path)) and "\n" not in str(error) and len(str(error)) < 500
-            assert "more memory than there is" not in str(error) and "is damaged: " not in str(error), error
+            assert "more memory than this machine has" not in str(error) and "is damaged: " not in str(error), error
             continue
         read += 1
         assert_is_the_reference(model, spec, source, file, rng.normal(size=(20, source.dim)) * 2 + 1)
@@ -1635,7 +1635,7 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
     spec = load_spec("gate.toml")
     vectors = len(spec.expansion.vectors)
     for text in ("gate: Pipeline of SVC, float32", "gaussian, gamma 0.25", f"{vectors}", "high, low, mid", "votes",
-                 " B ", "beside the model itself", "undecided"):  # fmt: skip
+                 " B ", "comparison with the original model", "undecided"):  # fmt: skip
         assert text in out
     assert spec.label.classes == ("high", "low", "mid") and spec.input.columns == tuple("abcd")
     words = ["import", "level.onnx", "--out", "level.toml", "--inputs", "a,b,c,d", "--check", "held.csv"]

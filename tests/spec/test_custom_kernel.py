@@ -247,7 +247,7 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
         (K + "a[0] = real(1)\n    return real(1)\n", {}, "k writes to an array; a kernel may only read"),
         (K + "return q.rate\n", {}, "k uses q.rate; it may use gamma, coef0, degree of q"),
         (K + "return kernel_value(q, a, b)\n", {}, "k calls kernel_value, which would call k"),
-        (HEAD + "@kernel\ndef predict" + SIGNATURE + "return real(1)\n", {"kernel": "predict"}, "predict is also what the frozen model calls a function of its own"),
+        (HEAD + "@kernel\ndef predict" + SIGNATURE + "return real(1)\n", {"kernel": "predict"}, "predict is also the name of a function in the frozen model"),
         (K + "return sqrt(-q.gamma)\n", {}, r"\[kernel\] k is nan for the input"),
         (K + "return real(1) / (a[0] - b[0])\n", {}, r"\[kernel\] k is inf|\[kernel\] k is nan"),
         (K + "return -real(1)\n", {}, r"k is -1 for the input \[.*\], twice; k\(x, x\) must not be negative"),

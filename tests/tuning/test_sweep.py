@@ -323,7 +323,7 @@ def test_what_diverges_and_what_is_refused_is_told(folder, run):
         "1",
     )
     assert code == 0, err
-    assert "what could not be used" in out and "krls-t" in out
+    assert "combinations that cannot be used" in out and "krls-t" in out
     last = Path("pykernel-sweep/sweep.csv").read_text().splitlines()[-1]
     assert last.startswith("krls-t,nt,,") and "projection" in last
 

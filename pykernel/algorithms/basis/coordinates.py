@@ -35,46 +35,46 @@ class Method(IntEnum):
 
 
 class NystromStatus(IntEnum):
-    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
     DONE = 0
-    ADDED = 1  # the sample became a basis vector; the budget was not full
-    REPLACED = 2  # the sample took the place of the basis vector that the reservoir misses least
-    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
-    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
-    TOO_FEW = -4  # there are no samples to choose a basis from
-    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
+    ADDED = 1  # the sample was added to the basis; the budget was not full
+    REPLACED = 2  # the budget was full: the sample replaced the least important basis vector
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
+    TOO_FEW = -4  # there is no sample to choose a basis from
+    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class DeviceBasis(Struct):
-    """Feature vectors that span the subspace, where they are chosen on the device."""
+    """The basis, which is chosen on the device: vectors that span a subspace of feature space."""
 
-    v: Real[N_MAX, DIM]  # basis vectors, scaled
-    l: Real[PACKED]  # L, L L' = K_SS, row by row up to the diagonal, of which reciprocals are kept
-    seeds: Index[3]  # state of the random numbers; zero before the first
-    n: Index  # basis vectors in use; everything beyond is zero
+    v: Real[N_MAX, DIM]  # scaled basis vectors
+    l: Real[PACKED]  # L, where L L' = K_SS; rows end at the diagonal, with its reciprocal
+    seeds: Index[3]  # state of the random numbers; zero before the first number
+    n: Index  # number of basis vectors in use; all later places are zero
 
 
 class NystromWork(Struct):
-    """Intermediate results.  No call depends on what an earlier one left here; zeros are always valid."""
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    x: Real[DIM]  # an input, scaled
-    z: Real[N_MAX]  # its coordinates
-    t: Real[N_MAX]  # coordinates of a row of the reservoir, or what is rotated into the regression
+    x: Real[DIM]  # a scaled input
+    z: Real[N_MAX]  # coordinates of the input
+    t: Real[N_MAX]  # coordinates of a row of the reservoir, or a row that is added to the regression
     u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
-    loss: Real[N_MAX]  # what the reservoir loses with each basis vector
+    loss: Real[N_MAX]  # loss of the reservoir's rows without each basis vector
     y: Real[OUTPUTS]  # function values
-    target: Real[OUTPUTS]  # what they should be
-    error: Real[OUTPUTS]  # what the functions miss it by
-    rest: Real[M_MAX]  # what the basis leaves over of each row
+    target: Real[OUTPUTS]  # labels: what the function values should be
+    error: Real[OUTPUTS]  # target - y
+    rest: Real[M_MAX]  # rest of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors
-    points: Index[M_MAX]  # rows at which candidates are compared
-    kappa: Real  # what the basis leaves over of the sample: k(x, x) - |z|^2
+    points: Index[M_MAX]  # rows where candidates are compared
+    kappa: Real  # rest of the sample, which the basis cannot express: k(x, x) - |z|^2
     own: Real  # k(x, x)
-    trace: Real  # sum of what the self-test predicted
+    trace: Real  # sum of the self-test's predictions
 
 
 class NystromConfig(Config):
@@ -86,36 +86,36 @@ class NystromConfig(Config):
     weighs: bool  # whether predictions are weighted sums of coordinates; or the coordinates themselves
     forgets: bool  # whether forgetting < 1
     caches: bool  # whether the reservoir keeps its rows' coordinates
-    vectors: Real[N_MAX, DIM]  # given: basis vectors, scaled
-    factor_rows: Real[PACKED]  # given: L, row by row up to the diagonal, of which reciprocals are kept
-    weights: Real[N_MAX, OUTPUTS]  # frozen: of each coordinate in each function
-    bias: Real[OUTPUTS]  # frozen: what is added to each function
-    ald_threshold: Real  # samples are no candidates if at most this part of them is left over
-    tau: Real  # choosing ends when the mean part that is left over of the reservoir is at most this
-    candidates: Index  # rho: rows that are compared in each step of choosing
-    sampled: Index  # v: rows that EFVS compares them at
-    horizon: Index  # samples that the reservoir reaches back
+    vectors: Real[N_MAX, DIM]  # scaled basis vectors
+    factor_rows: Real[PACKED]  # L, where L L' = K_SS; rows end at the diagonal, with its reciprocal
+    weights: Real[N_MAX, OUTPUTS]  # weights of each coordinate in each function
+    bias: Real[OUTPUTS]  # constant of each function
+    ald_threshold: Real  # a sample is no candidate if its rest is at most this part of it
+    tau: Real  # choosing ends when the mean rest of the reservoir's rows is at most this part
+    candidates: Index  # rho: number of rows that are compared in each step
+    sampled: Index  # v: number of rows where EFVS compares candidates
+    horizon: Index  # number of latest samples that the reservoir represents
     seed_1: Index  # the first state of the random numbers
     seed_2: Index
     seed_3: Index
-    root_ridge: Real  # square root of |w|^2's weight
-    least: Real  # least diagonal element of the regression's factor
-    root_forgetting: Real  # square root of what a sample leaves of the earlier ones' weight
-    refill: Real  # what keeps the ridge as it is when earlier samples fade
+    root_ridge: Real  # square root of the ridge, the weight of |w|^2
+    least: Real  # smallest diagonal element of the regression's factor
+    root_forgetting: Real  # square root of the forgetting factor
+    refill: Real  # what is added to keep the ridge constant while earlier samples fade
     coefficient_limit: Real  # largest coefficient of a coordinate
-    sum_limit: Real  # above any element of the regression's factor
-    scaled_limit: Real  # above any scaled input
-    coordinate_limit: Real  # above any coordinate: the root of any k(x, x)
-    turned_limit: Real  # above any coordinate that was turned
+    sum_limit: Real  # limit above every element of the regression's factor
+    scaled_limit: Real  # limit above every scaled input
+    coordinate_limit: Real  # limit above every coordinate, which is at most sqrt(k(x, x))
+    turned_limit: Real  # limit above every rotated coordinate
     reciprocal_limit: Real  # above the reciprocal of any residual's root
-    solved_limit: Real  # above any element of K_SS^-1 k
-    label_max_abs: Real  # largest |y| that is taken
-    low: Real  # least prediction
+    solved_limit: Real  # limit above every element of K_SS^-1 k
+    label_max_abs: Real  # largest |y| that is accepted
+    low: Real  # smallest prediction
     high: Real  # largest prediction
-    classes: Index  # how many classes there are
-    rehearsed: Index  # samples of the self-test
-    rehearsal_input: Real  # width of the self-test's inputs
-    rehearsal_label: Real  # width of the self-test's labels
+    classes: Index  # number of classes
+    rehearsed: Index  # number of samples in the self-test
+    rehearsal_input: Real  # the self-test's inputs are within +- half of this
+    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
 # --------------------------------------------------------------------------------------------------- coordinates
@@ -135,7 +135,7 @@ def left_over(q: KernelConfig, w: NystromWork, x: Real[DIM], n: Index) -> None:
 
 @entry
 def project_given(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Coordinates of a scaled input in a constant basis, and what that leaves over.  O(N^2 / 2 + N D)."""
+    """Compute the coordinates of a scaled input in a constant basis, and its rest.  O(N^2 / 2 + N D)."""
     for i in range(len(w.z)):
         w.z[i] = kernel_value(q, c.vectors[i], x)
     substitute_forward(c.factor_rows, w.z, len(w.z), c.coordinate_limit)
@@ -144,7 +144,7 @@ def project_given(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM
 
 @entry
 def project(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Coordinates of a scaled input, and what the basis leaves over of it.  O(N^2 / 2 + N D)."""
+    """Compute the coordinates of a scaled input, and its rest.  O(N^2 / 2 + N D)."""
     if c.method == Method.GIVEN:
         project_given(w, c, q, x)
     else:
@@ -191,9 +191,9 @@ def combine(w: NystromWork, c: NystromConfig, y: Real[OUTPUTS]) -> None:
 
 @entry
 def predict(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Write f(x) = weights' z(x) + bias to y, or z(x) where there are no weights.  O(N^2 / 2 + N D).
+    """Predict: write f(x) = weights' z(x) + bias to y, or z(x) in models without weights.  O(N^2 / 2 + N D).
 
-    DONE, or REFUSED_INPUT with y unchanged.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
@@ -205,9 +205,9 @@ def predict(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: 
 
 @entry
 def classify(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the position of the class that x most likely has to label.  O(N^2 / 2 + N D).
+    """Write the most likely class of x to label, as a number from 0.  O(N^2 / 2 + N D).
 
-    DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     status = predict(w, c, q, x, w.y)
     if status == NystromStatus.DONE:
@@ -219,7 +219,7 @@ def classify(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], la
 def features(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
     """Write the coordinates z(x) = L^-1 k_S(x) to z.  O(N^2 / 2 + N D).
 
-    DONE, or REFUSED_INPUT with z unchanged.
+    Returns DONE, or REFUSED_INPUT with z unchanged.
     """
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
@@ -232,9 +232,9 @@ def features(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z:
 
 @entry
 def residual(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
-    """Write the part of x that the basis cannot express, 1 - |z|^2 / k(x, x) from 0 to 1, to part.  O(N^2 / 2 + N D).
+    """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
 
-    DONE, or REFUSED_INPUT with part unchanged.
+    Returns DONE, or REFUSED_INPUT with part unchanged.
     """
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
@@ -246,7 +246,7 @@ def residual(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], pa
 
 @entry
 def rehearse(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Predict a fixed sequence of pseudo-random inputs, each moved by what came before."""
+    """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1
     w.trace[0] = real(0)
     for t in range(REHEARSED):
@@ -293,7 +293,7 @@ NYSTROM: dict[LabelKind, Program] = {
 
 @entry
 def append(b: DeviceBasis, w: NystromWork, x: Real[DIM]) -> None:
-    """Make a scaled input, whose coordinates and residual are in w, the last basis vector.  O(N + D)."""
+    """Append a scaled input, whose coordinates and rest are in w, to the basis.  O(N + D)."""
     n = b.n[0]
     row = row_of(n)
     length = sqrt(w.kappa[0])
@@ -309,7 +309,7 @@ def append(b: DeviceBasis, w: NystromWork, x: Real[DIM]) -> None:
 
 @entry
 def invert_diagonal(b: DeviceBasis, w: NystromWork) -> None:
-    """Diagonal of K_SS^-1 to w.spread: squared lengths of L^-1's columns.  O(n^3 / 6)."""
+    """Write the diagonal of K_SS^-1 to w.spread: the squared lengths of L^-1's columns.  O(n^3 / 6)."""
     n = b.n[0]
     first = 0
     for j in range(n):
@@ -337,7 +337,7 @@ def rotate_pair(z: Real[...], k: Index, cosine: Real, sine: Real) -> None:
 
 @entry
 def close_up(b: DeviceBasis, r: Index) -> None:
-    """Remove basis vector r, whose row of L is no longer needed: later ones move up; the last is zero.  O(N^2 / 2 + N D)."""
+    """Remove basis vector r and its row of L.  Later rows move up; the last becomes zero.  O(N^2 / 2 + N D)."""
     last = b.n[0] - 1
     row = row_of(r)
     for i in range(r, last):

@@ -15,10 +15,10 @@ from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, entry
 
 
 class Regression(Struct):
-    """The functions: f(x) = coefficients' z(x)."""
+    """The functions f(x) = coefficients' z(x), where z(x) are the coordinates."""
 
-    r: Real[PACKED]  # R, row by row from the diagonal on; rows of N_MAX numbers and fewer, whatever is in use
-    coefficients: Real[N_MAX, OUTPUTS]  # of the coordinates
+    r: Real[PACKED]  # factor R; rows begin at the diagonal, and the first row has N_MAX places
+    coefficients: Real[N_MAX, OUTPUTS]  # coefficients of the coordinates
     turn: Index  # the coordinate whose ridge is refilled next
 
 
@@ -46,7 +46,7 @@ def begin_coordinate(g: Regression, c: NystromConfig, i: Index) -> None:
 
 @entry
 def turn_coordinates(g: Regression, c: NystromConfig, k: Index, cosine: Real, sine: Real) -> None:
-    """R and the coefficients after the plane of coordinates k and k + 1 was turned; R is triangular again.  O(N)."""
+    """Update R and the coefficients after a rotation of coordinates k and k + 1.  R becomes triangular again.  O(N)."""
     row = 0
     for i in range(k + 1):
         at = row + k - i
@@ -79,7 +79,7 @@ def turn_coordinates(g: Regression, c: NystromConfig, k: Index, cosine: Real, si
 
 @entry
 def drop_coordinate(g: Regression, w: NystromWork, c: NystromConfig, last: Index) -> None:
-    """Without the last coordinate in use: what least squares on the others would have been.  O(N^2 / 2).
+    """Drop the last coordinate in use: the result is least squares on the other coordinates.  O(N^2 / 2).
 
     R_rest c_rest + r_last c_last, R's right side, does not change.
     """
@@ -99,7 +99,7 @@ def drop_coordinate(g: Regression, w: NystromWork, c: NystromConfig, last: Index
 
 @entry
 def follow(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
-    """Coefficients after R took up the row w.t: they follow w.error by the gain (R'R)^-1 w.t, w.error is theirs.  O(n^2)."""
+    """Change the coefficients by (R'R)^-1 w.t times w.error, after the row w.t was added to R.  O(n^2)."""
     solve_lower(g.r, w.t, n, len(g.coefficients))
     solve_upper(g.r, w.t, n, len(g.coefficients))
     for o in range(len(w.error)):
@@ -111,7 +111,7 @@ def follow(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
 
 @entry
 def fade(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
-    """Earlier samples weigh less; the ridge does not: each coordinate's is refilled in its turn.  O(N^2)."""
+    """Reduce the weight of earlier samples.  Then refill the ridge of the coordinate whose turn it is.  O(N^2)."""
     for i in range(len(g.r)):
         g.r[i] = c.root_forgetting * g.r[i]
     turn = g.turn[0]

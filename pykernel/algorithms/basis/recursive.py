@@ -86,9 +86,9 @@ def evaluate(g: Regression, w: NystromWork, c: NystromConfig, n: Index, y: Real[
 def predict(
     b: DeviceBasis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
-    """Write f(x) = weights' z(x) to y; 0 while there is no basis.  O(N^2 / 2 + N D).
+    """Predict: write f(x) = weights' z(x) to y.  Without a basis f(x) is 0.  O(N^2 / 2 + N D).
 
-    DONE, or REFUSED_INPUT with y unchanged.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not intact(b, c):
         return NystromStatus.REFUSED_STATE
@@ -104,9 +104,9 @@ def predict(
 def classify(
     b: DeviceBasis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
-    """Write the position of the class that x most likely has to label.  O(N^2 / 2 + N D).
+    """Write the most likely class of x to label, as a number from 0.  O(N^2 / 2 + N D).
 
-    DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     status = predict(b, g, w, c, q, x, w.y)
     if status == NystromStatus.DONE:
@@ -116,9 +116,9 @@ def classify(
 
 @entry
 def features(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
-    """Write the coordinates z(x) = L^-1 k_S(x) to z, zero beyond the basis vectors in use.  O(N^2 / 2 + N D).
+    """Write the coordinates z(x) = L^-1 k_S(x) to z; unused places are zero.  O(N^2 / 2 + N D).
 
-    DONE, or REFUSED_INPUT with z unchanged.
+    Returns DONE, or REFUSED_INPUT with z unchanged.
     """
     if not intact(b, c):
         return NystromStatus.REFUSED_STATE
@@ -134,9 +134,9 @@ def features(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, 
 
 @entry
 def residual(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
-    """Write the part of x that the basis cannot express, 1 - |z|^2 / k(x, x) from 0 to 1, to part.  O(N^2 / 2 + N D).
+    """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
 
-    DONE, or REFUSED_INPUT with part unchanged.
+    Returns DONE, or REFUSED_INPUT with part unchanged.
     """
     if not intact(b, c):
         return NystromStatus.REFUSED_STATE
@@ -170,7 +170,7 @@ def turn_rows(e: Reservoir, c: NystromConfig, k: Index, cosine: Real, sine: Real
 
 @entry
 def reduce(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, r: Index) -> None:
-    """Remove basis vector r: coordinates turn until none but the last one needs it.  O(N^2 + N M).
+    """Remove basis vector r: rotate the coordinates until only the last one needs r.  O(N^2 + N M).
 
     L without row r is made triangular again by Givens rotations (G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5),
     which turn the coordinates of everything that is known in them.  Of the sample, more is left over.
@@ -213,7 +213,7 @@ def widen(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: Nystro
 
 @entry
 def adapt(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
-    """Take the sample into the basis, or not: by the probability of what is left over of it, and if it is missed more."""
+    """Add the sample to the basis, or not.  The choice depends on its rest and on what the reservoir would miss."""
     chance = draw(b.seeds)
     n = b.n[0]
     if not (w.kappa[0] > c.ald_threshold * w.own[0] and w.kappa[0] > SMALLEST_RESIDUAL):
@@ -235,7 +235,7 @@ def adapt(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: Nystro
 
 @entry
 def keep_row(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig) -> None:
-    """Put the sample into the reservoir, or not.  O(N + D)."""
+    """Perhaps add the sample to the reservoir.  O(N + D)."""
     slot = e.count[0]
     if e.seen[0] < MOST_SEEN:
         e.seen[0] += 1
@@ -257,7 +257,7 @@ def keep_row(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig) -> 
 def take(
     b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
 ) -> Index:
-    """Learn that the functions should be w.target at x; both are within their limits."""
+    """Learn the sample x with labels w.target; both were checked."""
     scaled(w, q, x)
     project(b, w, c, q, w.x)
     status = 0
@@ -295,9 +295,9 @@ def update(
     x: Real[DIM],
     y: Real,
 ) -> Index:
-    """Learn that f(x) should be y.  O(N^2 + N D); where the basis changes, O(N^3 / 6 + M N^2 + M N D).
+    """Learn one sample: the input x, and its label y.  O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D).
 
-    DONE, ADDED or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(b, g, e, c):
         return NystromStatus.REFUSED_STATE
@@ -320,9 +320,9 @@ def update_many(
     x: Real[DIM],
     y: Real[OUTPUTS],
 ) -> Index:
-    """Learn that f(x) should be y.  O(N^2 + N D); where the basis changes, O(N^3 / 6 + M N^2 + M N D).
+    """Learn one sample: the input x, and its label y.  O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D).
 
-    DONE, ADDED or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(b, g, e, c):
         return NystromStatus.REFUSED_STATE
@@ -347,10 +347,11 @@ def update_class(
     x: Real[DIM],
     label: Index,
 ) -> Index:
-    """Learn that x is of the class at position label: its function should be 1, the others -1.
+    """Learn one sample: the input x belongs to class number label, counted from 0.
 
-    Two classes share one: 1 is the second.  O(N^2 + N D); where the basis changes, O(N^3 / 6 + M N^2 + M N D).
-    DONE, ADDED or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    The function of this class should be 1, the others -1.  Two classes share the function of the second class.
+    O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D).
+    Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(b, g, e, c):
         return NystromStatus.REFUSED_STATE
@@ -371,9 +372,10 @@ def update_class(
 
 @entry
 def select(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
-    """Choose the basis from the reservoir, by EFVS or SGMA, and learn the reservoir's labels anew.
+    """Choose the basis from the reservoir, by EFVS or SGMA, and learn the reservoir's labels again.
 
-    O(N rho v (N + D) + M N^2).  DONE, or TOO_FEW, where there is no sample, with nothing changed.
+    O(N rho v (N + D) + M N^2).
+    Returns DONE; or TOO_FEW with nothing changed, if there is no sample.
     """
     if not countable(b, g, e, c):
         return NystromStatus.REFUSED_STATE
@@ -397,7 +399,7 @@ def select(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: Nystr
 
 @entry
 def drop_basis(b: DeviceBasis, g: Regression, e: Reservoir) -> None:
-    """There is no basis vector, and no coordinate."""
+    """Forget the basis and all coordinates."""
     for i in range(len(b.l)):
         b.l[i] = real(0)
         g.r[i] = real(0)
@@ -414,7 +416,7 @@ def drop_basis(b: DeviceBasis, g: Regression, e: Reservoir) -> None:
 
 @entry
 def restart(b: DeviceBasis, g: Regression, e: Reservoir) -> Index:
-    """Forget everything but where the random numbers are.  O(N^2 + M (N + D))."""
+    """Forget everything, except the state of the random numbers.  O(N^2 + M (N + D))."""
     drop_basis(b, g, e)
     for t in range(len(e.rows)):
         for j in range(len(e.rows[0])):
@@ -433,7 +435,7 @@ def restart(b: DeviceBasis, g: Regression, e: Reservoir) -> Index:
 def rehearse(
     b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
 ) -> None:
-    """Learn a fixed sequence of pseudo-random samples: enough to fill the basis and the reservoir; choose, if that is how."""
+    """Learn a fixed sequence of made-up samples, for the self-test.  They fill the basis and the reservoir."""
     seed = 1
     for t in range(c.rehearsed):
         for j in range(len(x)):

@@ -25,18 +25,18 @@ MOST_SEEN = 4_194_304
 
 
 class Reservoir(Struct):
-    """Rows of the stream."""
+    """The reservoir: some rows of the stream of samples."""
 
-    rows: Real[M_MAX, DIM]  # scaled
-    labels: Real[M_MAX, OUTPUTS]  # what the functions should be there
+    rows: Real[M_MAX, DIM]  # scaled inputs
+    labels: Real[M_MAX, OUTPUTS]  # labels of the rows
     coordinates: Real[M_MAX, N_MAX]  # z of each row
-    count: Index  # rows in use; everything beyond is zero
-    seen: Index  # samples that came by, as far as they are counted
+    count: Index  # number of rows in use; all later places are zero
+    seen: Index  # number of samples seen; counting stops at a limit
 
 
 @entry
 def row_coordinates(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, t: Index) -> None:
-    """Coordinates of row t, to w.t: cached ones, or O(N^2 / 2 + N D)."""
+    """Write the coordinates of row t to w.t.  O(N) if they are cached, otherwise O(N^2 / 2 + N D)."""
     if c.caches:
         for i in range(b.n[0]):
             w.t[i] = e.coordinates[t, i]
@@ -51,9 +51,9 @@ def row_coordinates(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConf
 
 @entry
 def least_missed(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
-    """Which of n basis vectors and the sample, n, the reservoir would miss least.  O(N^3 / 6 + M (N^2 + N D)).
+    """The basis vector whose removal the reservoir would miss least; n is the sample.  O(N^3 / 6 + M (N^2 + N D)).
 
-    With j of n + 1 vectors gone, the rows lose sum_t (P_j. k_t)^2 / P_jj, P the inverse of the Gram matrix of all.
+    Without vector j of n + 1, the rows lose sum_t (P_j. k_t)^2 / P_jj, where P inverts the Gram matrix of all.
     """
     n = b.n[0]
     inverse = real(1) / w.kappa[0]
@@ -91,7 +91,7 @@ def least_missed(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig,
 
 @kernel
 def survivors(w: NystromWork, c: NystromConfig, e: Reservoir, q: KernelConfig, alive: Index) -> Index:
-    """Keep in w.order, in their order, rows of which the basis leaves over more than the ald_threshold; how many.  O(M)."""
+    """Keep in w.order the rows whose rest is above ald_threshold, and return their number.  O(M)."""
     kept = 0
     for s in range(alive):
         t = w.order[s]
@@ -143,7 +143,7 @@ def gain(e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, r: Ind
 def best_candidate(
     b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, alive: Index
 ) -> Index:
-    """The row of the largest gain among rho drawn ones.  O(rho v (N + D)).
+    """The row with the largest gain, among rho random rows.  O(rho v (N + D)).
 
     G. C. Cawley, N. L. C. Talbot 2002, sections 1.3 and 1.4; A. J. Smola, B. Schoelkopf 2000, section 4.
     """
@@ -174,9 +174,9 @@ def best_candidate(
 
 @entry
 def enlarge(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Append a basis vector whose coordinates and residual are in w; the rows get a coordinate more.  O(M (N + D)).
+    """Append a basis vector whose coordinates and rest are in w.  Each row gets a new coordinate.  O(M (N + D)).
 
-    Nested: no other coordinate changes.
+    No other coordinate changes.
     """
     n = b.n[0]
     if c.caches:
@@ -201,7 +201,7 @@ def satisfied(e: Reservoir, w: NystromWork, c: NystromConfig) -> Bool:
 
 @entry
 def choose_basis(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> None:
-    """A basis for the rows, by EFVS or SGMA.  O(N rho v (N + D))."""
+    """Choose a basis for the rows, by EFVS or SGMA.  O(N rho v (N + D))."""
     b.n[0] = 0
     alive = e.count[0]
     for t in range(alive):

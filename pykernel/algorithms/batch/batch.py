@@ -33,60 +33,60 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 TINY = Constant(2.0**-90)
-"""Its reciprocal is far from overflow."""
+"""The reciprocal of this number is far from overflow."""
 REHEARSED = 12
-"""Samples of the self-test, or as many as there is room for."""
+"""Number of samples in the self-test, if there is memory for them."""
 
 
 class BatchStatus(IntEnum):
-    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
     DONE = 0
-    REPLACED = 2  # the sample took the place of the oldest one
-    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
-    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
-    TOO_FEW = -4  # fewer than two samples, or none of a class
-    ILL_CONDITIONED = -5  # the samples are too near to each other for this ridge and precision
-    NOT_TRAINED = -6  # there is no model yet
-    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
+    REPLACED = 2  # the memory for samples was full: the sample replaced the oldest one
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
+    TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
+    ILL_CONDITIONED = -5  # the samples are too similar for this ridge and precision: use a larger ridge
+    NOT_TRAINED = -6  # there is no model yet: call train
+    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class Samples(Struct):
-    """What was gathered."""
+    """The collected samples."""
 
-    inputs: Real[L_MAX, DIM]  # scaled
-    targets: Real[L_MAX, OUTPUTS]  # what the functions should be there, unless it follows from the class
-    labels: Index[L_MAX]  # the class
-    count: Index  # samples in use; everything beyond is zero
-    next: Index  # where the next sample goes
+    inputs: Real[L_MAX, DIM]  # scaled inputs of the samples
+    targets: Real[L_MAX, OUTPUTS]  # labels of the samples, if labels are numbers
+    labels: Index[L_MAX]  # classes of the samples, if labels are classes
+    count: Index  # number of samples in use; all later places are zero
+    next: Index  # place of the next sample
 
 
 class Trained(Struct):
-    """The model: f(x) = sum_i alpha_i k(v_i, x) + bias."""
+    """The model is f(x) = sum_i alpha_i k(v_i, x) + bias."""
 
-    v: Real[L_MAX, DIM]  # expansion vectors: the samples that it was trained with
+    v: Real[L_MAX, DIM]  # expansion vectors: the samples of the training
     alpha: Real[L_MAX, OUTPUTS]  # multipliers
     bias: Real[OUTPUTS]
-    press: Real  # mean squared leave-one-out residual of its training
-    mistaken: Real  # the part of samples that are classified wrongly when left out
-    n: Index  # expansion vectors in use; everything beyond is zero
+    press: Real  # mean squared leave-one-out residual of the training
+    mistaken: Real  # leave-one-out error rate: part of the samples that are classified wrongly when left out
+    n: Index  # number of expansion vectors in use; all later places are zero
 
 
 class BatchWork(Struct):
-    """Intermediate results.  No call depends on what an earlier one left here; zeros are always valid."""
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     factor: Real[
         PACKED
-    ]  # K + ridge I, row by row up to the diagonal; then its Cholesky factor; then the inverse of that
-    solved: Real[L_MAX, OUTPUTS]  # multipliers to be
-    shift: Real[OUTPUTS]  # bias to be
+    ]  # K + ridge I, row by row up to the diagonal; then its Cholesky factor; then the inverse of the factor
+    solved: Real[L_MAX, OUTPUTS]  # multipliers of the next model
+    shift: Real[OUTPUTS]  # bias of the next model
     sums: Real[L_MAX]  # row sums of |K|; then (K + ridge I)^-1 1
-    spread: Real[L_MAX]  # the diagonal of the inverse, without the part that the bias takes
-    half: Real[L_MAX]  # reciprocals of the Cholesky factor's diagonal; then how much of each label the bias is
-    x: Real[DIM]  # an input, scaled
+    spread: Real[L_MAX]  # diagonal of the inverse, minus the part of the bias
+    half: Real[L_MAX]  # reciprocals of the Cholesky factor's diagonal; then the share of each label in the bias
+    x: Real[DIM]  # a scaled input
     y: Real[OUTPUTS]  # function values
     squares: Real  # sum of squared leave-one-out residuals
-    mistakes: Index  # samples that are classified wrongly when left out
+    mistakes: Index  # leave-one-out errors: number of samples that are classified wrongly when left out
 
 
 class BatchConfig(Config):
@@ -96,17 +96,17 @@ class BatchConfig(Config):
     separates: bool  # whether labels are classes
     single: bool  # whether there is one function
     clamps: bool  # whether predictions are kept between low and high
-    ridge: Real  # added to the Gram matrix's diagonal
-    least: Real  # smallest ridge, in parts of the Gram matrix's largest row sum, that the precision can solve with
-    scaled_limit: Real  # above any scaled input
-    label_max_abs: Real  # largest |y| that is taken
+    ridge: Real  # number that is added to the Gram matrix's diagonal
+    least: Real  # smallest allowed ridge / largest row sum of the Gram matrix, for this precision
+    scaled_limit: Real  # limit above every scaled input
+    label_max_abs: Real  # largest |y| that is accepted
     alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
-    press_limit: Real  # its square
-    low: Real  # least prediction
+    press_limit: Real  # square of alpha_limit
+    low: Real  # smallest prediction
     high: Real  # largest prediction
-    classes: Index  # how many classes there are
-    rehearsal_input: Real  # width of the self-test's inputs
-    rehearsal_label: Real  # width of the self-test's labels
+    classes: Index  # number of classes
+    rehearsal_input: Real  # the self-test's inputs are within +- half of this
+    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
 # --------------------------------------------------------------------------------------------------- predicting
@@ -114,7 +114,7 @@ class BatchConfig(Config):
 
 @kernel
 def intact(m: Trained) -> Bool:
-    """Whether no loop over expansion vectors leaves the memory, whatever lies in it."""
+    """Whether the count n is within its range.  Then no loop leaves the arrays, even in overwritten memory."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
@@ -131,9 +131,9 @@ def evaluate_scaled(m: Trained, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS])
 
 @entry
 def predict(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Write f(x) to y; 0 before the first training.  O(L D).
+    """Write f(x) to y.  Before the first training f(x) is 0.  O(L D).
 
-    DONE, or REFUSED_INPUT with y unchanged.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not intact(m):
         return BatchStatus.REFUSED_STATE
@@ -151,9 +151,9 @@ def predict(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[D
 
 @entry
 def classify(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the position of the class that x most likely has to label.  O(L D).
+    """Write the most likely class of x to label, as a number from 0.  O(L D).
 
-    DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     status = predict(m, w, c, q, x, w.y)
     if status == BatchStatus.DONE:
@@ -166,13 +166,13 @@ def classify(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[
 
 @kernel
 def countable(s: Samples) -> Bool:
-    """Whether the samples' counts are places in the memory, whatever lies in it."""
+    """Whether the counts of samples are within their ranges, even in overwritten memory."""
     return s.next[0] >= 0 and s.next[0] < len(s.inputs) and s.count[0] >= 0 and s.count[0] <= len(s.inputs)
 
 
 @kernel
 def gather(s: Samples, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Find the sample's place, and put its inputs there: DONE or REPLACED."""
+    """Find a place for the sample, and store its inputs there.  Returns DONE or REPLACED."""
     i = s.next[0]
     if q.rescales:
         rescale(q, x, s.inputs[i])
@@ -190,9 +190,11 @@ def gather(s: Samples, q: KernelConfig, x: Real[DIM]) -> Index:
 
 @entry
 def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
-    """Gather a sample, in place of the oldest where there is no room; the model is as before.  O(D).
+    """Collect a sample for the next training.  If there is no place, it replaces the oldest sample.  O(D).
 
-    DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    The model does not change before train is called.
+
+    Returns DONE or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(s):
         return BatchStatus.REFUSED_STATE
@@ -206,9 +208,11 @@ def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -
 
 @entry
 def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Gather a sample, in place of the oldest where there is no room; the model is as before.  O(D).
+    """Collect a sample for the next training.  If there is no place, it replaces the oldest sample.  O(D).
 
-    DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    The model does not change before train is called.
+
+    Returns DONE or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(s):
         return BatchStatus.REFUSED_STATE
@@ -224,9 +228,10 @@ def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Re
 
 @entry
 def update_class(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index) -> Index:
-    """Gather a sample of the class at position label, in place of the oldest where there is no room.  O(D).
+    """Collect a sample of class number label for the next training.  O(D).
 
-    The model is as before.  DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    If there is no place, the sample replaces the oldest one.  The model does not change before train is called.
+    Returns DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(s):
         return BatchStatus.REFUSED_STATE
@@ -240,7 +245,7 @@ def update_class(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], labe
 
 @entry
 def restart(s: Samples) -> Index:
-    """Forget the samples that were gathered; the model is as before.  O(L D)."""
+    """Forget the collected samples.  The model does not change.  O(L D)."""
     for i in range(len(s.inputs)):
         s.labels[i] = 0
         for j in range(len(s.inputs[0])):
@@ -257,7 +262,7 @@ def restart(s: Samples) -> Index:
 
 @kernel
 def represented(s: Samples, c: BatchConfig) -> Bool:
-    """Whether there are two samples, and of each class one.  O(L) for each class."""
+    """Whether there are at least two samples, and at least one of each class.  O(L) for each class."""
     if s.count[0] < 2:
         return False
     if c.separates:
@@ -273,7 +278,7 @@ def represented(s: Samples, c: BatchConfig) -> Bool:
 
 @kernel
 def target(s: Samples, c: BatchConfig, i: Index, o: Index) -> Real:
-    """What function o should be at sample i: 1 for its class, -1 for the others."""
+    """The label of sample i for function o.  For classes: 1 if o is the sample's class, otherwise -1."""
     if c.separates:
         if c.single:
             return real(1) if s.labels[i] == 1 else real(-1)
@@ -283,7 +288,7 @@ def target(s: Samples, c: BatchConfig, i: Index, o: Index) -> Real:
 
 @kernel
 def compare(s: Samples, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Real:
-    """Write K + ridge I; the largest row sum of |K|, which bounds its eigenvalues.  O(L^2 D)."""
+    """Write K + ridge I.  Returns the largest row sum of |K|, which is at least its largest eigenvalue.  O(L^2 D)."""
     n = s.count[0]
     at = 0
     for i in range(n):
@@ -321,7 +326,7 @@ def factorise(w: BatchWork, c: BatchConfig, n: Index) -> Bool:
         pivot = w.factor[row + i]
         for k in range(i):
             pivot = pivot - w.factor[row + k] * w.factor[row + k]
-        # exactly computed it is the ridge at least
+        # without rounding errors, the pivot is at least the ridge
         if not (pivot >= real(0.25) * c.ridge):
             return False
         w.factor[row + i] = sqrt(pivot)
@@ -351,7 +356,7 @@ def invert(w: BatchWork, n: Index) -> None:
 
 @kernel
 def spread_out(w: BatchWork, c: BatchConfig, n: Index) -> Bool:
-    """The diagonal of the inverse, without what the bias takes, and (K + ridge I)^-1 1.  O(L^2).  Cawley and Talbot 2003."""
+    """Compute the inverse's diagonal, minus the bias's part, and (K + ridge I)^-1 1.  O(L^2).  Cawley and Talbot 2003."""
     for i in range(n):
         w.sums[i] = real(0)
         w.spread[i] = real(0)
@@ -381,12 +386,12 @@ def spread_out(w: BatchWork, c: BatchConfig, n: Index) -> Bool:
 
 @kernel
 def solve(s: Samples, w: BatchWork, c: BatchConfig, o: Index) -> Bool:
-    """Multipliers and bias of one function; False if one is beyond its limit.  O(L^2)."""
+    """Compute multipliers and bias of one function.  False: one is beyond its limit.  O(L^2)."""
     n = s.count[0]
     mean = real(0)
     rest = real(0)
     if c.biased:
-        # in two parts: what all labels have in common costs the multipliers no digits
+        # in two parts, so that the common part of all labels costs the multipliers no digits
         for i in range(n):
             mean += target(s, c, i, o)
         mean = mean * (real(1) / real(n))
@@ -413,7 +418,7 @@ def solve(s: Samples, w: BatchWork, c: BatchConfig, o: Index) -> Bool:
 
 @kernel
 def leave_out(s: Samples, w: BatchWork, c: BatchConfig) -> Bool:
-    """The errors of predicting each sample by a model that was trained without it; False if one overflows.  O(L)."""
+    """Compute the leave-one-out residuals: each sample is predicted without itself.  False: one overflows.  O(L)."""
     n = s.count[0]
     w.squares[0] = real(0)
     w.mistakes[0] = 0
@@ -433,7 +438,7 @@ def leave_out(s: Samples, w: BatchWork, c: BatchConfig) -> Bool:
 
 @kernel
 def commit(s: Samples, m: Trained, w: BatchWork) -> None:
-    """What was solved becomes the model.  O(L D)."""
+    """Copy the solution to the model.  O(L D)."""
     n = s.count[0]
     m.press[0] = w.squares[0] * (real(1) / real(n * len(w.y)))
     m.mistaken[0] = real(w.mistakes[0]) / real(n)
@@ -449,9 +454,9 @@ def commit(s: Samples, m: Trained, w: BatchWork) -> None:
 
 @entry
 def train(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Index:
-    """Make a model of the samples that were gathered.  O(L^3 / 3 + L^2 D).
+    """Train: make a new model from the collected samples.  O(L^3 / 3 + L^2 D).
 
-    DONE; TOO_FEW or ILL_CONDITIONED with the model unchanged.
+    Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
     if not countable(s):
         return BatchStatus.REFUSED_STATE
@@ -481,9 +486,10 @@ def train(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig)
 
 @entry
 def leave_one_out(m: Trained, out: Real[2]) -> Index:
-    """Write the mean squared leave-one-out residual and the leave-one-out error rate of the model's training to out.
+    """Write the leave-one-out results of the training: mean squared residual to out[0], error rate to out[1].
 
-    The error rate is 0 where there are no classes.  DONE, or NOT_TRAINED with out unchanged.
+    Without classes, the error rate is 0.
+    Returns DONE, or NOT_TRAINED with out unchanged.
     """
     if m.n[0] == 0:
         return BatchStatus.NOT_TRAINED
@@ -497,7 +503,7 @@ def leave_one_out(m: Trained, out: Real[2]) -> Index:
 
 @entry
 def rehearse(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Gather a fixed sequence of pseudo-random samples, and train."""
+    """Collect a fixed sequence of made-up samples, and train, for the self-test."""
     seed = 1
     label = 0
     for t in range(REHEARSED):
@@ -523,7 +529,7 @@ def rehearse(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConf
 
 @kernel
 def valid_samples(s: Samples, c: BatchConfig) -> Bool:
-    """Whether what was gathered is numbers within their limits, and zero where nothing was gathered.  O(L D)."""
+    """Whether the collected samples are within their limits, and unused places are zero.  O(L D)."""
     n = s.count[0]
     if n < 0 or n > len(s.inputs) or s.next[0] < 0 or s.next[0] >= len(s.inputs):
         return False
@@ -551,7 +557,7 @@ def valid_samples(s: Samples, c: BatchConfig) -> Bool:
 
 @kernel
 def valid_trained(m: Trained, c: BatchConfig) -> Bool:
-    """Whether the model is numbers within their limits, and zero beyond those in use.  O(L D)."""
+    """Whether the numbers of the model are within their limits, and unused places are zero.  O(L D)."""
     n = m.n[0]
     if n < 0 or n > len(m.v):
         return False
@@ -578,7 +584,7 @@ def valid_trained(m: Trained, c: BatchConfig) -> Bool:
 
 @entry
 def valid(s: Samples, m: Trained, c: BatchConfig) -> Bool:
-    """Whether gathering and training could have led to this state: numbers within their limits.  O(L D)."""
+    """Whether learning could have led to this state: all numbers must be within their limits.  O(L D)."""
     return valid_samples(s, c) and valid_trained(m, c)
 
 

@@ -38,46 +38,46 @@ REHEARSED = 24
 
 
 class FisherStatus(IntEnum):
-    """What a call did: 0 done, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Below 0: refused, and the model is unchanged."""
 
     DONE = 0
-    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
-    REFUSED_LABEL = -2  # the label is no class
-    TOO_FEW = -4  # fewer than two samples, or none of a class
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+    REFUSED_LABEL = -2  # the label is not a class
+    TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
     ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
-    NOT_TRAINED = -6  # train first, after the last update
-    FULL = -7  # so many samples were taken that R would lose its last digits; restart
-    REFUSED_LEVERAGE = -8  # the model rests on this sample alone, or did not see it
-    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
+    NOT_TRAINED = -6  # there is no model of all samples: call train after the last update
+    FULL = -7  # too many samples were collected for the precision of R: call restart
+    REFUSED_LEVERAGE = -8  # the model depends on this sample alone, or was trained without it
+    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class Scatter(Struct):
-    """What the samples left."""
+    """Sums over the collected samples."""
 
-    r: Real[PACKED]  # R, R'R = sum (z - mean)(z - mean)' + ridge I, row by row from the diagonal on
-    mean: Real[P_MAX]  # of z
-    means: Real[CLASSES, P_MAX]  # of z in each class
-    counts: Index[CLASSES]  # samples of each class
+    r: Real[PACKED]  # factor R: R'R = sum of (z - mean)(z - mean)' + ridge I; rows begin at the diagonal
+    mean: Real[P_MAX]  # mean of z
+    means: Real[CLASSES, P_MAX]  # mean of z in each class
+    counts: Index[CLASSES]  # number of samples of each class
 
 
 class Discriminant(Struct):
-    """The model: f(x) = alpha' z(x) + bias."""
+    """The model is f(x) = alpha' z(x) + bias, where z(x) are kernel values with the basis."""
 
     alpha: Real[OUTPUTS, P_MAX]
     bias: Real[OUTPUTS]
     press: Real  # sum of squared leave-one-out residuals
-    mistakes: Index  # samples that are classified wrongly when left out
-    assessed: Index  # samples that these two are of
-    trained: Index  # samples that the model is of; 0 if some were taken since
+    mistakes: Index  # leave-one-out errors: number of samples that are classified wrongly when left out
+    assessed: Index  # number of samples in press and mistakes
+    trained: Index  # number of samples in the training; 0 if update was called since
 
 
 class FisherWork(Struct):
-    """Intermediate results.  No call depends on what an earlier one left here; zeros are always valid."""
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    x: Real[DIM]  # an input, scaled
-    z: Real[P_MAX]  # its kernel values with the basis
-    d: Real[P_MAX]  # z without the mean
-    solved: Real[OUTPUTS, P_MAX]  # alpha to be
+    x: Real[DIM]  # a scaled input
+    z: Real[P_MAX]  # kernel values between the input and the basis
+    d: Real[P_MAX]  # z - mean
+    solved: Real[OUTPUTS, P_MAX]  # alpha of the next model
     y: Real[OUTPUTS]  # function values
 
 
@@ -85,17 +85,17 @@ class FisherConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
 
     single: bool  # whether there is one function, positive for the second of two classes
-    basis: Real[P_MAX, DIM]  # vectors, scaled
+    basis: Real[P_MAX, DIM]  # scaled vectors of the basis
     ridge: Real  # mu: weight of |alpha|^2
-    root_ridge: Real  # its square root
-    least: Real  # smallest ridge, in parts of trace R'R, that the precision can solve with
-    most: Index  # samples that are taken before a restart: rounding in R adds up
-    free: Real  # least of a sample's residual that leaving it out may leave over: 1 - leverage
+    root_ridge: Real  # square root of the ridge
+    least: Real  # smallest allowed ridge / trace of R'R, for this precision
+    most: Index  # largest number of samples before a restart, because rounding errors in R add up
+    free: Real  # smallest allowed 1 - leverage of a sample
     alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
-    press_limit: Real  # above any sum of their squares
-    z_limit: Real  # above any kernel value
-    r_limit: Real  # above any element of R
-    rehearsal_input: Real  # width of the self-test's inputs
+    press_limit: Real  # limit above every sum of their squares
+    z_limit: Real  # limit above every kernel value
+    r_limit: Real  # limit above every element of R
+    rehearsal_input: Real  # the self-test's inputs are within +- half of this
 
 
 # --------------------------------------------------------------------------------------------------- predicting
@@ -115,9 +115,9 @@ def correlate(w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM]) -> 
 
 @entry
 def predict(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Write f(x) to y; 0 before the first training.  O(P D).
+    """Write f(x) to y.  Before the first training f(x) is 0.  O(P D).
 
-    DONE, or REFUSED_INPUT with y unchanged.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not acceptable(q, x):
         return FisherStatus.REFUSED_INPUT
@@ -132,9 +132,9 @@ def predict(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x:
 
 @entry
 def classify(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the position of the class that x most likely has to label.  O(P D).
+    """Write the most likely class of x to label, as a number from 0.  O(P D).
 
-    DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     status = predict(m, w, c, q, x, w.y)
     if status == FisherStatus.DONE:
@@ -165,7 +165,7 @@ def countable(s: Scatter, c: FisherConfig) -> Bool:
 
 @kernel
 def rotate(s: Scatter, w: FisherWork) -> None:
-    """R'R + d d' becomes R'R, by Givens rotations.  O(P^2 / 2).  G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5."""
+    """Add d d' to R'R by Givens rotations.  O(P^2 / 2).  G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5."""
     row = 0
     for j in range(len(w.d)):
         r = s.r[row]
@@ -195,9 +195,9 @@ def begin(s: Scatter, c: FisherConfig) -> None:
 def update(
     s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index
 ) -> Index:
-    """Take up a sample of the class at position label; the model is as before, until train.  O(P (P + D)).
+    """Collect a sample of class number label.  The model does not change before train is called.  O(P (P + D)).
 
-    DONE; REFUSED_INPUT, REFUSED_LABEL or FULL with nothing changed.
+    Returns DONE; or REFUSED_INPUT, REFUSED_LABEL or FULL with nothing changed.
     """
     if not countable(s, c):
         return FisherStatus.REFUSED_STATE
@@ -228,7 +228,7 @@ def update(
 
 @entry
 def restart(s: Scatter, m: Discriminant) -> Index:
-    """Forget the samples that were taken; the model is as before.  O(P^2)."""
+    """Forget the collected samples.  The model does not change.  O(P^2)."""
     for i in range(len(s.r)):
         s.r[i] = real(0)
     for i in range(len(s.mean)):
@@ -304,9 +304,9 @@ def solve(s: Scatter, w: FisherWork, c: FisherConfig, o: Index, n: Index) -> Boo
 
 @entry
 def train(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig) -> Index:
-    """Make a model of the samples that were taken; more may be taken after.  O(P^2) for each function.
+    """Train: make a model of the collected samples.  More samples can be collected later.  O(P^2) for each function.
 
-    DONE; TOO_FEW or ILL_CONDITIONED with the model unchanged.
+    Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
     if not countable(s, c):
         return FisherStatus.REFUSED_STATE
@@ -359,9 +359,9 @@ def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> R
 def assess(
     s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index
 ) -> Index:
-    """Take the leave-one-out error of a sample, one of those that the model was trained with, into account.
+    """Add a sample's leave-one-out error to the results.  The sample must be one of the training.  O(P (P + D)).
 
-    O(P (P + D)).  DONE; REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
+    Returns DONE; or REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
     """
     if not countable(s, c):
         return FisherStatus.REFUSED_STATE
@@ -410,9 +410,9 @@ def assess(
 
 @entry
 def leave_one_out(m: Discriminant, out: Real[2]) -> Index:
-    """Write the mean squared leave-one-out residual and the leave-one-out error rate of the assessed samples to out.
+    """Write the leave-one-out results of the assessed samples: mean squared residual to out[0], error rate to out[1].
 
-    DONE, or NOT_TRAINED, where none was assessed since the training, with out unchanged.
+    Returns DONE, or NOT_TRAINED with out unchanged, if no sample was assessed since the training.
     """
     if m.assessed[0] == 0:
         return FisherStatus.NOT_TRAINED

@@ -14,7 +14,7 @@ SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
 
 @kernel
 def express_complex(s: Expansion, w: Work, c: OnlineConfig, n: Index) -> None:
-    """t = Z k and 1 / (1 + ridge + i sqrt(mu) - k' Z k).  O(N^2)."""
+    """Compute t = Z k and 1 / s, where s = 1 + ridge + i sqrt(mu) - k' Z k.  O(N^2)."""
     re = c.ridge_diagonal
     im = c.root_mu
     for i in range(n):
@@ -27,7 +27,7 @@ def express_complex(s: Expansion, w: Work, c: OnlineConfig, n: Index) -> None:
         w.t_im[i] = clipped(t_im, -LARGEST_ELEMENT, LARGEST_ELEMENT)
         re -= t_re * w.k[i]
         im -= t_im * w.k[i]
-    # the imaginary part of a Schur complement is no less than sqrt(mu); not "<": NaN must not stay
+    # the imaginary part of a Schur complement is at least sqrt(mu); "!(im > ..)" also replaces NaN
     if not (im > c.root_mu):
         im = c.root_mu
     re = clipped(re, -LARGEST_ELEMENT, LARGEST_ELEMENT)
@@ -39,7 +39,7 @@ def express_complex(s: Expansion, w: Work, c: OnlineConfig, n: Index) -> None:
 
 @kernel
 def border_complex(s: Expansion, w: Work, r: Index, n: Index) -> None:
-    """Add vector r, given t = Z k: Z + t t' / s, t_r = -1.  O(N^2)."""
+    """Add vector r to Z, given t = Z k: Z + t t' / s, with t_r = -1.  O(N^2)."""
     w.t_re[r] = -real(1)
     w.t_im[r] = real(0)
     for i in range(n):
@@ -52,7 +52,7 @@ def border_complex(s: Expansion, w: Work, r: Index, n: Index) -> None:
 
 @kernel
 def release_complex(s: Expansion, w: Work, r: Index) -> None:
-    """Take vector r out: Z - z z' / z_r, z = Z_:r.  O(N^2)."""
+    """Remove vector r from Z: Z - z z' / z_r, where z = Z_:r.  O(N^2)."""
     n = s.n[0]
     for j in range(n):
         w.t_re[j] = clipped(s.z_re[r, j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
@@ -79,7 +79,7 @@ def release_complex(s: Expansion, w: Work, r: Index) -> None:
 def shrink(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> None:
     """shrunk = alpha - mu W alpha over the candidates.  O(N^2).
 
-    shrunk minimises the squared change at the vectors plus mu |shrunk|^2; taking out i costs shrunk_i^2 / W_ii more.
+    shrunk minimises the squared change at the vectors plus mu |shrunk|^2.  Removing i adds shrunk_i^2 / W_ii.
     """
     n = s.n[0]
     for o in range(len(s.alpha[0])):

@@ -44,7 +44,7 @@ def inverse_times(s: Expansion, b: Real[...], out: Real[...], n: Index) -> None:
 
 @kernel
 def express(s: Expansion, w: Work, c: OnlineConfig, rows: Index, columns: Index) -> None:
-    """u = P k and kappa = 1 + ridge - k' P k from the leading part of m.  O(N^2)."""
+    """Compute u = P k and kappa = 1 + ridge - k' P k from the first rows and columns of m.  O(N^2)."""
     for j in range(columns):
         w.u[j] = real(0)
     kappa = c.ridge_diagonal
@@ -55,10 +55,10 @@ def express(s: Expansion, w: Work, c: OnlineConfig, rows: Index, columns: Index)
         kappa -= l * l
         for j in range(columns):
             w.u[j] += l * s.m[i, j]
-    # u' (K + ridge I) u is k'P k, and that not above 1
+    # u' (K + ridge I) u = k'P k, which is at most 1: the limit is never reached without an error
     for j in range(columns):
         w.u[j] = clipped(w.u[j], -LARGEST_FACTOR, LARGEST_FACTOR)
-    # not "< least": NaN must not stay
+    # not "if (kappa < least)": NaN must give the least
     if not (kappa > c.kappa_least):
         kappa = c.kappa_least
     w.kappa[0] = kappa
@@ -66,7 +66,7 @@ def express(s: Expansion, w: Work, c: OnlineConfig, rows: Index, columns: Index)
 
 @kernel
 def border(s: Expansion, w: Work, row: Index, column: Index, columns: Index) -> None:
-    """Add to m the vector that express() was given, with its own row and column.  O(N)."""
+    """Add the vector of the last express() to m, as a new row and column.  O(N)."""
     scale = real(1) / sqrt(w.kappa[0])
     for j in range(columns):
         s.m[row, j] = clipped(-(scale * w.u[j]), -LARGEST_FACTOR, LARGEST_FACTOR)
@@ -75,7 +75,7 @@ def border(s: Expansion, w: Work, row: Index, column: Index, columns: Index) -> 
 
 @kernel
 def inverse_diagonal(s: Expansion, w: Work) -> None:
-    """score_i = P_ii, with the newest sample bordered in.  O(N^2)."""
+    """score_i = P_ii, where P includes the newest sample.  O(N^2)."""
     n = s.n[0]
     for j in range(n):
         w.score[j] = real(0)
@@ -89,7 +89,7 @@ def inverse_diagonal(s: Expansion, w: Work) -> None:
 
 @kernel
 def inverse_column(s: Expansion, w: Work, r: Index) -> None:
-    """p = P_:r, of which P_rr is not below its least.  O(N^2)."""
+    """p = P_:r, the column r of P.  P_rr is kept above a smallest number.  O(N^2)."""
     n = s.n[0]
     for j in range(n):
         w.p[j] = real(0)
@@ -103,10 +103,10 @@ def inverse_column(s: Expansion, w: Work, r: Index) -> None:
 
 @kernel
 def release(s: Expansion, w: Work, r: Index) -> None:
-    """Take vector r out of m, given p = P_:r; its column becomes zero and the last row is free.  O(N^2).
+    """Remove vector r from m, given p = P_:r.  Column r becomes zero, and the last row becomes free.  O(N^2).
 
-    The reflection I - 2 h h' / h'h with h = m_:r + sign |m_:r| e_last sends column r to the last row, and
-    h' m = P_r: + sign |m_:r| m_last: needs no further product.  A column that is nothing is taken out as it is.
+    The Householder reflection I - 2 h h' / h'h with h = m_:r + sign |m_:r| e_last moves column r to the last row.
+    The product h' m = P_r: + sign |m_:r| m_last: is known already.  A column of zeros needs no reflection.
     """
     n = s.n[0]
     last = n - 1
@@ -117,7 +117,7 @@ def release(s: Expansion, w: Work, r: Index) -> None:
         norm = -norm
     if w.p[r] == SMALLEST_DIAGONAL:
         scale = real(0)
-    # an inverse with so large an element has lost digits, whether or not watch() looks where
+    # an inverse with such a large element has lost digits, even if watch() did not measure them
     if LOST * w.p[r] > s.drift[0]:
         s.drift[0] = LOST * w.p[r]
     for j in range(n):
@@ -133,9 +133,9 @@ def release(s: Expansion, w: Work, r: Index) -> None:
 
 @kernel
 def watch(s: Expansion, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
-    """Measure one element of (K + ridge I) P - I, where P = m' m, next to the vector r just stored.  O(N D).
+    """Measure the rounding error of P = m' m: one element of (K + ridge I) P - I, in column r.  O(N D).
 
-    m_:r has one element, so P_:r is known; it is multiplied with the row of another vector, each in its turn.
+    Vector r was just stored, so m_:r has one element and P_:r is known.  Each call takes the row of the next vector.
     """
     n = s.n[0]
     i = s.probe[0]
@@ -164,7 +164,7 @@ def watch(s: Expansion, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
 
 @kernel
 def inverse_norms(s: Expansion, w: Work) -> None:
-    """score_i = Q_ii = |P_:i|^2, with the newest sample bordered in.  O(N^2)."""
+    """score_i = Q_ii = |P_:i|^2, where P includes the newest sample.  O(N^2)."""
     n = s.n[0]
     total = real(1)
     for i in range(n):
@@ -180,7 +180,7 @@ def inverse_norms(s: Expansion, w: Work) -> None:
 
 @kernel
 def release_inverse(s: Expansion, w: Work, r: Index) -> None:
-    """Take vector r out of P, given p = P_:r.  O(N^2)."""
+    """Remove vector r from P, given p = P_:r.  O(N^2)."""
     n = s.n[0]
     scale = real(1) / w.p[r]
     for i in range(n):
@@ -194,7 +194,7 @@ def release_inverse(s: Expansion, w: Work, r: Index) -> None:
 
 @kernel
 def border_inverse(s: Expansion, w: Work, r: Index, n: Index) -> None:
-    """Add vector r, given u = P k: P + u u' / kappa, u_r = -1.  O(N^2)."""
+    """Add vector r to P, given u = P k: P + u u' / kappa, with u_r = -1.  O(N^2)."""
     scale = real(1) / w.kappa[0]
     w.u[r] = -real(1)
     for i in range(n):
@@ -208,9 +208,9 @@ def border_inverse(s: Expansion, w: Work, r: Index, n: Index) -> None:
 
 @entry
 def penalised_losses(s: Expansion, w: Work, c: OnlineConfig) -> None:
-    """score_i = sum_o alpha_i^2 / (N Q_ii) + C / (N - 1) sum_j beta_j^2, with the newest sample bordered in.
+    """score_i = sum_o alpha_i^2 / (N Q_ii) + C / (N - 1) sum_j beta_j^2, where Q includes the newest sample.
 
-    beta_j = alpha_j - Q_ji alpha_i / Q_ii is what the LS projection would leave; all candidates in O(N^2).
+    beta_j = alpha_j - Q_ji alpha_i / Q_ii are the multipliers after an LS projection.  O(N^2) for all candidates.
     Mitchinson et al. 2003, eq. 20.
     """
     n = s.n[0]
@@ -252,7 +252,7 @@ def penalised_losses(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 @kernel
 def release_squared(s: Expansion, w: Work, r: Index) -> None:
-    """Take vector r out of Q, given p = P_:r: Q - (q p' + p q') / p_r + (p'p) p p' / p_r^2, q = P p.  O(N^2)."""
+    """Remove vector r from Q, given p = P_:r: Q - (q p' + p q') / p_r + (p'p) p p' / p_r^2, where q = P p.  O(N^2)."""
     n = s.n[0]
     inverse_times(s, w.p, w.q, n)
     scale = real(1) / w.p[r]
@@ -273,9 +273,9 @@ def release_squared(s: Expansion, w: Work, r: Index) -> None:
 
 @kernel
 def border_squared(s: Expansion, w: Work, r: Index, n: Index) -> None:
-    """Add vector r, given u = P k, before m knows it: Q + (t u' + u t') / kappa + (u'u) u u' / kappa^2, t = P u.
+    """Add vector r to Q, given u = P k: Q + (t u' + u t') / kappa + (u'u) u u' / kappa^2, where t = P u.  O(N^2).
 
-    u_r = -1, t_r = 0.  O(N^2).
+    u_r = -1 and t_r = 0.  Call this function before the vector is added to m.
     """
     w.u[r] = real(0)
     inverse_times(s, w.u, w.q, n)

@@ -1,9 +1,10 @@
-"""What the fast techniques know instead of a Gram matrix: nearest neighbours, and sums of squared kernel values.
+"""The fast techniques keep no Gram matrix.  They keep nearest neighbours, or sums of squared kernel values.
 
-1 - max_j |k_ij| is smallest where the distance to the nearest vector is: the squared one for the Gaussian kernel, 1 - |k|
-for others.  s.neighbour holds those distances; when a vector's neighbour goes, its entry stays as a lower bound (negated),
-and it is searched for again only if a choice depends on it.  A choice may cost so many searches and no more; then it is
-made among the vectors whose distance is certain.  So the entries are part of the model: what is chosen depends on them.
+1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest vector.  The distance is squared
+for the Gaussian kernel, and 1 - |k| for others.  s.neighbour contains these distances.  When a vector's neighbour is
+removed, its entry stays as a lower bound, negated.  The new neighbour is searched for only if a choice depends on it.
+The number of searches in one choice is limited; after that, the choice is among the vectors whose distance is exact.
+The entries are therefore part of the model.
 """
 
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
@@ -22,12 +23,12 @@ def lesser(a: Real, b: Real) -> Real:
 
 @kernel
 def measure_row(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
-    """row_j = |v_j - v_r|^2.  O(N D)."""
+    """row_j = |v_j - v_r|^2; for other kernels than the Gaussian, k_jr.  O(N D)."""
     for j in range(s.n[0]):
         if q.function == KernelFunction.GAUSSIAN:
             w.row[j] = squared_distance(s.v[j], s.v[r])
         else:
-            # where distances are made of it, k_jr itself
+            # for other kernels k_jr, from which distances are computed
             w.row[j] = alike(s, c, q, j, s.v[r], s.diagonal[r])
 
 
@@ -39,7 +40,7 @@ def row_distance(w: Work, j: Index) -> Real:
 
 @kernel
 def find_neighbour(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index) -> None:
-    """Compute the distance from expansion vector i to its nearest.  O(N D)."""
+    """Compute the distance from expansion vector i to its nearest neighbour.  O(N D)."""
     nearest = FAR if q.function == KernelFunction.GAUSSIAN else real(1)
     for j in range(s.n[0]):
         if j != i:
@@ -52,7 +53,7 @@ def find_neighbour(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index) -> 
 
 @kernel
 def introduce_neighbour(s: Expansion, w: Work, q: KernelConfig, i: Index) -> None:
-    """Let the expansion vectors know the sample as neighbour, now that it is number i.  O(N)."""
+    """Update the distances to the nearest neighbours after the sample was stored as vector i.  O(N)."""
     nearest = FAR if q.function == KernelFunction.GAUSSIAN else real(1)
     for j in range(s.n[0]):
         if j != i:
@@ -64,7 +65,7 @@ def introduce_neighbour(s: Expansion, w: Work, q: KernelConfig, i: Index) -> Non
 
 @kernel
 def lose_neighbour(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
-    """Vector r goes, whose distances are in row: where it was the nearest, the distance stays as a bound.  O(N)."""
+    """Vector r is removed.  Where r was the nearest, the distance becomes a lower bound.  Needs row.  O(N)."""
     for i in range(s.n[0]):
         if i != r and s.neighbour[i] == (w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i)):
             s.neighbour[i] = -(w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i))
@@ -72,7 +73,7 @@ def lose_neighbour(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
 
 @kernel
 def isolation(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
-    """Squared distance from a candidate to its nearest, or a lower bound of it."""
+    """Distance from a candidate to its nearest neighbour, or a lower bound."""
     if i == s.n[0]:
         return w.nearest_distance[0]
     if c.rounds and w.newest[0] == 0:
@@ -82,7 +83,7 @@ def isolation(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
 
 @kernel
 def unsure(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Bool:
-    """Whether isolation() is a bound only."""
+    """Whether isolation() is only a lower bound."""
     if i == s.n[0] or s.neighbour[i] > real(0):
         return False
     if c.rounds and w.newest[0] == 0:
@@ -95,7 +96,7 @@ def unsure(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Bool:
 
 @kernel
 def introduce_overlap(s: Expansion, w: Work, i: Index) -> None:
-    """Add the sample's squared kernel values, now that it is number i.  O(N)."""
+    """Add the sample's squared kernel values to the sums, after it was stored as vector i.  O(N)."""
     total = real(0)
     for j in range(s.n[0]):
         if j != i:
@@ -107,7 +108,7 @@ def introduce_overlap(s: Expansion, w: Work, i: Index) -> None:
 
 @kernel
 def lose_overlap(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
-    """Vector r goes, whose distances are in row.  O(N)."""
+    """Subtract the squared kernel values of vector r, which is removed, from the sums.  Needs row.  O(N)."""
     for j in range(s.n[0]):
         if j != r:
             value = gaussian(q.gamma, w.row[j]) if q.function == KernelFunction.GAUSSIAN else w.row[j]
@@ -119,7 +120,7 @@ def lose_overlap(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
 
 @kernel
 def renew_overlap(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index) -> None:
-    """Compute the sum of vector i afresh, which removes the rounding errors it has gathered.  O(N D)."""
+    """Compute the sum of vector i again.  This removes rounding errors.  O(N D)."""
     total = real(0)
     for j in range(s.n[0]):
         if j != i:

@@ -62,9 +62,9 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 def predict(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
-    """Write f(x) to y.  O(N D).
+    """Predict: write f(x) to y.  O(N D).
 
-    DONE, or REFUSED_INPUT with y unchanged.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not intact(s):
         return Status.REFUSED_STATE
@@ -82,9 +82,9 @@ def predict(
 def classify(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
-    """Write the position of the class that x most likely has to label.  O(N D).
+    """Write the most likely class of x to label, as a number from 0.  O(N D).
 
-    DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     status = predict(s, z, w, c, q, x, w.error)
     if status == Status.DONE:
@@ -102,7 +102,7 @@ def classify(
 
 @kernel
 def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Distances and kernel values between the sample and the expansion vectors, and what those leave over of it."""
+    """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
     if c.standardises:
         standardise(z, c.clip, x, w.x)
         if c.keeps_diagonal:
@@ -120,10 +120,11 @@ def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCo
 def novelty(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
 ) -> Index:
-    """Write to y how much of the sample is new: the part of its squared norm that expansion vectors cannot express.
+    """Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
 
-    With a Gram matrix kappa = 1 + ridge - k' P k, O(N^2 + N D); without one, of the nearest vector only, 1 - k^2,
-    O(N D).  DONE, or REFUSED_INPUT with y unchanged.
+    Models with a Gram matrix write kappa = 1 + ridge - k' P k, in O(N^2 + N D).  Models without write 1 - k^2 for the
+    nearest vector, in O(N D).
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not intact(s):
         return Status.REFUSED_STATE
@@ -133,7 +134,7 @@ def novelty(
     if c.keeps_factor:
         y[0] = w.kappa[0]
     elif q.function != KernelFunction.GAUSSIAN:
-        # 1 - k^2 of 1 - |k|
+        # 1 - k^2, from the distance 1 - |k|
         y[0] = w.nearest_distance[0] * (real(2) - w.nearest_distance[0])
     else:
         nearest = real(0)
@@ -150,9 +151,10 @@ def novelty(
 def variance(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
 ) -> Index:
-    """Write to y how far the label may be from f(x): the variance that the model expects, in squares of its unit.
+    """Write to y the expected variance of the label around f(x).  Its unit is the square of the label's unit.
 
-    O(N^2 + N D).  Van Vaerenbergh et al. 2012.  DONE, or REFUSED_INPUT with y unchanged.
+    O(N^2 + N D).  Van Vaerenbergh et al. 2012.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not intact(s):
         return Status.REFUSED_STATE
@@ -161,7 +163,7 @@ def variance(
     compare(s, z, w, c, q, x)
     foresee(s, w, c)
     power = s.power[0]
-    # nothing is known: as far as a label can be
+    # before the first sample, assume the largest possible variance
     if s.weight[0] == real(0):
         power = real(1)
     if not q.unit:
@@ -178,7 +180,7 @@ def variance(
 
 @kernel
 def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Bool:
-    """Give the sample's part to the nearest vector, in the measure k that they share; whether that can be stored.  O(1)."""
+    """Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1)."""
     i = w.nearest[0]
     share = real(1)
     if q.function != KernelFunction.GAUSSIAN:
@@ -201,7 +203,7 @@ def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> 
 
 @entry
 def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool) -> Index:
-    """Learn a sample that is not stored: the vectors nearest to it, or all, take it up.  O(N), with matrices O(N^2)."""
+    """Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2)."""
     fits = True
     if c.rule == Rule.ALD_KRLS:
         absorb_by_dictionary(s, w, q)
@@ -232,7 +234,7 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
     if c.keeps_ages and close:
         s.age[w.nearest[0]] = 0
     if c.rule == Rule.ALD_KRLS:
-        # new, but the dictionary is full
+        # the sample is new, but the dictionary is full
         if w.kappa[0] > c.ald_threshold and not close:
             return Status.DISCARDED
     if w.nearest_distance[0] > real(0):
@@ -242,7 +244,7 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
 
 @kernel
 def stale(s: Expansion, w: Work, c: OnlineConfig, older: Index) -> Index:
-    """Position of the first vector that is to be dropped when all are older by so much; n if there is none.  O(N)."""
+    """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
     n = s.n[0]
     for i in range(n):
         if c.truncates_old:
@@ -269,7 +271,7 @@ def smallness(s: Expansion, i: Index) -> Real:
 
 @entry
 def trim(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """Drop stale vectors, then those whose score is at most lambda_max; at most so many as the spec says."""
+    """Remove stale vectors, then vectors whose score is at most lambda_max; at most ``removals`` in all."""
     for turn in range(c.removals):
         if s.n[0] == 0:
             break
@@ -300,13 +302,13 @@ def trim(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
 
 @entry
 def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn a sample as one more vector, and reduce if need be.  O(N D), with matrices O(N^2 + N D)."""
+    """Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D)."""
     n = s.n[0]
     full = n == len(s.v)
     propose(s, w, c, q)
     if not (largest_step(s, w, c) <= c.alpha_limit):
         return Status.REFUSED_MULTIPLIER
-    # the vector that goes; n is the sample, n + 1 none
+    # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1
     dropped = False
     if c.truncates_small:
@@ -353,7 +355,7 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
 
 @entry
 def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn a sample after a full model has made room for it: f(x) is the reduced model's.  O(N^2 + N D).
+    """Learn a sample after a full model has removed a vector: f(x) is that of the reduced model.  O(N^2 + N D).
 
     Mitchinson et al. 2003, section 3.
     """
@@ -391,7 +393,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
     close = n > 1 and w.nearest_distance[0] <= c.ald_distance
     spanned = False
     if c.keeps_factor:
-        # the sample by the vectors that stay
+        # express the sample by the vectors that stay
         express(s, w, c, n, n)
         share = w.u[r] * (real(1) / w.p[r])
         spanned = w.kappa[0] + w.u[r] * share <= c.ald_threshold
@@ -423,10 +425,10 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
 
 @entry
 def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Mitchinson et al. 2003, eq. 2-6, or another rule, and then the reduction, so that f(x) comes nearer to w.y."""
+    """Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule."""
     if c.keeps_diagonal:
         measure(w, q, x)
-        # f is zero there, whatever is learned
+        # f(x) is always zero for such an x
         if w.norm[0] == real(0):
             return Status.DISCARDED
     if c.before:
@@ -440,12 +442,12 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
             value = c.root_forgetting * value
         w.error[o] = miss(c, w.y[o], value)
         sure = sure and w.error[o] == real(0)
-    # a class that is clear enough is no evidence: least squares would learn less and less from what is not
+    # skip samples of a clear class: otherwise least squares would learn less and less from the unclear ones
     if c.separates and sure:
         if c.rule == Rule.KRLS_T or c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
             return Status.DISCARDED
     if not q.unit:
-        # from here on f(x) / sqrt(k(x, x)) is learned, with the normalised kernel
+        # from here on, learn f(x) / sqrt(k(x, x)) with the normalised kernel
         for o in range(len(w.error)):
             w.error[o] = w.error[o] / w.norm[0]
     close = s.n[0] > 0 and w.nearest_distance[0] <= c.ald_distance
@@ -474,7 +476,7 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
 
 @entry
 def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be w.y; both are within their limits."""
+    """Learn the sample x with label w.y; both were checked."""
     if s.frozen[0] != 0:
         return Status.FROZEN
     if c.standardises:
@@ -491,10 +493,10 @@ def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfi
 
 @entry
 def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
-    """Learn that f(x) should be y.
+    """Learn one sample: for the input x, the prediction should be y.
 
-    O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
-    refused; the model is then unchanged.
+    O(N D) without a Gram matrix, O(N^2 + N D) with one.
+    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
     if not intact(s):
         return Status.REFUSED_STATE
@@ -510,10 +512,10 @@ def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCon
 def update_many(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
-    """Learn that f(x) should be y.
+    """Learn one sample: for the input x, the prediction should be y.
 
-    O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it was
-    refused; the model is then unchanged.
+    O(N D) without a Gram matrix, O(N^2 + N D) with one.
+    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
     if not intact(s):
         return Status.REFUSED_STATE
@@ -531,11 +533,12 @@ def update_many(
 def update_class(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], label: Index
 ) -> Index:
-    """Learn that x is of the class at position label.
+    """Learn one sample: the input x belongs to class number label, counted from 0.
 
-    Each class has a function that should be 1 there and -1 elsewhere, or beyond (two classes share one: 1 is the
-    second).  O(N D) without and O(N^2 + N D) with a Gram matrix.  Above 0: what became of the sample.  Below 0: why it
-    was refused; the model is then unchanged.
+    Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
+    Two classes share one function, which should be at least 1 for the second class.
+    O(N D) without a Gram matrix, O(N^2 + N D) with one.
+    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
     if not intact(s):
         return Status.REFUSED_STATE
@@ -555,7 +558,7 @@ def update_class(
 
 @entry
 def freeze(s: Expansion, frozen: Index) -> Index:
-    """Switch learning off (1) or on (0); update then does nothing but check the sample."""
+    """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
     s.frozen[0] = 0
     if frozen != 0:
         s.frozen[0] = 1
@@ -564,9 +567,10 @@ def freeze(s: Expansion, frozen: Index) -> Index:
 
 @entry
 def drift(s: Expansion, c: OnlineConfig, y: Real[1]) -> Index:
-    """Write how far the inverse Gram matrix has drifted since the last refresh to y: REFRESH_DUE, or DONE.
+    """Write to y how large the rounding errors of the inverse Gram matrix P are.  O(1).
 
-    The largest element met of (K + ridge I) P - I, of which each replacement measures one.  O(1).
+    Each replacement measures one element of (K + ridge I) P - I.  y is the largest one since the last refresh.
+    Returns REFRESH_DUE if y is above the limit, otherwise DONE.
     """
     y[0] = s.drift[0]
     if s.drift[0] > c.drift_limit:
@@ -576,9 +580,10 @@ def drift(s: Expansion, c: OnlineConfig, y: Real[1]) -> Index:
 
 @entry
 def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
-    """Compute afresh what is kept of the Gram matrix, which removes the rounding errors it has gathered.
+    """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D): call it when drift() says REFRESH_DUE and there is time.  The model's predictions do not change.
+    O(N^3 + N^2 D).  Call this function when there is time; in models with drift(), when it returns REFRESH_DUE.
+    The predictions do not change.
     """
     if not intact(s):
         return Status.REFUSED_STATE
@@ -623,7 +628,7 @@ def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
 
 @entry
 def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Learn a fixed sequence of pseudo-random samples: enough to fill the budget and to reduce many times."""
+    """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
     for t in range(2 * len(s.v) + 32):
         for j in range(len(x)):

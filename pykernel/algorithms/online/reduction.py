@@ -1,11 +1,13 @@
-"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector goes, and who takes up its part.
+"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2).
 
-Candidates are the n stored vectors and, as number n, the newest sample, which takes no memory until it is certain to
-stay.  Their multipliers are those after the presentation.  All scores are had in O(N^2) from what is kept of the Gram
-matrix, or in O(N D) without one.
+This module decides which vector to remove, and how the others replace it.
 
-Where k(x, x) is not 1 for every x, all of this is done with k(a, b) / sqrt(k(a, a) k(b, b)), and alpha_i sqrt(k(v_i, v_i))
-is what is stored as a multiplier: f(x) / sqrt(k(x, x)) is an expansion of that kernel.
+Candidates for removal are the n stored vectors and, as number n, the newest sample.  The newest sample takes no memory
+until it is certain to stay.  The candidates' multipliers are those after learning the sample.  All scores together
+take O(N^2) with matrices, or O(N D) without.
+
+Where k(x, x) is not 1 for every x, the normalised kernel k(a, b) / sqrt(k(a, a) k(b, b)) is used.  Then
+f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored multipliers are alpha_i sqrt(k(v_i, v_i)).
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -62,7 +64,7 @@ from pykernel.algorithms.online.state import (
 from pykernel.dialect import DIM, Bool, Index, Real, absolute, entry, kernel, real
 
 SEARCHES = 2
-"""Lost neighbours that a choice searches for at most; few would need more (benchmarks/host/searches.py)."""
+"""Largest number of searches for lost neighbours in one choice; few need more (benchmarks/host/searches.py)."""
 AGE_MOST = 1_000_000_000
 """Ages stop here, before they leave int32."""
 
@@ -71,7 +73,7 @@ AGE_MOST = 1_000_000_000
 
 @kernel
 def candidates(s: Expansion, w: Work, c: OnlineConfig) -> Index:
-    """How many vectors compete."""
+    """Number of candidates for removal."""
     if c.rounds:
         return s.n[0] + w.newest[0]
     return s.n[0] + 1
@@ -79,7 +81,7 @@ def candidates(s: Expansion, w: Work, c: OnlineConfig) -> Index:
 
 @kernel
 def multiplier(s: Expansion, w: Work, c: OnlineConfig, i: Index, o: Index) -> Real:
-    """A candidate's multiplier after the presentation."""
+    """A candidate's new multiplier, before any removal."""
     if c.stages:
         return w.beta[i, o]
     if i < s.n[0]:
@@ -101,7 +103,7 @@ def magnitude(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
 
 @kernel
 def energy(s: Expansion, w: Work, c: OnlineConfig, i: Index, part: Real) -> Real:
-    """part sum_o alpha_i^2, by products of normal numbers."""
+    """part times the sum over o of alpha_i^2, computed without subnormal numbers."""
     a = multiplier(s, w, c, i, 0)
     total = a * (a * part)
     if not c.single:
@@ -113,7 +115,7 @@ def energy(s: Expansion, w: Work, c: OnlineConfig, i: Index, part: Real) -> Real
 
 @kernel
 def age_of(s: Expansion, i: Index) -> Index:
-    """Samples learned since a candidate was stored or repeated; -1 for the newest."""
+    """Number of samples learned since a candidate was stored or repeated; -1 for the newest sample."""
     if i == s.n[0]:
         return -1
     return s.age[i]
@@ -124,7 +126,7 @@ def age_of(s: Expansion, i: Index) -> Index:
 
 @entry
 def survey(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """Compute what the candidates' scores are made of.  O(N^2), or nothing."""
+    """Compute the numbers that the candidates' scores need.  O(N^2) or less."""
     if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
         inverse_diagonal(s, w)
     if c.metric == Metric.LS:
@@ -143,7 +145,7 @@ def survey(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
 
 @kernel
 def weighted_isolation(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, i: Index) -> Real:
-    """alpha_i^2 (1 - max_j k_ij), or a lower bound of it.  Eq. 18."""
+    """alpha_i^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
     if q.function == KernelFunction.GAUSSIAN:
         return energy(s, w, c, i, one_minus_exp(q.gamma * isolation(s, w, c, i)))
     return energy(s, w, c, i, isolation(s, w, c, i))
@@ -161,7 +163,7 @@ def ridge_loss(s: Expansion, w: Work, i: Index) -> Real:
 
 @kernel
 def cost(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
-    """What the removal of a candidate costs, after survey(); O(1) for each output.  Section 2."""
+    """The cost of removing a candidate, after survey().  O(1) for each output.  Mitchinson et al. 2003, section 2."""
     if c.metric == Metric.MAGNITUDE:
         return magnitude(s, w, c, i)
     if c.metric == Metric.AGE:
@@ -185,7 +187,7 @@ def cost(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
 
 @kernel
 def score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
-    """What the removal of a candidate costs, as far as its claim to stay has not faded; O(1) for each output."""
+    """A candidate's score: the cost of its removal, times its claim to stay if claims fade.  O(1) for each output."""
     if c.fades:
         if i < s.n[0] and s.claim[i] < real(1):
             return s.claim[i] * cost(s, w, c, i)
@@ -194,7 +196,7 @@ def score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
 
 @kernel
 def overlap_of(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
-    """sum_j k_ij^2 of a candidate.  O(1), for the newest O(N)."""
+    """A candidate's sum of k_ij^2 over the others.  O(1), for the newest sample O(N)."""
     n = s.n[0]
     if i < n:
         if c.rounds and w.newest[0] == 0:
@@ -208,7 +210,7 @@ def overlap_of(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
 
 @kernel
 def overlap_score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
-    """Section 5: 1 - sum_j k_ij^2, negative where vectors are dense; with or without alpha_i^2."""
+    """1 - sum_j k_ij^2, with AFMKLMS times alpha_i^2.  Mitchinson et al. 2003, section 5."""
     rest = real(1) - overlap_of(s, w, c, i)
     if c.metric == Metric.AFKLMS:
         return rest
@@ -217,7 +219,7 @@ def overlap_score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
 
 @kernel
 def precedes(s: Expansion, w: Work, c: OnlineConfig, i: Index, r: Index) -> Bool:
-    """Whether candidate i goes before r, which has the same score."""
+    """Whether to remove candidate i rather than r, if both have the same score."""
     if c.metric == Metric.AGE:
         if age_of(s, i) != age_of(s, r):
             return age_of(s, i) > age_of(s, r)
@@ -230,7 +232,7 @@ def precedes(s: Expansion, w: Work, c: OnlineConfig, i: Index, r: Index) -> Bool
 
 @kernel
 def first_certain(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index:
-    """The first candidate whose score is more than a bound.  O(N)."""
+    """The first candidate whose score is exact, not a lower bound.  O(N)."""
     for i in range(count):
         if not unsure(s, w, c, i):
             return i
@@ -239,7 +241,7 @@ def first_certain(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index
 
 @kernel
 def first_bound(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index:
-    """The first candidate whose score is no more than a bound, or count.  O(N)."""
+    """The first candidate whose score is only a lower bound; count, if there is none.  O(N)."""
     for i in range(count):
         if unsure(s, w, c, i):
             return i
@@ -248,7 +250,7 @@ def first_bound(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index:
 
 @entry
 def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
-    """Position of the candidate with the least score; of equals, as the tie rule says, then the first."""
+    """Position of the candidate with the smallest score.  precedes() and then the position decide ties."""
     count = candidates(s, w, c)
     r = 0
     if c.keeps_neighbours:
@@ -268,9 +270,10 @@ def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
 
 @entry
 def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """Search for the lost neighbours that the choice depends on: SEARCHES at most.  O(N) and O(N D) for each.
+    """Search for the lost neighbours that the choice depends on, at most SEARCHES.  O(N), and O(N D) for each search.
 
-    A score made of a bound is a bound: the least of all is certain if no bound is as small.
+    A score that is computed from a lower bound is a lower bound.  The smallest exact score is certainly the smallest
+    if every lower bound is larger.
     """
     count = candidates(s, w, c)
     for turn in range(SEARCHES):
@@ -280,14 +283,14 @@ def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) 
             value = score(s, w, c, i)
             if i == 0 or value <= least:
                 bound = unsure(s, w, c, i)
-                # of equals, what is certain hides no bound
+                # an exact score must not hide an equal lower bound
                 if i == 0 or value < least or bound:
                     least = value
                     lost = count
                     if bound:
                         lost = i
         if c.before and lost == count:
-            # every sample takes one out: what the budget leaves over keeps the others known
+            # every sample removes a vector: use the remaining search for another lost neighbour
             lost = first_bound(s, w, c, count)
         if lost == count:
             break
@@ -298,7 +301,7 @@ def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) 
 
 @entry
 def choose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
-    """Position of the candidate that goes next.  O(N^2 + N D) with a Gram matrix, O(N D) mostly without."""
+    """Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one."""
     if c.newest_only:
         if candidates(s, w, c) > s.n[0]:
             survey_newest(s, w, c, q)
@@ -311,7 +314,7 @@ def choose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
 
 @kernel
 def survey_newest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """What the newest sample's score is made of."""
+    """Compute the numbers that the newest sample's score needs."""
     n = s.n[0]
     if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
         w.score[n] = w.inverse_kappa[0]
@@ -346,7 +349,7 @@ def negligible(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index
 
 @kernel
 def project_klms(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
-    """beta = alpha - P_:r alpha_r / P_rr, P with the newest bordered in, given P_:r without it in p.  O(N).
+    """beta = alpha - P_:r alpha_r / P_rr, where P includes the newest sample.  Needs P_:r in p.  O(N).
 
     Mitchinson et al. 2003, eq. 12.
     """
@@ -367,7 +370,10 @@ def project_klms(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
 
 @kernel
 def project_fklms(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
-    """beta = alpha + K_:r alpha_r, taking the others as orthogonal, given row.  O(N).  Mitchinson et al. 2003, eq. 16."""
+    """beta = alpha + K_:r alpha_r, as if the other vectors were orthogonal.  Needs row.  O(N).
+
+    Mitchinson et al. 2003, eq. 16.
+    """
     n = s.n[0]
     for i in range(n):
         if i != r:
@@ -383,10 +389,11 @@ def project_fklms(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
 
 @kernel
 def project_bounded(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
-    """The same, with K_:r divided by the sum of its magnitudes where that is above 1, given row.  O(N).
+    """beta = alpha + K_:r alpha_r, where K_:r is divided by the sum of its magnitudes if the sum is above 1.  O(N).
 
-    Eq. 16 takes the others as orthogonal.  Where they crowd, their parts would add up to more than what went, and
-    multipliers grow without end; so they add up to as much at most.
+    Mitchinson et al. 2003, eq. 16, treats the other vectors as orthogonal.  Where vectors are close together, their
+    parts would add up to more than alpha_r, and multipliers would grow without limit.  The division prevents this.
+    Needs row.
     """
     n = s.n[0]
     total = real(0)
@@ -397,7 +404,7 @@ def project_bounded(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: 
                 w.q[i] = gaussian(q.gamma, w.row[i]) if q.function == KernelFunction.GAUSSIAN else w.row[i]
             total += absolute(w.q[i])
     if not c.before and r < n:
-        # in rounds after the sample was stored, it is among the others already
+        # in rounds after the sample was stored, the loop above has counted the sample already
         if not (c.rounds and w.newest[0] == 0):
             total += absolute(w.k[r])
     scale = real(1)
@@ -414,12 +421,12 @@ def project_bounded(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: 
 
 @kernel
 def project_ls(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
-    """beta = alpha - Q_:r alpha_r / Q_rr, Q = P^2, P with the newest bordered in.  O(N^2).
+    """beta = alpha - Q_:r alpha_r / Q_rr, where Q = P^2 and P includes the newest sample.  O(N^2).
 
     Mitchinson et al. 2003, eq. 14.
     """
     n = s.n[0]
-    # p = P_:r, and with it q = P p
+    # first p = P_:r, then q = P p
     share = -w.inverse_kappa[0]
     if is_stored(s, c, r):
         share = w.u[r] * w.inverse_kappa[0]
@@ -456,7 +463,7 @@ def is_stored(s: Expansion, c: OnlineConfig, r: Index) -> Bool:
 
 @kernel
 def locate(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
-    """Compute what take_out() needs of stored vector r.  O(N^2 + N D)."""
+    """Compute the numbers that take_out() needs for stored vector r.  O(N^2 + N D)."""
     if c.projection == Projection.FKLMS or c.projection == Projection.BOUNDED or c.keeps_neighbours or c.keeps_overlap:
         measure_row(s, w, c, q, r)
     if c.keeps_factor:
@@ -465,9 +472,9 @@ def locate(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) ->
 
 @entry
 def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> Bool:
-    """Let the others make up for candidate r, in beta; whether every multiplier may then be stored.
+    """Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
 
-    Leaves what take_out() needs.
+    Also computes the numbers that take_out() needs.
     """
     if c.projection == Projection.LSRIDGE:
         project_lsridge(s, w, c, r, candidates(s, w, c))
@@ -486,7 +493,7 @@ def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -
 
 @kernel
 def acceptable(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
-    """Whether every multiplier but r's may be stored."""
+    """Whether every multiplier, except that of r, is within its range."""
     if c.stages:
         count = candidates(s, w, c)
         for i in range(count):
@@ -499,7 +506,7 @@ def acceptable(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
 
 @kernel
 def commit(s: Expansion, w: Work, c: OnlineConfig) -> None:
-    """Store the multipliers of the stored vectors."""
+    """Copy the new multipliers of the stored vectors to the model."""
     if c.stages:
         for i in range(s.n[0]):
             for o in range(len(s.alpha[0])):
@@ -515,7 +522,7 @@ def commit(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 @entry
 def take_out(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
-    """Let everything that is kept forget vector r, given P_:r in p and distances in row; its place is still there."""
+    """Remove vector r from the stored matrices; its place stays.  Needs P_:r in p, and distances in row."""
     if c.keeps_squared:
         release_squared(s, w, r)
     if c.keeps_inverse:
@@ -536,7 +543,7 @@ def take_out(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) 
 
 @entry
 def put_in(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], r: Index) -> None:
-    """Make the sample vector r: a place that is free, or the one after the last.  Mitchinson et al. 2003, eq. 3-6."""
+    """Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6."""
     n = s.n[0]
     fresh = r == n
     count = n
@@ -577,9 +584,9 @@ def put_in(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
 
 @entry
 def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
-    """Move the last vector to place r, which was taken out.  O(N + D), O(N) for each matrix."""
+    """Move the last vector to place r, whose vector was removed.  O(N + D), and O(N) for each matrix."""
     last = s.n[0] - 1
-    # never so, but GCC cannot know it and warns
+    # this cannot happen, but GCC does not know that and warns
     if last >= len(s.v):
         return
     for j in range(len(s.v[0])):
@@ -645,10 +652,10 @@ def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
 
 @kernel
 def grow_older(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """One more sample was learned."""
+    """Update ages and claims after one more sample was learned."""
     if c.fades:
         for i in range(s.n[0]):
-            # as near as the sample came
+            # the claim that this sample supports
             renewed = FRESH * absolute(w.k[i])
             faded = c.fading * s.claim[i]
             s.claim[i] = clipped(renewed if renewed > faded else faded, FAINT, FRESH)

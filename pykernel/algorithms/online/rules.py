@@ -25,7 +25,7 @@ LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 
 @kernel
 def limited(c: OnlineConfig, step: Real) -> Real:
-    """What a gradient step may bring."""
+    """A gradient step, kept within its limit."""
     if c.limits_step:
         return clipped(step, -c.step_limit, c.step_limit)
     return step
@@ -33,7 +33,7 @@ def limited(c: OnlineConfig, step: Real) -> Real:
 
 @kernel
 def limited_by_norm(w: Work, c: OnlineConfig, step: Real) -> Real:
-    """The same of a step in parts of sqrt(k(x, x)): the function changes by sqrt(k(x, x)) of it."""
+    """A gradient step in units of sqrt(k(x, x)), limited so that f(x) changes by at most step_limit."""
     if c.limits_step:
         most = c.step_limit / w.norm[0]
         return clipped(step, -most, most)
@@ -42,7 +42,7 @@ def limited_by_norm(w: Work, c: OnlineConfig, step: Real) -> Real:
 
 @kernel
 def noise_at(w: Work, c: OnlineConfig, q: KernelConfig) -> Real:
-    """Variance of the sample's noise, in parts of the function's prior variance there."""
+    """Variance of the sample's noise / prior variance of the function at the sample."""
     if q.unit:
         return c.noise
     part = c.noise / w.own[0]
@@ -53,7 +53,7 @@ def noise_at(w: Work, c: OnlineConfig, q: KernelConfig) -> Real:
 
 @kernel
 def propose_gradient(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """alpha = eta e for the sample, (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5."""
+    """Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5."""
     for o in range(len(w.error)):
         step = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
         if c.stages:
@@ -68,9 +68,9 @@ def propose_gradient(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) ->
 
 @kernel
 def propose_interpolation(s: Expansion, w: Work) -> None:
-    """f(x) = y, and elsewhere as little change as possible: [alpha - u e / kappa; e / kappa].  O(N).
+    """Propose f(x) = y with as little other change as possible: [alpha - u e / kappa; e / kappa].  O(N).
 
-    With alpha = P y before, it is so after.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
+    If alpha = P y before, then also afterwards.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
     """
     n = s.n[0]
     for o in range(len(w.error)):
@@ -82,7 +82,7 @@ def propose_interpolation(s: Expansion, w: Work) -> None:
 
 @kernel
 def foresee(s: Expansion, w: Work, c: OnlineConfig) -> None:
-    """h = lambda D u and the function's posterior variance at the sample, 1 + ridge - u'h.  O(N^2)."""
+    """Compute h = lambda D u and 1 + ridge - u'h, the posterior variance of the function at the sample.  O(N^2)."""
     n = s.n[0]
     reduction = real(0)
     for i in range(n):
@@ -91,20 +91,20 @@ def foresee(s: Expansion, w: Work, c: OnlineConfig) -> None:
             h += s.deficit[i, j] * w.u[j]
         if c.forgets:
             h = c.forgetting * h
-        # a covariance with the sample; rounding must not grow
+        # h is a covariance with the sample; the limit keeps rounding errors from growing
         h = clipped(h, -c.ridge_diagonal, c.ridge_diagonal)
         w.h[i] = h
         reduction += w.u[i] * h
-    # what rounding may take away, or add
+    # rounding must not take the variance out of its range
     w.spread[0] = clipped(c.ridge_diagonal - reduction, real(0), c.ridge_diagonal)
 
 
 @kernel
 def propose_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """The posterior mean: [sqrt(lambda) alpha - g P h; g], g = e / s_y^2.  O(N^2).
+    """Propose the posterior mean: [sqrt(lambda) alpha - g P h; g], where g = e / s_y^2.  O(N^2).
 
-    D = K - Sigma is kept in place of the covariance Sigma of the function's values at the vectors: forgetting towards
-    the prior is then lambda D, and no kernel value is computed for it.  s_y^2 = noise + the variance of foresee().
+    Sigma is the covariance of the function's values at the vectors.  The model stores D = K - Sigma instead: then
+    forgetting towards the prior is only lambda D, without any kernel value.  s_y^2 = noise + the variance of foresee().
     Van Vaerenbergh et al. 2012, algorithm 1.
     """
     n = s.n[0]
@@ -123,9 +123,9 @@ def propose_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -
 
 @kernel
 def learn_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """D of the stored vectors: lambda D + p p' / s_y^2, p = k - h; and the function's variance from the error.  O(N^2).
+    """Update D = lambda D + p p' / s_y^2, where p = k - h, and the estimate of the function's variance.  O(N^2).
 
-    Leaves p in h.
+    Afterwards p is in h.
     """
     n = s.n[0]
     inverse = real(1) / (noise_at(w, c, q) + w.spread[0])
@@ -146,7 +146,7 @@ def learn_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> 
         part = w.h[i] * w.h[i] * inverse
         if part > largest:
             largest = part
-    # less would change small elements and leave the large ones, until K - D is no covariance
+    # skip smaller changes: rounding would apply them to small elements only, and K - D would be no covariance any more
     if largest < LEAST_LEARNED:
         inverse = real(0)
     for i in range(n):
@@ -160,11 +160,11 @@ def learn_posterior(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> 
 
 @kernel
 def border_deficit(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index, n: Index) -> None:
-    """Row and column of the sample as vector r of n, whose h is p: h + p s^2 / s_y^2, s^2 its variance.  O(N)."""
+    """Write the sample's row and column of D, as vector r of n: h + p s^2 / s_y^2, where s^2 is its variance.  O(N)."""
     share = w.spread[0] * (real(1) / (noise_at(w, c, q) + w.spread[0]))
     for j in range(n):
         if j != r:
-            # k - p is what was known of the sample's value before
+            # h = k - p
             value = clipped(w.k[j] - w.h[j] + w.h[j] * share, -c.ridge_diagonal, c.ridge_diagonal)
             s.deficit[r, j] = value
             s.deficit[j, r] = value
@@ -173,19 +173,19 @@ def border_deficit(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: I
 
 @kernel
 def rescale_combination(s: Expansion, w: Work) -> None:
-    """u of k(x, .) itself, of u for the normalised kernel: u_i sqrt(k(x, x) / k(v_i, v_i)).  O(N)."""
+    """Convert u from the normalised kernel to k(x, .) itself: u_i sqrt(k(x, x) / k(v_i, v_i)).  O(N)."""
     for i in range(s.n[0]):
         w.u[i] = w.u[i] * (w.norm[0] / sqrt(s.diagonal[i]))
 
 
 @kernel
 def absorb_by_dictionary(s: Expansion, w: Work, q: KernelConfig) -> None:
-    """The dictionary's multipliers by recursive least squares: alpha + P h e / (1 + u'h), h = C u.  O(N^2).
+    """Propose multipliers by recursive least squares: alpha + P h e / (1 + u'h), where h = C u.  O(N^2).
 
     Engel et al. 2004, eq. 3.12-3.14; C is their P.
     """
     n = s.n[0]
-    # C is of values of f, not of f / sqrt(k(x, x)): all errors count alike
+    # C belongs to values of f, not of f / sqrt(k(x, x)), so that all errors count equally
     if not q.unit:
         rescale_combination(s, w)
     total = real(1)
@@ -197,11 +197,11 @@ def absorb_by_dictionary(s: Expansion, w: Work, q: KernelConfig) -> None:
         h = real(0)
         for j in range(n):
             h += s.covariance[i, j] * w.u[j]
-        # no variance is above 1; rounding must not grow
+        # no variance is above 1; the limit keeps rounding errors from growing
         h = clipped(h, -length, length)
         w.h[i] = h
         total += h * w.u[i]
-    # 1 + u'C u is at least 1, but for rounding
+    # 1 + u'C u is at least 1; rounding may give less
     if total < real(1):
         total = real(1)
     w.spread[0] = total
@@ -222,14 +222,14 @@ def absorb_by_dictionary(s: Expansion, w: Work, q: KernelConfig) -> None:
 
 @kernel
 def learn_dictionary(s: Expansion, w: Work) -> None:
-    """C - h h' / (1 + u'h).  O(N^2).  Engel et al. 2004, eq. 3.13."""
+    """Update C = C - h h' / (1 + u'h).  O(N^2).  Engel et al. 2004, eq. 3.13."""
     n = s.n[0]
     inverse = real(1) / w.spread[0]
     enough = False
     for i in range(n):
         if w.h[i] * w.h[i] * inverse > LEAST_NARROWED * s.covariance[i, i]:
             enough = True
-    # as in learn_posterior
+    # skip smaller changes, as in learn_posterior()
     if not enough:
         inverse = real(0)
     for i in range(n):
@@ -240,16 +240,16 @@ def learn_dictionary(s: Expansion, w: Work) -> None:
 
 @kernel
 def absorb_as_label(s: Expansion, w: Work, c: OnlineConfig) -> None:
-    """Move the label that the nearest vector stands for by eta e: alpha + P_:nearest eta e.  O(N^2).
+    """Move the label y of the nearest vector by eta e: alpha + P_:nearest eta e.  O(N^2).
 
-    Labels are not stored: alpha = P y says them.
+    Labels are not stored, but alpha = P y contains them.
     """
     n = s.n[0]
     inverse_column(s, w, w.nearest[0])
     for o in range(len(w.error)):
         g = c.eta * w.error[o]
         if not c.radial:
-            # what the vector's label has to do with this one
+            # how much the sample says about the vector's label
             g = w.k[w.nearest[0]] * g
         for i in range(n):
             w.beta[i, o] = s.alpha[i, o] + w.p[i] * g
@@ -257,9 +257,9 @@ def absorb_as_label(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 @kernel
 def move_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
-    """Labels of the stored vectors move by eta k_i e, as near as the sample is: alpha + eta e u.  O(N).
+    """Move the label of each stored vector by eta k_i e, more where the sample is nearer: alpha + eta e u.  O(N).
 
-    Van Vaerenbergh et al. 2010 move them by eta k_i (y - y_i), also where f is right at both.
+    Van Vaerenbergh et al. 2010 move labels by eta k_i (y - y_i), even where f is right at both places.
     """
     for o in range(len(w.error)):
         g = c.eta * w.error[o]
@@ -269,7 +269,7 @@ def move_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 @kernel
 def propose_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
-    """The labels move, then f(x) = y: what is missed is (1 - eta k'u) e.  O(N)."""
+    """Move the labels, then propose f(x) = y; the remaining error is (1 - eta k'u) e.  O(N)."""
     move_labels(s, w, c)
     rest = real(1) - c.eta * (c.ridge_diagonal - w.kappa[0])
     for o in range(len(w.error)):
@@ -281,7 +281,7 @@ def propose_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
 
 @entry
 def propose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
-    """Multipliers after the presentation, with the sample as vector n.  O(N), with KRLS_T O(N^2)."""
+    """Propose new multipliers, with the sample as vector n.  O(N), with KRLS_T O(N^2)."""
     if c.rule == Rule.KRLS_T:
         propose_posterior(s, w, c, q)
     elif c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
@@ -295,11 +295,11 @@ def propose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
 
 @kernel
 def largest_step(s: Expansion, w: Work, c: OnlineConfig) -> Real:
-    """The largest multiplier that the sample would bring."""
+    """The sample's largest multiplier."""
     largest = real(0)
     for o in range(len(w.error)):
         a = absolute(multiplier(s, w, c, s.n[0], o))
-        # NaN is the largest of all
+        # NaN counts as the largest
         if not (a <= largest):
             largest = a
     return largest

@@ -24,44 +24,44 @@ from pykernel.dialect import (
 
 
 class Status(IntEnum):
-    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
     DONE = 0
-    ADDED = 1  # the sample became an expansion vector; the budget was not full
-    REPLACED = 2  # the sample took the place of the expansion vector that was cheapest to remove
-    DISCARDED = 3  # the sample itself was the cheapest to remove; the multipliers took up what they could
-    ABSORBED = 4  # the sample was too near to stored ones to be stored; the multipliers took it up
-    MERGED = 5  # the sample repeats an expansion vector, whose multiplier took it up
-    OBSERVED = 6  # the sample only went into the standardiser, which has seen too few to be of use
-    FROZEN = 7  # learning is switched off
-    REFRESH_DUE = 8  # the inverse Gram matrix has drifted; a refresh restores it
-    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
-    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit
-    REFUSED_MULTIPLIER = -3  # a multiplier would leave its range: learning diverges; reset, or lower the learning rate
-    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
+    ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
+    REPLACED = 2  # the budget was full: the sample replaced the expansion vector of least cost
+    DISCARDED = 3  # the budget was full and the sample cost least: not stored; multipliers may have changed
+    ABSORBED = 4  # the sample is similar to the expansion vectors: not stored; multipliers changed
+    MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
+    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
+    FROZEN = 7  # learning is switched off: the sample was checked, but not learned
+    REFRESH_DUE = 8  # rounding errors have grown in the inverse Gram matrix: call refresh
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+    REFUSED_LABEL = -2  # the label is not finite, or is beyond its limit
+    REFUSED_MULTIPLIER = -3  # a multiplier would leave its range.  Call reset, or lower the learning rate
+    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class Rule(IntEnum):
     """How a sample changes the multipliers."""
 
     KLMS = 0  # stochastic gradient (Mitchinson et al. 2003, eq. 2-6)
-    QKLMS = 1  # the same, but near samples go to the nearest vector (Chen et al. 2012)
+    QKLMS = 1  # like KLMS, but a sample near an expansion vector changes that vector's multiplier (Chen et al. 2012)
     KRLS_T = 2  # recursive least squares that forgets (Van Vaerenbergh et al. 2012)
     FB_KRLS = 3  # least squares on the stored samples (Van Vaerenbergh et al. 2010)
     ALD_KRLS = 4  # recursive least squares on a dictionary that only grows (Engel et al. 2004)
 
 
 class Metric(IntEnum):
-    """What the removal of an expansion vector costs (Mitchinson et al. 2003, section 2)."""
+    """The cost of removing an expansion vector (Mitchinson et al. 2003, section 2)."""
 
     MAGNITUDE = 0  # |alpha_i|: number truncation, NT
     AGE = 1  # the oldest goes: age truncation, AT
-    KLMS = 2  # kappa_i = 1 / P_ii: how much of the vector the others leave over, eq. 13
+    KLMS = 2  # kappa_i = 1 / P_ii: the part of the vector that the others cannot express, eq. 13
     MKLMS = 3  # alpha_i^2 kappa_i: the squared norm of what is lost, after eq. 13
     SUP = 4  # |alpha_i| kappa_i: what is lost at the vector's place
     LS = 5  # alpha_i^2 / Q_ii, Q = P^2: the squared loss at the expansion vectors, after eq. 14
-    LSREG = 6  # the same with a penalty on the multipliers that are left, eq. 20
-    LSRIDGE = 7  # ... which the projection then minimises, too
+    LSREG = 6  # LS plus a penalty on the multipliers that stay, eq. 20
+    LSRIDGE = 7  # LSREG, with a projection that minimises the same sum
     FKLMS = 8  # 1 - max_j k_ij, eq. 17
     FMKLMS = 9  # alpha_i^2 (1 - max_j k_ij), eq. 18
     AFKLMS = 10  # 1 - sum_j k_ij^2, section 5
@@ -69,82 +69,82 @@ class Metric(IntEnum):
 
 
 class Projection(IntEnum):
-    """How the multipliers that stay make up for the one that goes (Mitchinson et al. 2003, section 2)."""
+    """How the other multipliers change to replace the removed one (Mitchinson et al. 2003, section 2)."""
 
     NONE = 0
     KLMS = 1  # eq. 12
     FKLMS = 2  # eq. 16
     LS = 3  # eq. 14
     LSRIDGE = 4  # eq. 14 for eq. 20
-    BOUNDED = 5  # eq. 16, where vectors crowd divided by the sum of the parts
+    BOUNDED = 5  # eq. 16; where vectors are close together, divided by the sum of the parts
 
 
 class Tie(IntEnum):
-    """Which of equally cheap vectors goes."""
+    """Which vector is removed, if several cost equally little."""
 
-    SMALLER = 0  # the one of the smaller |alpha|; of equals, a stored one before the newest
+    SMALLER = 0  # the vector with the smaller |alpha|; if these are equal, a stored vector before the newest sample
     NEWEST = 1
     OLDEST = 2
 
 
 class Expansion(Struct):
-    """The model: f(x) = sum_i alpha_i k(v_i, x)."""
+    """The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores."""
 
     v: Real[N_MAX, DIM]  # expansion vectors
-    diagonal: Real[N_MAX]  # k(v, v), before it is normalised
-    alpha: Real[N_MAX, OUTPUTS]  # multipliers
-    m: Real[N_MAX, N_MAX]  # a square root of the inverse Gram matrix: m' m = P = (K + ridge I)^-1
+    diagonal: Real[N_MAX]  # k(v, v) before normalisation
+    alpha: Real[N_MAX, OUTPUTS]  # multipliers of the expansion vectors
+    m: Real[N_MAX, N_MAX]  # a square root of the inverse Gram matrix P: m' m = P = (K + ridge I)^-1
     inverse: Real[N_MAX, N_MAX]  # P, for LS
     squared: Real[N_MAX, N_MAX]  # Q = P^2, for LSREG
     z_re: Real[N_MAX, N_MAX]  # real part of Z = (K + ridge I + i sqrt(mu) I)^-1
     z_im: Real[N_MAX, N_MAX]  # its imaginary part
-    deficit: Real[N_MAX, N_MAX]  # what was learned of the function's covariance at the vectors: prior - posterior
-    covariance: Real[N_MAX, N_MAX]  # of the multipliers, for ALD-KRLS
-    overlap: Real[N_MAX]  # sum_j k_ij^2, j other than i
-    claim: Real[N_MAX]  # what each vector's claim to stay has faded to since a sample came near
-    neighbour: Real[N_MAX]  # distance of each vector to its nearest one; if not positive, a bound: at least |.|
-    power: Real  # variance of the function, in squares of the label limit: what the labels' errors suggest
-    weight: Real  # number of samples behind it
-    drift: Real  # largest element of (K + ridge I) m' m - I met since the last refresh
-    age: Index[N_MAX]  # samples learned since the vector was stored or repeated
-    n: Index  # expansion vectors in use; everything beyond is zero
-    probe: Index  # whose cached numbers are looked at next
+    deficit: Real[N_MAX, N_MAX]  # prior minus posterior covariance of the function at the expansion vectors
+    covariance: Real[N_MAX, N_MAX]  # covariance of the multipliers, for ALD-KRLS
+    overlap: Real[N_MAX]  # sum of k_ij^2 over all j other than i
+    claim: Real[N_MAX]  # each vector's claim to stay; the claim fades until a sample comes near the vector
+    neighbour: Real[N_MAX]  # each vector's distance to its nearest vector; a number d <= 0 means: at least |d|
+    power: Real  # estimated variance of the function, in units of label_max_abs^2
+    weight: Real  # number of samples behind that estimate
+    drift: Real  # rounding error: largest element of (K + ridge I) m' m - I that was measured since the last refresh
+    age: Index[N_MAX]  # number of samples learned since the vector was stored or repeated
+    n: Index  # number of expansion vectors in use; all later places are zero
+    probe: Index  # the vector whose stored numbers are checked next
     frozen: Index  # 1: learning is switched off
 
 
 class Work(Struct):
-    """Intermediate results.  No update depends on what an earlier one left here; zeros are always valid.
+    """Intermediate results.  Every call computes them anew; zeros are always valid.
 
-    Where the newest sample competes with the n stored vectors, it is number n.
+    When the newest sample competes with the n stored vectors, it is candidate number n.
     """
 
-    x: Real[DIM]  # the sample, standardised
-    own: Real  # k(x, x) of the sample, before it is normalised
-    norm: Real  # its square root
-    y: Real[OUTPUTS]  # what the function should be there
+    x: Real[DIM]  # the standardised sample
+    own: Real  # k(x, x) of the sample before normalisation
+    norm: Real  # square root of that k(x, x)
+    y: Real[OUTPUTS]  # the sample's label: what f(x) should be
     error: Real[OUTPUTS]  # y - f(x)
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
-    u: Real[N_MAX + 1]  # P k, the sample as a combination of expansion vectors, and -1
+    u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors; then -1
     p: Real[N_MAX + 1]  # one column of P
-    q: Real[N_MAX + 1]  # one column of Q
-    score: Real[N_MAX + 1]  # what the candidates' scores are made of
-    t_re: Real[N_MAX + 1]  # Z k and -1
-    t_im: Real[N_MAX + 1]
-    h: Real[N_MAX]  # deficit u, or covariance u
+    q: Real[N_MAX + 1]  # one column of Q, or kernel values
+    score: Real[N_MAX + 1]  # numbers from which the candidates' scores are computed
+    t_re: Real[N_MAX + 1]  # real part of Z k; then -1
+    t_im: Real[N_MAX + 1]  # imaginary part of Z k; then 0
+    h: Real[N_MAX]  # deficit times u, or covariance times u
     ph: Real[N_MAX]  # P h
-    row: Real[N_MAX]  # squared distances from one vector to the others
-    step: Real[OUTPUTS]  # the sample's multipliers, where there is no beta
-    beta: Real[N_MAX + 1, OUTPUTS]  # the multipliers after this update, until it is certain
-    shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu W beta, of LSRIDGE
+    row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
+    step: Real[OUTPUTS]  # new multipliers of the sample
+    beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
+    shrunk: Real[N_MAX + 1, OUTPUTS]  # beta - mu W beta, for LSRIDGE
     nearest_distance: Real  # squared distance from the sample to the nearest expansion vector
-    kappa: Real  # Schur complement: how much of the sample the expansion vectors leave over
-    inverse_kappa: Real  # 1 / kappa; 0 where the newest sample does not compete
-    s_re: Real  # 1 / the Schur complement of Z
-    s_im: Real
-    spread: Real  # posterior variance of the function at the sample, in parts of its prior variance; ALD-KRLS: 1 + u'h
+    kappa: Real  # Schur complement: the part of the sample that the expansion vectors cannot express
+    inverse_kappa: Real  # 1 / kappa; 0 if the newest sample is no candidate for removal
+    s_re: Real  # real part of 1 / the Schur complement of Z
+    s_im: Real  # imaginary part of 1 / the Schur complement of Z
+    spread: Real  # posterior / prior variance of the function at the sample; ALD-KRLS: 1 + u'h
     nearest: Index  # position of the nearest expansion vector
-    newest: Index  # whether the newest sample competes
+    newest: Index  # 1: the newest sample is a candidate for removal
 
 
 class OnlineConfig(Config):
@@ -155,16 +155,16 @@ class OnlineConfig(Config):
     projection: Projection
     tie: Tie
     single: bool  # whether there is one output
-    separates: bool  # whether the label is a class: no error where it is clear enough
+    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
     decays: bool  # whether rho > 0
     forgets: bool  # whether forgetting < 1
     relabels: bool  # whether every sample moves the labels of the vectors near it
-    standardises: bool  # whether inputs are standardised on the way
+    standardises: bool  # whether inputs are standardised while the model learns
     clamps: bool  # whether predictions are kept between low and high
     limits_step: bool  # whether one sample's multiplier is limited
-    stages: bool  # whether multipliers after the presentation are kept in beta
+    stages: bool  # whether new multipliers are first kept in beta
     rounds: bool  # whether vectors are also removed without the newest sample among the candidates
-    before: bool  # whether room is made before a presentation
+    before: bool  # whether a vector is removed before the sample is learned
     newest_only: bool  # whether only the newest sample may go
     thresholds: bool  # whether vectors go as soon as their score is at most lambda_max
     truncates_small: bool  # whether small multipliers are dropped
@@ -176,40 +176,40 @@ class OnlineConfig(Config):
     keeps_neighbours: bool  # whether nearest neighbours are known
     keeps_overlap: bool  # whether sums of squared kernel values are kept
     keeps_ages: bool  # whether ages are kept
-    fades: bool  # whether claims to stay fade
+    fades: bool  # whether the vectors' claims to stay fade
     keeps_diagonal: bool  # whether k(v, v) is kept: the kernel is normalised by it
     radial: bool  # whether k(a, b) depends on a - b only, and is never below 0
     eta: Real  # learning rate
-    keep: Real  # 1 - eta rho: the part of a multiplier that each presentation leaves
-    forgetting: Real  # the part of what was learned that each presentation leaves
-    root_forgetting: Real  # its square root
-    noise: Real  # variance of a label's noise, in parts of the function's variance
-    noise_least: Real  # the least of it, in parts of the function's variance at a sample
+    keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
+    forgetting: Real  # forgetting factor: each update multiplies what was learned by this factor
+    root_forgetting: Real  # square root of the forgetting factor
+    noise: Real  # variance of a label's noise / variance of the function
+    noise_least: Real  # smallest variance of a label's noise / variance of the function at the sample
     label_scale: Real  # 1 / label_max_abs
-    power_limit: Real  # far above the function's variance, in squares of the label limit
+    power_limit: Real  # limit far above the function's variance, in units of label_max_abs^2
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
-    kappa_least: Real  # no Schur complement is smaller, but for rounding
-    ald_threshold: Real  # a sample is absorbed if no more than this of it (kappa) is new
-    ald_distance: Real  # ... if its nearest expansion vector is within this squared distance
+    kappa_least: Real  # smallest Schur complement; only rounding could give a smaller one
+    ald_threshold: Real  # a sample is not stored if its kappa, the new part of it, is at most this
+    ald_distance: Real  # a sample is not stored if its squared distance to an expansion vector is at most this
     penalty: Real  # weight C of the squared multipliers, eq. 20
-    root_mu: Real  # the square root of mu, its weight beside the sum of squares
-    fading: Real  # what a sample leaves of the claims of vectors that it is not near to
-    lambda_max: Real  # scores up to this go
-    truncate_below: Real  # multipliers smaller than this are dropped
-    truncate_age: Index  # vectors this old are dropped
-    removals: Index  # most vectors that an update removes, beyond the one whose place the sample takes
-    label_max_abs: Real  # largest |y| that is taken
+    root_mu: Real  # square root of mu, the weight of the squared multipliers beside the sum of squares
+    fading: Real  # each sample multiplies the claims of the vectors far from it by this factor
+    lambda_max: Real  # vectors whose score is at most this are removed
+    truncate_below: Real  # vectors whose multipliers are smaller than this are removed
+    truncate_age: Index  # vectors of this age are removed
+    removals: Index  # largest number of vectors that one update removes, beside the one that the sample replaces
+    label_max_abs: Real  # largest |y| that is accepted
     alpha_limit: Real  # largest |alpha| that is stored
-    step_limit: Real  # largest |alpha| that one sample may bring
-    low: Real  # least prediction
+    step_limit: Real  # largest |alpha| of a new sample
+    low: Real  # smallest prediction
     high: Real  # largest prediction
     clip: Real  # largest standardised input, in standard deviations
-    warmup: Index  # samples that the standardiser sees before the model learns
-    horizon: Index  # samples that the standardiser's mean and variance reach back
-    drift_limit: Real  # a refresh is due above
-    classes: Index  # how many classes there are
-    rehearsal_input: Real  # width of the self-test's inputs
-    rehearsal_label: Real  # width of the self-test's labels
+    warmup: Index  # number of samples for the standardiser before the model learns
+    horizon: Index  # number of latest samples that the standardiser's mean and variance describe
+    drift_limit: Real  # a refresh is due if the drift is above this
+    classes: Index  # number of classes
+    rehearsal_input: Real  # the self-test's inputs are within +- half of this
+    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
 FRESH = Constant(4.0)
@@ -230,19 +230,19 @@ FAR = Constant(float32=1e38, float64=1e300)
 
 @kernel
 def as_element(value: Real) -> Real:
-    """An element of P as it is stored: learning comes nowhere near the limits, a forged state may."""
+    """An element of P, kept within limits.  Learning never reaches these limits, but a forged snapshot may."""
     return clipped(value, -LARGEST_ELEMENT, LARGEST_ELEMENT)
 
 
 @kernel
 def as_product(value: Real) -> Real:
-    """The same, of Q = P P and of Z."""
+    """An element of Q = P P or of Z, kept within limits."""
     return clipped(value, -(LARGEST_ELEMENT * LARGEST_ELEMENT), LARGEST_ELEMENT * LARGEST_ELEMENT)
 
 
 @kernel
 def intact(s: Expansion) -> Bool:
-    """Whether no loop over expansion vectors leaves the memory, whatever lies in it."""
+    """Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten."""
     return s.n[0] >= 0 and s.n[0] <= len(s.v)
 
 
@@ -250,7 +250,7 @@ def intact(s: Expansion) -> Bool:
 def within(q: KernelConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within its limit."""
     for j in range(len(x)):
-        # not "> limit": NaN must fail
+        # not "if (.. > limit)": NaN must fail
         if not (absolute(x[j]) <= q.input_max_abs):
             return False
     return True
@@ -258,9 +258,9 @@ def within(q: KernelConfig, x: Real[DIM]) -> Bool:
 
 @entry
 def alike(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index, x: Real[DIM], own: Real) -> Real:
-    """How alike expansion vector i and an input are: k(v_i, x) / sqrt(k(v_i, v_i) k(x, x)), given own = k(x, x).  O(D).
+    """Similarity of expansion vector i and an input: k(v_i, x) / sqrt(k(v_i, v_i) k(x, x)), where own = k(x, x).  O(D).
 
-    k(v_i, x) itself where k(x, x) is 1 for every x.
+    Where k(x, x) is 1 for every x, the similarity is k(v_i, x).
     """
     if c.keeps_diagonal:
         return cosine_similarity(plain_value(q, s.v[i], x), s.diagonal[i], own)
@@ -269,7 +269,7 @@ def alike(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index, x: Real[DIM]
 
 @kernel
 def measure(w: Work, q: KernelConfig, x: Real[DIM]) -> None:
-    """Compute k(x, x) and its root, which is 0 if the sample is nothing to the kernel, as in cosine_similarity().  O(D)."""
+    """Compute k(x, x) and its square root.  The root of a very small k(x, x) is 0, as in cosine_similarity().  O(D)."""
     own = plain_value(q, x, x)
     w.own[0] = own
     w.norm[0] = real(0)
@@ -279,7 +279,7 @@ def measure(w: Work, q: KernelConfig, x: Real[DIM]) -> None:
 
 @kernel
 def answer(c: OnlineConfig, y: Real) -> Real:
-    """A prediction as it is given out."""
+    """A prediction, kept between the limits low and high."""
     if c.clamps:
         return clipped(y, c.low, c.high)
     return y
@@ -309,7 +309,7 @@ def expand(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real
 
 @kernel
 def expand_alike(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x) for any kernel: sum_i alpha_i k(v_i, x), multiplied by sqrt(k(x, x)) where k is normalised by it.  O(N D)."""
+    """y = f(x) for any kernel: sum_i alpha_i k(v_i, x), times sqrt(k(x, x)) where k is normalised.  O(N D)."""
     own = real(1)
     if c.keeps_diagonal:
         own = plain_value(q, x, x)
@@ -321,7 +321,7 @@ def expand_alike(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y
             y[o] += s.alpha[i, o] * value
     for o in range(len(y)):
         if not q.unit:
-            # of NORM_LEAST and less, every value above is zero
+            # if own is at most NORM_LEAST, every y[o] is zero already
             if own > NORM_LEAST:
                 y[o] = sqrt(own) * y[o]
         y[o] = answer(c, y[o])
@@ -329,7 +329,7 @@ def expand_alike(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y
 
 @kernel
 def settle(a: Real) -> Real:
-    """A multiplier as it is stored."""
+    """A multiplier as it is stored.  Very small ones are stored as zero."""
     if absolute(a) < ALPHA_FLOOR:
         return real(0)
     return a
@@ -337,7 +337,7 @@ def settle(a: Real) -> Real:
 
 @kernel
 def kept(c: OnlineConfig, a: Real) -> Real:
-    """What a presentation leaves of a stored multiplier.  Mitchinson et al. 2003, eq. 5."""
+    """A stored multiplier after the decay of one update.  Mitchinson et al. 2003, eq. 5."""
     if c.decays:
         return settle(c.keep * a)
     return a
@@ -345,14 +345,14 @@ def kept(c: OnlineConfig, a: Real) -> Real:
 
 @kernel
 def place(s: Expansion, x: Real[DIM], i: Index) -> None:
-    """Make the sample expansion vector i.  Mitchinson et al. 2003, eq. 3."""
+    """Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3."""
     for j in range(len(x)):
         s.v[i, j] = x[j]
 
 
 @kernel
 def present(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """f(x), negated in w.error, with the distances and kernel values for the update that follows.  O(N D)."""
+    """Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D)."""
     if q.function == KernelFunction.GAUSSIAN:
         nearest = 0
         nearest_distance = FAR
@@ -383,7 +383,7 @@ def present(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM
 
 @kernel
 def present_alike(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """The same for any kernel, after measure(): kernel values k are normalised, and distances are 1 - |k|.  O(N D)."""
+    """present() for any kernel, after measure().  Kernel values k are normalised; distances are 1 - |k|.  O(N D)."""
     nearest = 0
     nearest_distance = real(1)
     for o in range(len(w.error)):
@@ -407,7 +407,7 @@ def present_alike(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Re
 
 @kernel
 def miss(c: OnlineConfig, y: Real, value: Real) -> Real:
-    """The error of a value: y - f(x); for a class, none beyond the margin, y f(x) >= 1."""
+    """The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1."""
     if c.separates:
         if y * value >= real(1):
             return real(0)

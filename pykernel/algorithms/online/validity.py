@@ -1,4 +1,4 @@
-"""Whether a state is one that learning could have led to: what was saved is untrusted when it comes back."""
+"""Checks of a saved state.  A snapshot is not trusted: the checks tell whether learning can lead to such a state."""
 
 from pykernel.algorithms.kernel_choice import KernelConfig, plain_value
 from pykernel.algorithms.kernels import NORM_LEAST
@@ -23,7 +23,7 @@ LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.797693134862315
 
 @kernel
 def valid_vectors(s: Expansion, c: OnlineConfig, q: KernelConfig) -> Bool:
-    """Inputs and multipliers are within their limits, none is NaN, no multiplier is below the floor.  O(N D)."""
+    """Whether vectors and multipliers are within their limits, without NaN or too small multipliers.  O(N D)."""
     n = s.n[0]
     limit = q.input_max_abs
     if c.standardises:
@@ -32,7 +32,7 @@ def valid_vectors(s: Expansion, c: OnlineConfig, q: KernelConfig) -> Bool:
         for j in range(len(s.v[0])):
             if i >= n and s.v[i, j] != real(0):
                 return False
-            # not "> limit": NaN must fail
+            # not "if (.. > limit)": NaN must fail
             if not (absolute(s.v[i, j]) <= limit):
                 return False
         for o in range(len(s.alpha[0])):
@@ -68,9 +68,10 @@ def valid_vectors(s: Expansion, c: OnlineConfig, q: KernelConfig) -> Bool:
 
 @kernel
 def valid_factor(s: Expansion) -> Bool:
-    """No element of m leads to an infinity.  O(N^2).
+    """Whether no element of m can lead to an infinity.  O(N^2).
 
-    Whether m is the factor of these vectors would take O(N^3).  Predictions do not depend on it; a refresh makes it.
+    The check does not compare m with the vectors, because that takes O(N^3).  Predictions do not depend on m, and
+    refresh() computes m again.
     """
     n = s.n[0]
     if not (s.drift[0] >= real(0) and s.drift[0] <= LARGEST_REAL):
@@ -89,13 +90,13 @@ def valid_factor(s: Expansion) -> Bool:
 
 @kernel
 def element_valid(element: Real, limit: Real, inside: Bool) -> Bool:
-    """Whether an element of a matrix is within its limit; zero outside of what is in use."""
+    """Whether an element of a matrix is within its limit, and zero if it is outside of the part in use."""
     return absolute(element) <= limit and (inside or element == real(0))
 
 
 @kernel
 def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
-    """What is kept besides the factor.  O(N^2)."""
+    """Whether the elements of the other matrices are within their limits.  O(N^2)."""
     n = s.n[0]
     for i in range(len(s.v)):
         for j in range(len(s.v)):
@@ -127,9 +128,9 @@ def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
 
 @entry
 def valid(s: Expansion, z: Standardiser, c: OnlineConfig, q: KernelConfig) -> Bool:
-    """Whether learning could have led to this state, as far as can be told in O(N D), with a factor O(N^2 + N D).
+    """Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
 
-    Counts are within their capacity, numbers finite and within their limits, everything beyond n is zero.
+    Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
     """
     if s.n[0] < 0 or s.n[0] > len(s.v):
         return False

@@ -1,8 +1,8 @@
-"""Alarms: a level of novelty above a threshold that adapts to a wanted rate of alarms.
+"""Alarms: there is an alarm while the level of novelty is above a threshold.  The threshold adapts to a wanted rate.
 
-A threshold whose odds t / (1 - t) are multiplied by ``more`` at each alarm and by ``less`` at each sample without one stays
-where rate log more + (1 - rate) log less = 0: a stochastic approximation of the level's quantile (H. Robbins, S. Monro,
-1951) that needs no scale and stays between 0 and 1.
+The odds t / (1 - t) of the threshold t are multiplied by ``more`` at each alarm, and by ``less`` at each other sample.
+They settle where rate log more + (1 - rate) log less = 0.  This is a stochastic approximation of the level's quantile
+(H. Robbins, S. Monro, 1951).  It needs no scale, and t stays between 0 and 1.
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -16,7 +16,7 @@ MOST_ODDS = Constant(2.0**20)
 
 @kernel
 def above(part: Real, odds: Real) -> Bool:
-    """Whether a part is above the threshold of these odds."""
+    """Whether a part, from 0 to 1, is above the threshold with these odds."""
     return part > odds * (real(1) - part)
 
 
@@ -31,16 +31,16 @@ def odds_of(part: Real) -> Real:
 
 @kernel
 def moved(odds: Real, factor: Real) -> Real:
-    """Odds of a threshold, multiplied."""
+    """The odds of a threshold times a factor, within their limits."""
     return clipped(odds * factor, LEAST_ODDS, MOST_ODDS)
 
 
 class Monitor(Struct):
-    """What alarms depend on, beside the model."""
+    """The state of the alarms."""
 
-    level: Real  # scores, smoothed
-    odds: Real  # of the level above which there is an alarm, t / (1 - t)
-    held: Index  # samples in a row above it, up to one more than are held
+    level: Real  # alarm level: the smoothed novelty score
+    odds: Real  # odds t / (1 - t) of the alarm threshold t
+    held: Index  # number of latest samples in a row above the threshold; at most relearn_after + 1
 
 
 @kernel
@@ -64,14 +64,14 @@ def alarming(m: Monitor, c: SubspaceConfig) -> Bool:
 
 @kernel
 def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
-    """Take a score; 0, 1: an alarm, 2: an alarm and the sample must not be learned.  O(1)."""
+    """Take a score.  Returns 0: no alarm, 1: an alarm, 2: an alarm, and the sample must not be learned.  O(1)."""
     if seen == 0:
         m.level[0] = score
     else:
         m.level[0] += c.smoothing * (score - m.level[0])
     if seen < c.warmup:
         if c.adapts:
-            # where learning has settled: in the second half
+            # in the second half of the warm-up, when learning has settled
             if seen >= c.warmup - seen:
                 odds = odds_of(m.level[0])
                 if odds > m.odds[0]:
@@ -82,10 +82,10 @@ def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
             m.held[0] += 1
         if m.held[0] <= c.relearn_after:
             return 2
-        # longer than that it is the new normal
+        # such a long alarm is the new normal
         adapt(m, c, c.more_alarm)
         return 1
-    # an alarm counts once, when it has ended: raised while it lasts, the threshold would end it
+    # an alarm raises the threshold once, after its end; raising it earlier would end the alarm
     if m.held[0] > 0 and m.held[0] <= c.relearn_after:
         adapt(m, c, c.more_alarm)
     m.held[0] = 0
@@ -95,7 +95,7 @@ def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
 
 @kernel
 def valid_monitor(m: Monitor, c: SubspaceConfig) -> Bool:
-    """Whether scores could have led to it."""
+    """Whether scores could have led to this state of the alarms."""
     if not (m.level[0] >= real(0) and m.level[0] <= real(1)):
         return False
     if c.adapts:

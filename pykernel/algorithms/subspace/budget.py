@@ -1,8 +1,11 @@
-"""Which expansion vector goes when the budget is full, what the others take over of it, and the inverse Gram matrix.
+"""Which expansion vector to remove when the budget is full, how the others replace it, and the inverse Gram matrix.
 
-Exact: of L = Phi A, row i is removed so that L changes least, by |a_i|^2 / P_ii with P = K^-1: the others' rows change by
-what they express of vector i, the orthogonal projection.  Drop: row i is left out, which changes L by k_ii |a_i|^2, 1 /
-P_ii <= k_ii.  The newest sample competes before it is stored, so neither needs a row more than the budget.
+Exact: vector i is removed from L = Phi A by an orthogonal projection: the other rows of A change by what they express
+of vector i.  L then changes by |a_i|^2 / P_ii, where P = K^-1.
+
+Drop: row i is left out.  L then changes by k_ii |a_i|^2, which is more, because 1 / P_ii <= k_ii.
+
+The newest sample is a candidate for removal before it is stored, so neither way needs a row beyond the budget.
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -25,20 +28,20 @@ from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kerne
 
 HALF = Constant(0.5)
 SLACK = Constant(0.25)
-"""How far beyond its range a part of a sample may be computed, of an inverse Gram matrix that is still good."""
+"""Largest computed part of a sample outside of its range; with more, the inverse Gram matrix is no good."""
 FAINT = Constant(2.0**-60)
 """Claims fade down to this."""
 
 
 @kernel
 def keeps_gram(c: SubspaceConfig) -> Bool:
-    """Whether the update works on the Gram matrix."""
+    """Whether the update needs the Gram matrix."""
     return c.update == Update.NONPARAMETRIC or c.update == Update.HYBRID
 
 
 @entry
 def gram_row(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, i: Index) -> None:
-    """k(X, x_i) to w.column: kept, or O(N D)."""
+    """Write row i of the Gram matrix to w.column.  O(N) if the matrix is stored, otherwise O(N D)."""
     if keeps_gram(c):
         symmetric_row(s.gram, i, w.column, s.n[0])
     else:
@@ -51,7 +54,7 @@ def gram_row(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, i
 
 @entry
 def border(s: Subspace, w: SubspaceWork, c: SubspaceConfig, n: Index, delta: Real) -> None:
-    """P, n x n, bordered by a vector of which w.b = P k and delta is left over.  O(N^2 / 2)."""
+    """Add the sample to P as row and column n, given w.b = P k and delta.  O(N^2 / 2)."""
     inverse = real(1) / delta
     row = 0
     for i in range(n):
@@ -66,7 +69,7 @@ def border(s: Subspace, w: SubspaceWork, c: SubspaceConfig, n: Index, delta: Rea
 
 @entry
 def renew(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
-    """G and P from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2)."""
+    """Compute G and P again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2)."""
     for i in range(len(s.g)):
         s.g[i] = real(0)
     for i in range(s.n[0]):
@@ -81,7 +84,7 @@ def renew(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> N
             for j in range(i + 1):
                 s.p[row + j] = w.column[j]
             row = row + i + 1
-        # rounding must not make a vector depend on the others that did not when it was stored
+        # the vectors were independent when they were stored; rounding must not change this
         invert(s.p, s.n[0], SLACK * c.ald_threshold, c.renewal_bound, c.coordinate_limit)
         for i in range(row):
             s.p[i] = clipped(s.p[i], -c.inverse_limit, c.inverse_limit)
@@ -89,7 +92,7 @@ def renew(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> N
 
 @entry
 def compare(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
-    """w.b = P k and w.delta, what the expansion vectors leave over of the sample.  O(N^2)."""
+    """Compute w.b = P k, and w.delta, the part of the sample that the vectors cannot express.  O(N^2)."""
     n = s.n[0]
     for attempt in range(2):
         symmetric_times(s.p, w.k, w.b, n)
@@ -100,17 +103,18 @@ def compare(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
         if attempt == 0:
             if absolute(delta - HALF * w.own[0]) <= (HALF + SLACK) * w.own[0]:
                 break
-            # from 0 to k(x, x), or P is no inverse any more
+            # if delta is not from 0 to k(x, x), P is no inverse any more
             renew(s, w, c, q)
 
 
 @entry
 def correct(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
-    """Make one column of P true, each in its turn: P K e_i = e_i.  O(N D + N^2).
+    """Correct one column of P, so that P K e_i = e_i.  Each call takes the next column.  O(N D + N^2).
 
-    P - (e_i h' + h e_i') / y_i + e_i e_i' (y'h / y_i^2 + 1 / y_i), y = K e_i, h = P y: the BFGS formula, which keeps P
-    positive definite and, over all i, leads to the inverse (R. M. Gower, P. Richtarik, Randomized quasi-Newton updates
-    are linearly convergent matrix inversion algorithms, 2017).  Where h is far from e_i, all is made anew.
+    The BFGS formula is P - (e_i h' + h e_i') / y_i + e_i e_i' (y'h / y_i^2 + 1 / y_i), where y = K e_i and h = P y.
+    It keeps P positive definite, and over all i it converges to the inverse (R. M. Gower, P. Richtarik, Randomized
+    quasi-Newton updates are linearly convergent matrix inversion algorithms, 2017).  If h is far from e_i, P is computed
+    again.
     """
     n = s.n[0]
     i = s.probe[0]
@@ -126,7 +130,7 @@ def correct(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
         off = w.b[l] - real(1) if l == i else w.b[l]
         if absolute(off) > worst:
             worst = absolute(off)
-    # k(x, x) is above zero, but for a forged state
+    # k(x, x) is above zero, except in a forged snapshot
     if not (worst <= HALF and w.column[i] > SMALLEST_SQUARE):
         renew(s, w, c, q)
     else:
@@ -149,20 +153,20 @@ def correct(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
 
 @kernel
 def claim_of(s: Subspace, c: SubspaceConfig, i: Index) -> Real:
-    """What vector i's claim to stay has faded to."""
+    """Vector i's claim to stay."""
     return s.claim[i] if c.fades else real(1)
 
 
 @kernel
 def own_inverse(s: Subspace, w: SubspaceWork, c: SubspaceConfig, at: Index, i: Index) -> Real:
-    """Diagonal element i of P bordered by the sample; P's own is at ``at``."""
+    """Diagonal element i of the inverse Gram matrix with the sample; without, it is at place ``at`` of P."""
     value = s.p[at] + w.b[i] * w.b[i] * (real(1) / w.delta[0])
     return value if value > c.inverse_least else c.inverse_least
 
 
 @entry
 def least_missed(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
-    """The expansion vector, or n, the sample, without which the subspace changes least; of equals the first.  O(N r)."""
+    """The vector whose removal changes the subspace least; n is the sample.  O(N r)."""
     best = 0
     least = real(0)
     at = 0
@@ -185,7 +189,7 @@ def least_missed(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfi
 
 @kernel
 def project(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
-    """Phi A + phi t' becomes Phi (A + b t'): what the vectors express of the sample.  O(N r)."""
+    """Replace Phi A + phi t' by Phi (A + b t'): keep the part of the sample that the vectors express.  O(N r)."""
     for i in range(s.n[0]):
         for j in range(len(w.t)):
             s.a[i, j] = clipped(s.a[i, j] + w.b[i] * w.t[j], -c.row_limit, c.row_limit)
@@ -194,7 +198,7 @@ def project(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
 
 @kernel
 def leave_out(s: Subspace, w: SubspaceWork) -> None:
-    """Phi A + phi t' becomes Phi A.  O(N r)."""
+    """Replace Phi A + phi t' by Phi A: drop the sample.  O(N r)."""
     for j in range(len(w.h)):
         w.h[j] = w.own[0] * w.t[j]
     for i in range(s.n[0]):
@@ -206,10 +210,10 @@ def leave_out(s: Subspace, w: SubspaceWork) -> None:
 
 @entry
 def release_exactly(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
-    """Vector r goes, the sample takes its place, in P too; the others take over what they express of r.  O(N^2 + N r).
+    """Replace vector r by the sample, in A and in P.  The others keep what they express of r.  O(N^2 + N r).
 
-    P bordered is P + b b' / delta, where the sample's own row of P is 0 and its b is -1; without r it is that less
-    c c' / c_r, c its column r.
+    P with the sample is P + b b' / delta, where the sample's row of P is 0 and its b is -1.  Let c be column r of this
+    matrix.  Removing r subtracts c c' / c_r.
     """
     n = s.n[0]
     inverse = real(1) / w.delta[0]
@@ -245,7 +249,7 @@ def release_exactly(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -
 
 @entry
 def release_dropping(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, r: Index) -> None:
-    """Vector r goes with what it has in L: G - a h' - h a' + k_rr a a', h = A'k(X, x_r).  O(N D + N r)."""
+    """Drop vector r with its row a of A: G - a h' - h a' + k_rr a a', where h = A'k(X, x_r).  O(N D + N r)."""
     gram_row(s, w, c, q, r)
     row_times(s, w)
     for j in range(len(w.u)):
@@ -257,7 +261,7 @@ def release_dropping(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelC
 
 @kernel
 def put(s: Subspace, w: SubspaceWork, c: SubspaceConfig, i: Index) -> None:
-    """The sample, its row of A and of K at position i.  O(N + D + r)."""
+    """Store the sample, and its rows of A and K, at position i.  O(N + D + r)."""
     for j in range(len(w.x)):
         s.v[i, j] = w.x[j]
     for j in range(len(w.t)):
@@ -279,7 +283,10 @@ def put(s: Subspace, w: SubspaceWork, c: SubspaceConfig, i: Index) -> None:
 
 @entry
 def settle(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
-    """Store the sample, whose row of A is in w.t, or what the budget leaves of it.  O(N^2 + N (D + r)), drop O(N (D + r))."""
+    """Store the sample, whose row of A is in w.t.  If the budget is full, replace a vector or drop the sample.
+
+    O(N^2 + N (D + r)), with budget drop O(N (D + r)).
+    """
     n = s.n[0]
     status = SubspaceStatus.ADDED
     if n < len(s.v):

@@ -1,6 +1,6 @@
 """A linear model on features that move: ridge regression by recursive least squares, or logistic regression by gradients.
 
-It learns from the features that a sample had before the subspace learned it, so it goes along with the subspace.
+It learns from the features of a sample before the subspace learns the sample.  So it follows the moving subspace.
 """
 
 from pykernel.algorithms.elementary import clipped, exp_negative, logistic
@@ -9,20 +9,20 @@ from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
 from pykernel.algorithms.subspace.state import RANK, SubspaceConfig, SubspaceWork
 from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, entry, extent, kernel, real
 
-HEAD = extent("HEAD", "numbers of a triangle of as many rows as there are features, and one for the constant")
+HEAD = extent("HEAD", "(r + 1) (r + 2) / 2: size of a triangle with a row for each feature and one for the constant")
 
 
 class Head(Struct):
-    """f(x) = coefficients' (z(x), 1)."""
+    """The head predicts f(x) = coefficients' (z(x), 1) from the features z(x)."""
 
-    r: Real[HEAD]  # R'R = ridge I + sum of (z, 1) (z, 1)', faded; row by row from the diagonal on
-    coefficients: Real[RANK + 1, OUTPUTS]  # the last ones are the constant's
+    r: Real[HEAD]  # factor R: R'R = ridge I + fading sum of (z, 1) (z, 1)'; rows begin at the diagonal
+    coefficients: Real[RANK + 1, OUTPUTS]  # coefficients of the features, then of the constant
     turn: Index  # the coefficient whose ridge is refilled next
 
 
 @kernel
 def evaluate(h: Head, w: SubspaceWork, y: Real[OUTPUTS]) -> None:
-    """The functions' values at the features w.z.  O(r) for each."""
+    """Compute the functions' values at the features w.z.  O(r) for each function."""
     last = len(w.z) - 1
     for o in range(len(y)):
         total = h.coefficients[last, o]
@@ -33,7 +33,7 @@ def evaluate(h: Head, w: SubspaceWork, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def clamp(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
-    """Keep predictions where they must be."""
+    """Keep predictions between the limits low and high."""
     if c.clamps:
         for o in range(len(y)):
             y[o] = clipped(y[o], c.low, c.high)
@@ -44,7 +44,7 @@ def clamp(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
 
 @entry
 def follow(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
-    """Coefficients after R took up the row w.gain: they follow w.error by (R'R)^-1 w.gain.  O(r^2)."""
+    """Change the coefficients by (R'R)^-1 w.gain times w.error, after the row w.gain was added to R.  O(r^2)."""
     solve_lower(h.r, w.gain, len(w.gain), len(w.gain))
     solve_upper(h.r, w.gain, len(w.gain), len(w.gain))
     for i in range(len(w.gain)):
@@ -56,7 +56,7 @@ def follow(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
 
 @entry
 def fade(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
-    """Earlier samples weigh less; the ridge does not: each coefficient's is refilled in its turn.  O(r^2)."""
+    """Reduce the weight of earlier samples.  Then refill the ridge of the coefficient whose turn it is.  O(r^2)."""
     for i in range(len(h.r)):
         h.r[i] = c.root_forgetting * h.r[i]
     turn = h.turn[0]
@@ -72,7 +72,7 @@ def fade(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
 
 @kernel
 def in_turn(h: Head, c: SubspaceConfig) -> Bool:
-    """Whether the coefficient whose turn it is is one, whatever lies in the memory."""
+    """Whether turn is the number of a coefficient, even in overwritten memory."""
     if c.forgets:
         return h.turn[0] >= 0 and h.turn[0] < len(h.coefficients)
     return True
@@ -80,7 +80,7 @@ def in_turn(h: Head, c: SubspaceConfig) -> Bool:
 
 @entry
 def learn_ridge(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
-    """Recursive least squares: R by Givens rotations, coefficients by the gain.  O(r^2).
+    """Learn by recursive least squares.  Givens rotations update R, and the gain updates the coefficients.  O(r^2).
 
     S. Haykin, Adaptive Filter Theory, square-root RLS; min sum forgetting^(t - s) |y_s - f(x_s)|^2 + ridge
     |coefficients|^2.
@@ -107,7 +107,7 @@ def learn_ridge(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
 
 @kernel
 def probabilities(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
-    """The functions' values become probabilities: of the second of two classes, or of each.  Softmax.  O(classes)."""
+    """Convert the functions' values to probabilities: of the second of two classes, or of each class.  O(classes)."""
     if c.single:
         y[0] = logistic(y[0])
     else:
@@ -124,9 +124,10 @@ def probabilities(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
 
 @entry
 def learn_logistic(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
-    """A step down the gradient of -log p + share |coefficients|^2 / 2, in parts of the safe one.  O(r) for each class.
+    """Learn by a step down the gradient of -log p + share |coefficients|^2 / 2.  O(r) for each class.
 
-    The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, with more than two classes / 2.
+    The step is a part of the safe step.  The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, or
+    (|z|^2 + 1) / 2 with more than two classes.
     """
     length = real(0)
     for i in range(len(w.z)):
@@ -150,7 +151,7 @@ def learn_logistic(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> 
 
 @kernel
 def learn(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
-    """Learn that the functions should be w.target where the features are w.z."""
+    """Learn that the functions should be w.target at the features w.z."""
     if c.logistic:
         learn_logistic(h, w, c, share)
     else:
@@ -159,7 +160,7 @@ def learn(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
 
 @entry
 def forget_labels(h: Head) -> None:
-    """There is nothing in the head."""
+    """Forget what the head learned."""
     for i in range(len(h.r)):
         h.r[i] = real(0)
     for i in range(len(h.coefficients)):
@@ -170,7 +171,7 @@ def forget_labels(h: Head) -> None:
 
 @entry
 def valid_head(h: Head, c: SubspaceConfig) -> Bool:
-    """Whether it is of numbers within their limits."""
+    """Whether the numbers of the head are within their limits."""
     if not c.logistic:
         at = 0
         for i in range(len(h.coefficients)):

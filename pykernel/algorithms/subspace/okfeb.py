@@ -1,8 +1,8 @@
 """Online kernel feature extraction on a budget: OKFEB, with a linear model on the features and alarms.
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016, algorithms 2 to 5.  A sample is coded by the subspace; unless that expresses it well enough, the
-subspace moves towards it, and of the expansion vectors and the sample, the one goes that the subspace misses least.
+subspace tracking, 2016, algorithms 2 to 5.  The subspace codes a sample.  If it does not express the sample well
+enough, it moves towards the sample.  If the budget is full, the least important vector is then removed; it may be the sample.
 """
 
 from __future__ import annotations
@@ -57,33 +57,34 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real,
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 MOST_SEEN = 4_194_304
-"""Samples that are counted: as a real it is exact."""
+"""Counting of samples stops here.  A float32 holds this number exactly."""
 REACH = Constant(1.99)
-"""Steps are at most this over |q|^2 + rho: with 2 the part of L that a sample sees would change its sign."""
+"""Largest step length times (|q|^2 + rho).  With 2, a step would change the sign of the part of L for the sample."""
 
 STRANGE = Constant(0.95)
-"""Samples are strange if more than this part of them is left over,"""
+"""A sample is strange if its rest is more than this part of it,"""
 KNOWN = Constant(0.2)
-"""where on average more than this is expressed."""
+"""and if the subspace expresses more than this part of an average sample."""
 NEW_REGIME = 8
-"""So many strange samples in a row are a new regime."""
+"""This number of strange samples in a row means a new regime."""
 LOOKS = 256
-"""A column of L is examined with so many samples;"""
+"""The use of a column of L is measured with this number of samples."""
 IDLE = Constant(0.25)
-"""it is idle if their parts that only it expresses have no larger sum,"""
+"""The column is idle if the parts that only it expresses sum up to at most this."""
 LEFT = Constant(2.0**-6)
-"""and starts again with a sample of which more than this part is left over."""
+"""An idle column starts again with a sample whose rest is more than this part of it."""
 MOST_FORGOTTEN = Constant(0.5)
-"""A step's share of the ridge takes at most this of L."""
+"""The ridge takes at most this part of L in a step."""
 
 # ---------------------------------------------------------------------------------------------------- questions
 
 
 @entry
 def novelty(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], score: Real[1]) -> Index:
-    """Write the part of x that the subspace does not express, |phi(x) - L q|^2 / k(x, x) from 0 to 1, to score.
+    """Write to score how new x is: the part of x that the subspace does not express, from 0 to 1.
 
-    1 before the first sample.  O(N (D + r) + r^3 / 6).  DONE, or REFUSED_INPUT with score unchanged.
+    score = |phi(x) - L q|^2 / k(x, x).  Before the first sample score is 1.  O(N (D + r) + r^3 / 6).
+    Returns DONE, or REFUSED_INPUT with score unchanged.
     """
     if not intact(s):
         return SubspaceStatus.REFUSED_STATE
@@ -97,9 +98,10 @@ def novelty(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x:
 
 @entry
 def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], z: Real[RANK]) -> Index:
-    """Write the features of x to z, zero beyond the columns in use; z(a)'z(b) approximates k(a, b).
+    """Write the features of x to z.  The product z(a)'z(b) approximates the kernel k(a, b).  Unused features are zero.
 
-    z = R q with R upper triangular, R'R = L'L.  O(N (D + r) + r^3 / 3).  DONE, or REFUSED_INPUT with z unchanged.
+    z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
+    Returns DONE, or REFUSED_INPUT with z unchanged.
     """
     if not intact(s):
         return SubspaceStatus.REFUSED_STATE
@@ -117,9 +119,10 @@ def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x
 def predict(
     s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
-    """Write f(x) = coefficients' (z(x), 1) to y; 0 before the first sample.  O(N (D + r) + r^3 / 3).
+    """Predict: write f(x) = coefficients' (z(x), 1) to y.  O(N (D + r) + r^3 / 3).
 
-    DONE, or REFUSED_INPUT with y unchanged.
+    Before the first sample f(x) is 0.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not intact(s):
         return SubspaceStatus.REFUSED_STATE
@@ -137,9 +140,9 @@ def predict(
 def classify(
     s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
-    """Write the position of the class that x most likely has to label.  O(N (D + r) + r^3 / 3).
+    """Write the most likely class of x to label, as a number from 0.  O(N (D + r) + r^3 / 3).
 
-    DONE, or REFUSED_INPUT with label unchanged.
+    Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     status = predict(s, h, w, c, q, x, w.y)
     if status == SubspaceStatus.DONE:
@@ -153,7 +156,7 @@ def probability(
 ) -> Index:
     """Write the probability of each class at x to p.  O(N (D + r) + r^3 / 3).
 
-    DONE, or REFUSED_INPUT with p unchanged.
+    Returns DONE, or REFUSED_INPUT with p unchanged.
     """
     status = predict(s, h, w, c, q, x, w.y)
     if status == SubspaceStatus.DONE:
@@ -169,7 +172,7 @@ def probability(
 
 @entry
 def alarm(m: Monitor, c: SubspaceConfig, state: Real[2]) -> Index:
-    """Write the alarm level and its threshold to state.  DONE."""
+    """Write the alarm level to state[0] and its threshold to state[1].  Returns DONE."""
     state[0] = m.level[0]
     state[1] = threshold_of(m, c)
     return SubspaceStatus.DONE
@@ -180,7 +183,7 @@ def alarm(m: Monitor, c: SubspaceConfig, state: Real[2]) -> Index:
 
 @kernel
 def countable(s: Subspace, c: SubspaceConfig) -> Bool:
-    """The same as intact(), and of the vector and the column whose turn it is, and of the samples seen."""
+    """Whether all counts are within their ranges, as intact(), and also the counters of update."""
     if c.budget == Budget.EXACT:
         if s.probe[0] < 0 or s.probe[0] > s.n[0]:
             return False
@@ -191,7 +194,7 @@ def countable(s: Subspace, c: SubspaceConfig) -> Bool:
 
 @kernel
 def share_of_ridge(s: Subspace, c: SubspaceConfig) -> Real:
-    """1 / min(n, W): of the ridge, what one sample bears."""
+    """One sample's share of the ridge: 1 / min(samples seen, window)."""
     count = s.seen[0]
     if count > c.window:
         count = c.window
@@ -200,7 +203,7 @@ def share_of_ridge(s: Subspace, c: SubspaceConfig) -> Real:
 
 @kernel
 def step_length(s: Subspace, w: SubspaceWork, c: SubspaceConfig, rho: Real) -> Real:
-    """mu."""
+    """The step length mu."""
     reach = square(w.q) + rho
     most = REACH * (real(1) / reach)
     mu = c.eta
@@ -219,9 +222,10 @@ def step_length(s: Subspace, w: SubspaceWork, c: SubspaceConfig, rho: Real) -> R
 
 @kernel
 def forgotten(c: SubspaceConfig, q: KernelConfig, mu: Real, share: Real) -> Real:
-    """mu rho, what the ridge takes of L in a step.
+    """mu rho, the part of L that the ridge takes in a step.
 
-    Not above 1 / min(n, W) where mu depends on the sample: one that is far from L must not make it lose L.
+    If mu depends on the sample, the part is at most 1 / min(samples seen, window).  Otherwise a sample far from L could
+    erase L.
     """
     part = mu * c.shrinkage * share
     if not (q.unit and c.step == Step.CONSTANT):
@@ -232,7 +236,7 @@ def forgotten(c: SubspaceConfig, q: KernelConfig, mu: Real, share: Real) -> Real
 
 @kernel
 def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
-    """Whether the sample is expressed well enough: algorithm 4.  Its threshold adapts to the wanted part of such samples."""
+    """Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4."""
     if c.tolerates:
         if w.score[0] < c.insensitivity:
             return True
@@ -249,10 +253,10 @@ def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
 
 @kernel
 def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
-    """Count samples in a row of which the subspace expresses next to nothing, though most others it did.
+    """Count strange samples in a row.  The subspace hardly expresses a strange sample, but expresses most others.
 
-    Where q is near zero, so is every gradient, and so is the sample's row of A, the first to go: a regime that has
-    nothing in common with those before would not be learned at all.
+    For such a sample q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
+    Without this count, a regime that has nothing in common with earlier ones would never be learned.
     """
     strange = w.score[0] > STRANGE and s.known[0] > KNOWN
     if not strange:
@@ -264,7 +268,7 @@ def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
 
 @kernel
 def examine_next(s: Subspace) -> None:
-    """Measure the use of the next column of L."""
+    """Begin to measure the use of the next column of L."""
     s.examined[0] = s.examined[0] + 1 if s.examined[0] + 1 < len(s.a[0]) else 0
     s.looks[0] = 0
     s.use[0] = real(0)
@@ -272,10 +276,10 @@ def examine_next(s: Subspace) -> None:
 
 @kernel
 def examine(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
-    """Whether the examined column of L is idle: of LOOKS samples it expresses next to nothing but what others do.  O(r^2 / 2).
+    """Whether the examined column of L is idle: the other columns express LOOKS samples almost as well.  O(r^2 / 2).
 
-    Without column j, q_j^2 / ((G + lambda I)^-1)_jj more is left over of a sample.  Columns become idle where a regime
-    ends, and where they have become multiples of others: no gradient changes either.
+    Without column j, a sample's rest would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
+    regime ends, or when it has become a multiple of another column.  No gradient changes this.
     """
     if not (w.own[0] > SMALLEST_SQUARE):
         return False
@@ -292,7 +296,7 @@ def examine(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
 
 @kernel
 def untouched(s: Subspace) -> Bool:
-    """Whether L'L = I, since nothing has been learned but columns.  O(r^2 / 2)."""
+    """Whether L'L = I.  This is so until the first update that moves L.  O(r^2 / 2)."""
     at = 0
     for i in range(s.rank[0]):
         for j in range(i):
@@ -306,7 +310,7 @@ def untouched(s: Subspace) -> Bool:
 
 @entry
 def compare_first(s: Subspace, w: SubspaceWork) -> None:
-    """w.b = P k and w.delta while there is a vector for each column of L, L'L = I: A A' = P, A'k = v.  O(N r)."""
+    """Compute w.b = P k and w.delta while every vector started a column: then A A' = P and A'k = v.  O(N r)."""
     known = real(0)
     for j in range(s.rank[0]):
         known += w.inner[j] * w.inner[j]
@@ -320,13 +324,13 @@ def compare_first(s: Subspace, w: SubspaceWork) -> None:
 
 @kernel
 def is_new(w: SubspaceWork, c: SubspaceConfig) -> Bool:
-    """Whether so much is left over of the sample that it can be stored, and the inverse Gram matrix still be held."""
+    """Whether the sample is new enough to be stored: otherwise the inverse Gram matrix would get too large."""
     return w.delta[0] > c.ald_threshold * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
 
 
 @entry
 def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Bool:
-    """Whether the sample became a column of L, as the first ones do unless the vectors express them.  O(N^2).
+    """Start a column of L with the sample, if the vectors do not express it.  False: they do.  O(N^2).
 
     Gram-Schmidt in feature space: A = chol(K)^-T.
     """
@@ -356,7 +360,7 @@ def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> B
 
 @entry
 def learn_sample(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, stored: Bool) -> Index:
-    """Move L towards the sample, and store it, or what the vectors express of it.  O(N^2 + N (D + r) + r^3)."""
+    """Move L towards the sample.  Store the sample, or the part that the vectors express.  O(N^2 + N (D + r) + r^3)."""
     share = share_of_ridge(s, c)
     mu = step_length(s, w, c, c.shrinkage * share)
     move(s, w, c, mu, forgotten(c, q, mu, share), stored)
@@ -376,7 +380,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
         if started:
             return SubspaceStatus.ADDED
         status = SubspaceStatus.DONE
-        # drop could not but store it, though there is nothing new in it
+        # with budget drop it would be stored, but nothing in it is new
         if c.budget == Budget.EXACT and s.rank[0] > 0 and w.own[0] > SMALLEST_SQUARE:
             status = learn_sample(s, w, c, q, False)
         return status
@@ -415,7 +419,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
 
 @entry
 def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn an input that is within its limits; with labels, its features to w.z."""
+    """Learn an input that was checked.  In models with labels, also write its features to w.z."""
     scaled(w, q, x)
     code(s, w, c, q)
     if c.learns_labels:
@@ -437,9 +441,9 @@ def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kernel
 
 @entry
 def update(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+    """Learn one sample x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
 
-    DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT with nothing changed.
+    Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT with nothing changed.
     """
     if not countable(s, c):
         return SubspaceStatus.REFUSED_STATE
@@ -453,9 +457,9 @@ def update(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kerne
 def update_real(
     s: Subspace, m: Monitor, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], y: Real
 ) -> Index:
-    """Learn x, and that f(x) should be y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+    """Learn one sample: the input x, and its label y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
 
-    DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(s, c) or not in_turn(h, c):
         return SubspaceStatus.REFUSED_STATE
@@ -480,9 +484,9 @@ def update_reals(
     x: Real[DIM],
     y: Real[OUTPUTS],
 ) -> Index:
-    """Learn x, and that f(x) should be y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+    """Learn one sample: the input x, and its label y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
 
-    DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(s, c) or not in_turn(h, c):
         return SubspaceStatus.REFUSED_STATE
@@ -509,10 +513,11 @@ def update_class(
     x: Real[DIM],
     label: Index,
 ) -> Index:
-    """Learn x, and that it is of the class at position label: its function is that of the class, two share the second's.
+    """Learn one sample: the input x, and its class number label, counted from 0.
 
+    Each class has a function; two classes share the function of the second class.
     O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
-    DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
+    Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
     if not countable(s, c) or not in_turn(h, c):
         return SubspaceStatus.REFUSED_STATE
@@ -535,9 +540,10 @@ def update_class(
 
 @entry
 def refresh(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
-    """Make G, and with budget exact the inverse Gram matrix, anew from the vectors: rounding errors go.
+    """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
-    O(N^2 (D + r)), with budget exact and N^3 / 2.  DONE.
+    O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 2).
+    Returns DONE, or REFUSED_STATE.
     """
     if not intact(s):
         return SubspaceStatus.REFUSED_STATE
@@ -547,7 +553,7 @@ def refresh(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
 
 @entry
 def forget_samples(s: Subspace, m: Monitor) -> None:
-    """There is no subspace, and no level."""
+    """Forget the subspace and the alarm level."""
     for i in range(len(s.v)):
         for j in range(len(s.v[0])):
             s.v[i, j] = real(0)
@@ -578,14 +584,14 @@ def forget_samples(s: Subspace, m: Monitor) -> None:
 
 @entry
 def restart(s: Subspace, m: Monitor) -> Index:
-    """Forget everything.  O(N^2 + N (D + r))."""
+    """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
     forget_samples(s, m)
     return SubspaceStatus.DONE
 
 
 @entry
 def restart_all(s: Subspace, m: Monitor, h: Head) -> Index:
-    """Forget everything.  O(N^2 + N (D + r))."""
+    """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
     forget_samples(s, m)
     forget_labels(h)
     return SubspaceStatus.DONE
@@ -596,7 +602,7 @@ def restart_all(s: Subspace, m: Monitor, h: Head) -> Index:
 
 @entry
 def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Learn a fixed sequence of pseudo-random samples: enough to fill the budget, and to displace vectors."""
+    """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
     for t in range(c.rehearsed):
         for j in range(len(x)):
@@ -613,7 +619,7 @@ def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Ker
 def rehearse_labels(
     s: Subspace, m: Monitor, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]
 ) -> None:
-    """Learn a fixed sequence of pseudo-random samples and labels: enough to fill the budget, and to displace vectors."""
+    """Learn a fixed sequence of made-up samples and labels, for the self-test.  They fill the budget."""
     seed = 1
     for t in range(c.rehearsed):
         for j in range(len(x)):
@@ -634,7 +640,7 @@ def rehearse_labels(
 def within(a: Real[...], n: Index, limit: Real) -> Bool:
     """Whether every element is a number within the limit."""
     for i in range(n):
-        # not "> limit": NaN must fail
+        # not "if (.. > limit)": NaN must fail
         if not (absolute(a[i]) <= limit):
             return False
     return True
@@ -642,7 +648,7 @@ def within(a: Real[...], n: Index, limit: Real) -> Bool:
 
 @kernel
 def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
-    """Whether everything from an element on is zero."""
+    """Whether all elements from number ``first`` on are zero."""
     for i in range(first, n):
         if a[i] != real(0):
             return False
@@ -651,7 +657,7 @@ def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
 
 @entry
 def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
-    """Whether numbers are within their limits, and zero beyond those in use."""
+    """Whether the numbers of the subspace are within their limits, and zero in unused places."""
     n = s.n[0]
     rank = s.rank[0]
     if not intact(s) or s.seen[0] < n or s.seen[0] > MOST_SEEN:
@@ -678,7 +684,7 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
     columns = 0
     for j in range(rank):
         columns = columns + j + 1
-    # what one sample adds to a trace within its limit, and what A'KA can be after many
+    # element_limit has room for what one sample adds to a trace within its limit
     if not within(s.g, len(s.g), c.element_limit) or not empty_from(s.g, columns, len(s.g)):
         return False
     if c.budget == Budget.EXACT:
@@ -694,7 +700,7 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
 
 @entry
 def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
-    """Whether sums, thresholds and the level are numbers that learning could have led to."""
+    """Whether learning could have led to these sums, thresholds and levels."""
     if not (s.known[0] >= real(0) and s.known[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > NEW_REGIME:
         return False
     if s.examined[0] < 0 or s.examined[0] >= len(s.a[0]) or s.looks[0] < 0 or s.looks[0] > LOOKS:
@@ -717,13 +723,13 @@ def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
 
 @entry
 def valid(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
-    """Whether learning could have led to this state: numbers within their limits.  O(N^2 + N (D + r))."""
+    """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
     return valid_subspace(s, c) and valid_rest(s, m, c)
 
 
 @entry
 def valid_all(s: Subspace, m: Monitor, h: Head, c: SubspaceConfig) -> Bool:
-    """Whether learning could have led to this state: numbers within their limits.  O(N^2 + N (D + r))."""
+    """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
     return valid_subspace(s, c) and valid_rest(s, m, c) and valid_head(h, c)
 
 

@@ -1,9 +1,9 @@
-"""A low-rank subspace of feature space, L = Phi A, and what it makes of a sample: features, and what is left over.
+"""A low-rank subspace of feature space, L = Phi A.  It splits a sample into features and a rest.
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016: columns of Phi are the feature vectors of N expansion vectors, A is N x r.  G = L'L is kept, so
-that coding a sample takes neither the Gram matrix nor its product with A: v = A'k(x), q = (G + lambda I)^-1 v, of the
-sample |phi(x) - L q|^2 = k(x, x) - v'q - lambda |q|^2 is left over.
+subspace tracking, 2016.  The columns of Phi are the feature vectors of N expansion vectors, and A is N x r.  G = L'L is
+stored, so that coding a sample needs neither the Gram matrix nor its product with A: v = A'k(x),
+q = (G + lambda I)^-1 v.  The rest of the sample is |phi(x) - L q|^2 = k(x, x) - v'q - lambda |q|^2.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from pykernel.dialect import (
     sqrt,
 )
 
-RANK = extent("RANK", "features, the rank of the subspace")
-TRIANGLE = extent("TRIANGLE", "numbers of a packed symmetric matrix of as many rows as there are features")
+RANK = extent("RANK", "number of features, which is the rank of the subspace, r")
+TRIANGLE = extent("TRIANGLE", "r (r + 1) / 2: size of a packed symmetric r x r matrix")
 
 SMALLEST_SQUARE = Constant(float32=2.0**-90, float64=2.0**-900)
-"""Squared lengths up to this are none: the reciprocal of their root is far from overflow."""
+"""Squared lengths up to this count as zero.  The reciprocal root of larger ones is far from overflow."""
 FLAT = Constant(float32=2.0**-16, float64=2.0**-40)
-"""A coordinate of G of which those before it leave over less than this part has no feature of its own."""
+"""A column of L has no feature of its own, if the columns before it express all but this part of it."""
 
 
 class Update(IntEnum):
@@ -56,87 +56,87 @@ class Update(IntEnum):
 
 
 class Step(IntEnum):
-    """How far: mu."""
+    """The step length mu."""
 
     CONSTANT = 0  # 4 eta lambda / k(x, x)
     NORMALISED = 1  # eta / (|q|^2 + rho)
     DECREASING = 2  # eta / sum (|q|^2 + rho)
-    AVERAGED = 3  # the same, of a sum that fades
+    AVERAGED = 3  # eta / a fading sum of (|q|^2 + rho)
 
 
 class Budget(IntEnum):
-    """What becomes of a vector that the budget has no place for."""
+    """What happens to a vector that is removed."""
 
-    EXACT = 0  # the others take over what they can express of it
+    EXACT = 0  # the other vectors replace it as well as they can
     DROP = 1  # it is dropped: algorithm 5
 
 
 class SubspaceStatus(IntEnum):
-    """What a call did: 0 done, above 0 noteworthy, below 0 refused and the model unchanged."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
-    DONE = 0  # no vector was added: the sample's part in the span was learned
-    ADDED = 1  # the sample became an expansion vector; the budget was not full
-    REPLACED = 2  # the sample took the place of the expansion vector that the subspace misses least
-    CENSORED = 3  # the subspace expresses the sample well enough to learn nothing of it
-    NOVEL = 4  # the alarm level is above its threshold
-    HELD = 5  # the same, and the subspace did not learn the sample
-    REFUSED_INPUT = -1  # an input is not finite or beyond the declared limit
-    REFUSED_LABEL = -2  # the label is not finite or beyond the declared limit, or no class
-    REFUSED_STATE = -9  # a count in the memory is beyond its capacity: it was never initialised, or was overwritten
+    DONE = 0  # the sample was learned, but not stored as an expansion vector
+    ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
+    REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
+    CENSORED = 3  # the subspace expresses the sample well already, and did not learn it
+    NOVEL = 4  # alarm: the alarm level is above its threshold
+    HELD = 5  # alarm: the alarm level is above its threshold, and the subspace did not learn the sample
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
+    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class Subspace(Struct):
-    """L = Phi A."""
+    """The model is a subspace with columns L = Phi A.  Phi are the expansion vectors, as the kernel sees them."""
 
-    v: Real[N_MAX, DIM]  # expansion vectors, scaled
-    a: Real[N_MAX, RANK]  # A: what each has in each column of L
-    g: Real[TRIANGLE]  # G = L'L = A'KA, packed
+    v: Real[N_MAX, DIM]  # expansion vectors: stored samples, scaled
+    a: Real[N_MAX, RANK]  # A: a[i][j] is the weight of expansion vector i in column j of L
+    g: Real[TRIANGLE]  # G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors
     p: Real[PACKED]  # P = K^-1, packed
     gram: Real[PACKED]  # K, packed
-    moments: Real[TRIANGLE]  # S = sum q q', faded, packed
-    claim: Real[N_MAX]  # what each vector's claim to stay has faded to
-    total: Real  # sum of |q|^2 + rho, which steps are divided by
-    censor: Real  # odds t / (1 - t) of the part that must be left over of a sample, or it is censored
-    known: Real  # mean part that is expressed of the window's samples
-    use: Real  # sum of what only the examined column expresses of samples, in parts of them
-    n: Index  # expansion vectors in use; everything beyond is zero
-    rank: Index  # columns of L in use
-    seen: Index  # samples that came by, as far as they are counted
-    strange: Index  # samples in a row that the subspace hardly expresses
+    moments: Real[TRIANGLE]  # S = fading sum of q q', packed
+    claim: Real[N_MAX]  # each vector's claim to stay, which fades with time
+    total: Real  # sum of |q|^2 + rho; steps are divided by it
+    censor: Real  # odds t / (1 - t) of the threshold t; samples whose rest is at most t are censored
+    known: Real  # mean part of a sample that the subspace expresses
+    use: Real  # sum, over samples, of the part that only the examined column expresses
+    n: Index  # number of expansion vectors in use; all later places are zero
+    rank: Index  # number of columns of L in use
+    seen: Index  # number of samples seen; counting stops at a limit
+    strange: Index  # number of latest samples in a row that the subspace hardly expresses
     examined: Index  # the column of L whose use is measured
-    looks: Index  # samples that it was measured with
+    looks: Index  # number of samples in that measurement
     probe: Index  # the vector whose column of P is corrected next
 
 
 class SubspaceWork(Struct):
-    """Intermediate results.  No call depends on what an earlier one left here; zeros are always valid."""
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    x: Real[DIM]  # an input, scaled
-    k: Real[N_MAX]  # k(X, x)
+    x: Real[DIM]  # a scaled input
+    k: Real[N_MAX]  # kernel values between the expansion vectors and the sample
     b: Real[N_MAX]  # P k
-    column: Real[N_MAX]  # of P or K
+    column: Real[N_MAX]  # a column of P or K
     s: Real[N_MAX]  # Phi'(phi - L q)
     ks: Real[N_MAX]  # K s
     ka: Real[N_MAX, RANK]  # K A
-    c: Real[TRIANGLE]  # factor of G + lambda I, reciprocals on its diagonal
-    f: Real[TRIANGLE]  # factor of G, reciprocals on its diagonal
-    m: Real[RANK, RANK]  # what A is multiplied by
+    c: Real[TRIANGLE]  # factor of G + lambda I, with the reciprocals of its diagonal
+    f: Real[TRIANGLE]  # factor of G, with the reciprocals of its diagonal
+    m: Real[RANK, RANK]  # M; an update multiplies A by this matrix
     inner: Real[RANK]  # v = A'k
     q: Real[RANK]  # (G + lambda I)^-1 v
-    t: Real[RANK]  # the sample's own row of A
+    t: Real[RANK]  # the sample's row of A
     h: Real[RANK]  # products with A, K and P
     u: Real[RANK]  # a row of K A, of A, or a column of M
-    z: Real[RANK + 1]  # features, and 1
-    row: Real[RANK + 1]  # what is rotated into the head's factor
-    gain: Real[RANK + 1]  # how the head's coefficients follow an error
+    z: Real[RANK + 1]  # features; then 1
+    row: Real[RANK + 1]  # the row that is added to the head's factor
+    gain: Real[RANK + 1]  # change of the head's coefficients for an error of 1
     y: Real[OUTPUTS]  # function values
-    target: Real[OUTPUTS]  # what they should be
-    error: Real[OUTPUTS]  # what the functions miss it by
+    target: Real[OUTPUTS]  # labels: what the function values should be
+    error: Real[OUTPUTS]  # target - y
     own: Real  # k(x, x)
-    left: Real  # |phi - L q|^2
-    score: Real  # the same, in parts of k(x, x)
-    delta: Real  # what the expansion vectors leave over of the sample
-    newest: Real  # the sample's own element of s, of a column of P
+    left: Real  # rest |phi - L q|^2: the part of the sample that the subspace does not express
+    score: Real  # novelty: left / k(x, x)
+    delta: Real  # the part of the sample that the expansion vectors cannot express
+    newest: Real  # the sample's own element of s
 
 
 class SubspaceConfig(Config):
@@ -147,78 +147,78 @@ class SubspaceConfig(Config):
     budget: Budget
     fades: bool  # whether claims fade
     leaks: bool  # whether moments fade
-    tolerates: bool  # whether samples are censored below a fixed threshold
+    tolerates: bool  # whether samples below a fixed threshold are censored
     censors: bool  # whether the threshold below which samples are censored adapts
     watches: bool  # whether there are alarms
-    adapts: bool  # whether their threshold adapts
+    adapts: bool  # whether the alarm threshold adapts
     learns_labels: bool  # whether there is a head
-    logistic: bool  # whether it is learned by logistic regression
+    logistic: bool  # whether the head is a logistic regression
     single: bool  # whether there is one function
     clamps: bool  # whether predictions are kept between low and high
     forgets: bool  # whether the head's forgetting < 1
-    shrinkage: Real  # lambda
-    root_bound: Real  # 1 / sqrt(lambda), above the reciprocal of any pivot of G + lambda I's factor
-    eta: Real  # of the step; constant: 4 eta lambda
-    window: Index  # samples that the ridge's share and averages reach back
-    averaging: Real  # what a sample leaves of the sum that steps are divided by
-    memory: Real  # what a sample leaves of the moments
-    fading: Real  # beta: what a sample leaves of each vector's claim
-    ald_threshold: Real  # nu: samples are not stored if at most this part of them is new
-    insensitivity: Real  # epsilon: samples are censored if less than this part of them is left over
-    more_censoring: Real  # what the threshold's odds are multiplied by where a sample is not censored
-    less_censoring: Real  # what they are multiplied by where one is censored
-    dead: Real  # a column of L has nothing left if its squared length is at most this
-    square_limit: Real  # tr G is kept below
-    element_limit: Real  # above any element of G
-    factor_limit: Real  # above any element of G's factor, and of that of G + lambda I
-    inner_limit: Real  # above any element of L'phi
-    code_limit: Real  # above any element of q
-    moment_root: Real  # above any element of the moments' factor
+    shrinkage: Real  # lambda, the weight of |q|^2
+    root_bound: Real  # 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal
+    eta: Real  # factor of the step length; for a constant step 4 eta lambda
+    window: Index  # number of latest samples in averages; an update applies 1 / window of the ridge
+    averaging: Real  # each sample multiplies the sum in the step length by this factor
+    memory: Real  # each sample multiplies the moments by this factor
+    fading: Real  # beta: each sample multiplies the vectors' claims by this factor
+    ald_threshold: Real  # nu: a sample is not stored if at most this part of it is new
+    insensitivity: Real  # epsilon: a sample is censored if its rest is a smaller part than this
+    more_censoring: Real  # factor of the censoring threshold's odds after a sample that is not censored
+    less_censoring: Real  # factor of the censoring threshold's odds after a censored sample
+    dead: Real  # a column of L counts as empty if its squared length is at most this
+    square_limit: Real  # limit of the trace of G
+    element_limit: Real  # limit above every element of G
+    factor_limit: Real  # limit above every element of the factors of G and G + lambda I
+    inner_limit: Real  # limit above every element of L'phi
+    code_limit: Real  # limit above every element of q
+    moment_root: Real  # limit above every element of the moments' factor
     row_limit: Real  # largest element of A
-    renewal_bound: Real  # above the reciprocal of any pivot of K's factor
-    inverse_limit: Real  # above any element of P
-    inverse_least: Real  # below any diagonal element of P
-    coordinate_limit: Real  # above any element of a factor's solution: the root of any k(x, x)
-    value_bound: Real  # above any k(x, x)
-    scaled_limit: Real  # above any scaled input
-    moment_limit: Real  # above any element of the moments, and any sum that steps are divided by
-    root_ridge: Real  # head: square root of |coefficients|^2's weight
-    head_ridge: Real  # head: that weight
-    head_eta: Real  # logistic head: 4 eta, or with more classes than two 2 eta
-    head_least: Real  # head: least diagonal element of its factor
-    root_forgetting: Real  # head: square root of what a sample leaves of the earlier ones' weight
-    refill: Real  # head: what keeps the ridge as it is when earlier samples fade
+    renewal_bound: Real  # limit above the reciprocal of every pivot of K's factor
+    inverse_limit: Real  # limit above every element of P
+    inverse_least: Real  # limit below every diagonal element of P
+    coordinate_limit: Real  # limit above the square root of every k(x, x), and so above every element of C^-1 v
+    value_bound: Real  # limit above every k(x, x)
+    scaled_limit: Real  # limit above every scaled input
+    moment_limit: Real  # limit above every element of the moments, and above the sum in the step length
+    root_ridge: Real  # head: square root of the ridge
+    head_ridge: Real  # head: ridge, the weight of |coefficients|^2
+    head_eta: Real  # logistic head: 4 eta for two classes, 2 eta for more
+    head_least: Real  # head: smallest diagonal element of its factor
+    root_forgetting: Real  # head: square root of the forgetting factor
+    refill: Real  # head: what is added to keep the ridge constant while earlier samples fade
     coefficient_limit: Real  # head: largest coefficient
-    sum_limit: Real  # head: above any element of its factor
-    label_max_abs: Real  # largest |y| that is taken
-    low: Real  # least prediction
+    sum_limit: Real  # head: limit above every element of its factor
+    label_max_abs: Real  # largest |y| that is accepted
+    low: Real  # smallest prediction
     high: Real  # largest prediction
-    classes: Index  # how many classes there are
-    smoothing: Real  # what a score has in the alarm level
-    alarm_threshold: Real  # the level above which there is an alarm, where it is fixed
-    more_alarm: Real  # what the threshold's odds are multiplied by at an alarm
-    less_alarm: Real  # what they are multiplied by where there is no alarm
-    warmup: Index  # samples before there are alarms
-    relearn_after: Index  # most samples in a row that are not learned
-    rehearsed: Index  # samples of the self-test
-    rehearsal_input: Real  # width of the self-test's inputs
-    rehearsal_label: Real  # width of the self-test's labels
+    classes: Index  # number of classes
+    smoothing: Real  # weight of a new score in the alarm level; 1: the level is the score
+    alarm_threshold: Real  # fixed alarm threshold
+    more_alarm: Real  # factor of the alarm threshold's odds after an alarm
+    less_alarm: Real  # factor of the alarm threshold's odds after a sample without alarm
+    warmup: Index  # number of samples before the first alarm is possible
+    relearn_after: Index  # an alarm stops learning for at most this number of samples in a row
+    rehearsed: Index  # number of samples in the self-test
+    rehearsal_input: Real  # the self-test's inputs are within +- half of this
+    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
 @kernel
 def intact(s: Subspace) -> Bool:
-    """Whether no loop over expansion vectors or features leaves the memory, whatever lies in it."""
+    """Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory."""
     n = s.n[0]
     rank = s.rank[0]
     if n < 0 or n > len(s.v) or rank < 0 or rank > n or rank > len(s.a[0]):
         return False
-    # the first vectors are a column each
+    # each of the first vectors starts a column
     return rank == len(s.a[0]) or rank == n
 
 
 @kernel
 def scaled(w: SubspaceWork, q: KernelConfig, x: Real[DIM]) -> None:
-    """The input as the kernel sees it, to w.x.  O(D)."""
+    """Write the scaled input to w.x.  O(D)."""
     if q.rescales:
         rescale(q, x, w.x)
     else:
@@ -228,7 +228,7 @@ def scaled(w: SubspaceWork, q: KernelConfig, x: Real[DIM]) -> None:
 
 @entry
 def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
-    """k, v, q of the scaled input w.x, and what L leaves over of it.  O(N (D + r) + r^3 / 6)."""
+    """Compute k, v, q and the rest of the scaled input w.x.  O(N (D + r) + r^3 / 6)."""
     rank = s.rank[0]
     own = self_value(q, w.x)
     for j in range(len(w.q)):
@@ -241,17 +241,17 @@ def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> No
             w.inner[j] += value * s.a[i, j]
     factorise(s.g, w.c, rank, c.shrinkage, real(0), real(0.5) * c.shrinkage, c.root_bound, c.factor_limit)
     for j in range(rank):
-        # |L'phi|^2 is not above tr G k(x, x)
+        # |L'phi|^2 is at most tr G k(x, x)
         w.inner[j] = clipped(w.inner[j], -c.inner_limit, c.inner_limit)
         w.q[j] = w.inner[j]
-    # |C^-1 v|^2 = v'(G + lambda I)^-1 v is not above k(x, x)
+    # |C^-1 v|^2 = v'(G + lambda I)^-1 v is at most k(x, x)
     substitute_forward(w.c, w.q, rank, c.coordinate_limit)
-    # and |q|^2 not above k(x, x) / (4 lambda)
+    # |q|^2 is at most k(x, x) / (4 lambda)
     substitute_backward(w.c, w.q, w.q, rank, c.code_limit)
     left = own
     for j in range(rank):
         left = left - (w.inner[j] + c.shrinkage * w.q[j]) * w.q[j]
-    # rounding may leave less than nothing
+    # rounding may make the rest negative
     left = clipped(left, real(0), own)
     w.own[0] = own
     w.left[0] = left
@@ -262,9 +262,9 @@ def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> No
 
 @entry
 def make_features(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
-    """Features z = R q of the sample that was coded, R'R = G; zero beyond those in use; then 1.  O(r^3 / 6).
+    """Compute the features z = R q of the coded sample, where R'R = G.  O(r^3 / 6).
 
-    z'z approximates the kernel.
+    z'z approximates the kernel.  Unused features are zero.  A 1 follows the features.
     """
     rank = s.rank[0]
     factorise(s.g, w.f, rank, real(0), FLAT, SMALLEST_SQUARE, real(0), c.factor_limit)
@@ -326,7 +326,7 @@ def add_products(g: Real[...], scale: Real, a: Real[RANK], b: Real[RANK]) -> Non
 
 @kernel
 def start_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, delta: Real) -> None:
-    """A new column of L: what the vectors leave over of the sample, phi - Phi w.b, of length 1.  O(N)."""
+    """Start a new column of L: the part of the sample that the vectors cannot express, with length 1.  O(N)."""
     n = s.n[0]
     inverse = real(1) / sqrt(delta)
     for i in range(n):
@@ -337,9 +337,9 @@ def start_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, delta: Real) -
 
 @kernel
 def dead_column(s: Subspace, c: SubspaceConfig) -> Index:
-    """The first column of L that has nothing left; -1 if there is none.  O(r).
+    """The first empty column of L; -1 if there is none.  O(r).
 
-    No gradient moves a column of zeros; it comes about where all the vectors that it was made of are gone.
+    A column becomes empty when all its vectors were removed.  No gradient moves a column of zeros.
     """
     at = 0
     for j in range(s.rank[0]):
@@ -351,17 +351,17 @@ def dead_column(s: Subspace, c: SubspaceConfig) -> Index:
 
 @kernel
 def redundancy(w: SubspaceWork, c: SubspaceConfig, j: Index) -> Real:
-    """Element (j, j) of (G + lambda I)^-1: the reciprocal of what the others leave over of column j.  O(r^2 / 2)."""
+    """Element (j, j) of (G + lambda I)^-1; large if the other columns almost express column j.  O(r^2 / 2)."""
     for i in range(len(w.u)):
         w.u[i] = real(1) if i == j else real(0)
-    # column j of C^-1, of which no element is above 1 / sqrt(lambda)
+    # column j of C^-1; no element is above 1 / sqrt(lambda)
     substitute_forward(w.c, w.u, len(w.u), c.root_bound)
     return square(w.u)
 
 
 @entry
 def weakest_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
-    """The column of L of which the others leave over least: the largest element of (G + lambda I)^-1's diagonal.  O(r^3 / 2)."""
+    """The column of L that the other columns express best.  O(r^3 / 2)."""
     best = 0
     largest = real(0)
     for j in range(len(w.u)):
@@ -374,11 +374,11 @@ def weakest_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
 
 @entry
 def restart_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
-    """Column r of L becomes what the others leave over of the sample, phi - L q without q_r, as long as columns are.
+    """Replace column r of L by the part of the sample that the other columns do not express, with the usual length.
 
     O(N r + r^2).
     """
-    # the mean of G's diagonal, or of a subspace that is nothing lambda
+    # the usual squared length: the mean of G's diagonal, or lambda if that is larger
     length = real(0)
     at = 0
     for j in range(len(w.q)):
@@ -390,7 +390,7 @@ def restart_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) ->
     lost = w.q[r]
     w.q[r] = real(0)
     at = row_of(r)
-    # L'(phi - L q) = lambda q; without q_r it is g_r q_r more
+    # L'(phi - L q) = lambda q; without q_r, g_r q_r is added
     symmetric_row(s.g, r, w.h, len(w.h))
     left = w.left[0] + (real(2) * c.shrinkage + w.h[r]) * lost * lost
     scale = sqrt(length) * (real(1) / sqrt(left))

@@ -1,7 +1,7 @@
 """How a sample moves the subspace: stochastic gradients in L or A, and recursive least squares.
 
-All take what ``code`` left, leave the sample's own row of A in w.t, whether it will be stored or not, and keep G = L'L
-by identities of low rank: L'(phi - L q) = lambda q.
+Every update begins with the results of ``code``.  It writes the sample's row of A to w.t, even if the sample will not
+be stored.  It updates G = L'L by products of low rank, with the identity L'(phi - L q) = lambda q.
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -26,12 +26,12 @@ from pykernel.algorithms.subspace.state import (
 from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kernel, real
 
 LONGEST = Constant(float32=2.0**80, float64=2.0**700)
-"""No infinity yet, whatever it is multiplied with."""
+"""Far from infinity, even after multiplication with any other number here."""
 
 
 @entry
 def move_parametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, keep: Real) -> None:
-    """L = keep L + mu (phi - L q) q': algorithm 2.  O(N r)."""
+    """L = keep L + mu (phi - L q) q'.  Algorithm 2.  O(N r)."""
     for i in range(s.n[0]):
         part = mu * product(s.a[i], w.q)
         for j in range(len(w.q)):
@@ -45,9 +45,9 @@ def move_parametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, k
 
 @kernel
 def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> Real:
-    """s = Phi'(phi - L q), and w.newest of a sample that will be stored; the largest row sum of |K|.  O(N^2).
+    """Compute s = Phi'(phi - L q), and w.newest for a sample that will be stored.  O(N^2).
 
-    |K|_2 is not above it.
+    Returns the largest row sum of |K|, which is at least |K|_2.
     """
     n = s.n[0]
     for i in range(n):
@@ -60,7 +60,7 @@ def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> 
             last += absolute(w.k[i])
     largest = last
     for i in range(n):
-        # |phi_i'(phi - L q)| is not above the roots of both k(x, x)
+        # |phi_i'(phi - L q)| is at most sqrt(k(x_i, x_i) k(x, x))
         w.s[i] = clipped(w.k[i] - w.s[i], -c.value_bound, c.value_bound)
         symmetric_row(s.gram, i, w.column, n)
         total = absolute(w.k[i]) if stored else real(0)
@@ -69,7 +69,7 @@ def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> 
         if total > largest:
             largest = total
     if not (largest > SMALLEST_SQUARE):
-        # of a forged state only
+        # only in a forged snapshot
         largest = w.own[0]
     newest = w.own[0] - product(w.inner, w.q) if stored else real(0)
     w.newest[0] = clipped(newest, -c.value_bound, c.value_bound)
@@ -78,9 +78,9 @@ def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> 
 
 @entry
 def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, keep: Real, stored: Bool) -> None:
-    """A = keep A + mu s q', mu = step / the largest row sum of |K|.  O(N^2 + N r).
+    """A = keep A + mu s q', where mu = step / the largest row sum of |K|.  O(N^2 + N r).
 
-    mu |A'K s| is not above step |L| |phi|.  mu^2 s'K s can be anything where q is small; G is cut off later.
+    mu |A'K s| is at most step |L| |phi|.  mu^2 s'K s can be very large where q is small; G is limited later.
     """
     n = s.n[0]
     largest = correlate(s, w, c, stored)
@@ -116,7 +116,7 @@ def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, kee
 
 @entry
 def move_nonparametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, loss: Real, stored: Bool) -> None:
-    """A = A + (mu s q' - loss K A) / the largest row sum of |K|, loss = mu rho: algorithm 3.  O(N^2 r)."""
+    """A = A + (mu s q' - loss K A) / the largest row sum of |K|, where loss = mu rho.  Algorithm 3.  O(N^2 r)."""
     n = s.n[0]
     largest = correlate(s, w, c, stored)
     mu = step * (real(1) / largest)
@@ -148,14 +148,14 @@ def move_nonparametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Re
 
 @entry
 def times_rows(s: Subspace, w: SubspaceWork, i: Index) -> None:
-    """Row i of K A to w.u.  O(N r)."""
+    """Write row i of K A to w.u.  O(N r)."""
     symmetric_row(s.gram, i, w.column, s.n[0])
     row_times(s, w)
 
 
 @kernel
 def row_times(s: Subspace, w: SubspaceWork) -> None:
-    """A'w.column to w.u.  O(N r)."""
+    """Write A'w.column to w.u.  O(N r)."""
     for j in range(len(w.u)):
         w.u[j] = real(0)
     for i in range(s.n[0]):
@@ -165,7 +165,7 @@ def row_times(s: Subspace, w: SubspaceWork) -> None:
 
 @kernel
 def add_rows(g: Real[...], a: Real[RANK], u: Real[RANK]) -> None:
-    """The lower triangle of g + a u', of which the sum over a's will be symmetric.  O(r^2 / 2)."""
+    """Add the lower triangle of a u' to g.  The sum over all rows a is symmetric.  O(r^2 / 2)."""
     row = 0
     for i in range(len(a)):
         for j in range(i + 1):
@@ -175,7 +175,7 @@ def add_rows(g: Real[...], a: Real[RANK], u: Real[RANK]) -> None:
 
 @entry
 def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
-    """L = L M + phi t', t = T q, M = I - q t' - (1 - f) lambda T, T = (S + lambda I)^-1.  O(N r^2 + r^3).
+    """L = L M + phi t', where t = T q, M = I - q t' - (1 - f) lambda T and T = (S + lambda I)^-1.  O(N r^2 + r^3).
 
     For f = 1 this is L = (lambda L_0 + sum phi q') (sum q q' + lambda I)^-1.
     """
@@ -187,7 +187,7 @@ def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     factorise(s.moments, w.c, len(w.q), c.shrinkage, real(0), real(0.5) * c.shrinkage, c.root_bound, c.moment_root)
     for j in range(len(w.t)):
         w.t[j] = w.q[j]
-    # q'T q is not above 1, and |T q| not above 1 / sqrt(lambda); twice that, for rounding
+    # q'T q is at most 1, and |T q| at most 1 / sqrt(lambda); the limits are twice that, because of rounding
     substitute_forward(w.c, w.t, len(w.t), real(2))
     substitute_backward(w.c, w.t, w.t, len(w.t), real(2) * c.root_bound)
     for j in range(len(w.q)):
@@ -199,7 +199,7 @@ def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
             for i in range(len(w.u)):
                 w.u[i] = real(0)
             w.u[j] = real(1)
-            # T is not above 1 / lambda
+            # T is at most 1 / lambda
             substitute_forward(w.c, w.u, len(w.u), real(2) * c.root_bound)
             substitute_backward(w.c, w.u, w.u, len(w.u), real(2) * c.root_bound * c.root_bound)
             for i in range(len(w.u)):
@@ -209,7 +209,7 @@ def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
         for i in range(len(w.inner)):
             total += w.m[i, j] * w.inner[i]
         w.h[j] = total
-    # M'G M, of which the old G is needed to the end
+    # M'G M goes to w.c first, because the old G is needed to the end
     row = 0
     for j in range(len(w.u)):
         for i in range(len(w.u)):
@@ -237,7 +237,7 @@ def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
 
 @kernel
 def move(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, loss: Real, stored: Bool) -> None:
-    """Learn the sample that was coded; its own row of A to w.t.  loss: what the ridge takes, mu rho."""
+    """Move L towards the coded sample, and write the sample's row of A to w.t.  loss = mu rho is the ridge's part."""
     keep = real(1) - loss
     if keep < real(0):
         keep = real(0)
@@ -253,9 +253,9 @@ def move(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, loss: Real, 
 
 @kernel
 def shorten(s: Subspace, c: SubspaceConfig) -> None:
-    """Halve L where it has grown beyond its limit: the fit does not need its length.  O(r^2 / 2), or O(N r).
+    """Halve L if it has grown beyond its limit.  The fit does not depend on the length of L.  O(r^2 / 2), or O(N r).
 
-    No element of G is above its trace; those of a forged state may be.
+    No element of G is above its trace, except in a forged snapshot.
     """
     for i in range(len(s.g)):
         s.g[i] = clipped(s.g[i], -c.element_limit, c.element_limit)

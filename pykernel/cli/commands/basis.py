@@ -18,12 +18,12 @@ from pykernel.errors import UserError
 def basis(options: BasisOptions) -> None:
     """Choose a basis from up to millions of rows, and write it as a spec.
 
-    The span of its vectors comes near to all rows in feature space. With --label the spec predicts the label, else
-    coordinates. Ctrl-C stops after a vector.
+    A basis is a set of rows. In feature space, their span comes close to all rows. With --label the spec predicts the
+    label, without it coordinates. Ctrl-C keeps the vectors that are chosen.
 
         pykernel basis flow.csv --label flow --n 40 --out flow.toml
 
-    Columns: left out is the part of tr K that the vectors leave out; at best is the least that any basis leaves out.
+    Columns: left out is the part of tr K that the basis misses. At best is the part that the best possible one misses.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
@@ -59,17 +59,17 @@ def need_possible(options: BasisOptions) -> None:
     if options.learn and options.kfd:
         raise UserError("--learn and --kfd are two models; give one of them")
     if (options.learn or options.kfd) and options.out is None:
-        raise UserError(f"--{'learn' if options.learn else 'kfd'} is of the spec; give --out SPEC")
+        raise UserError(f"--{'learn' if options.learn else 'kfd'} needs a spec; give --out SPEC")
     if options.kfd and options.label is None:
         raise UserError("--kfd separates classes; give --label, their column")
     if options.classes is not None and options.label is None:
-        raise UserError("--classes are of the label; give --label, its column")
+        raise UserError("--classes needs a label; give --label, its column")
     if options.shards < 1:
         raise UserError(f"--shards is {options.shards}; it must be 1 or more")
     if options.tau and options.shards > 1:
-        raise UserError("--tau does not go with --shards: what is left out is known when all are done; leave it out")
+        raise UserError("--tau does not go with --shards: the part left out is known only at the end; leave --tau out")
     if options.workers is not None and options.shards == 1:
-        raise UserError("--workers is of shards; give --shards, more than one")
+        raise UserError("--workers is only for shards; give --shards 2 or more")
     for name, value in (("--candidates", options.candidates), ("--points", options.points)):
         if value < 0:
             raise UserError(f"{name} is {value}; it must be a number of rows, or 0 for all")
@@ -90,7 +90,7 @@ def need_outputs(options: BasisOptions) -> None:
 def kept_in(options: BasisOptions) -> str:
     path = options.checkpoint
     there = path is not None and path.exists()
-    return f"; {path} holds what was done: the same command goes on from there" if there else ""
+    return f"; {path} contains the finished part: run the same command to continue" if there else ""
 
 
 @contextlib.contextmanager
@@ -157,9 +157,9 @@ def print_choice(report: Mapping[str, Any]) -> None:
     if report["shards"]:
         taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in report["shards"][:8])
         more = ", …" if len(report["shards"]) > 8 else ""
-        print(f"shards    {len(report['shards'])}, of which were taken {taken}{more}")
+        print(f"shards    {len(report['shards'])}; vectors taken from each: {taken}{more}")
         if not report["exact"]:
-            print(f"estimate  on {report['measured_rows']:,} rows, which were drawn")
+            print(f"estimate  on {report['measured_rows']:,} random rows")
 
 
 def print_error(report: Mapping[str, Any]) -> None:

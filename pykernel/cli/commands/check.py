@@ -48,15 +48,15 @@ class CheckOptions:
 def check(options: CheckOptions) -> None:
     """Check that the C computes what the host computes, to the byte.
 
-    The C is generated and compiled with each compiler that is found, without and with optimisation. It learns the same
-    random samples as the simulation, hard ones among them. Then the whole memories of both models are compared.
+    The C is generated and compiled with each compiler on this machine, with and without optimisation. The C and the
+    simulation learn the same random samples, including difficult ones. Then their whole memories are compared.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
 
-    Columns: equal says whether the bytes are equal. Code and constants are what the C takes of flash. Of a target, flash
-    is all that is linked, RAM is the model, stack is the most that was used. Then the instructions of one call; worst is
-    the most expensive call that a search found.
+    Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. For a target, flash is the
+    whole program, RAM is the model, stack is the largest use. The second table counts the instructions of one call; worst
+    is the most expensive call that a search found.
 
     Exit codes: 0 equal, 1 not equal, 2 bad input (or no compiler, or a model too large for a target's part).
     """

@@ -30,14 +30,15 @@ class ConvertOptions:
 
 @takes(ConvertOptions)
 def convert(options: ConvertOptions) -> None:
-    """Write a table as .npy, from which any row can be read at once.
+    """Write a table as .npy, so that any row can be read directly.
 
-    Memory does not depend on the table's length. It is for pykernel basis of a CSV file that is large, or of a Parquet file whose row groups are large. The file is read
-    once. Rows of a CSV file with an empty cell are left out, and counted; in other files they are refused.
+    Convert a large CSV file, or a Parquet file with large row groups, before pykernel basis. The table may be larger
+    than memory. The file is read once. Rows of a CSV file with an empty cell are left out and counted. Other files with
+    empty cells are refused.
 
         pykernel convert year.csv --out year.npy
 
-    Columns: their names and positions in the file that is written are printed.
+    Columns: the command prints their names and their positions in the new file.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """

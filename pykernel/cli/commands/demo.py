@@ -14,28 +14,29 @@ from pykernel.errors import CheckFailed
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Where the project and the plot go.")] = Path(
+    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the project and the plot.")] = Path(
         "pykernel-demo"
     )
-    n_max: Annotated[int, option("--n-max", value="N", text="The budget: the most expansion vectors.")] = 32
+    n_max: Annotated[int, option("--n-max", value="N", text="Budget: largest number of stored samples.")] = 32
     engine: Engine = None
     as_json: Json = False
 
 
 @takes(DemoOptions)
 def demo(options: DemoOptions) -> None:
-    """See the whole way, on a year of bike rentals.
+    """Show every step, on a year of bike rentals.
 
-    A model predicts the rentals of each hour, then learns them, in a few kilobytes. Trivial forecasts and linear models
-    stand beside it. Then its C is generated, compiled, fed the same year, and compared byte for byte; also on an emulated
-    Cortex-M4F if the extra emulate is installed. All of it takes less than a minute.
+    A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares it with simple
+    forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. The
+    memory must be equal, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F runs the C too. This
+    takes less than a minute.
 
         pykernel demo -o my-demo --n-max 16
 
     Columns: error is the mean absolute error over the second half of the year, in rentals per hour. State is the memory
     that the predictor needs on the device.
 
-    Exit codes: 0 done, 1 the C computes something else, 2 bad input.
+    Exit codes: 0 done, 1 the C computes other bytes, 2 bad input.
     """
     from pykernel.cli.work.demo import run_demo
 

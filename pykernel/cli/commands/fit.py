@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 def fit(options: FitOptions) -> None:
     """Train a kernel machine on a table, and write it as a spec for the device.
 
-    Cross-validation chooses width and ridge from a grid. The chosen model is trained on all rows; its vectors and weights
-    go to the device's flash. A label of words is a class.
+    Cross-validation chooses width and ridge from a grid. The chosen model is trained on all rows. Its vectors and weights
+    will be in the device's flash. If the label is a word, it is a class.
 
         pykernel fit flowers.csv --label kind --out iris.toml --plot surface.png
 
-    Columns: errors is the part of rows taken for another class, PRESS the mean squared difference to the targets, RMSE its
-    root.
+    Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
+    is the square root of PRESS.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
@@ -53,7 +53,7 @@ def need_possible(options: FitOptions) -> None:
     for path in (options.out, options.plot):
         inputs.need_free(path, options.data, options.force)
     if options.plot and options.plot.absolute() == options.out.absolute():
-        raise UserError(f"{options.plot}: is to be the spec and the plot; give two names")
+        raise UserError(f"{options.plot}: is named for both the spec and the plot; give two names")
     content = {"name": options.called, "precision": options.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
     make_spec(content, "pykernel fit")
     if options.plot:

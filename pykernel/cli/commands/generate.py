@@ -21,7 +21,7 @@ class GenerateOptions:
 
 @takes(GenerateOptions)
 def generate(options: GenerateOptions) -> None:
-    """Print a model as C: plain C99, without allocation, in a project that builds.
+    """Generate a model's C project: plain C99, without allocation.
 
         pykernel generate spec.toml -o out/
 
@@ -38,8 +38,8 @@ def generate(options: GenerateOptions) -> None:
         [reduction]
         n_max = 32
 
-    Columns: state is what the model has learned. Work is what an update needs besides. Both are in one struct that you
-    own. Constants go to flash.
+    Columns: state is the memory for what the model learned. Work is the memory for intermediate results. Both are in one
+    struct that you own. Constants are in flash.
 
     Exit codes: 0 done, 2 bad input (nothing is written then).
     """

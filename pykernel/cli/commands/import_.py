@@ -55,17 +55,18 @@ class ImportOptions:
 
 @takes(ImportOptions)
 def import_model(options: ImportOptions) -> None:
-    """Take over a model that scikit-learn trained.
+    """Import a model that scikit-learn trained.
 
-    It may be a support vector machine, kernel ridge or Gaussian process regression, with its scalers. The spec that is written holds all values of the model; nothing is trained anew. A .skops file is what skops.io.dump
-    writes, an .onnx file what skl2onnx writes of a support vector machine. Nothing in the file is executed. Pickle and
-    joblib files are refused: loading one runs whatever is in it.
+    Support vector machines, kernel ridge and Gaussian process regression can be imported, with their scalers. The new
+    spec contains all numbers of the model; nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
+    .onnx files of support vector machines. No code in the file is executed. Pickle and joblib files are refused, because
+    loading one executes code in it.
 
         pykernel import gate.skops -o gate.toml --check held.csv
 
-    Columns: vectors, functions and weights are what is stored, flash what the tables take of it. With --check, difference
-    is the largest of a decision value, allowed the largest that rounding explains. The class of undecided rows depends on
-    rounding. At most 1,000 rows are compared.
+    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. With --check,
+    difference is the largest difference of a decision value. Allowed is the largest difference that rounding can cause.
+    The class of undecided rows depends on rounding. At most 1,000 rows are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input (nothing is written in either case).
     """
@@ -202,4 +203,4 @@ def print_comparison(report: Mapping[str, Any]) -> None:
     counts = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
     errors = [f"{found[key]:.3g}" for key in ("difference", "allowed")]
     compared.add_row(*counts, *errors, f"{found['classes_differ']:,}" if report["classes"] else "-")
-    output.show_table("beside the model itself", compared)
+    output.show_table("comparison with the original model", compared)

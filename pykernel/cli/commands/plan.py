@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @takes(PlanOptions)
 def plan(options: PlanOptions) -> None:
-    """Find the best model that keeps a device's limits, and check it there.
+    """Find the best model that fits a device, and check it there.
 
-    For each rule and technique, the largest budget that fits is found by measuring on the target. What fits is tuned as by
-    pykernel sweep. The best is generated, run on the emulated target and compared byte for byte. Without a spec, the last
-    column of numbers is the label, and the others are inputs.
+    For each rule and technique, this command measures the largest budget that fits the target. It tunes these models as
+    pykernel sweep does. Then it generates the best model's C, runs the C on the emulated target and compares the memory
+    byte for byte. Without a spec, the last column of numbers is the label, and the others are inputs.
 
         pykernel plan --ram 4k --flash 16k --target cortex-m0plus data.csv
 
-    Exit codes: 0 done, 1 nothing fits (the nearest miss is named) or the C computes something else, 2 bad input, 130
+    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
     interrupted.
     """
     from pykernel.cli.work import search
@@ -119,9 +119,7 @@ def print_plan(report: Mapping[str, Any], found: Plan, by: str) -> None:
         table.add_row(text, f"{taken:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
     output.show_table(f"{output.model_name(row)} on {limits.target}, {MEASURES[by]} {output.number(row[by])}", table)
     print_tuned(found, by)
-    print(
-        f"verified  {verified['samples']:,} samples on {limits.target}: the memory byte for byte that of the simulation"
-    )
+    print(f"verified  {verified['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
     print(f"values    {output.key_values(row['values'])}")
     print(f"spec      {report['spec']}")
     output.print_next(report["spec"])

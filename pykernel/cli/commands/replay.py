@@ -32,16 +32,16 @@ class ReplayOptions:
 
 @takes(ReplayOptions)
 def replay(options: ReplayOptions) -> None:
-    """Do again what a device has logged, and name the first update that differs.
+    """Repeat what a device logged, and name the first update that differs.
 
     The log is comma-separated text. Its first line names the columns, in any order: the inputs, the label, and at least
     one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:
 
         x0,x1,label,state_hash
 
-    An empty cell was not recorded. A row without a label was predicted, not learned. docs/replay.md describes all
-    columns, and logs of models without labels. A FILE is a snapshot, as NAME_save writes it, or the first
-    NAME_STATE_BYTES of the model. With --state, the fields that differ are named too.
+    An empty cell means: not recorded. A row without a label was predicted, not learned. docs/replay.md describes all
+    columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
+    of the model. With --state, the command also names the fields that differ.
 
         pykernel replay spec.toml log.csv --state end.bin
 

@@ -40,15 +40,15 @@ def simulate(options: SimulateOptions) -> None:
     """Try a model on recorded data, as the device would learn from it.
 
     Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is comma-separated text of
-    any length. Its first line names the columns, and the spec says which of them the model takes ([input] columns,
+    any length. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
     [label] column). A row with an empty label is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --plot errors.png
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
-    over their second half. The last label and the running mean stand beside the model. Of classes, errors is the part of
-    rows that were taken for another class. Of a model without labels, the mean and the largest answer are told, and the
-    alarms. docs/commands.md says more.
+    over their second half. The table compares the model with two simple forecasts: the last label and the running mean.
+    For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
+    and the largest answer, and the alarms.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -123,7 +123,7 @@ def draw(path: Path, simulation: Simulation | Monitoring) -> None:
     curves = dict(zip(simulation.errors.names, errors.T, strict=True))
     ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
     if simulation.classes:
-        ylabel = "part of rows taken for another class"
+        ylabel = "part of rows with a wrong class"
     error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], "row")
 
 
@@ -168,12 +168,12 @@ def print_statuses(report: Mapping[str, Any]) -> None:
         what.add_row(status.replace("_", " "), f"{count:,}")
     for key, text in (
         ("unlabelled", "no label yet"),
-        ("waiting", "label came too late to be learned"),
+        ("waiting", "label came too late: not learned"),
         ("inputs_refused", "not predicted (input refused)"),
     ):
         if "unlabelled" in report and report[key]:  # a model without labels refuses inputs by its status
             what.add_row(text, f"{report[key]:,}")
-    output.show_table("what became of the samples", what)
+    output.show_table("what happened to the samples", what)
 
 
 def print_training(report: Mapping[str, Any]) -> None:
@@ -182,16 +182,12 @@ def print_training(report: Mapping[str, Any]) -> None:
         print(f"trainings       {done}")
     if found := report.get("leave_one_out"):
         rate = (
-            f", {output.rate(found['error_rate'])} of the samples taken for another class"
-            if report.get("classes")
-            else ""
+            f", {output.rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
         )
-        told = (
-            f"mean squared error {output.number(found['mse'])}{rate}" if found["mse"] is not None else "nothing to tell"
-        )
+        told = f"mean squared error {output.number(found['mse'])}{rate}" if found["mse"] is not None else "none"
         why = found["status"].replace("_", " ")
         if found.get("samples") == 0:
-            why = "each sample is needed once more after the last training; give the data as a file"
+            why = "the samples must be read again after the last training; give the data as a file"
         print(f"leave-one-out   {told} ({why})\n")
 
 
@@ -246,7 +242,7 @@ def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], mos
         table = output.new_table("label", *map(output.cell, classes))
         for name, row in zip(classes, counts, strict=True):
             table.add_row(output.cell(name), *(f"{count:,}" for count in row))
-        output.show_table("rows of each class, by the class that they were taken for", table)
+        output.show_table("rows of each class, by the predicted class", table)
         return
     size = range(len(classes))
     wrong = sorted((-counts[i][j], i, j) for i in size for j in size if i != j and counts[i][j])

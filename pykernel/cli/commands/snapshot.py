@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 snapshot_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
-SnapshotFile = Annotated[Path, argument("FILE", "What NAME_save or NAME_store wrote.")]
+SnapshotFile = Annotated[Path, argument("FILE", "A snapshot, from NAME_save or NAME_store.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class ShowOptions(DumpOptions):
 class DiffOptions:
     spec_file: SpecFile
     first: Annotated[Path, argument("A", "A snapshot.")]
-    second: Annotated[Path, argument("B", "Another one.")]
+    second: Annotated[Path, argument("B", "Another snapshot.")]
     trust: TrustCode = False
     as_json: Json = False
 
@@ -46,8 +46,8 @@ class DiffOptions:
 def snapshot() -> None:
     """Look at a state that a device has saved.
 
-    A snapshot is what NAME_save writes to a buffer and NAME_store to a slot, NAME_SNAPSHOT_BYTES of it. It is checked
-    as the device checks it: format, configuration, length, CRC-32, then every count and number.
+    A snapshot is a model that NAME_save wrote to a buffer, or NAME_store to a slot. It has NAME_SNAPSHOT_BYTES bytes.
+    These commands check it as the device does: format, configuration, length, CRC-32, then every number.
 
         pykernel snapshot show spec.toml state.bin
     """
@@ -56,12 +56,12 @@ def snapshot() -> None:
 @snapshot_app.command("show", cls=PlainCommand)
 @takes(ShowOptions)
 def snapshot_show(options: ShowOptions) -> None:
-    """Show what a saved state holds.
+    """Show the values in a saved state.
 
         pykernel snapshot show spec.toml state.bin
 
-    Columns: not zero is how many values are not zero; slots that are not in use are zero. The state's hash is what
-    NAME_hash returns.
+    Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
+    that NAME_hash returns.
 
     Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
@@ -118,7 +118,7 @@ def snapshot_diff(options: DiffOptions) -> None:
 @snapshot_app.command("to-json", cls=PlainCommand)
 @takes(DumpOptions)
 def snapshot_to_json(options: DumpOptions) -> None:
-    """Print a saved state as one JSON object, every value of it.
+    """Print all values of a saved state as one JSON object.
 
         pykernel snapshot to-json spec.toml state.bin > state.json
 

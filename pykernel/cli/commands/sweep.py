@@ -20,16 +20,16 @@ PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest 
 
 @takes(SweepOptions)
 def sweep(options: SweepOptions) -> None:
-    """Find what predicts recorded data best, and what does so in the least memory.
+    """Find the models that predict recorded data best, for each size of memory.
 
     Every learning rule is tried with every technique and budget, and their parameters are searched from coarse to fine.
-    Each try is a run over all rows as pykernel simulate does it; the error is that over the second half. Ctrl-C keeps
-    what is finished, and the same command goes on.
+    Each try runs over all rows, as pykernel simulate does. The error is that of the second half. Ctrl-C keeps finished
+    runs, and the same command continues later.
 
         pykernel sweep spec.toml data.csv --delay 24
 
-    Columns: MAE, RMSE or error rate; RAM, the model and its working memory; update, the mean instructions of one.
-    Nothing else found has both a smaller error and less RAM (or fewer instructions) than what is listed first.
+    Columns: MAE, RMSE or error rate. RAM is the model and its working memory. Update is the mean number of instructions
+    of one update. The first table lists only models that no other model beats in both error and RAM (or instructions).
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
@@ -99,7 +99,7 @@ def print_best(
     output.show_table(title, table_of(found, shown, picks))
     best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
     others = sorted(best_of.values())
-    output.show_table("each rule and technique at its best", table_of(found, others, {}))
+    output.show_table("the best model of each rule and technique", table_of(found, others, {}))
     outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
     if outside:
         output.warn(
@@ -113,7 +113,7 @@ def print_refused(found: Sweep) -> None:
         column.justify = "left"
     for line in grouped(found.refused):
         table.add_row(*line)
-    output.show_table("what could not be used", table)
+    output.show_table("combinations that cannot be used", table)
 
 
 def table_of(found: Sweep, positions: Sequence[int], picks: Mapping[str, int]) -> Any:

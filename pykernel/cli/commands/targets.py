@@ -20,11 +20,11 @@ def targets(options: TargetsOptions) -> None:
 
         pykernel targets
 
-    It tells, too, what this machine can build for them and emulate.
+    The table also says which of them this machine can build for and emulate.
 
-    Columns: part is the microcontroller whose RAM and flash a model must fit. Built by and run by name toolchains and
-    emulators, in brackets those that were not found on this machine. zig and unicorn are wheels: pip install
-    'pykernel-mcu[emulate]'. The others come with the system.
+    Columns: part is the microcontroller whose RAM and flash a model must fit. Built by names the
+    toolchains, run by the emulators. Brackets mean: not found on this machine. To install zig and unicorn, run
+    pip install 'pykernel-mcu[emulate]'. Your system's package manager installs the others.
 
     Exit codes: 0 done.
     """

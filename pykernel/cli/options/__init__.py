@@ -61,12 +61,10 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
     return typed
 
 
-Json = Annotated[bool, option("--json", text="Print one JSON object, and nothing else.")]
+Json = Annotated[bool, option("--json", text="Print only one JSON object.")]
 SpecFile = Annotated[Path, argument("SPEC", "The model, a TOML file.")]
 CsvData = Annotated[str, argument("DATA", "A CSV file; - reads standard input.")]
-TrustCode = Annotated[
-    bool, option("--trust-code", text="Execute the Python file that the spec's [kernel] source names.")
-]
+TrustCode = Annotated[bool, option("--trust-code", text="Execute the Python file in the spec's [kernel] source.")]
 SpecOut = Annotated[Path, option("--out", "--output", "-o", value="SPEC", text="The spec to write.")]
 Inputs = Annotated[
     str | None, option("--inputs", value="A,B", text="The inputs' columns.", without="all others with numbers")
@@ -89,7 +87,7 @@ Engine = Annotated[
     option(
         "--engine",
         value="ENGINE",
-        text="What runs the model here: llvm, numba or python.",
+        text="Engine for the model on this PC: llvm, numba or python.",
         without="llvm; in check numba",
         rare=True,
     ),

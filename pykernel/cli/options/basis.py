@@ -15,7 +15,7 @@ DEFAULT_RIDGE = 0.1
 @dataclass(frozen=True, kw_only=True)
 class BasisOptions:
     data: Annotated[str, argument("DATA", ".npy, .parquet, .arrow or .csv file, or a folder.")]
-    n: Annotated[int, option("--n", "-n", value="N", text="The most vectors.")] = 100
+    n: Annotated[int, option("--n", "-n", value="N", text="Largest number of vectors.")] = 100
     out: Annotated[Path | None, option("--out", "--output", "-o", value="SPEC", text="The spec to write.")] = None
     save: Annotated[
         Path | None, option("--save", value="NPZ", text="The basis to write, for Basis.load in Python.")
@@ -25,14 +25,14 @@ class BasisOptions:
         option(
             "--method",
             value="METHOD",
-            text="efvs, sgma, rpcholesky, … of docs/bases.md.",
+            text="efvs, sgma, rpcholesky, … (docs/bases.md).",
             without="auto",
         ),
     ] = "auto"
     inputs: Inputs = None
     label: Annotated[
         str | None,
-        option("--label", value="Y", text="The label's column; of .npy, its position.", without="none"),
+        option("--label", value="Y", text="The label's column; in .npy, its position.", without="none"),
     ] = None
     classes: Annotated[str | None, option("--classes", value="A,B", text="The label's classes, in this order.")] = None
     model: Annotated[
@@ -45,7 +45,7 @@ class BasisOptions:
             rare=True,
         ),
     ] = None
-    learn: Annotated[bool, option("--learn", text="The device goes on learning the weights.")] = False
+    learn: Annotated[bool, option("--learn", text="The device continues to learn the weights.")] = False
     kfd: Annotated[bool, option("--kfd", text="The device trains a kernel Fisher discriminant.")] = False
     kernel: Annotated[
         str,
@@ -65,7 +65,7 @@ class BasisOptions:
     degree: Annotated[int, option("--degree", value="N", text="Degree of the polynomial, 1 to 9.", rare=True)] = 3
     normalise: Annotated[
         bool,
-        option("--normalise", text="k(a, b) / sqrt(k(a, a) k(b, b)), of polynomial and linear.", rare=True),
+        option("--normalise", text="Use k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", rare=True),
     ] = False
     ridge: Annotated[
         str | None,
@@ -89,7 +89,7 @@ class BasisOptions:
         option("--tau", value="T", text="Stop when at most this part is left out; 0: never.", rare=True),
     ] = 0.0
     standardise: Standardise = None
-    shards: Annotated[int, option("--shards", value="S", text="Choose in S parts, then from what they chose.")] = 1
+    shards: Annotated[int, option("--shards", value="S", text="Choose in S parts, then from their choices.")] = 1
     workers: Annotated[
         str | None,
         option(
@@ -102,12 +102,12 @@ class BasisOptions:
     ] = None
     checkpoint: Annotated[
         Path | None,
-        option("--checkpoint", value="FILE", text="Keep what is done; the same command goes on."),
+        option("--checkpoint", value="FILE", text="Save progress; the same command continues."),
     ] = None
     seed: Annotated[int, option("--seed", value="S", text="Seed of all draws.", rare=True)] = 0
     precision: Precision = "float32"
     name: Name = None
-    figure: Annotated[Path | None, option("--figure", value="PNG", text="Draw what is left out against n.")] = None
+    figure: Annotated[Path | None, option("--figure", value="PNG", text="Plot the part left out against n.")] = None
     force: Annotated[bool, option("--force", text="Overwrite SPEC, NPZ and PNG.")] = False
     as_json: Json = False
 

@@ -30,7 +30,7 @@ class FitOptions:
     ] = None
     model: Annotated[
         str | None,
-        option("--model", value="|".join(MODELS), text="What is trained.", without="kfd; ls-svm for numbers"),
+        option("--model", value="|".join(MODELS), text="The kind of model.", without="kfd; ls-svm for numbers"),
     ] = None
     kernel: Annotated[
         str,
@@ -61,7 +61,7 @@ class FitOptions:
     ] = None
     basis: Annotated[
         int | None,
-        option("--basis", value="N", text="kfd: so many random rows are vectors.", without="every row"),
+        option("--basis", value="N", text="kfd: use N random rows as vectors.", without="every row"),
     ] = None
     cv: Annotated[
         str,

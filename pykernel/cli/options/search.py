@@ -17,12 +17,12 @@ class OfSweep:
 
     spec_file: SpecFile
     n_max: Annotated[
-        str, option("--n-max", value="N,N", text="Budgets to try: most expansion vectors (or random features).")
+        str, option("--n-max", value="N,N", text="Budgets to try: numbers of expansion vectors (or random features).")
     ] = "8,16,32,64"
-    target: Annotated[
-        str, option("--target", value="TARGET", text="Where instructions are counted; none for nowhere.")
-    ] = "cortex-m4f"
-    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Where the results go.")] = Path(
+    target: Annotated[str, option("--target", value="TARGET", text="CPU on which to count instructions, or none.")] = (
+        "cortex-m4f"
+    )
+    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the results.")] = Path(
         "pykernel-sweep"
     )
 
@@ -32,7 +32,7 @@ class OfPlan:
     """What a plan alone is asked for."""
 
     spec_file: Annotated[
-        Path | None, option("--spec", value="SPEC", text="The model's inputs, label and other keys.")
+        Path | None, option("--spec", value="SPEC", text="Spec with inputs, label and other keys.")
     ] = None
     inputs: Annotated[
         str | None,
@@ -43,18 +43,18 @@ class OfPlan:
     ] = None
     ram: Annotated[
         str | None,
-        option("--ram", value="BYTES", text="Struct and stack, such as 4k.", without="all of the part's"),
+        option("--ram", value="BYTES", text="Limit for struct and stack: 4k.", without="the part's"),
     ] = None
     flash: Annotated[
         str | None,
-        option("--flash", value="BYTES", text="All code and constants.", without="all of the part's"),
+        option("--flash", value="BYTES", text="Limit for code and constants.", without="the part's"),
     ] = None
     instructions: Annotated[
         str | None,
-        option("--instructions", value="N", text="Of one call in the worst case found.", without="any"),
+        option("--instructions", value="N", text="Limit for one call, in the worst case.", without="any"),
     ] = None
     target: Annotated[str, option("--target", value="TARGET", text="The CPU; see pykernel targets.")] = "cortex-m4f"
-    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Where the spec goes.")] = Path("pykernel-plan")
+    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the spec.")] = Path("pykernel-plan")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +63,15 @@ class SearchOptions:
 
     data: CsvData
     delay: Delay = 0
-    rule: Annotated[list[str] | None, option("--rule", value="RULE", text="Try only this; with commas, several.")] = (
-        None
-    )
+    rule: Annotated[list[str] | None, option("--rule", value="RULE", text="Try only this, or these: a,b.")] = None
     technique: Annotated[
-        list[str] | None, option("--technique", value="TECHNIQUE", text="Try only this; with commas, several.")
+        list[str] | None, option("--technique", value="TECHNIQUE", text="Try only this, or these: a,b.")
     ] = None
     score: Annotated[
         str | None, option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae")
     ] = None
-    rounds: Annotated[int, option("--rounds", value="N", text="Times that the grid is refined.")] = 3
-    jobs: Annotated[int | None, option("--jobs", value="N", text="Processes at work.", without="as many as cores")] = (
+    rounds: Annotated[int, option("--rounds", value="N", text="Number of refinements of the grid.")] = 3
+    jobs: Annotated[int | None, option("--jobs", value="N", text="Number of processes.", without="number of cores")] = (
         None
     )
     scheduler: Annotated[str | None, option("--scheduler", value="ADDRESS", text="Work on a Dask cluster instead.")] = (

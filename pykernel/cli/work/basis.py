@@ -392,7 +392,7 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
     if chosen.machine is None or difference <= COARSE * report["typical_error"]:
         return []
     return [
-        f"in {spec.precision}, predictions differ by up to {difference:.3g} from what was computed "
+        f"in {spec.precision}, predictions differ by up to {difference:.3g} from those computed "
         "here; take a larger --ridge, fewer vectors, or --precision float64"
     ]
 

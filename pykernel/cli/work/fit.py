@@ -260,9 +260,9 @@ def _report(
     told = [] if found is None or found.edge is None else [found.edge]
     typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
     if rounding["difference"] > COARSE * typical or rounding["classes_differ"]:
-        what = f"predictions differ by up to {rounding['difference']:.3g} from what was trained"
+        what = f"predictions differ by up to {rounding['difference']:.3g} from those of the trained model"
         if table.classes:
-            what += f", and {rounding['classes_differ']:,} of {rounding['rows']:,} rows are classified otherwise"
+            what += f", and {rounding['classes_differ']:,} of {rounding['rows']:,} rows get another class"
         told.append(f"in {spec.precision}, {what}; take larger ridges, or --precision float64")
     errors |= _on_test_rows(spec, table, test)
     width = {"gaussian": "sigma", "linear": None}.get(machine.kernel, "gamma")

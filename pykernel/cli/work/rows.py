@@ -111,7 +111,7 @@ def _read_csv(
     left = [each for each in header if each not in chosen]
     assumed = [f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else "")]
     if not whole.all():
-        assumed.append(f"{int((~whole).sum()):,} rows without an input left out")
+        assumed.append(f"{int((~whole).sum()):,} rows left out: an input is missing")
     if whole.sum() < 2:
         raise UserError(f"{source}: has {int(whole.sum())} rows with all inputs; at least 2 are needed")
     return Samples(source, ArrayRows(x[whole], name=source), chosen, None, None, None, assumed)
@@ -157,7 +157,7 @@ def _labels(
             )
         values, names = there.tolist(), [f"{each:g}" for each in there.tolist()]
     if len(names) < 2:
-        raise UserError(f"{data}: column {column} is always {names[0]}; two classes are needed at least")
+        raise UserError(f"{data}: column {column} is always {names[0]}; at least two classes are needed")
     positions = np.full(len(y), -1, np.int64)
     for at, value in enumerate(values):
         positions[y == value] = at

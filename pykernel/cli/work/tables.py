@@ -74,7 +74,7 @@ def read_table(
     if not rows.all():
         without = int((~there).sum())
         assumed.append(
-            f"{without:,} rows without a label and {int((~rows).sum()) - without:,} without an input left out"
+            f"left out {without:,} rows without a label and {int((~rows).sum()) - without:,} with a missing input"
         )
     model = model or ("ls-svm" if found is None else "kfd")
     what = "numbers" if found is None else f"{len(found)} classes, {listed(found)}"
@@ -141,7 +141,7 @@ def _need_rows(name: str, column: str, y: np.ndarray, classes: Sequence[str] | N
             raise UserError(f"{name}: has {len(y)} rows with a label and all inputs; at least 2 are needed")
         return
     if len(classes) < 2:
-        raise UserError(f"{name}: column {column!r} is always {listed(classes)}; two classes are needed at least")
+        raise UserError(f"{name}: column {column!r} is always {listed(classes)}; at least two classes are needed")
     counts = np.bincount(y, minlength=len(classes))
     if not counts.all():
         empty = classes[int(counts.argmin())]

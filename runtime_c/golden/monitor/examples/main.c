@@ -1,4 +1,4 @@
-/* A first program around monitor.
+/* A first program that uses monitor.
  *
  * SPDX-License-Identifier: 0BSD
  */
@@ -8,7 +8,7 @@
 
 static monitor_t model;
 
-/* Some inputs: put your sensors here. */
+/* Makes up some inputs.  Replace this function by one that reads your sensors. */
 static void sample(int32_t t, float x[MONITOR_DIM])
 {
     const float phase = (float)(t % 20) / 20.0f;

@@ -6,7 +6,7 @@
 static flow_t model;
 static int32_t t = 0;
 
-/* Some inputs and what the model should learn from them: put your sensor here. */
+/* Makes up some inputs and returns their label.  Replace this function by one that reads your sensors. */
 static float sample(int32_t t, float x[FLOW_DIM])
 {
     const float phase = (float)(t % 20) / 20.0f;

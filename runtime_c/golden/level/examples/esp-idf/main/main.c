@@ -11,7 +11,7 @@
 static const char *TAG = "level";
 static level_t model;
 
-/* Some inputs and what the model should learn from them: put your sensor here. */
+/* Makes up some inputs and returns their label.  Replace this function by one that reads your sensors. */
 static float sample(int32_t t, float x[LEVEL_DIM])
 {
     const float phase = (float)(t % 20) / 20.0f;

@@ -11,7 +11,7 @@
 static const char *TAG = "pressure";
 static pressure_t model;
 
-/* Some inputs and what the model should learn from them: put your sensor here. */
+/* Makes up some inputs and returns their label.  Replace this function by one that reads your sensors. */
 static double sample(int32_t t, double x[PRESSURE_DIM])
 {
     const double phase = (double)(t % 20) / 20.0;
