@@ -24,7 +24,7 @@ from pykernel.dialect import DIM, Bool, Config, Index, Real, Struct, absolute, e
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.families.subspace import ALARM_STEP, NoveltySection, growth
 from pykernel.spec.model import Spec
-from pykernel.spec.sections import ScaledInput
+from pykernel.spec.sections import Learning, ScaledInput
 
 TERMS = extent("TERMS", "numbers whose mean and covariance are kept: inputs, or inputs and products")
 SQUARES = extent("SQUARES", "numbers of a packed symmetric matrix of as many rows as there are inputs")
@@ -455,6 +455,7 @@ class DetectorSpec(Spec):
     """A spec of one of the detectors, with the inputs and alarms of a monitor."""
 
     input: ScaledInput
+    learning: Learning = Learning()
     novelty: NoveltySection | None = None
 
     detector: Literal["largest", "mahalanobis", "quadratic", "gaussians", "centroids"]

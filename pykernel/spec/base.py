@@ -44,7 +44,8 @@ class Spec(Section):
     precision: Literal["float32", "float64"] = "float32"
     input: Input
     label: Label = Label()
-    learning: Learning = Learning()
+    if TYPE_CHECKING:  # each family says which one, at its place among the sections
+        learning: Learning
     _custom: Kernel | None = PrivateAttr(None)
 
     @field_validator("name")

@@ -192,7 +192,7 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
             kept[section] = left
         elif left:
             key = next(iter(left))
-            raise _Refused(f"[{section}] {_unknown(key, keys_of(section))}")
+            raise _Refused(f"[{section}] {_unknown(key, keys_of(section), [])}")
     return kept
 
 
@@ -216,8 +216,9 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (isinstance(value, (bool, int, float, str)) and value == default)
 
 
-def _unknown(key: Any, known: list[str]) -> str:
-    near = difflib.get_close_matches(str(key), known, 1)
+def _unknown(key: Any, known: list[str], more: list[str]) -> str:
+    """What may have been meant: a key of this model, else one of another."""
+    near = difflib.get_close_matches(str(key), known, 1) or difflib.get_close_matches(str(key), more, 1)
     remedy = f"did you mean {near[0]!r}?" if near else f"the keys are: {', '.join(known)}"
     return f"{shown_value(key)} is not a key of a spec; {remedy}"
 
@@ -252,8 +253,9 @@ def _sentence(error: ValidationError, kind: type[Spec]) -> str:
     key = location[1 if len(location) > 1 else 0] if location else ""
     if first["type"] == "extra_forbidden":
         model = section_of(kind.model_fields[location[0]]) if len(location) > 1 else None
-        known = list(model.model_fields) if model is not None else [*list(kind.model_fields), *sections()]
-        return f"{section}{_unknown(key, known)}"
+        known = list(model.model_fields) if model is not None else list(kind.model_fields)
+        more = keys_of(location[0]) if len(location) > 1 else sections()
+        return f"{section}{_unknown(key, known, more)}"
     if first["type"] == "missing":
         return (
             f"{section}{key} is missing" if section else f"[{key}] is missing" if key != "name" else "name is missing"

@@ -64,10 +64,15 @@ class Input(Section):
     """What the model sees."""
 
     columns: tuple[str, ...] | None = Field(
-        None, strict=False, description="names of the inputs, as in the data's header"
+        None, strict=False, description="names of the inputs, as in the data's header; `simulate` needs them"
     )
-    dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
-    max_abs: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+    dim: int | None = Field(
+        None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names; 1 to 1024"
+    )
+    max_abs: Positive = Field(
+        1e6,
+        description="largest magnitude; samples beyond are refused. Also largest in principle: (max_abs)² · 4 · DIM must not overflow",
+    )
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -93,13 +98,24 @@ class Input(Section):
 class StandardisedInput(Input):
     """What a model sees that learns sample by sample, and may standardise what it sees."""
 
-    standardise: bool = Field(False, description="subtract a running mean, divide by a running standard deviation")
-    clip: float = Field(
-        5.0, ge=1, le=100, description="standardised inputs are kept within so many standard deviations"
+    standardise: bool = Field(
+        False,
+        description="subtract each input's running mean and divide by its running standard deviation; σ is then in standard deviations",
     )
-    warmup: int = Field(16, ge=2, le=32, description="samples that the standardiser sees before the model learns")
+    clip: float = Field(
+        5.0, ge=1, le=100, description="standardised inputs are kept within ± so many standard deviations"
+    )
+    warmup: int = Field(
+        16,
+        ge=2,
+        le=32,
+        description="samples that the standardiser sees before the model learns (status `OBSERVED`); 2 to 32",
+    )
     horizon: int = Field(
-        1000, ge=10, le=1_000_000, description="samples that the running mean and deviation reach back"
+        1000,
+        ge=10,
+        le=1_000_000,
+        description="samples that the running mean and deviation reach back: all until then, exponentially weighted after",
     )
 
 
@@ -115,17 +131,25 @@ class ScaledInput(Input):
 class Label(Section):
     """What the model learns to predict: a number, several numbers, or one of several classes."""
 
-    column: str | None = Field(None, description="name of the label, as in the data's header")
+    column: str | None = Field(
+        None, description="name of the label, as in the data's header; `simulate` needs it, or `columns`"
+    )
     columns: tuple[str, ...] | None = Field(
-        None, strict=False, description="names of several labels that one model learns together"
+        None,
+        strict=False,
+        description="names of several labels, up to 64, that one model learns together: they share the expansion vectors",
     )
     outputs: int | None = Field(
-        None, ge=1, le=OUTPUTS_LIMIT, description="how many labels, where they have no names; 1 if not given"
+        None, ge=1, le=OUTPUTS_LIMIT, description="how many labels, where they have no names; 1 to 64"
     )
     classes: tuple[str, ...] | None = Field(
-        None, strict=False, description="what the label can be, as in the data's cells: the model then classifies"
+        None,
+        strict=False,
+        description="what the label can be, as in the data's cells, from 2 to 64: the model then classifies",
     )
-    max_abs: Positive = Field(1e6, description="largest magnitude; samples beyond are refused")
+    max_abs: Positive = Field(
+        1e6, description="largest magnitude; samples beyond are refused. Multipliers are kept below 2²⁰ times this"
+    )
     low: float | None = Field(None, description="predictions are not below")
     high: float | None = Field(None, description="predictions are not above")
 
@@ -165,20 +189,25 @@ class KernelSection(Section):
             description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; custom: yours, see source",
         )
     )
-    sigma: float | None = Field(None, description="gaussian: width, in the inputs' unit; gamma = 1 / (2 sigma^2)")
+    sigma: float | None = Field(None, description="`gaussian`: width, in the inputs' unit")
     gamma: float | None = Field(
-        None, description="the kernel's gamma; for gaussian in place of sigma; custom: 1 if not given"
+        None,
+        description="of every kernel but `linear`; for `gaussian` in place of `sigma`: 1 / (2 σ²); for `custom` 1 if not given",
     )
-    coef0: float = Field(0.0, description="polynomial, sigmoid, custom: what is added to gamma a'b")
-    degree: int = Field(3, ge=1, le=9, description="polynomial, custom: the exponent")
+    coef0: float = Field(0.0, description="`polynomial`, `sigmoid`, `custom`: what is added to γ a'b")
+    degree: int = Field(3, ge=1, le=9, description="`polynomial`, `custom`: the exponent, 1 to 9")
     normalise: bool = Field(
-        False, description="polynomial, linear, custom: divide k(a, b) by sqrt(k(a, a) k(b, b)); 0 where that is 0"
+        False, description="`polynomial`, `linear`, `custom`: k(a, b) / √(k(a, a) k(b, b)), and 0 where a norm is 0"
     )
     source: str | None = Field(
-        None, description="custom: the Python file with your kernel, beside the spec; it is executed, see --trust-code"
+        None,
+        description="`custom`: the Python file with your kernel, beside the spec or below; it is executed, which `--trust-code` must allow",
     )
-    kernel: str | None = Field(None, description="custom: the name of your kernel in that file")
-    max_value: float | None = Field(None, description="custom: k(x, x) is at most this, for every input within max_abs")
+    kernel: str | None = Field(None, description="`custom`: the name of your kernel in that file")
+    max_value: float | None = Field(
+        None,
+        description="`custom`: k(x, x) is at most this for every input within the limit; values beyond are cut off",
+    )
 
     @field_validator("source")
     @classmethod

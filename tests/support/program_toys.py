@@ -709,6 +709,7 @@ class GaugeSpec(Spec):
 
 
 class OvenSpec(Spec):
+    learning: Learning = Learning()
     reduction: Reduction = Reduction()
 
     @property

@@ -15,7 +15,7 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import KernelSection, Numbers, Rows, ScaledInput, VectorsSection
+from pykernel.spec.sections import KernelSection, Learning, Numbers, Rows, ScaledInput, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
 """Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
@@ -37,27 +37,33 @@ class Expansion(VectorsSection):
     bias: Numbers | None = Field(None, strict=False, description="what each function is far from all vectors")
     decision: Literal["functions", "ovo", "ovo_vote"] = Field(
         "functions",
-        description="functions: one for each output, or class; ovo: one for each pair of classes; ovo_vote: the same, and predictions are votes",
+        description='`"functions"`: one for each label, or for each class (two classes: one). `"ovo"`: one for each pair of three or more classes, as in libsvm; `NAME_predict` writes them. `"ovo_vote"`: the same, and `NAME_predict` writes for each class its votes and less than half a one for how clear they were',
     )
     support_class: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = (
-        Field(None, strict=False, description="ovo, ovo_vote: the position of the class that each vector is of")
+        Field(
+            None,
+            strict=False,
+            description="`ovo`, `ovo_vote`: the class of each vector; `weights` are then those of `dual_coef_`, transposed",
+        )
     )
     break_ties: bool = Field(
-        False, description="ovo, ovo_vote: of classes with equal votes the clearer wins, not the first"
+        False, description="`ovo`, `ovo_vote`: of classes with equal votes the clearer wins, not the first"
     )
     calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
         None,
         strict=False,
-        description="classes: a and b of each function f, for the probability 1 / (1 + exp(a f + b))",
+        description="classes: a and b of each function f, for the probability 1 / (1 + exp(a f + b)) that `NAME_probability` writes; of several classes divided by their sum",
     )
     distance: Literal["differences", "products"] = Field(
-        "differences", description="gaussian: how |x - v|^2 is computed; products: faster, and less exact"
+        "differences",
+        description='`gaussian`: how ‖x − v‖² is computed. `"products"` takes ‖x‖² + ‖v‖² − 2 x\'v from folded tables: fewer instructions, a larger rounding error',
     )
 
 
 class FrozenSpec(Spec):
     input: ScaledInput
     kernel: KernelSection | None = None
+    learning: Learning = Learning()
     expansion: Expansion | None = None
 
     @property

@@ -79,22 +79,27 @@ class BasisSection(Section):
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
-        description="given: they are [expansion] vectors; stream: samples, by the probability of what the basis leaves over of them, and by what a reservoir would miss; efvs, sgma: chosen from the reservoir when NAME_select() is called, by the largest gain in relative residual, or in the residual's trace",
+        description='`"given"`: they are `[expansion] vectors`. `"stream"`: a sample becomes one with the probability of what the basis leaves over of it, and beyond the budget displaces the one that a reservoir of the stream would miss least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest gain in relative residual, or in the residual\'s trace',
     )
-    candidates: int = Field(59, ge=1, le=4096, description="efvs, sgma: rows that are compared in each step")
-    points: int = Field(59, ge=1, le=4096, description="efvs: rows that they are compared at")
+    candidates: int = Field(
+        59, ge=1, le=4096, description="`efvs`, `sgma`: rows that are compared in each step; 1 to 4096"
+    )
+    points: int = Field(59, ge=1, le=4096, description="`efvs`: rows that they are compared at; 1 to 4096")
     tau: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="efvs, sgma: enough is chosen when the mean part left over of the reservoir is this",
+        description="`efvs`, `sgma`: choosing ends when the mean part that is left over of the reservoir is this; below 1",
     )
     horizon: int = Field(
-        0, ge=0, le=2**22, description="samples that the reservoir reaches back; 0: as far as it can, evenly"
+        0,
+        ge=0,
+        le=2**22,
+        description="samples that the reservoir reaches back, `samples` or more; 0: each of the last 4,194,304 is in it with the same probability",
     )
     cache: bool = Field(
         True,
-        description="stream: whether the reservoir keeps its rows' coordinates; without, less memory and more time",
+        description="`stream`: the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without, a swap takes more time",
     )
 
 
@@ -112,6 +117,7 @@ class Tables(VectorsSection):
 class NystromSpec(Spec):
     input: ScaledInput
     kernel: KernelSection | None = None
+    learning: Learning = Learning()
     expansion: Tables | None = None
 
     @property

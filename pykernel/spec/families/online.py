@@ -136,14 +136,15 @@ class Reduction(Section):
         description="which vector goes, nt: the one of the smallest multiplier; at: the oldest; klms: the one that the others express best; mklms: the one whose loss changes the function least; sup: ... the function at its own place least; ls: ... the function at the vectors least; lsreg, lsridge: ls, with a penalty on multipliers; fklms: one of the closest pair; fmklms: the same, weighted by multipliers; afklms, afmklms: the same, by all distances",
     )
     projection: Annotated[Literal["none", "klms", "fklms", "bounded", "ls", "lsridge"] | None, Of(*SELECTING)] = Field(
-        None, description="how the other multipliers make up for it; the technique's own if not given"
+        None,
+        description='how the multipliers of the others make up for it: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, no more than what went), `"ls"` (eq. 14) or `"lsridge"`',
     )
-    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors")
+    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors; 1 to 4096")
     ridge: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="techniques with a Gram matrix: added to its diagonal, in parts of it; 1e-3 if not given, fb-krls 0.1: it fits the labels that it stores, noise and all",
+        description="techniques and rules with a Gram matrix: added to its diagonal, in parts of it, at most 1; at least 1e-4 in float32",
     )
     ald_threshold: float | None = Field(
         None,
@@ -152,36 +153,56 @@ class Reduction(Section):
         description="a sample is absorbed, not stored, if at most this of it is new; 2 ridge if not given",
     )
     penalty: Annotated[float, Of(*SELECTING)] = Field(
-        1e-4, gt=0, le=1, description="lsreg, lsridge: weight C of the squared multipliers, eq. 20"
+        1e-4,
+        gt=0,
+        le=1,
+        description="techniques `lsreg`, `lsridge` and projection `lsridge`: weight C of the squared multipliers (eq. 20); above 0, to 1",
     )
     when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
-        "after", description="whether the newest sample competes (after), or a full model makes room first (before)"
+        "after",
+        description='`"after"`: the newest sample competes with those stored. `"before"`: a full model makes room for it before the prediction that it learns from; the model it predicts with holds one vector less. `klms`, `qklms`; without `lambda_max` and truncation',
     )
     candidates: Annotated[Literal["all", "newest"], Of(*SELECTING)] = Field(
-        "all", description="which vectors may go; newest: only the sample"
+        "all", description='which vectors may go: `"all"`, or only the `"newest"`, the sample itself'
     )
     fading: Annotated[float, Of(*SELECTING)] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="what a vector's claim to stay is multiplied by at each later sample that does not come near it; below 1 the model follows inputs that move away",
+        description="what a vector's claim to stay is multiplied by with each sample that does not renew it; above 0.5, to 1 (never). For worlds that change: 0.999",
     )
     lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
-        None, ge=1e-30, le=1e30, description="vectors go as soon as their score is at most this, full or not"
+        None,
+        ge=1e-30,
+        le=1e30,
+        description="vectors go as soon as their score is at most this, whether the budget is full or not; then `n_max` is the ceiling, where the least goes whatever its score",
     )
     removals: Annotated[int, Of(*SELECTING)] = Field(
-        1, ge=1, le=16, description="most vectors that one update removes beyond the one that a new sample displaces"
+        1,
+        ge=1,
+        le=16,
+        description="with `lambda_max` or truncation: most vectors that one update removes, beyond the one whose place the sample takes; 1 to 16. It bounds the time of an update",
     )
     truncate_below: Annotated[float | None, Of(*GRADIENT)] = Field(
-        None, ge=1e-30, le=1e30, description="multipliers smaller than this are dropped"
+        None,
+        ge=1e-30,
+        le=1e30,
+        description="expansion vectors with |α| below this are dropped, before the budget is looked at",
     )
     truncate_age: Annotated[int | None, Of(*GRADIENT)] = Field(
-        None, ge=1, le=10**9, description="vectors that many samples old are dropped, unless repeated"
+        None,
+        ge=1,
+        le=10**9,
+        description="expansion vectors that many samples old are dropped; one that a sample repeats starts anew",
     )
     tie: Annotated[Literal["smaller", "newest", "oldest"], Of(*SELECTING)] = Field(
-        "smaller", description="which of equal scores goes: the smaller multiplier, the newest or the oldest vector"
+        "smaller",
+        description='which of equal scores goes: the `"smaller"` multiplier, the `"newest"` or the `"oldest"` vector',
     )
-    force: Annotated[bool, Of(*SELECTING)] = Field(False, description="take a combination that is known to diverge")
+    force: Annotated[bool, Of(*SELECTING)] = Field(
+        False,
+        description="take a combination of technique, projection and tie that is known to diverge or, with float64, an ald_threshold below 1e-7",
+    )
 
 
 class KernelSpec(Spec):

@@ -87,42 +87,57 @@ class SubspaceSection(Section):
 
     update: Literal["parametric", "nonparametric", "hybrid", "rls"] = Field(
         "parametric",
-        description="parametric: stochastic gradient in L; nonparametric: in A; hybrid: of the fit in A, of the ridge in L; rls: recursive least squares",
+        description='`"parametric"`: stochastic gradient in L (Algorithm 2). `"nonparametric"`: in A (Algorithm 3). `"hybrid"`: of the fit in A, of the ridge in L. `"rls"`: recursive least squares',
     )
-    shrinkage: float = Field(0.1, gt=0, description="lambda: weight of |L|^2 and |q|^2; singular values shrink by it")
+    shrinkage: float = Field(
+        0.1,
+        gt=0,
+        description="λ, the weight of |L|² and |q|²: singular values shrink by it, what is below vanishes; 1e-6 to 1e6 (float64: 1e-12 to 1e12)",
+    )
     step: Literal["constant", "normalised", "decreasing", "averaged"] | None = Field(
         None,
-        description="mu; constant for parametric, normalised for nonparametric and hybrid if not given. constant: 4 eta lambda / k(x, x); normalised: eta / (|q|^2 + rho); decreasing: eta / sum (|q|^2 + rho); averaged: the same, of a sum that fades over the window",
+        description='`"constant"` for `parametric`, `"normalised"` for `nonparametric` and `hybrid`: μ, with ρ = λ / min(n, `window`). `"constant"`: 4 η λ / k(x, x). `"normalised"`: η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: the same, of a sum that fades over the window. At most 1.99 / (|q|² + ρ); `nonparametric` and `hybrid` divide by the largest row sum of |K|',
     )
     eta: float | None = Field(
-        None, gt=0, le=100, description="constant: below 2, 1 if not given; normalised: 0.5; decreasing, averaged: 8"
+        None,
+        gt=0,
+        le=100,
+        description="η: 1 for `constant`, 0.5 for `normalised`, both below 2; 8 for `decreasing` and `averaged`; to 100",
     )
     window: int = Field(
-        1000, ge=0, le=2**22, description="samples that share the ridge: rho = lambda / min(n, window); 0: lambda / n"
+        1000, ge=0, le=2**22, description="samples that share the ridge, and that `averaged` reaches back; 0: all"
     )
-    forgetting: float = Field(1.0, gt=0.5, le=1, description="rls: what a sample leaves of the earlier ones' weight")
+    forgetting: float = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="what a sample leaves of the earlier ones' weight; above 0.5, 1 or at most 0.99999",
+    )
     budget: Literal["exact", "drop"] = Field(
         "exact",
-        description="what becomes of a vector that the budget has no place for. exact: the others take over what they express of it; drop: nothing",
+        description='which vector goes when the budget is full, the sample included: `"exact"`: the one without which L changes least, once the others take over what they express of it. `"drop"`: the one of least k(x, x) |a|², with all it has (Algorithm 5); less memory, no N²',
     )
     fading: float = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="beta: what a vector's claim to stay is multiplied by at each later sample; below 1 the subspace follows changes sooner",
+        description="β: what each vector's claim to stay is multiplied by at each later sample; above 0.5, 1 or at most 0.99999. Below 1 the subspace follows changes sooner",
     )
     insensitivity: float = Field(
-        0.0, ge=0, lt=1, description="epsilon: nothing is learned of samples of which less than this part is left over"
+        0.0,
+        ge=0,
+        lt=1,
+        description="ε: nothing is learned of a sample of which less than this part is left over (Algorithm 4); below 1",
     )
     censoring: float = Field(
         0.0,
         ge=0,
         le=0.99,
-        description="in place of insensitivity: nothing is learned of this part of the samples, once the budget is full",
+        description="in place of it: the part of the samples that nothing is learned of, once the budget is full; the threshold adapts; to 0.99",
     )
     head: Literal["ridge", "logistic"] = Field(
         "ridge",
-        description="the linear model on the features, with labels: ridge regression by recursive least squares, or for classes logistic regression by gradients",
+        description='with a label, the linear model on the features: `"ridge"`: recursive least squares. `"logistic"`: logistic regression by gradients, classes only; then there is `NAME_probability`',
     )
 
 
@@ -133,20 +148,25 @@ class NoveltySection(Section):
         0.01,
         gt=0,
         le=0.5,
-        description="alarms for each sample of normal operation, which the threshold adapts to",
+        description="alarms for each sample of normal operation, which the threshold adapts to; above 0, to 0.5",
     )
     threshold: float | None = Field(
-        None, gt=0, lt=1, description="in place of false_alarm_rate: the level above which there is an alarm"
+        None, gt=0, lt=1, description="in place of it: the level above which there is an alarm; above 0, below 1"
     )
     smoothing: float = Field(
-        1.0, gt=0, le=1, description="level = (1 - smoothing) level + smoothing score; 1: every sample by itself"
+        1.0, gt=0, le=1, description="level = (1 − smoothing) · level + smoothing · score; above 0, to 1"
     )
-    warmup: int = Field(500, ge=2, le=1_000_000, description="samples before there are alarms")
+    warmup: int = Field(
+        500,
+        ge=2,
+        le=1_000_000,
+        description="samples before there are alarms; 8 / smoothing to 1,000,000. The threshold starts at the largest level of the second half",
+    )
     relearn_after: int = Field(
         0,
         ge=0,
         le=1_000_000,
-        description="most samples in a row, above the threshold, that the subspace does not learn; then they are the new normal",
+        description="most samples in a row, above the threshold, that the subspace does not learn; then they are the new normal; to 1,000,000",
     )
 
 
