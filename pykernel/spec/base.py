@@ -40,8 +40,10 @@ RESERVED_FILES = frozenset(
 class Spec(Section):
     """A model, completely.  Read one with ``load_spec``; the fields are those of the TOML file."""
 
-    name: str = Field(description="prefix of every symbol and file in C")
-    precision: Literal["float32", "float64"] = "float32"
+    name: str = Field(
+        description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
+    )
+    precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
     input: Input
     label: Label = Label()
     if TYPE_CHECKING:  # each family says which one, at its place among the sections

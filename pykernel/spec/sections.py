@@ -66,9 +66,7 @@ class Input(Section):
     columns: tuple[str, ...] | None = Field(
         None, strict=False, description="names of the inputs, as in the data's header; `simulate` needs them"
     )
-    dim: int | None = Field(
-        None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names; 1 to 1024"
-    )
+    dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
     max_abs: Positive = Field(
         1e6,
         description="largest magnitude; samples beyond are refused. Also largest in principle: (max_abs)² · 4 · DIM must not overflow",
@@ -109,7 +107,7 @@ class StandardisedInput(Input):
         16,
         ge=2,
         le=32,
-        description="samples that the standardiser sees before the model learns (status `OBSERVED`); 2 to 32",
+        description="samples that the standardiser sees before the model learns (status `OBSERVED`)",
     )
     horizon: int = Field(
         1000,
@@ -122,7 +120,9 @@ class StandardisedInput(Input):
 class ScaledInput(Input):
     """What a model sees whose vectors must stay where they are: a scaling that does not change."""
 
-    center: Numbers | None = Field(None, strict=False, description="a number for each input, subtracted from it")
+    center: Numbers | None = Field(
+        None, strict=False, description="a number for each input: the kernel sees (x − center) · scale"
+    )
     scale: Numbers | None = Field(
         None, strict=False, description="a number for each input, which it is multiplied by after that"
     )
@@ -139,9 +139,7 @@ class Label(Section):
         strict=False,
         description="names of several labels, up to 64, that one model learns together: they share the expansion vectors",
     )
-    outputs: int | None = Field(
-        None, ge=1, le=OUTPUTS_LIMIT, description="how many labels, where they have no names; 1 to 64"
-    )
+    outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="how many labels, where they have no names")
     classes: tuple[str, ...] | None = Field(
         None,
         strict=False,
@@ -150,8 +148,10 @@ class Label(Section):
     max_abs: Positive = Field(
         1e6, description="largest magnitude; samples beyond are refused. Multipliers are kept below 2²⁰ times this"
     )
-    low: float | None = Field(None, description="predictions are not below")
-    high: float | None = Field(None, description="predictions are not above")
+    low: float | None = Field(None, description="predictions are not below; learning is not affected. Not with classes")
+    high: float | None = Field(
+        None, description="predictions are not above; learning is not affected. Not with classes"
+    )
 
     @field_validator("column")
     @classmethod
@@ -195,7 +195,7 @@ class KernelSection(Section):
         description="of every kernel but `linear`; for `gaussian` in place of `sigma`: 1 / (2 σ²); for `custom` 1 if not given",
     )
     coef0: float = Field(0.0, description="`polynomial`, `sigmoid`, `custom`: what is added to γ a'b")
-    degree: int = Field(3, ge=1, le=9, description="`polynomial`, `custom`: the exponent, 1 to 9")
+    degree: int = Field(3, ge=1, le=9, description="`polynomial`, `custom`: the exponent")
     normalise: bool = Field(
         False, description="`polynomial`, `linear`, `custom`: k(a, b) / √(k(a, a) k(b, b)), and 0 where a norm is 0"
     )

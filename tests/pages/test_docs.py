@@ -5,7 +5,6 @@ import json
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -84,29 +83,6 @@ def test_the_demos_output_is_the_demos(tmp_path):
 def test_ci_runs_the_readmes_test_command():
     (command,) = [line for block in blocks("sh") for line in block.splitlines() if "pytest" in line]
     assert command in (ROOT / ".ci" / "run").read_text().splitlines()
-
-
-def test_every_key_of_a_spec_is_documented_with_its_default():
-    text = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
-    rows, section_of_row = {}, None
-    for names, default in re.findall(r"^\| (\S+(?:, `\w+`)*) \| *([^|]*?) *\|", text, re.MULTILINE):
-        if (heading := re.fullmatch(r"\*\*`\[(\w+)\]`\*\*", names)) is not None:
-            section_of_row = heading[1]
-        for name in re.findall(r"\w+", names):
-            rows.setdefault((section_of_row, name), default)
-    for key, field in Spec.model_fields.items():
-        section = next((kind for kind in get_args(field.annotation) if kind is not type(None)), field.annotation)
-        if hasattr(section, "model_fields"):
-            assert f"`[{key}]`" in text
-            for inner, option in section.model_fields.items():
-                assert (key, inner) in rows, f"[{key}] {inner}"
-                found = rows[key, inner]
-                if isinstance(option.default, bool):
-                    assert found == f"`{str(option.default).lower()}`", inner
-                elif isinstance(option.default, (int, float)) and inner != "max_abs":
-                    assert float(found.strip("`")) == option.default, inner
-        else:
-            assert (None, key) in rows, key
 
 
 # ------------------------------------------------------------------------------------------------ docs/online.md

@@ -81,15 +81,13 @@ class BasisSection(Section):
         "stream",
         description='`"given"`: they are `[expansion] vectors`. `"stream"`: a sample becomes one with the probability of what the basis leaves over of it, and beyond the budget displaces the one that a reservoir of the stream would miss least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest gain in relative residual, or in the residual\'s trace',
     )
-    candidates: int = Field(
-        59, ge=1, le=4096, description="`efvs`, `sgma`: rows that are compared in each step; 1 to 4096"
-    )
-    points: int = Field(59, ge=1, le=4096, description="`efvs`: rows that they are compared at; 1 to 4096")
+    candidates: int = Field(59, ge=1, le=4096, description="`efvs`, `sgma`: rows that are compared in each step")
+    points: int = Field(59, ge=1, le=4096, description="`efvs`: rows that they are compared at")
     tau: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="`efvs`, `sgma`: choosing ends when the mean part that is left over of the reservoir is this; below 1",
+        description="`efvs`, `sgma`: choosing ends when the mean part that is left over of the reservoir is this",
     )
     horizon: int = Field(
         0,

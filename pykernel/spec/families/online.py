@@ -105,7 +105,7 @@ class KernelLearning(Learning):
         0.3,
         gt=0,
         le=2,
-        description="a sample within so many sigma of an expansion vector goes to its multiplier. With `laplacian`, `matern32`, `matern52` in units of 1 / gamma; with others the sine of the angle between the two, below 1",
+        description="a sample within so many sigma of an expansion vector goes to its multiplier. With `laplacian`, `matern32`, `matern52` in units of 1 / gamma; with others the sine of the angle between the two",
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
@@ -139,7 +139,7 @@ class Reduction(Section):
         None,
         description='how the multipliers of the others make up for it: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, no more than what went), `"ls"` (eq. 14) or `"lsridge"`',
     )
-    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors; 1 to 4096")
+    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors")
     ridge: float | None = Field(
         None,
         ge=0,
@@ -156,7 +156,7 @@ class Reduction(Section):
         1e-4,
         gt=0,
         le=1,
-        description="techniques `lsreg`, `lsridge` and projection `lsridge`: weight C of the squared multipliers (eq. 20); above 0, to 1",
+        description="techniques `lsreg`, `lsridge` and projection `lsridge`: weight C of the squared multipliers (eq. 20)",
     )
     when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
         "after",
@@ -169,7 +169,7 @@ class Reduction(Section):
         1.0,
         gt=0.5,
         le=1,
-        description="what a vector's claim to stay is multiplied by with each sample that does not renew it; above 0.5, to 1 (never). For worlds that change: 0.999",
+        description="what a vector's claim to stay is multiplied by with each sample that does not renew it. For worlds that change: 0.999",
     )
     lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
         None,
@@ -181,7 +181,7 @@ class Reduction(Section):
         1,
         ge=1,
         le=16,
-        description="with `lambda_max` or truncation: most vectors that one update removes, beyond the one whose place the sample takes; 1 to 16. It bounds the time of an update",
+        description="with `lambda_max` or truncation: most vectors that one update removes, beyond the one whose place the sample takes. It bounds the time of an update",
     )
     truncate_below: Annotated[float | None, Of(*GRADIENT)] = Field(
         None,

@@ -102,7 +102,7 @@ class SubspaceSection(Section):
         None,
         gt=0,
         le=100,
-        description="η: 1 for `constant`, 0.5 for `normalised`, both below 2; 8 for `decreasing` and `averaged`; to 100",
+        description="η: 1 for `constant`, 0.5 for `normalised`, both below 2; 8 for `decreasing` and `averaged`",
     )
     window: int = Field(
         1000, ge=0, le=2**22, description="samples that share the ridge, and that `averaged` reaches back; 0: all"
@@ -127,13 +127,13 @@ class SubspaceSection(Section):
         0.0,
         ge=0,
         lt=1,
-        description="ε: nothing is learned of a sample of which less than this part is left over (Algorithm 4); below 1",
+        description="ε: nothing is learned of a sample of which less than this part is left over (Algorithm 4)",
     )
     censoring: float = Field(
         0.0,
         ge=0,
         le=0.99,
-        description="in place of it: the part of the samples that nothing is learned of, once the budget is full; the threshold adapts; to 0.99",
+        description="in place of it: the part of the samples that nothing is learned of, once the budget is full; the threshold adapts",
     )
     head: Literal["ridge", "logistic"] = Field(
         "ridge",
@@ -148,14 +148,12 @@ class NoveltySection(Section):
         0.01,
         gt=0,
         le=0.5,
-        description="alarms for each sample of normal operation, which the threshold adapts to; above 0, to 0.5",
+        description="alarms for each sample of normal operation, which the threshold adapts to",
     )
     threshold: float | None = Field(
-        None, gt=0, lt=1, description="in place of it: the level above which there is an alarm; above 0, below 1"
+        None, gt=0, lt=1, description="in place of it: the level above which there is an alarm"
     )
-    smoothing: float = Field(
-        1.0, gt=0, le=1, description="level = (1 − smoothing) · level + smoothing · score; above 0, to 1"
-    )
+    smoothing: float = Field(1.0, gt=0, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: int = Field(
         500,
         ge=2,
@@ -166,7 +164,7 @@ class NoveltySection(Section):
         0,
         ge=0,
         le=1_000_000,
-        description="most samples in a row, above the threshold, that the subspace does not learn; then they are the new normal; to 1,000,000",
+        description="most samples in a row, above the threshold, that the subspace does not learn; then they are the new normal",
     )
 
 
