@@ -117,7 +117,7 @@ def _summary(section: str) -> str:
 def key_tables() -> dict[str, str]:
     """A Markdown table for what families share, by the name "shared", and one for each family, by its first rule."""
     families = list({id(family): family for family in rules().values()}.values())
-    return {"shared": _table(_shared())} | {
+    return {"shared": _table(_shared(), headed=True)} | {
         family.rules[0]: _table(_of_family(family.spec, family.rules)) for family in families if _own(family.spec)
     }
 
@@ -162,16 +162,16 @@ def _of_family(spec: type[Spec], names: tuple[str, ...]) -> Iterator[Row]:
         yield section, key, kind.model_fields[key], () if len(having) == len(names) else tuple(having)
 
 
-def _table(rows: Iterator[Row]) -> str:
-    """Rows below their sections, each with the rules that have it."""
-    lines, last = ["| key | rules | default | range | meaning |", "|---|---|---|---|---|"], ""
+def _table(rows: Iterator[Row], headed: bool = False) -> str:
+    """Rows below their sections, each with the rules that have it; headed: the heading tells them."""
+    lines, last = ["| key | rules | default | range | meaning |", "|---|---|---|---|---|"], None
     for section, key, field, having in rows:
-        if section != last:
-            lines.append(f"| **`[{section}]`** | | | | |")
-            last = section
-        of = _named(having)
+        if (section, having if headed else ()) != last:
+            last = (section, having if headed else ())
+            lines.append(f"| **`[{section}]`** | {_named(last[1])} | | | |")
         default = "" if field.default is None or field.is_required() else f"`{json.dumps(field.default)}`"
         meaning = re.sub(r"(?<!\\)\|", r"\\|", field.description or "")
+        of = "" if headed else _named(having)
         lines.append(" | ".join([f"| `{key}`", of, default, _range(field), meaning]) + " |")
     return "\n".join(re.sub(" +", " ", line) for line in lines) + "\n"
 
