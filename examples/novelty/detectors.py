@@ -22,8 +22,9 @@ from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import symmetric_times
 from pykernel.dialect import DIM, Bool, Config, Index, Real, Struct, absolute, entry, extent, kernel, real, sqrt
 from pykernel.dialect.program import Entry, Program
-from pykernel.spec.families.subspace import ALARM_STEP, growth
+from pykernel.spec.families.subspace import ALARM_STEP, NoveltySection, growth
 from pykernel.spec.model import Spec
+from pykernel.spec.sections import Learning, ScaledInput
 
 TERMS = extent("TERMS", "numbers whose mean and covariance are kept: inputs, or inputs and products")
 SQUARES = extent("SQUARES", "numbers of a packed symmetric matrix of as many rows as there are inputs")
@@ -452,6 +453,10 @@ DETECTORS = Detectors()
 
 class DetectorSpec(Spec):
     """A spec of one of the detectors, with the inputs and alarms of a monitor."""
+
+    input: ScaledInput
+    learning: Learning = Learning()
+    novelty: NoveltySection | None = None
 
     detector: Literal["largest", "mahalanobis", "quadratic", "gaussians", "centroids"]
     members: int = 1  # of a bank

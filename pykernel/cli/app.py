@@ -21,6 +21,7 @@ from pykernel.cli.commands.generate import generate
 from pykernel.cli.commands.import_ import import_model
 from pykernel.cli.commands.plan import plan
 from pykernel.cli.commands.replay import replay
+from pykernel.cli.commands.schema import schema
 from pykernel.cli.commands.simulate import simulate
 from pykernel.cli.commands.snapshot import snapshot_app
 from pykernel.cli.commands.sweep import sweep
@@ -76,6 +77,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "convert": convert,
     "import": import_model,
     "targets": targets,
+    "schema": schema,
 }
 for called, command in COMMANDS.items():
     app.command(called, cls=PlainCommand)(command)

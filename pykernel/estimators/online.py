@@ -23,7 +23,7 @@ from pykernel.estimators.base import (
 )
 from pykernel.spec.families.linear import RANDOM
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
-from pykernel.spec.families.online import projection_of
+from pykernel.spec.families.online import KernelSpec, projection_of
 
 NO_KERNEL = tuple(rule for rule in LINEAR_RULES if rule not in RANDOM)
 """Rules without a sigma."""
@@ -161,7 +161,8 @@ class _BudgetedKernelModel(Streaming):
         if rule not in GRADIENT:
             return "raise ridge"
         # which takes kernel functions as orthogonal
-        return "lower sigma or eta" if projection_of(self.spec_) == "fklms" else "lower eta"
+        spec = self.spec_
+        return "lower sigma or eta" if isinstance(spec, KernelSpec) and projection_of(spec) == "fklms" else "lower eta"
 
 
 class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):

@@ -456,7 +456,7 @@ class _Run:
             raise UserError(f"rule {spec.learning.rule} learns without labels, so delay means nothing; leave delay out")
         if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
             what = f"rule {spec.learning.rule}"
-            if spec.family.why_ignored(spec, "reduction", "technique") is None:
+            if spec.has("reduction", "technique"):
                 what = spec.reduction.technique
             raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
         self.spec, self.delay, self.refresh_every, self.train_every = spec, delay, refresh_every, train_every
@@ -486,7 +486,7 @@ class _Run:
             j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.max_abs)))[0])
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
             return f"{column} is {x[j]:g} and [input] max_abs is {spec.input.max_abs:g}; raise that limit or scale the column"
-        lower = ["lower [learning] eta"] if spec.family.why_ignored(spec, "learning", "eta") is None else []
+        lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []
         labelled = spec.program.label_kind != "none"
         remedies = [*lower, *(["raise [label] max_abs if the labels are larger than it"] if labelled else [])]
         return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from pykernel.dialect.program import LabelKind, Program
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
 
 STATE_LIMIT = 64 * 2**20
 """Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
@@ -22,34 +19,20 @@ class Family(Protocol):
 
     rules: tuple[str, ...]
     programs: Mapping[LabelKind, Program]
+    spec: type[Any]  # a class below pykernel.spec.base.Spec, whose sections say which keys there are
     online: bool  # whether choose and plan compare them: models that learn sample by sample, from raw inputs
 
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        """Why a key that was given means nothing for this model; None if it does mean something."""
+    def why_ignored(self, spec: Any, section: str, key: str) -> str | None:
+        """Why a key that the family has means nothing beside the others; None if it does mean something."""
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: Any, refuse: Refuse) -> None:
         """Refuse what cannot be computed."""
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: Any) -> dict[str, int]:
         """Values of the extents."""
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: Any) -> int:
         """About how many numbers the memory holds, from above."""
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: Any) -> dict[str, Any]:
         """Values of the config's fields, in float64."""
-
-
-AT_ONCE = {
-    "input": ("center", "scale"),
-    "learning": ("ridge", "samples"),
-    "expansion": ("vectors", "weights", "bias", "decision", "support_class", "break_ties", "calibration", "distance"),
-}
-"""Keys of models that are trained at once, on the device or elsewhere."""
-
-
-def unused_online(rule: str, section: str, key: str) -> str | None:
-    """Why a key means nothing for a rule that learns sample by sample."""
-    if key in AT_ONCE.get(section, ()):
-        return f"is of krr, ls-svm, kfd and frozen models; {rule} learns sample by sample: leave it out"
-    return None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pykernel.algorithms.kernel_choice import KernelFunction
+from pykernel.spec.base import Spec
 from pykernel.spec.family import Refuse
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
 
 FUNCTIONS = {
     "gaussian": KernelFunction.GAUSSIAN,
@@ -76,20 +74,21 @@ def validate(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel] coef0", f"is {kernel.coef0:g}; it must be at most {high:g} for {spec.precision}")
     if spec.input.max_abs < low:
         refuse("[input] max_abs", f"is {spec.input.max_abs:g}; it must be {low:g} or more for {spec.precision}")
-    for key in ("center", "scale"):
-        values = getattr(spec.input, key)
+    for key, values in zip(("center", "scale"), spec.scaling, strict=True):
         if values is not None and len(values) != spec.dim:
             refuse(f"[input] {key}", f"holds {len(values)} numbers; it must hold {spec.dim}, one for each input")
         if values is not None and max(map(abs, values)) > high:
             refuse(f"[input] {key}", f"holds {max(map(abs, values)):g}; {high:g} must be the most for {spec.precision}")
-    if spec.input.scale is not None and min(map(abs, spec.input.scale)) < low:
-        refuse("[input] scale", f"holds {min(map(abs, spec.input.scale)):g}; {low:g} must be the least")
+    _, scale = spec.scaling
+    if scale is not None and min(map(abs, scale)) < low:
+        refuse("[input] scale", f"holds {min(map(abs, scale)):g}; {low:g} must be the least")
 
 
 def reach(spec: Spec) -> np.ndarray:
     """Bounds of the scaled inputs, (DIM,)."""
-    center = np.zeros(spec.dim) if spec.input.center is None else np.array(spec.input.center)
-    scale = np.ones(spec.dim) if spec.input.scale is None else np.array(spec.input.scale)
+    given, factors = spec.scaling
+    center = np.zeros(spec.dim) if given is None else np.array(given)
+    scale = np.ones(spec.dim) if factors is None else np.array(factors)
     return (spec.input.max_abs + np.abs(center)) * np.abs(scale)
 
 
@@ -130,19 +129,6 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     return value
 
 
-def length_scale(spec: Spec) -> float:
-    """The length by which scaled inputs differ."""
-    kernel = spec.kernel
-    if kernel is not None and kernel.sigma is not None:
-        return kernel.sigma
-    if kernel is not None and kernel.gamma is not None:
-        if kernel.function in ("laplacian", "matern32", "matern52"):
-            return 1 / kernel.gamma
-        if kernel.function == "gaussian":
-            return math.sqrt(0.5 / kernel.gamma)
-    return min(1.0, spec.input.max_abs)
-
-
 def rate(spec: Spec) -> float:
     """gamma / ln 2 of a Gaussian or Laplacian kernel."""
     kernel = spec.kernel
@@ -155,18 +141,19 @@ def parameters(spec: Spec) -> dict[str, Any]:
     """Values of KernelConfig's fields, in float64."""
     kernel = spec.kernel
     assert kernel is not None
+    center, scale = spec.scaling
     smooth = kernel.function in ("gaussian", "laplacian")
     return {
         "function": FUNCTIONS[kernel.function],
         "normalises": kernel.normalise,
         "unit": kernel.normalise or kernel.function in UNIT,
-        "rescales": spec.input.center is not None or spec.input.scale is not None,
+        "rescales": center is not None or scale is not None,
         "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "custom" else 0.0),
         "rate": rate(spec) if smooth else 0.0,
         "coef0": kernel.coef0,
         "degree": kernel.degree,
         "max_value": kernel.max_value or 0.0,
-        "center": spec.input.center if spec.input.center is not None else np.zeros(spec.dim),
-        "scale": spec.input.scale if spec.input.scale is not None else np.ones(spec.dim),
+        "center": center if center is not None else np.zeros(spec.dim),
+        "scale": scale if scale is not None else np.ones(spec.dim),
         "input_max_abs": spec.input.max_abs,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykernel.spec.model import Spec
+from pykernel.spec.base import Spec
 
 
 def summary(spec: Spec) -> str:
@@ -14,7 +14,7 @@ def summary(spec: Spec) -> str:
         "class": f"classifier of {labels} classes",
         "none": "model without labels",
     }
-    what, rule, technique = task[spec.program.label_kind], spec.learning.rule, spec.reduction.technique
+    what, rule = task[spec.program.label_kind], spec.learning.rule
     kind = "linear" if spec.kernel is None else "kernel"
     if not spec.program.learns:
         return f"a {kind} {what} that was learned elsewhere ({rule})"
@@ -22,9 +22,10 @@ def summary(spec: Spec) -> str:
         return f"a {kind} {what} that is trained on the device ({rule})"
     if "N_MAX" not in spec.capacities:
         return f"a linear {what} that learns online ({rule})"
-    reduces = spec.family.why_ignored(spec, "reduction", "technique") is None
     within = f"that learns within {spec.capacities['N_MAX']} expansion vectors"
-    return f"an online kernel {what} ({rule}) {within}" + (f" ({technique})" if reduces else "")
+    return f"an online kernel {what} ({rule}) {within}" + (
+        f" ({spec.reduction.technique})" if spec.has("reduction", "technique") else ""
+    )
 
 
 def less_memory(spec: Spec) -> str:

@@ -20,8 +20,9 @@ from pykernel.dialect import sources_digest
 from pykernel.errors import MissingExtra, UserError
 from pykernel.host.simulate import DELAY_LIMIT, Simulation
 from pykernel.parallel import Workers
-from pykernel.spec.families.online import ridge_of
-from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Reduction, Spec, make_spec
+from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
+from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
+from pykernel.spec.sections import StandardisedInput
 
 SIZES = (8, 16, 32, 64)
 ROUNDS = 3
@@ -115,7 +116,7 @@ def _simulated(spec: Spec, data: Data) -> Simulation:
 def typical_distance(spec: Spec, x: np.ndarray) -> float:
     """The median distance of two inputs, as the model sees them; of PAIRS pairs, always the same."""
     x = x[(np.abs(x) <= spec.input.max_abs).all(axis=1)]
-    if spec.input.standardise and len(x):
+    if isinstance(spec.input, StandardisedInput) and spec.input.standardise and len(x):
         deviation = x.std(axis=0)
         x = np.clip((x - x.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0), -spec.input.clip, spec.input.clip)
     if len(x) < 2:
@@ -252,7 +253,7 @@ def means(spec: Spec, section: str, key: str) -> bool:
     """Whether a key means something for this model."""
     if section == "kernel":
         return spec.kernel is not None
-    return spec.family.why_ignored(spec, section, key) is None
+    return spec.has(section, key)
 
 
 def combine(base: Spec, chosen_rules: Sequence[str], chosen: Sequence[str]) -> tuple[list[Combination], list[Content]]:
@@ -326,7 +327,7 @@ def _reason(error: UserError) -> str:
 
 def _held(spec: Spec, knob: Knob) -> float:
     value = getattr(getattr(spec, knob.section), knob.key)
-    return float(ridge_of(spec) if value is None and knob.key == "ridge" else value)
+    return float(ridge_of(spec) if isinstance(spec, KernelSpec) and value is None and knob.key == "ridge" else value)
 
 
 class Group:

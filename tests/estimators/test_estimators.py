@@ -24,8 +24,9 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.estimators import base
 from pykernel.estimators import online as estimators
-from pykernel.spec.family import AT_ONCE
-from pykernel.spec.model import Learning, Reduction, make_spec
+from pykernel.spec.families.linear import LinearLearning
+from pykernel.spec.families.online import KernelLearning, Reduction
+from pykernel.spec.model import make_spec
 from tests.support import ROOT, custom_kernels
 
 EXAMPLES = ROOT / "examples"
@@ -140,8 +141,7 @@ def test_the_docstrings_tell_the_truth():
 
 
 def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the_specs_default():
-    at_once = set(AT_ONCE["learning"])
-    keys = {k: v for k, v in Learning.model_fields.items() if k not in at_once} | Reduction.model_fields
+    keys = LinearLearning.model_fields | KernelLearning.model_fields | Reduction.model_fields
     for kind in BOTH:
         parameters = inspect.signature(kind).parameters
         for key, field in keys.items():

@@ -35,7 +35,9 @@ from pykernel.estimators import subspace as subspace_estimators
 from pykernel.gen import compilers
 from pykernel.gen.project import build
 from pykernel.host import snapshot
-from pykernel.spec.model import SECTIONS, make_spec
+from pykernel.spec.families.subspace import OkfebSpec
+from pykernel.spec.model import make_spec
+from pykernel.spec.sections import section_of
 from pykernel.training.rounding import device_bound
 from tests.support import custom_kernels
 
@@ -131,7 +133,7 @@ def test_the_docstrings_tell_the_truth():
             where = subspace_estimators.PARAMETERS.get(key)
             if where is None or where.section not in sections or default == "None" or key in ("n_components", "n_max"):
                 continue
-            field = SECTIONS[where.section].model_fields[where.key or key]
+            field = section_of(OkfebSpec.model_fields[where.section]).model_fields[where.key or key]
             shown = f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
             assert default == shown or float(default) == field.default, key
 

@@ -19,7 +19,8 @@ from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import build, generate
 from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, _digits, _number, answer_columns, callable_entries, read_log
-from pykernel.spec.model import Input, load_spec, make_spec
+from pykernel.spec.model import load_spec, make_spec
+from pykernel.spec.sections import Input
 from tests.support import DOCS
 from tests.support.toys import TOYS, toy_spec
 

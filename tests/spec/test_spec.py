@@ -20,7 +20,7 @@ from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
-from pykernel.spec.model import DIM_LIMIT, SECTIONS, load_spec, make_spec
+from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, sections
 from pykernel.spec.renamed import RENAMED
 from tests.support.custom_kernels import products, rational_quadratic
 
@@ -140,7 +140,7 @@ def test_a_near_miss_of_a_key_is_recognised() -> None:
 def test_an_old_name_is_refused_with_the_new_one(old: tuple[str, ...]) -> None:
     """Whatever its value is; and the name is one that there is, as the old one no longer is."""
     section, key, *word = old
-    fields = SECTIONS[section].model_fields
+    fields = keys_of(section)
     for value in word or (1.0, [1.0, 1.0], "x"):
         vectors = {"vectors": [[0.0, 1.0]]} if section == "expansion" else {}
         content = merged(**{section: {**BASE.get(section, {}), **vectors, key: value}})
@@ -150,7 +150,7 @@ def test_an_old_name_is_refused_with_the_new_one(old: tuple[str, ...]) -> None:
         else:
             assert refusal(content) == f"flow.toml: [{section}] {key} is called {RENAMED[old]} now"
         assert content == before
-    names = get_args(fields[key].annotation) if word else fields
+    names = get_args(next(iter(declared(section, key).values())).annotation) if word else fields
     assert RENAMED[old] in names and old[-1] not in names
 
 
@@ -435,7 +435,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (frozen | {"kernel": {"gamma": 0.5}}, "expansion", "distance", "products"),
     ]
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
-    fields |= {(section, key) for section, kind in SECTIONS.items() for key in kind.model_fields}
+    fields |= {(section, key) for section in sections() for key in keys_of(section)}
     uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("reduction", "force")}
     custom_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "max_value")}
     assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - custom_keys, "no change here"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pykernel.algorithms.online.state import Status
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import ridge_of
-from pykernel.spec.model import Learning, Reduction, Spec, make_spec
+from pykernel.spec.families.online import Reduction, ridge_of
+from pykernel.spec.model import Spec, keys_of, make_spec
 from tests.support.naive import OWN_PROJECTION, Twin, kernel_values
 
 TECHNIQUES = tuple(OWN_PROJECTION)
@@ -30,9 +30,7 @@ def spec_of(technique: str = "mklms", n_max: int = 8, dim: int = 1, precision: s
         "label": label,
         "kernel": keys.pop("kernel", None) or {"sigma": keys.pop("sigma", 0.5)},
         "learning": {
-            key: keys.pop(key)
-            for key in list(keys)
-            if key in Learning.model_fields and key not in Reduction.model_fields
+            key: keys.pop(key) for key in list(keys) if key in keys_of("learning") and key not in Reduction.model_fields
         },
         "reduction": {"technique": technique, "n_max": n_max},
     }

@@ -7,8 +7,9 @@ from enum import IntEnum
 from pykernel.algorithms.extents import L_MAX
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
 from pykernel.dialect.program import Entry, Program
-from pykernel.spec.families.online import ridge_of
+from pykernel.spec.families.online import Reduction, ridge_of
 from pykernel.spec.model import Spec
+from pykernel.spec.sections import Learning
 
 
 class MadeStatus(IntEnum):
@@ -679,25 +680,38 @@ class ClearFamily(GlassFamily):
 GLASS, CLEAR, OVEN, GAUGE = GlassFamily(), ClearFamily(), OvenFamily(), GaugeFamily()
 
 
+class MadeLearning(Learning):
+    rho: float = 0.0
+
+
 class GlassSpec(Spec):
+    learning: MadeLearning = MadeLearning()
+
     @property
     def family(self):
         return GLASS
 
 
 class ClearSpec(Spec):
+    learning: MadeLearning = MadeLearning()
+
     @property
     def family(self):
         return CLEAR
 
 
 class GaugeSpec(Spec):
+    learning: MadeLearning = MadeLearning()
+
     @property
     def family(self):
         return GAUGE
 
 
 class OvenSpec(Spec):
+    learning: Learning = Learning()
+    reduction: Reduction = Reduction()
+
     @property
     def family(self):
         return OVEN

@@ -16,11 +16,12 @@ from typing import Any, Literal, Union, get_args, get_origin
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.spec.model import SECTIONS, Spec, make_spec
+from pykernel.spec.families.online import TECHNIQUES
+from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections
 
 Content = dict[str, Any]
 
-RULES: tuple[str, ...] = get_args(SECTIONS["learning"].model_fields["rule"].annotation)
+RULES: tuple[str, ...] = tuple(rules())
 FUNCTIONS = ("gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
@@ -90,8 +91,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
     if rule in ("klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nystrom-rls", "okfeb"):
         content["reduction"] = {"n_max": int(rng.integers(1, LARGEST + 1))}
     if rule in ("klms", "qklms", "krls-t", "fb-krls"):
-        technique = SECTIONS["reduction"].model_fields["technique"].annotation
-        content["reduction"] |= {"technique": str(rng.choice(get_args(technique))), "force": True}
+        content["reduction"] |= {"technique": str(rng.choice(list(TECHNIQUES))), "force": True}
         if rule in ("krls-t", "fb-krls"):
             content["reduction"]["projection"] = "klms"
     if rule == "okfeb":
@@ -164,9 +164,10 @@ def keys() -> list[tuple[str, str, Any]]:
     """Every key that a change may set: section, name, declaration."""
     return [
         (section, name, field)
-        for section, model in SECTIONS.items()
-        for name, field in model.model_fields.items()
+        for section in sections()
+        for name in keys_of(section)
         if name not in SHAPES | ELSEWHERE
+        for field in [next(iter(declared(section, name).values()))]
     ]
 
 

@@ -5,6 +5,7 @@ from pykernel.algorithms.extents import N_MAX
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.model import Spec
+from pykernel.spec.sections import Learning, Section
 from tests.support.toys import ToyStatus
 
 
@@ -147,8 +148,19 @@ class FrozenFamily:
         }
 
 
+class TableLearning(Learning):
+    rho: float = 0.0
+
+
+class TableReduction(Section):
+    force: bool = False
+
+
 class FrozenSpec(Spec):
     """A spec of this program."""
+
+    learning: TableLearning = TableLearning()
+    reduction: TableReduction = TableReduction()
 
     @property
     def family(self):

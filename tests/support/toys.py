@@ -6,6 +6,7 @@ from enum import IntEnum
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.model import Spec
+from pykernel.spec.sections import Learning
 
 
 class ToyStatus(IntEnum):
@@ -245,6 +246,7 @@ class ToyFamily:
     """What a spec wants to know."""
 
     rules = ("nlms",)
+    online = False
     programs = {  # noqa: RUF012
         "real": toy_program("toy", toy_update, toy_rehearse),
         "reals": toy_program("toys", toy_update_several, toy_rehearse_several),
@@ -278,13 +280,21 @@ class ToyFamily:
 TOYS = ToyFamily()
 
 
+class ToyLearning(Learning):
+    eta: float = 0.5
+
+
 class ToySpec(Spec):
-    """A spec of one of these programs, whatever its rule."""
+    """A spec of one of these programs."""
+
+    learning: ToyLearning = ToyLearning()
 
     @property
     def family(self):
         return TOYS
 
+
+ToyFamily.spec = ToySpec
 
 LABELS = {
     "real": {"max_abs": 10.0},

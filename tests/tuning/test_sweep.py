@@ -16,7 +16,8 @@ from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.simulate import Simulation
 from pykernel.parallel import Workers
-from pykernel.spec.model import Learning, Reduction, make_spec
+from pykernel.spec.families.online import Reduction
+from pykernel.spec.model import make_spec, rules
 from pykernel.tuning import sweep as search
 from pykernel.tuning.costs import memory_bytes, target_costs
 from pykernel.tuning.sweep import Data
@@ -241,13 +242,13 @@ def test_forgetting_ends_at_one():
 
 
 def test_every_rule_and_technique_is_tried_or_refused_with_a_reason():
-    rules, techniques = search.options(Learning, "rule"), search.options(Reduction, "technique")
-    assert {"klms", "krls-t", "nlms"} <= set(rules) and {"nt", "fklms", "mklms"} <= set(techniques)
+    every, techniques = list(rules()), search.options(Reduction, "technique")
+    assert {"klms", "krls-t", "nlms"} <= set(every) and {"nt", "fklms", "mklms"} <= set(techniques)
     spec = base(n_max=8, ald_threshold=0.01)
-    tried, refused = search.combine(spec, rules, techniques)
+    tried, refused = search.combine(spec, every, techniques)
     pairs = [(c.rule, c.technique) for c in tried] + [(r["rule"], r["technique"]) for r in refused]
-    assert len(set(pairs)) == len(pairs) and {rule for rule, _ in pairs} == set(rules)
-    for rule in rules:
+    assert len(set(pairs)) == len(pairs) and {rule for rule, _ in pairs} == set(every)
+    for rule in every:
         with_techniques = [technique for r, technique in pairs if r == rule]
         assert with_techniques == [None] or sorted(with_techniques) == sorted(techniques)
     assert all(row["reason"] and "\n" not in row["reason"] for row in refused)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from pykernel.algorithms.batch.batch import BATCH
 from pykernel.algorithms.batch.fisher import FISHER
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
+from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
+from pykernel.spec.sections import KernelSection, Learning, ScaledInput, VectorsSection
 
 BASIS_LIMIT = 1024
-LEARNING_KEYS = {"ridge": ("krr", "ls-svm", "kfd"), "samples": ("krr", "ls-svm")}
 
 LEAST = {"float32": 1e-4, "float64": 1e-12}
 """Smallest ridge, in parts of the Gram matrix's largest row sum: docs/training-on-device.md."""
@@ -30,40 +29,62 @@ MOST = {"float32": 10_000, "float64": 1_000_000}
 """Samples that a discriminant takes before a restart: each one's rounding stays in R."""
 
 
+class BatchLearning(Learning):
+    """How a model is trained at once, on the samples gathered."""
+
+    ridge: float = Field(0.1, gt=0, description="added to the Gram matrix's diagonal")
+    samples: int = Field(64, ge=2, le=4096, description="how many samples are kept for training; then the oldest go")
+
+
+class FisherLearning(Learning):
+    """How a discriminant is trained at once."""
+
+    ridge: float = Field(0.1, gt=0, description="weight of |alpha|^2")
+
+
+class BatchSpec(Spec):
+    input: ScaledInput
+    kernel: KernelSection | None = None
+    learning: BatchLearning = BatchLearning()
+
+    @property
+    def family(self) -> Family:
+        return BATCH_MODELS
+
+
+class FisherSpec(Spec):
+    input: ScaledInput
+    kernel: KernelSection | None = None
+    learning: FisherLearning = FisherLearning()
+    expansion: VectorsSection | None = None
+
+    @property
+    def family(self) -> Family:
+        return FISHER_MODELS
+
+
 class _BatchModels:
     """What both families share."""
 
     online = False
 
     def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        rule = spec.learning.rule
-        if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,) if key == "rule" else ()):
-            return f"does not go with {rule}, whose keys are rule, " + ", ".join(
-                name for name, owners in LEARNING_KEYS.items() if rule in owners
-            )
-        if section == "reduction":
-            return f"is of models that learn sample by sample; {rule} has no such budget: leave it out"
-        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return f"is of models that learn sample by sample; {rule} has center and scale"
-        if section == "kernel":
-            return kernel_settings.why_ignored(spec, key)
-        if section == "expansion" and (rule != "kfd" or key != "vectors"):
-            owner = "frozen models and kfd" if key == "vectors" else "frozen models"
-            return f"is of {owner}; {rule} does not have it: leave it out"
-        return None
+        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
 
     def _rehearsal(self, spec: Spec) -> float:
-        scale = 1.0 if spec.input.scale is None else float(np.exp(np.mean(np.log(np.abs(spec.input.scale)))))
-        return min(3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim) / scale, spec.input.max_abs / 2)
+        _, scales = spec.scaling
+        scale = 1.0 if scales is None else float(np.exp(np.mean(np.log(np.abs(scales)))))
+        return min(3 * spec.length_scale / math.sqrt(spec.dim) / scale, spec.input.max_abs / 2)
 
 
 class BatchModels(_BatchModels):
     """Kernel ridge regression and LS-SVM."""
 
     rules: tuple[str, ...] = ("krr", "ls-svm")
+    spec = BatchSpec
     programs: Mapping[LabelKind, Program] = BATCH
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: BatchSpec, refuse: Refuse) -> None:
         kernel_settings.validate(spec, refuse)
         value = kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
         ridge, least, most = spec.learning.ridge, LEAST[spec.precision], kernel_settings.largest(spec.precision)
@@ -88,11 +109,11 @@ class BatchModels(_BatchModels):
                 "[input] max_abs", f"is {spec.input.max_abs:g}, with which predictions can overflow; it must be lower"
             )
 
-    def _alpha_limit(self, spec: Spec) -> float:
+    def _alpha_limit(self, spec: BatchSpec) -> float:
         learning = spec.learning
         return 2.0**10 * math.sqrt(learning.samples) * spec.label_max_abs * max(1.0, 1 / learning.ridge)
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: BatchSpec) -> dict[str, int]:
         samples = spec.learning.samples
         return {
             "DIM": spec.dim,
@@ -101,11 +122,11 @@ class BatchModels(_BatchModels):
             "OUTPUTS": spec.outputs,
         }
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: BatchSpec) -> int:
         samples = spec.learning.samples
         return samples * (samples + 1) // 2 + samples * (2 * spec.dim + 3 * spec.outputs + 6) + 4 * spec.dim + 64
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: BatchSpec) -> dict[str, Any]:
         alpha_limit = self._alpha_limit(spec)
         most = 1e37 if spec.precision == "float32" else 1e305
         return kernel_settings.parameters(spec) | {
@@ -131,9 +152,10 @@ class FisherModels(_BatchModels):
     """The kernel Fisher discriminant on a basis."""
 
     rules: tuple[str, ...] = ("kfd",)
+    spec = FisherSpec
     programs: Mapping[LabelKind, Program] = FISHER
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: FisherSpec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse(
                 "[expansion] vectors", "is missing; kfd must have a basis, the vectors that samples are compared with"
@@ -161,7 +183,7 @@ class FisherModels(_BatchModels):
                 "[learning] ridge", f"is {spec.learning.ridge:g}; it must be from {low:g} to 1e12 for {spec.precision}"
             )
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: FisherSpec) -> dict[str, int]:
         assert spec.expansion is not None
         size = len(spec.expansion.vectors)
         return {
@@ -172,12 +194,12 @@ class FisherModels(_BatchModels):
             "CLASSES": len(spec.label.classes or ()),
         }
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: FisherSpec) -> int:
         size = len(spec.expansion.vectors) if spec.expansion is not None else 1
         classes = len(spec.label.classes or ())
         return size * (size + 1) // 2 + size * (classes + 2 * spec.outputs + spec.dim + 3) + 2 * spec.dim + 64
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: FisherSpec) -> dict[str, Any]:
         assert spec.expansion is not None
         vectors, ridge, narrow = (
             np.array(spec.expansion.vectors, float),

@@ -4,23 +4,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from pykernel.algorithms.elementary import FLOOR_EXPONENT
 from pykernel.algorithms.frozen import FROZEN, Decision
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
+from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
+from pykernel.spec.sections import KernelSection, Learning, Numbers, Rows, ScaledInput, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
 """Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
 
 DECISIONS = {"functions": Decision.FUNCTIONS, "ovo": Decision.OVO, "ovo_vote": Decision.OVO_VOTE}
+
+
+Pair = Annotated[tuple[float, float], Field(strict=False)]
+
+
+class Expansion(VectorsSection):
+    """A frozen model, with all its values, in flash."""
+
+    weights: Rows | None = Field(
+        None,
+        strict=False,
+        description="a row for each vector, a number for each function; decision ovo and ovo_vote: in the functions of its class against each other one",
+    )
+    bias: Numbers | None = Field(None, strict=False, description="what each function is far from all vectors")
+    decision: Literal["functions", "ovo", "ovo_vote"] = Field(
+        "functions",
+        description='`"functions"`: one for each label, or for each class (two classes: one). `"ovo"`: one for each pair of three or more classes, as in libsvm; `NAME_predict` writes them. `"ovo_vote"`: the same, and `NAME_predict` writes for each class its votes and less than half a one for how clear they were',
+    )
+    support_class: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = (
+        Field(
+            None,
+            strict=False,
+            description="`ovo`, `ovo_vote`: the class of each vector; `weights` are then those of `dual_coef_`, transposed",
+        )
+    )
+    break_ties: bool = Field(
+        False, description="`ovo`, `ovo_vote`: of classes with equal votes the clearer wins, not the first"
+    )
+    calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
+        None,
+        strict=False,
+        description="classes: a and b of each function f, for the probability 1 / (1 + exp(a f + b)) that `NAME_probability` writes; of several classes divided by their sum",
+    )
+    distance: Literal["differences", "products"] = Field(
+        "differences",
+        description='`gaussian`: how ‖x − v‖² is computed. `"products"` takes ‖x‖² + ‖v‖² − 2 x\'v from folded tables: fewer instructions, a larger rounding error',
+    )
+
+
+class FrozenSpec(Spec):
+    input: ScaledInput
+    kernel: KernelSection | None = None
+    learning: Learning = Learning()
+    expansion: Expansion | None = None
+
+    @property
+    def family(self) -> Family:
+        return FROZEN_MODELS
 
 
 class FrozenModels:
@@ -29,17 +77,12 @@ class FrozenModels:
     rules: tuple[str, ...] = ("frozen",)
     programs: Mapping[LabelKind, Program] = FROZEN
     online = False
+    spec = FrozenSpec
 
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        if section in ("learning", "reduction") and key != "rule":
-            return "is of models that learn; a frozen one does not: leave it out"
-        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "is of models that learn; a frozen one has center and scale"
-        if section == "kernel":
-            return kernel_settings.why_ignored(spec, key)
-        return None
+    def why_ignored(self, spec: FrozenSpec, section: str, key: str) -> str | None:
+        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: FrozenSpec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
         kernel_settings.validate(spec, refuse)
@@ -47,7 +90,7 @@ class FrozenModels:
         self._complain_of_decision(spec, refuse)
         self._complain_of_numbers(spec, refuse)
 
-    def _complain_of_tables(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_tables(self, spec: FrozenSpec, refuse: Refuse) -> None:
         expansion = spec.expansion
         assert expansion is not None
         vectors, weights = expansion.vectors, expansion.weights
@@ -66,7 +109,7 @@ class FrozenModels:
         if len(expansion.bias) != self._functions(spec):
             refuse("[expansion] bias", f"holds {len(expansion.bias)} numbers; it must hold {self._functions(spec)}")
 
-    def _complain_of_decision(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_decision(self, spec: FrozenSpec, refuse: Refuse) -> None:
         expansion, classes = spec.expansion, len(spec.label.classes or ())
         assert expansion is not None
         ovo = expansion.decision != "functions"
@@ -103,7 +146,7 @@ class FrozenModels:
         if expansion.distance == "products" and spec.kernel is not None and spec.kernel.function != "gaussian":
             refuse("[expansion] distance", 'is "products", which is of gaussian kernels; leave it out')
 
-    def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_numbers(self, spec: FrozenSpec, refuse: Refuse) -> None:
         expansion, most = spec.expansion, kernel_settings.largest(spec.precision)
         assert expansion is not None and expansion.weights is not None and expansion.bias is not None
         vectors = np.array(expansion.vectors, float)
@@ -126,17 +169,17 @@ class FrozenModels:
                     f"{square * math.log(2):.3g}: center the inputs, or leave distance out",
                 )
 
-    def _functions(self, spec: Spec) -> int:
+    def _functions(self, spec: FrozenSpec) -> int:
         classes = len(spec.label.classes or ())
         if spec.expansion is not None and spec.expansion.decision != "functions":
             return classes * (classes - 1) // 2
         return spec.outputs
 
-    def _weights(self, spec: Spec) -> int:
+    def _weights(self, spec: FrozenSpec) -> int:
         ovo = spec.expansion is not None and spec.expansion.decision != "functions"
         return len(spec.label.classes or ()) - 1 if ovo else spec.outputs
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: FrozenSpec) -> dict[str, int]:
         expansion, functions = spec.expansion, self._functions(spec)
         assert expansion is not None
         classes = len(spec.label.classes or ())
@@ -151,13 +194,13 @@ class FrozenModels:
             "ROW": spec.dim + 1 + self._weights(spec),
         }
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: FrozenSpec) -> int:
         functions = self._functions(spec)
         if spec.expansion is None:
             return 0
         return len(spec.expansion.vectors) * (spec.dim + self._weights(spec) + 2) + 4 * (functions + spec.dim + 64)
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: FrozenSpec) -> dict[str, Any]:
         expansion, functions = spec.expansion, self._functions(spec)
         assert expansion is not None
         vectors = np.array(expansion.vectors, float)
@@ -189,9 +232,7 @@ class FrozenModels:
             "offsets": -calibration[:, 1],
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
-            "rehearsal_input": min(
-                3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), 2 * spec.input.max_abs
-            ),
+            "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
         }
 
 

@@ -7,17 +7,17 @@ import math
 import random
 import statistics
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
-from pykernel.spec.family import STATE_LIMIT, Family, Refuse, unused_online
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
+from pykernel.spec.base import Spec
+from pykernel.spec.family import STATE_LIMIT, Family, Refuse
+from pykernel.spec.sections import KernelSection, Learning, Of, StandardisedInput
 
 RULES = {
     "nlms": (Gain.NLMS, FeatureKind.INPUTS),
@@ -27,20 +27,6 @@ RULES = {
 }
 RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
 RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
-
-LEARNING_KEYS = {
-    "eta": ("nlms",),
-    "rho": (),
-    "step_limit": (),
-    "quantisation": (),
-    "relabel": (),
-    "forgetting": RECURSIVE,
-    "noise": (),
-    "prior_variance": RECURSIVE,
-    "features": RANDOM,
-    "seed": RANDOM,
-}
-"""Which linear rules each key of [learning] is for."""
 
 WINDUP = 1024.0
 """How far forgetting may raise the trace of P above its initial value; float32 still holds P's small directions."""
@@ -55,7 +41,38 @@ GRAIN = 2.0**-16
 """What frequencies are rounded to multiples of, so that they do not depend on the last digits of a machine's functions."""
 
 
-def random_count(spec: Spec) -> int:
+class LinearLearning(Learning):
+    """How a sample changes the model."""
+
+    eta: Annotated[float, Of("nlms")] = Field(
+        0.5, gt=0, lt=2, description="learning rate: the part of an error that one presentation corrects"
+    )
+    forgetting: Annotated[float, Of(*RECURSIVE)] = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="what a sample's weight is multiplied by at each later one: about the last 1 / (1 - forgetting) count",
+    )
+    prior_variance: Annotated[float, Of(*RECURSIVE)] = Field(
+        100.0, gt=0, description="variance of the weights before the first sample; its inverse is the ridge penalty"
+    )
+    features: Annotated[int | None, Of(*RANDOM)] = Field(
+        None, ge=1, le=4096, description="how many random Fourier features, 2 or more; 64 if not given"
+    )
+    seed: Annotated[int, Of(*RANDOM)] = Field(0, ge=0, le=2**31 - 1, description="which random features")
+
+
+class LinearSpec(Spec):
+    input: StandardisedInput
+    kernel: Annotated[KernelSection | None, Of(*RANDOM)] = None
+    learning: LinearLearning = LinearLearning()
+
+    @property
+    def family(self) -> Family:
+        return LINEAR_MODELS
+
+
+def random_count(spec: LinearSpec) -> int:
     """How many random features there are."""
     return spec.learning.features or DEFAULT_FEATURES
 
@@ -105,23 +122,14 @@ class LinearModels:
     rules: tuple[str, ...] = tuple(RULES)
     programs: Mapping[LabelKind, Program] = LINEAR
     online = True
+    spec = LinearSpec
 
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        rule = spec.learning.rule
-        if (reason := unused_online(rule, section, key)) is not None:
-            return reason
-        if section == "kernel" and rule in RANDOM and spec.kernel is not None:
-            if spec.kernel.function not in SPECTRA:
-                return None  # validate says more
+    def why_ignored(self, spec: LinearSpec, section: str, key: str) -> str | None:
+        if section == "kernel" and spec.kernel is not None and spec.kernel.function in SPECTRA:
             return kernel_settings.why_ignored(spec, key)
-        if section == "reduction":
-            return f"is of kernel models; {rule} keeps no expansion vectors; leave it out"
-        if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
-            owners = LEARNING_KEYS[key]
-            return f"is of {', '.join(owners) or 'kernel models'}; {rule} does not have it; leave it out"
-        return None
+        return None  # of other functions validate says more
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: LinearSpec, refuse: Refuse) -> None:
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
         gain, kind = RULES[rule]
         low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
@@ -146,8 +154,6 @@ class LinearModels:
                     "[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates"
                 )
             kernel_settings.validate(spec, refuse)
-        elif spec.kernel is not None:
-            refuse("[kernel] sigma", f"is of kernel models and {', '.join(RANDOM)}; {rule} has no kernel; leave it out")
         within("[input] max_abs", spec.input.max_abs)
         if gain is Gain.RLS:
             within("[learning] prior_variance", learning.prior_variance)
@@ -178,7 +184,7 @@ class LinearModels:
                 f"is {getattr(spec.input, key):g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
             )
 
-    def _complain_of_size(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_size(self, spec: LinearSpec, refuse: Refuse) -> None:
         if spec.state_bytes_bound > STATE_LIMIT:
             which, value = "[input] dim", spec.dim
             if spec.learning.rule in RANDOM and random_count(spec) > spec.dim:
@@ -186,36 +192,36 @@ class LinearModels:
             takes = f"{spec.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
             refuse(which, f"is {value}, which takes {takes}")
 
-    def _features(self, spec: Spec) -> int:
+    def _features(self, spec: LinearSpec) -> int:
         """How many features there are, the constant included."""
         kind, dim = RULES[spec.learning.rule][1], spec.dim
         if kind is FeatureKind.FOURIER:
             return random_count(spec) + 1
         return dim + 1 + (dim * (dim + 1) // 2 if kind is FeatureKind.PRODUCTS else 0)
 
-    def _largest(self, spec: Spec) -> float:
+    def _largest(self, spec: LinearSpec) -> float:
         """A bound of every feature."""
         reach = _reach(spec)
         return {FeatureKind.INPUTS: reach, FeatureKind.PRODUCTS: max(reach, reach * reach), FeatureKind.FOURIER: 1.0}[
             RULES[spec.learning.rule][1]
         ]
 
-    def _weight_limit(self, spec: Spec) -> float:
+    def _weight_limit(self, spec: LinearSpec) -> float:
         """No prediction that the weights within it give overflows."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
         return min(2.0**20 * spec.label_max_abs, 2.0**100, most)
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: LinearSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: LinearSpec) -> int:
         gain, kind = RULES[spec.learning.rule]
         features, outputs, dim = self._features(spec), spec.outputs, spec.dim
         matrix = features * features if gain is Gain.RLS else 0
         table = features * (dim + 1) if kind is FeatureKind.FOURIER else 0
         return matrix + table + (outputs + 3) * features + 4 * dim + 2 * outputs + 8
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: LinearSpec) -> dict[str, Any]:
         gain, kind = RULES[spec.learning.rule]
         learning, limit, features = spec.learning, spec.label_max_abs, self._features(spec)
         frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
@@ -257,7 +263,7 @@ class LinearModels:
         }
 
 
-def _reach(spec: Spec) -> float:
+def _reach(spec: LinearSpec) -> float:
     """The largest |x| that features are made of, or 1."""
     return max(spec.input.clip if spec.input.standardise else spec.input.max_abs, 1.0)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from pykernel.algorithms.basis.coordinates import NYSTROM, REHEARSED, Method
 from pykernel.algorithms.basis.recursive import NYSTROM_RLS
@@ -18,10 +19,9 @@ from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
+from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
+from pykernel.spec.sections import KernelSection, Learning, Numbers, Rows, ScaledInput, Section, VectorsSection
 
 BASIS_LIMIT = 1024
 METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, "sgma": Method.SGMA}
@@ -29,7 +29,6 @@ LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Least part of a basis vector that those before it leave over: L is exact to some digits (docs/bases-on-device.md)."""
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge, in parts of the largest k(x, x)."""
-LEARNING_KEYS = ("ridge", "forgetting", "samples", "seed")
 BASIS_KEYS = {
     "candidates": ("efvs", "sgma"),
     "points": ("efvs",),
@@ -38,6 +37,103 @@ BASIS_KEYS = {
     "cache": ("stream",),
 }
 """Which methods each key of [basis] is for."""
+
+
+class NystromLearning(Learning):
+    """How a sample changes the model."""
+
+    ridge: float = Field(
+        0.1,
+        gt=0,
+        description="weight of the squared coefficients; from 1e-6 (float64: 1e-14) of the largest k(x, x)",
+    )
+    forgetting: float = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="what a sample's weight is multiplied by at each later one: about the last 1 / (1 - forgetting) count; in float32 1 or at most 0.99999",
+    )
+    samples: int = Field(
+        64,
+        ge=2,
+        le=4096,
+        description="rows of the reservoir, at least `n_max`, with `stream` 2 `n_max`, better 3",
+    )
+    seed: int = Field(0, ge=0, le=2**31 - 1, description="which draws")
+
+
+class NystromReduction(Section):
+    """How large the basis may be."""
+
+    n_max: int = Field(32, ge=1, le=4096, description="the budget: most basis vectors; at most 1024")
+    ald_threshold: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="a sample does not become a basis vector if at most this part of it is new; 1e-3 (float64: 1e-9) if not given, and at least",
+    )
+
+
+class BasisSection(Section):
+    """Where the feature vectors come from whose span a model works in: nystrom-rls."""
+
+    method: Literal["given", "stream", "efvs", "sgma"] = Field(
+        "stream",
+        description='`"given"`: they are `[expansion] vectors`. `"stream"`: a sample becomes one with the probability of what the basis leaves over of it, and beyond the budget displaces the one that a reservoir of the stream would miss least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest gain in relative residual, or in the residual\'s trace',
+    )
+    candidates: int = Field(59, ge=1, le=4096, description="`efvs`, `sgma`: rows that are compared in each step")
+    points: int = Field(59, ge=1, le=4096, description="`efvs`: rows that they are compared at")
+    tau: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="`efvs`, `sgma`: choosing ends when the mean part that is left over of the reservoir is this",
+    )
+    horizon: int = Field(
+        0,
+        ge=0,
+        le=2**22,
+        description="samples that the reservoir reaches back, `samples` or more; 0: each of the last 4,194,304 is in it with the same probability",
+    )
+    cache: bool = Field(
+        True,
+        description="`stream`: the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without, a swap takes more time",
+    )
+
+
+class Tables(VectorsSection):
+    """A basis, and functions on its coordinates, in flash."""
+
+    weights: Rows | None = Field(
+        None,
+        strict=False,
+        description="a row for each coordinate, a number for each function; without, `NAME_predict` writes the coordinates",
+    )
+    bias: Numbers | None = Field(None, strict=False, description="a number for each function")
+
+
+class NystromSpec(Spec):
+    input: ScaledInput
+    kernel: KernelSection | None = None
+    learning: Learning = Learning()
+    expansion: Tables | None = None
+
+    @property
+    def family(self) -> Family:
+        return NYSTROM_MODELS
+
+
+class NystromRlsSpec(Spec):
+    input: ScaledInput
+    kernel: KernelSection | None = None
+    learning: NystromLearning = NystromLearning()
+    reduction: NystromReduction = NystromReduction()
+    basis: BasisSection = BasisSection()
+    expansion: VectorsSection | None = None
+
+    @property
+    def family(self) -> Family:
+        return NYSTROM_LEARNERS
 
 
 class _NystromModels:
@@ -73,45 +169,47 @@ class _NystromModels:
             refuse("[expansion] vectors", _dependence(spec, dependent))
 
     def _rehearsal(self, spec: Spec) -> float:
-        return min(
-            3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2
-        )
+        return min(3 * spec.length_scale / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2)
 
     def _parameters(self, spec: Spec) -> dict[str, Any]:
-        capacities, learning, narrow = spec.capacities, spec.learning, spec.precision == "float32"
+        capacities, narrow = spec.capacities, spec.precision == "float32"
+        learning, basis = NystromLearning(), BasisSection()
+        if learns := isinstance(spec, NystromRlsSpec):
+            learning, basis = spec.learning, spec.basis
+        tables = spec.expansion if isinstance(spec, NystromSpec) else None
 
         def never(where: str, message: str) -> Any:
             raise AssertionError(f"{where} {message}")
 
-        method = METHODS[spec.basis.method] if learning.rule == "nystrom-rls" else Method.GIVEN
+        method = METHODS[basis.method] if learns else Method.GIVEN
         size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], capacities["OUTPUTS"]
         value = math.sqrt(kernel_settings.bound(spec, never, kernel_settings.reach(spec)))
         given = method is Method.GIVEN
         factor_rows, dependent = factor_of(spec) if given else (np.zeros(size * (size + 1) // 2), -1)
         if dependent >= 0:  # with a custom kernel, which was not there before
             raise UserError(f"[expansion] vectors {_dependence(spec, dependent)}")
-        weights = spec.expansion.weights if spec.expansion is not None else None
-        bias = spec.expansion.bias if spec.expansion is not None else None
+        weights = tables.weights if tables is not None else None
+        bias = tables.bias if tables is not None else None
         most = 1e37 if narrow else 1e305
         faded = learning.forgetting**size
         root_ridge = math.sqrt(learning.ridge)
         first = learning.seed
-        horizon = spec.basis.horizon or 2**22
+        horizon = basis.horizon or 2**22
         return kernel_settings.parameters(spec) | {
             "method": method,
             "single": spec.outputs == 1,
             "clamps": spec.label.low is not None or spec.label.high is not None,
             "weighs": weights is not None,
             "forgets": learning.forgetting < 1,
-            "caches": method in (Method.EFVS, Method.SGMA) or (method is Method.STREAM and spec.basis.cache),
+            "caches": method in (Method.EFVS, Method.SGMA) or (method is Method.STREAM and basis.cache),
             "vectors": np.array(spec.expansion.vectors, float) if spec.expansion else np.zeros((size, spec.dim)),
             "factor_rows": factor_rows,
             "weights": np.zeros((size, outputs)) if weights is None else np.array(weights, float),
             "bias": np.zeros(outputs) if bias is None else np.array(bias, float),
             "ald_threshold": ald_threshold_of(spec),
-            "tau": spec.basis.tau,
-            "candidates": spec.basis.candidates,
-            "sampled": spec.basis.points,
+            "tau": basis.tau,
+            "candidates": basis.candidates,
+            "sampled": basis.points,
             "horizon": horizon,
             "seed_1": 1 + first % 30268,
             "seed_2": 1 + (first // 30268 + 12345) % 30306,
@@ -120,7 +218,7 @@ class _NystromModels:
             "least": 0.25 * root_ridge * math.sqrt(faded),
             "root_forgetting": math.sqrt(learning.forgetting),
             "refill": root_ridge * math.sqrt(1 - faded),
-            "coefficient_limit": self._coefficient_limit(spec, value),
+            "coefficient_limit": self._coefficient_limit(spec, learning.ridge, value),
             "sum_limit": (2.0**14 if narrow else 2.0**28) * (value * math.sqrt(size) + root_ridge),
             "scaled_limit": 1.01 * float(kernel_settings.reach(spec).max()),
             "coordinate_limit": 1.01 * value,
@@ -136,9 +234,9 @@ class _NystromModels:
             "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
-    def _coefficient_limit(self, spec: Spec, value: float) -> float:
+    def _coefficient_limit(self, spec: Spec, ridge: float, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge, and what a reservoir can add to that."""
-        return 2.0**10 * spec.label_max_abs * max(1.0, value / spec.learning.ridge, 1 / math.sqrt(spec.learning.ridge))
+        return 2.0**10 * spec.label_max_abs * max(1.0, value / ridge, 1 / math.sqrt(ridge))
 
 
 def _dependence(spec: Spec, row: int) -> str:
@@ -150,11 +248,8 @@ def _dependence(spec: Spec, row: int) -> str:
 
 def ald_threshold_of(spec: Spec) -> float:
     """Samples are no candidates if at most this part of them is left over."""
-    return (
-        spec.reduction.ald_threshold
-        if spec.reduction.ald_threshold is not None
-        else LEAST_ALD_THRESHOLD[spec.precision]
-    )
+    given = spec.reduction.ald_threshold if isinstance(spec, NystromRlsSpec) else None
+    return given if given is not None else LEAST_ALD_THRESHOLD[spec.precision]
 
 
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
@@ -209,19 +304,12 @@ class NystromModels(_NystromModels):
     rules: tuple[str, ...] = ("nystrom",)
     programs: Mapping[LabelKind, Program] = NYSTROM
     online = False
+    spec = NystromSpec
 
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        if section in ("learning", "reduction", "basis") and key != "rule":
-            return "is of models that learn; a frozen basis does not: leave it out"
-        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "is of models that learn sample by sample; a frozen basis has center and scale"
-        if section == "kernel":
-            return kernel_settings.why_ignored(spec, key)
-        if section == "expansion" and key not in ("vectors", "weights", "bias"):
-            return "is of frozen expansions; a frozen basis has vectors, weights and bias: leave it out"
-        return None
+    def why_ignored(self, spec: NystromSpec, section: str, key: str) -> str | None:
+        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: NystromSpec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion] vectors", "is missing; a frozen basis must have it")
         value = math.sqrt(self._complain_of_kernel(spec, refuse))
@@ -254,16 +342,16 @@ class NystromModels(_NystromModels):
                 "[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}"
             )
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: NystromSpec) -> dict[str, int]:
         assert spec.expansion is not None
         size = len(spec.expansion.vectors)
         return {"DIM": spec.dim, "N_MAX": size, "PACKED": size * (size + 1) // 2, "OUTPUTS": spec.outputs, "M_MAX": 1}
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: NystromSpec) -> int:
         size = len(spec.expansion.vectors) if spec.expansion is not None else 1
         return size * (size + 1) // 2 + size * (spec.dim + spec.outputs + 8) + 2 * spec.dim + 64
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: NystromSpec) -> dict[str, Any]:
         return self._parameters(spec)
 
 
@@ -273,34 +361,21 @@ class NystromLearners(_NystromModels):
     rules: tuple[str, ...] = ("nystrom-rls",)
     programs: Mapping[LabelKind, Program] = NYSTROM_RLS
     online = False
+    spec = NystromRlsSpec
 
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: NystromRlsSpec, section: str, key: str) -> str | None:
         method = spec.basis.method
-        if section == "learning" and key not in ("rule", *LEARNING_KEYS):
-            return f"does not go with nystrom-rls, whose keys are rule, {', '.join(LEARNING_KEYS)}"
         if section == "learning" and key in ("samples", "seed") and method == "given":
             return f'does not go with [basis] method = "given", which has no reservoir: leave {key} out'
-        if section == "reduction" and (key not in ("n_max", "ald_threshold") or method == "given"):
-            return (
-                'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
-                if key in ("n_max", "ald_threshold")
-                else "does not go with nystrom-rls, which has n_max and ald_threshold: leave it out"
-            )
+        if section == "reduction" and method == "given":
+            return 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
         if section == "basis" and method not in BASIS_KEYS.get(key, (method,)):
             return f"is of {' and '.join(BASIS_KEYS[key])}; {method} does not have it: leave it out"
-        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "does not go with nystrom-rls, which has center and scale: basis vectors must stay where they are"
-        if section == "kernel":
-            return kernel_settings.why_ignored(spec, key)
-        if section == "expansion" and (key != "vectors" or method != "given"):
-            return (
-                'is of [basis] method = "given"; leave it out'
-                if key == "vectors"
-                else "is of frozen models; nystrom-rls learns its own: leave it out"
-            )
-        return None
+        if section == "expansion" and method != "given":
+            return 'is of [basis] method = "given"; leave it out'
+        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: NystromRlsSpec, refuse: Refuse) -> None:
         method, learning, n_max = spec.basis.method, spec.learning, spec.reduction.n_max
         value = self._complain_of_kernel(spec, refuse)
         if method == "given":
@@ -352,7 +427,7 @@ class NystromLearners(_NystromModels):
                 f"is {spec.input.max_abs:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
                 "be lower",
             )
-        limit = self._coefficient_limit(spec, math.sqrt(value))
+        limit = self._coefficient_limit(spec, learning.ridge, math.sqrt(value))
         if not limit * max(1.0, sums) * size <= most:
             refuse(
                 "[label] max_abs",
@@ -360,12 +435,12 @@ class NystromLearners(_NystromModels):
                 "overflow; it must be lower",
             )
 
-    def _size(self, spec: Spec) -> int:
+    def _size(self, spec: NystromRlsSpec) -> int:
         if spec.basis.method == "given" and spec.expansion is not None:
             return len(spec.expansion.vectors)
         return spec.reduction.n_max
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: NystromRlsSpec) -> dict[str, int]:
         size = self._size(spec)
         return {
             "DIM": spec.dim,
@@ -375,7 +450,7 @@ class NystromLearners(_NystromModels):
             "M_MAX": 1 if spec.basis.method == "given" else spec.learning.samples,
         }
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: NystromRlsSpec) -> int:
         capacities = self.capacities(spec)
         size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], spec.outputs
         return (
@@ -386,7 +461,7 @@ class NystromLearners(_NystromModels):
             + spec.dim
         )
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: NystromRlsSpec) -> dict[str, Any]:
         return self._parameters(spec)
 
 

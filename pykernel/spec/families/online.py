@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import numpy as np
+from pydantic import Field
 
 from pykernel.algorithms.online.online import ONLINE
 from pykernel.algorithms.online.state import Metric, Projection, Rule, Tie
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
-from pykernel.spec.family import Family, Refuse, unused_online
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
+from pykernel.spec.base import Spec
+from pykernel.spec.family import Family, Refuse
+from pykernel.spec.sections import KernelSection, Learning, Of, Section, StandardisedInput
 
 DRIFT_LIMIT = 0.01
 """Elements of (K + ridge I) P - I above which a refresh is due; predictions do not depend on P, reductions do."""
@@ -36,6 +36,8 @@ RULES = {
 }
 GRADIENT = ("klms", "qklms")
 RECURSIVE = ("krls-t", "fb-krls", "ald-krls")
+SELECTING = (*GRADIENT, "krls-t", "fb-krls")
+"""Rules that choose what goes when the budget is full."""
 
 TECHNIQUES = {
     "nt": (Metric.MAGNITUDE, Projection.NONE),
@@ -63,20 +65,6 @@ PROJECTIONS = {
 }
 TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
 
-LEARNING_KEYS = {
-    "eta": ("klms", "qklms", "fb-krls"),
-    "rho": GRADIENT,
-    "step_limit": GRADIENT,
-    "quantisation": ("qklms",),
-    "relabel": ("fb-krls",),
-    "forgetting": ("krls-t",),
-    "noise": ("krls-t",),
-    "prior_variance": (),
-    "features": (),
-    "seed": (),
-}
-"""Which rules of kernel models each key of [learning] is for."""
-
 FAILS = {
     ("nt", "fklms"): 3.10e04,
     ("nt", "ls"): 1.69e00,
@@ -91,6 +79,141 @@ FAILS = {
     ("afmklms", "bounded"): 1.59e-01,
 }
 """(technique, projection) -> largest mean squared error that was measured; docs/data/pairs.csv, by benchmarks/host/pairs.py."""
+
+
+N_MAX_LIMIT = 4096
+
+
+class KernelLearning(Learning):
+    """How a sample changes the model."""
+
+    eta: Annotated[float, Of("klms", "qklms", "fb-krls")] = Field(
+        0.5,
+        gt=0,
+        lt=2,
+        description="learning rate: the part of an error that one presentation corrects; `fb-krls`: the part that a sample too near to be stored corrects",
+    )
+    rho: Annotated[float, Of(*GRADIENT)] = Field(
+        0.0, ge=0, description="decay: each presentation leaves 1 - eta rho of every multiplier"
+    )
+    step_limit: Annotated[float | None, Of(*GRADIENT)] = Field(
+        None,
+        gt=0,
+        description="most that one sample may change the function, at its place: a limit against outliers and poisoning",
+    )
+    quantisation: Annotated[float, Of("qklms")] = Field(
+        0.3,
+        gt=0,
+        le=2,
+        description="a sample within so many sigma of an expansion vector goes to its multiplier. With `laplacian`, `matern32`, `matern52` in units of 1 / gamma; with others the sine of the angle between the two",
+    )
+    relabel: Annotated[bool, Of("fb-krls")] = Field(
+        False,
+        description="whether every sample moves the labels of the vectors near it by eta; else only one too near to be stored does, and stored labels stay as they were when the world has changed. It needs a ridge of 1e-3 or more",
+    )
+    forgetting: Annotated[float, Of("krls-t")] = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="what a sample's weight is multiplied by at each later one: about the last 1 / (1 - forgetting) count; in float32 1 or at most 0.9999",
+    )
+    noise: Annotated[float, Of("krls-t")] = Field(
+        0.01,
+        gt=0,
+        le=1e6,
+        description="variance of the labels' noise, in parts of the function's variance, where k(x, x) = 1; at least 1e-4 (float64: 1e-10)",
+    )
+
+
+class Reduction(Section):
+    """What happens when the budget is full, or before."""
+
+    technique: Annotated[
+        Literal["nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms"],
+        Of(*SELECTING),
+    ] = Field(
+        "mklms",
+        description="which vector goes, nt: the one of the smallest multiplier; at: the oldest; klms: the one that the others express best; mklms: the one whose loss changes the function least; sup: ... the function at its own place least; ls: ... the function at the vectors least; lsreg, lsridge: ls, with a penalty on multipliers; fklms: one of the closest pair; fmklms: the same, weighted by multipliers; afklms, afmklms: the same, by all distances",
+    )
+    projection: Annotated[Literal["none", "klms", "fklms", "bounded", "ls", "lsridge"] | None, Of(*SELECTING)] = Field(
+        None,
+        description='how the multipliers of the others make up for it: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, no more than what went), `"ls"` (eq. 14) or `"lsridge"`',
+    )
+    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors")
+    ridge: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="techniques and rules with a Gram matrix: added to its diagonal, in parts of it, at most 1; at least 1e-4 in float32",
+    )
+    ald_threshold: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="a sample is absorbed, not stored, if at most this of it is new; 2 ridge if not given",
+    )
+    penalty: Annotated[float, Of(*SELECTING)] = Field(
+        1e-4,
+        gt=0,
+        le=1,
+        description="techniques `lsreg`, `lsridge` and projection `lsridge`: weight C of the squared multipliers (eq. 20)",
+    )
+    when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
+        "after",
+        description='`"after"`: the newest sample competes with those stored. `"before"`: a full model makes room for it before the prediction that it learns from; the model it predicts with holds one vector less. `klms`, `qklms`; without `lambda_max` and truncation',
+    )
+    candidates: Annotated[Literal["all", "newest"], Of(*SELECTING)] = Field(
+        "all", description='which vectors may go: `"all"`, or only the `"newest"`, the sample itself'
+    )
+    fading: Annotated[float, Of(*SELECTING)] = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="what a vector's claim to stay is multiplied by with each sample that does not renew it. For worlds that change: 0.999",
+    )
+    lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
+        None,
+        ge=1e-30,
+        le=1e30,
+        description="vectors go as soon as their score is at most this, whether the budget is full or not; then `n_max` is the ceiling, where the least goes whatever its score",
+    )
+    removals: Annotated[int, Of(*SELECTING)] = Field(
+        1,
+        ge=1,
+        le=16,
+        description="with `lambda_max` or truncation: most vectors that one update removes, beyond the one whose place the sample takes. It bounds the time of an update",
+    )
+    truncate_below: Annotated[float | None, Of(*GRADIENT)] = Field(
+        None,
+        ge=1e-30,
+        le=1e30,
+        description="expansion vectors with |α| below this are dropped, before the budget is looked at",
+    )
+    truncate_age: Annotated[int | None, Of(*GRADIENT)] = Field(
+        None,
+        ge=1,
+        le=10**9,
+        description="expansion vectors that many samples old are dropped; one that a sample repeats starts anew",
+    )
+    tie: Annotated[Literal["smaller", "newest", "oldest"], Of(*SELECTING)] = Field(
+        "smaller",
+        description='which of equal scores goes: the `"smaller"` multiplier, the `"newest"` or the `"oldest"` vector',
+    )
+    force: Annotated[bool, Of(*SELECTING)] = Field(
+        False,
+        description="take a combination of technique, projection and tie that is known to diverge or, with float64, an ald_threshold below 1e-7",
+    )
+
+
+class KernelSpec(Spec):
+    input: StandardisedInput
+    kernel: KernelSection | None = None
+    learning: KernelLearning = KernelLearning()
+    reduction: Reduction = Reduction()
+
+    @property
+    def family(self) -> Family:
+        return KERNEL_MODELS
 
 
 @dataclass(frozen=True)
@@ -112,7 +235,7 @@ class Choices:
     before: bool
 
     @classmethod
-    def of(cls, spec: Spec) -> Choices:
+    def of(cls, spec: KernelSpec) -> Choices:
         reduction, rule = spec.reduction, RULES[spec.learning.rule]
         metric, projection = TECHNIQUES[reduction.technique]
         if reduction.projection is not None:
@@ -148,7 +271,7 @@ class Choices:
         return not plain or self.factor or self.complex or self.rounds
 
 
-def projection_of(spec: Spec) -> str:
+def projection_of(spec: KernelSpec) -> str:
     """The name of the projection that a spec's technique ends up with."""
     projection = Choices.of(spec).projection
     return next(name for name, value in PROJECTIONS.items() if value is projection)
@@ -160,23 +283,13 @@ class KernelModels:
     rules: tuple[str, ...] = tuple(RULES)
     programs: Mapping[LabelKind, Program] = ONLINE
     online = True
+    spec = KernelSpec
 
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        rule, reduction = spec.learning.rule, spec.reduction
-        if (reason := unused_online(rule, section, key)) is not None:
-            return reason
+    def why_ignored(self, spec: KernelSpec, section: str, key: str) -> str | None:
+        reduction = spec.reduction
         if section == "kernel":
             return kernel_settings.why_ignored(spec, key)
-        if section == "learning" and rule not in LEARNING_KEYS.get(key, (rule,)):
-            owners = LEARNING_KEYS[key]
-            return (
-                f"is of {' and '.join(owners)}; {rule} does not have it: leave it out"
-                if owners
-                else (f"is of linear models; {rule} does not have it: leave it out")
-            )
         if section == "reduction":
-            if rule == "ald-krls" and key not in ("n_max", "ridge", "ald_threshold"):
-                return "is given, but ald-krls removes nothing: a full dictionary grows no further; leave it out"
             if key == "penalty" and not (
                 reduction.technique in ("lsreg", "lsridge") or reduction.projection == "lsridge"
             ):
@@ -186,13 +299,13 @@ class KernelModels:
                 return "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out"
         return None
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: KernelSpec, refuse: Refuse) -> None:
         self._complain_of_kernel(spec, refuse)
         self._complain_of_learning(spec, refuse)
         self._complain_of_reduction(spec, refuse)
         self._complain_of_pairs(spec, refuse)
 
-    def _complain_of_kernel(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_kernel(self, spec: KernelSpec, refuse: Refuse) -> None:
         narrow = spec.precision == "float32"
         kernel, rule = spec.kernel, spec.learning.rule
         if kernel is None:
@@ -226,7 +339,7 @@ class KernelModels:
         else:
             _most(spec, refuse)
 
-    def _complain_of_learning(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_learning(self, spec: KernelSpec, refuse: Refuse) -> None:
         learning, limit, narrow = spec.learning, spec.label_max_abs, spec.precision == "float32"
         if learning.rule in GRADIENT:
             if learning.eta * learning.rho >= 1:
@@ -266,7 +379,7 @@ class KernelModels:
                     f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows",
                 )
 
-    def _complain_of_reduction(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_reduction(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction, rule, narrow = spec.reduction, spec.learning.rule, spec.precision == "float32"
         choices, ald_threshold = Choices.of(spec), _ald_threshold(spec)
         if ald_threshold >= 1:
@@ -320,21 +433,14 @@ class KernelModels:
         if choices.thresholds and choices.metric is Metric.AGE:
             refuse("[reduction] lambda_max", "is given, but at has no score to compare; give truncate_age")
         truncation = [key for key in ("truncate_below", "truncate_age") if getattr(reduction, key) is not None]
-        if truncation and rule not in GRADIENT:
-            refuse(f"[reduction] {truncation[0]}", f"is of klms and qklms; {rule} does not have it: leave it out")
         if choices.before:
-            if rule not in GRADIENT:
-                refuse(
-                    "[reduction] when",
-                    f'is "before", which is of klms and qklms; {rule} does not have it: leave it out',
-                )
             others = [*truncation, *(["lambda_max"] if choices.thresholds else [])]
             if others:
                 refuse("[reduction] when", f'is "before", which does not go with {others[0]}; leave one of them out')
             if choices.newest_only:
                 refuse("[reduction] when", 'is "before", where the newest sample is no candidate; leave candidates out')
 
-    def _complain_of_pairs(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_pairs(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction = spec.reduction
         if reduction.force or spec.learning.rule == "ald-krls":
             return
@@ -353,16 +459,16 @@ class KernelModels:
                 "published projection diverges; force = true takes it",
             )
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: KernelSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: KernelSpec) -> int:
         choices, n = Choices.of(spec), spec.reduction.n_max + 1
         matrices = choices.factor + choices.inverse + choices.squared + 2 * choices.complex
         matrices += choices.rule in (Rule.KRLS_T, Rule.ALD_KRLS)
         return n * (spec.dim + 3 * spec.outputs + 16) + 4 * spec.dim + 4 * spec.outputs + 32 + matrices * n * n
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: KernelSpec) -> dict[str, Any]:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
         assert spec.kernel is not None
         function = spec.kernel.function
@@ -450,21 +556,21 @@ class KernelModels:
             "rehearsal_label": min(1.0, limit),
         }
 
-    def _alpha_limit(self, spec: Spec) -> float:
+    def _alpha_limit(self, spec: KernelSpec) -> float:
         """Multipliers are f / sqrt(k(x, x)) in size; no sum of them overflows."""
         norm = math.sqrt(_most(spec))
         widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
         return min(2.0**20 * spec.label_max_abs * max(1.0, 1 / norm), 2.0**100, widest)
 
 
-def ridge_of(spec: Spec) -> float:
+def ridge_of(spec: KernelSpec) -> float:
     """What is added to the Gram matrix's diagonal."""
     if spec.reduction.ridge is not None:
         return spec.reduction.ridge
     return 0.1 if spec.learning.rule == "fb-krls" else 1e-3
 
 
-def _ald_threshold(spec: Spec) -> float:
+def _ald_threshold(spec: KernelSpec) -> float:
     return spec.reduction.ald_threshold if spec.reduction.ald_threshold is not None else 2 * ridge_of(spec)
 
 
@@ -473,7 +579,7 @@ def _beyond(part: float) -> float:
     return part / (1 + math.sqrt(1 - part))
 
 
-def _quantum(spec: Spec) -> float:
+def _quantum(spec: KernelSpec) -> float:
     """Up to which distance, as the model measures it, a sample goes to the nearest vector."""
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
@@ -489,7 +595,7 @@ def _quantum(spec: Spec) -> float:
     return _beyond(units * units)
 
 
-def _most(spec: Spec, refuse: Refuse | None = None) -> float:
+def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
     """The largest k(x, x).  Refuses limits with which a kernel value, or a step on the way to it, could overflow."""
     assert spec.kernel is not None
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):

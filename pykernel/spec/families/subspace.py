@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from pykernel.algorithms.subspace.okfeb import MOST_SEEN, OKFEB
 from pykernel.algorithms.subspace.state import Budget, Step, Update
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
+from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
+from pykernel.spec.sections import KernelSection, Learning, ScaledInput, Section
 
 BUDGET_LIMIT = 1024
 RANK_LIMIT = 128
@@ -43,15 +44,149 @@ GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
 """tr G is kept below so many lambda: G + lambda I has a factor up to there."""
 ALARM_STEP, CENSOR_STEP = 0.1, 0.05
 """How far the odds of thresholds move in one sample, in logarithms."""
-LEARNING_KEYS = ("features", "ridge", "forgetting", "eta")
 
 
-def rank_of(spec: Spec) -> int:
-    """How many features there are."""
+class SubspaceLearning(Learning):
+    """How many features there are, and how the linear model on them learns."""
+
+    features: int | None = Field(
+        None,
+        ge=1,
+        le=4096,
+        description="how many features, the rank of the subspace; 8 if not given, at most 128 and at most `n_max`",
+    )
+    ridge: float = Field(
+        0.1,
+        gt=0,
+        description="with a label: weight of the squared coefficients; from 1e-6 (float64: 1e-14) of the largest k(x, x)",
+    )
+    forgetting: float = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="ridge head: what a sample's weight is multiplied by at each later one: about the last 1 / (1 - forgetting) count; in float32 1 or at most 0.99999",
+    )
+    eta: float = Field(0.5, gt=0, lt=2, description="logistic head: its step, in parts of the safe one")
+
+
+class SubspaceReduction(Section):
+    """How many vectors span the subspace."""
+
+    n_max: int = Field(32, ge=1, le=4096, description="the budget: most expansion vectors; at most 1024")
+    ald_threshold: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="budget `exact`: a sample is learned without being stored if at most this part of it is new; 3e-2 (float64: 1e-6) if not given, at least 1e-2 (1e-9)",
+    )
+    force: bool = Field(False, description='take `update = "rls"` with `budget = "drop"`')
+
+
+class SubspaceSection(Section):
+    """How a subspace of feature space follows the stream: okfeb."""
+
+    update: Literal["parametric", "nonparametric", "hybrid", "rls"] = Field(
+        "parametric",
+        description='`"parametric"`: stochastic gradient in L (Algorithm 2). `"nonparametric"`: in A (Algorithm 3). `"hybrid"`: of the fit in A, of the ridge in L. `"rls"`: recursive least squares',
+    )
+    shrinkage: float = Field(
+        0.1,
+        gt=0,
+        description="λ, the weight of |L|² and |q|²: singular values shrink by it, what is below vanishes; 1e-6 to 1e6 (float64: 1e-12 to 1e12)",
+    )
+    step: Literal["constant", "normalised", "decreasing", "averaged"] | None = Field(
+        None,
+        description='`"constant"` for `parametric`, `"normalised"` for `nonparametric` and `hybrid`: μ, with ρ = λ / min(n, `window`). `"constant"`: 4 η λ / k(x, x). `"normalised"`: η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: the same, of a sum that fades over the window. At most 1.99 / (|q|² + ρ); `nonparametric` and `hybrid` divide by the largest row sum of |K|',
+    )
+    eta: float | None = Field(
+        None,
+        gt=0,
+        le=100,
+        description="η: 1 for `constant`, 0.5 for `normalised`, both below 2; 8 for `decreasing` and `averaged`",
+    )
+    window: int = Field(
+        1000, ge=0, le=2**22, description="samples that share the ridge, and that `averaged` reaches back; 0: all"
+    )
+    forgetting: float = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="what a sample leaves of the earlier ones' weight; above 0.5, 1 or at most 0.99999",
+    )
+    budget: Literal["exact", "drop"] = Field(
+        "exact",
+        description='which vector goes when the budget is full, the sample included: `"exact"`: the one without which L changes least, once the others take over what they express of it. `"drop"`: the one of least k(x, x) |a|², with all it has (Algorithm 5); less memory, no N²',
+    )
+    fading: float = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="β: what each vector's claim to stay is multiplied by at each later sample; above 0.5, 1 or at most 0.99999. Below 1 the subspace follows changes sooner",
+    )
+    insensitivity: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="ε: nothing is learned of a sample of which less than this part is left over (Algorithm 4)",
+    )
+    censoring: float = Field(
+        0.0,
+        ge=0,
+        le=0.99,
+        description="in place of it: the part of the samples that nothing is learned of, once the budget is full; the threshold adapts",
+    )
+    head: Literal["ridge", "logistic"] = Field(
+        "ridge",
+        description='with a label, the linear model on the features: `"ridge"`: recursive least squares. `"logistic"`: logistic regression by gradients, classes only; then there is `NAME_probability`',
+    )
+
+
+class NoveltySection(Section):
+    """When a sample is an alarm: okfeb."""
+
+    false_alarm_rate: float = Field(
+        0.01,
+        gt=0,
+        le=0.5,
+        description="alarms for each sample of normal operation, which the threshold adapts to",
+    )
+    threshold: float | None = Field(
+        None, gt=0, lt=1, description="in place of it: the level above which there is an alarm"
+    )
+    smoothing: float = Field(1.0, gt=0, le=1, description="level = (1 − smoothing) · level + smoothing · score")
+    warmup: int = Field(
+        500,
+        ge=2,
+        le=1_000_000,
+        description="samples before there are alarms; 8 / smoothing to 1,000,000. The threshold starts at the largest level of the second half",
+    )
+    relearn_after: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="most samples in a row, above the threshold, that the subspace does not learn; then they are the new normal",
+    )
+
+
+class OkfebSpec(Spec):
+    input: ScaledInput
+    kernel: KernelSection | None = None
+    learning: SubspaceLearning = SubspaceLearning()
+    reduction: SubspaceReduction = SubspaceReduction()
+    subspace: SubspaceSection = SubspaceSection()
+    novelty: NoveltySection | None = None
+
+    @property
+    def family(self) -> Family:
+        return SUBSPACE_MODELS
+
+
+def rank_of(spec: Any) -> int:
+    """How many features an ``OkfebSpec`` has."""
     return spec.learning.features or DEFAULT_RANK
 
 
-def ald_threshold_of(spec: Spec) -> float:
+def ald_threshold_of(spec: OkfebSpec) -> float:
     """Samples are not stored if at most this part of them is new."""
     return (
         spec.reduction.ald_threshold
@@ -60,12 +195,12 @@ def ald_threshold_of(spec: Spec) -> float:
     )
 
 
-def step_of(spec: Spec) -> str:
+def step_of(spec: OkfebSpec) -> str:
     """The rule for the step."""
     return spec.subspace.step or DEFAULT_STEP[spec.subspace.update]
 
 
-def eta_of(spec: Spec) -> float:
+def eta_of(spec: OkfebSpec) -> float:
     """The step's factor."""
     return spec.subspace.eta if spec.subspace.eta is not None else DEFAULT_ETA[step_of(spec)]
 
@@ -81,13 +216,12 @@ class SubspaceModels:
     rules: tuple[str, ...] = ("okfeb",)
     programs: Mapping[LabelKind, Program] = OKFEB
     online = False
+    spec = OkfebSpec
 
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
+    def why_ignored(self, spec: OkfebSpec, section: str, key: str) -> str | None:
         subspace, kind = spec.subspace, spec.label_kind
         logistic = subspace.head == "logistic"
         if section == "learning":
-            if key not in ("rule", *LEARNING_KEYS):
-                return f"does not go with okfeb, whose keys are rule, {', '.join(LEARNING_KEYS)}"
             if key in ("ridge", "forgetting", "eta") and kind == "none":
                 return "is of the linear model on the features, for which [label] must name a label: leave it out"
             if key == "eta" and not logistic:
@@ -95,8 +229,6 @@ class SubspaceModels:
             if key == "forgetting" and logistic:
                 return 'is of [subspace] head = "ridge"; leave it out'
         if section == "reduction":
-            if key not in ("n_max", "ald_threshold", "force"):
-                return "does not go with okfeb, which has n_max, ald_threshold and force: leave it out"
             if key == "ald_threshold" and subspace.budget == "drop":
                 return 'is of [subspace] budget = "exact"; drop stores every sample: leave it out'
         if section == "subspace":
@@ -108,15 +240,9 @@ class SubspaceModels:
                 return 'does not go with update = "rls", which has forgetting: leave it out'
             if key == "head" and kind == "none":
                 return "needs a label, which [label] must name: leave it out"
-        if section == "input" and key in ("standardise", "clip", "warmup", "horizon"):
-            return "does not go with okfeb, which has center and scale: expansion vectors must stay where they are"
-        if section == "kernel":
-            return kernel_settings.why_ignored(spec, key)
-        if section == "expansion":
-            return "is of frozen models; okfeb learns its own vectors: leave it out"
-        return None
+        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
 
-    def validate(self, spec: Spec, refuse: Refuse) -> None:
+    def validate(self, spec: OkfebSpec, refuse: Refuse) -> None:
         kernel_settings.validate(spec, refuse)
         if spec.kernel is not None and spec.kernel.function == "sigmoid":
             refuse(
@@ -207,7 +333,7 @@ class SubspaceModels:
         else:
             self._complain_of_head(spec, refuse, value)
 
-    def _complain_of_head(self, spec: Spec, refuse: Refuse, value: float) -> None:
+    def _complain_of_head(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
         ridge, narrow = spec.learning.ridge, spec.precision == "float32"
         most = kernel_settings.largest(spec.precision)
         least = (1e-6 if narrow else 1e-14) * value
@@ -226,23 +352,23 @@ class SubspaceModels:
                 "it must be lower",
             )
 
-    def _moment_limit(self, spec: Spec, value: float) -> float:
+    def _moment_limit(self, spec: OkfebSpec, value: float) -> float:
         """Above sums of q q' and of |q|^2 + rho: beyond so many times the largest term one term changes nothing."""
         return (2.0**26 if spec.precision == "float32" else 2.0**60) * (
             value / (4 * spec.subspace.shrinkage) + spec.subspace.shrinkage
         )
 
-    def _coefficient_limit(self, spec: Spec, value: float) -> float:
+    def _coefficient_limit(self, spec: OkfebSpec, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge; a logistic one is far from it."""
         ridge = spec.learning.ridge
         return 2.0**10 * spec.label_max_abs * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
 
-    def _sum_limit(self, spec: Spec, value: float) -> float:
+    def _sum_limit(self, spec: OkfebSpec, value: float) -> float:
         size = rank_of(spec) + 1
         root = math.sqrt(max(1.0, value) * size) + math.sqrt(spec.learning.ridge)
         return (2.0**14 if spec.precision == "float32" else 2.0**28) * root
 
-    def capacities(self, spec: Spec) -> dict[str, int]:
+    def capacities(self, spec: OkfebSpec) -> dict[str, int]:
         n_max, rank = spec.reduction.n_max, rank_of(spec)
         return {
             "DIM": spec.dim,
@@ -255,12 +381,12 @@ class SubspaceModels:
             "CLASSES": max(2, len(spec.label.classes or ())),
         }
 
-    def size_bound(self, spec: Spec) -> int:
+    def size_bound(self, spec: OkfebSpec) -> int:
         n_max, rank, dim = spec.reduction.n_max, rank_of(spec), spec.dim
         packed = n_max * (n_max + 1)
         return packed + n_max * (dim + 2 * rank + 6) + 5 * (rank + 2) ** 2 + (rank + 4) * spec.outputs + 2 * dim + 64
 
-    def parameters(self, spec: Spec) -> dict[str, Any]:
+    def parameters(self, spec: OkfebSpec) -> dict[str, Any]:
         subspace, learning, novelty = spec.subspace, spec.learning, spec.novelty
 
         def never(where: str, message: str) -> Any:
@@ -340,9 +466,7 @@ class SubspaceModels:
             "warmup": novelty.warmup if novelty is not None else 0,
             "relearn_after": novelty.relearn_after if novelty is not None else 0,
             "rehearsed": n_max + 12,
-            "rehearsal_input": min(
-                3 * kernel_settings.length_scale(spec) / math.sqrt(spec.dim), float(reach.min()) / 2
-            ),
+            "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), float(reach.min()) / 2),
             "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 

@@ -1,0 +1,292 @@
+"""A spec: what every model has, and what kernels and the generator take of it.
+
+Each family has a class of its own below this one, with the sections that it declares; ``pykernel.spec.model`` reads the
+rule and takes that class.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+from pydantic import Field, PrivateAttr, field_validator, model_validator
+
+from pykernel.dialect import PRECISIONS, Kernel, Memory, Precision
+from pykernel.dialect.program import LabelKind, Program, Settings
+from pykernel.dialect.reserved import C_KEYWORDS
+from pykernel.errors import UserError
+from pykernel.spec.family import STATE_LIMIT, Family, Refuse
+from pykernel.spec.sections import (
+    Input,
+    Label,
+    Learning,
+    ScaledInput,
+    Section,
+    StandardisedInput,
+    fields_of,
+    shown_value,
+)
+
+# a file of this name would stand before the compiler's own header, or cannot exist on Windows
+RESERVED_FILES = frozenset(
+    """complex ctype fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef stdint stdio
+    stdlib string strings tgmath threads time uchar unistd wchar wctype aux con nul prn""".split()
+)
+
+
+class Spec(Section):
+    """A model, completely.  Read one with ``load_spec``; the fields are those of the TOML file."""
+
+    name: str = Field(
+        description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
+    )
+    precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
+    input: Input
+    label: Label = Label()
+    if TYPE_CHECKING:  # each family says which one, at its place among the sections
+        learning: Learning
+    _custom: Kernel | None = PrivateAttr(None)
+
+    @field_validator("name")
+    @classmethod
+    def _identifier(cls, name: str) -> str:
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) or name.endswith("_") or "__" in name:
+            raise ValueError(
+                f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
+                "because C symbols and files are named after it"
+            )
+        if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
+            raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another")
+        if name in RESERVED_FILES or re.fullmatch(r"(com|lpt)\d", name):
+            raise ValueError(f"is {name!r}, and {name}.h would be taken for a system's own file; choose another")
+        return name
+
+    @model_validator(mode="after")
+    def _together(self) -> Spec:
+        def refuse(where: str, message: str) -> NoReturn:
+            raise ValueError(f"{where} {message}")
+
+        if self.input.columns is None and self.input.dim is None:
+            refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
+        if self.input.columns is not None and self.input.dim not in (None, len(self.input.columns)):
+            refuse(
+                "[input] dim", f"is {self.input.dim}, but columns holds {len(self.input.columns)} names; leave dim out"
+            )
+        self._check_label(refuse)
+        if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
+            refuse(
+                "[input] horizon",
+                f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
+            )
+        if self.label_kind not in self.family.programs:
+            refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
+        for section in type(self).model_fields:
+            given = getattr(self, section)
+            for key in sorted(given.model_fields_set) if isinstance(given, Section) else ():
+                if getattr(given, key) == type(given).model_fields[key].default:
+                    continue  # written out, it changes nothing
+                if (reason := self.family.why_ignored(self, section, key)) is not None:
+                    refuse(f"[{section}] {key}", reason)
+        self.family.validate(self, refuse)
+        if self.state_bytes_bound > STATE_LIMIT:
+            sizes = [("reduction", "n_max"), ("learning", "samples")]
+            where = next((f"[{section}] {key}" for section, key in sizes if self.has(section, key)), "[input] dim")
+            refuse(
+                where,
+                f"makes a model of {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}",
+            )
+        self._check_parameters(refuse)
+        return self
+
+    def _check_parameters(self, refuse: Refuse) -> None:
+        """Every number that kernels take must be one in the precision: finite, and not lost near zero."""
+        limits = np.finfo(self.real.dtype)
+        for name, value in self.config_values.items():
+            if isinstance(value, (bool, int)):
+                continue
+            sizes = np.abs(np.asarray(value, float))
+            largest = float(sizes.max(initial=0.0))
+            # not ">": NaN must fail
+            if not largest <= float(limits.max):
+                rest = f"it holds {float(limits.max):.2g} at most"
+            elif sizes.ndim == 0 and 0 < largest < float(limits.tiny):
+                rest = f"it holds nothing below {float(limits.tiny):.2g} but 0"
+            else:
+                continue
+            sections = ((key, getattr(self, key)) for key in type(self).model_fields)
+            written = next((f"[{key}] {name}" for key, given in sections if getattr(given, name, None) == value), None)
+            if written is not None:
+                refuse(written, f"is {value:g}; choose a number that {self.precision} can hold: {rest}")
+            raise ValueError(
+                f"its numbers lead to the parameter {name} = {largest:g}, which {self.precision} cannot hold: {rest}; choose limits, "
+                "scales and weights nearer to 1, or precision float64"
+            )
+
+    def _check_label(self, refuse: Refuse) -> None:
+        label, narrow = self.label, self.precision == "float32"
+        given = [name for name in ("column", "columns", "outputs") if getattr(label, name) is not None]
+        if label.columns is not None and label.column is not None:
+            refuse("[label]", "has both column and columns; give the one or the other")
+        if label.columns is not None and label.outputs not in (None, len(label.columns)):
+            refuse("[label] outputs", f"is {label.outputs}, but columns holds {len(label.columns)} names; leave it out")
+        if label.column is not None and (label.outputs or 1) > 1:
+            refuse("[label] outputs", f"is {label.outputs}, but column names one label; give columns")
+        if label.classes is not None and set(given) - {"column"}:
+            refuse("[label]", f"has both classes and {given[-1]}; a classifier has one label, its class")
+        if self.input.columns:
+            for name in self.label_columns:
+                if name in self.input.columns:
+                    where = "column" if label.column else "columns"
+                    refuse(f"[label] {where}", f"is {name!r}, which is also an input; a model must not see its label")
+        low, high = (1e-20, 1e24) if narrow else (1e-20, 1e100)
+        if not low <= label.max_abs <= high:
+            refuse("[label] max_abs", f"is {label.max_abs:g}; it must be from {low:g} to {high:g} for {self.precision}")
+        bounds = [bound for bound in (label.low, label.high) if bound is not None]
+        if bounds and label.classes is not None:
+            refuse("[label]", "has both classes and low or high; a class has no bounds")
+        for name in ("low", "high"):
+            if abs(getattr(label, name) or 0.0) > label.max_abs:
+                refuse(
+                    f"[label] {name}",
+                    f"is {getattr(label, name):g}; it must be within max_abs, {label.max_abs:g}",
+                )
+        if bounds != sorted(set(bounds)):
+            refuse("[label] low", f"is {label.low:g}; it must be below high, {label.high:g}")
+
+    def __getattr__(self, name: str) -> Any:
+        """Sections that only some families have: those that many of them share are None where there are none."""
+        if name in ("kernel", "expansion"):
+            return None
+        if TYPE_CHECKING:
+            return None
+        return super().__getattr__(name)
+
+    # ---- what kernels and the generator take
+
+    @property
+    def family(self) -> Family:
+        """The models that it is of; each family's own class says it."""
+        raise NotImplementedError
+
+    def has(self, section: str, key: str) -> bool:
+        """Whether a key means something for this model: its family declares it for the rule, and nothing else switches it off."""
+        declared = ((s, k) for s, k, _ in fields_of(type(self), self.learning.rule))
+        return (section, key) in declared and self.family.why_ignored(self, section, key) is None
+
+    @property
+    def program(self) -> Program:
+        program = self.family.programs[self.label_kind]
+        if self.kernel is None or self.kernel.function != "custom":
+            return program
+        if self._custom is None:
+            raise UserError(f"{self.name}: the custom kernel is not there; make the spec with load_spec or make_spec")
+        return program.with_kernel(self._custom)
+
+    @property
+    def custom(self) -> Kernel | None:
+        """The custom kernel; None where the kernel is one of the project's."""
+        return self._custom
+
+    @property
+    def dim(self) -> int:
+        return self.input.dim if self.input.dim is not None else len(self.input.columns or ())
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """Names of the labels in the data; empty where the spec has none."""
+        return self.label.columns or ((self.label.column,) if self.label.column else ())
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """What update takes: a number, several, the position of a class; nothing, where a rule needs no label and has none."""
+        if self.label.classes is not None:
+            return "class"
+        if "none" in self.family.programs and self._nameless:
+            return "none"
+        return "real" if self.outputs == 1 else "reals"
+
+    @property
+    def _nameless(self) -> bool:
+        """Whether nothing says that there are labels."""
+        label = self.label
+        return label.column is None and label.columns is None and label.outputs is None
+
+    @property
+    def outputs(self) -> int:
+        """How many functions are learned: one for each label; for classes one (two classes) or one for each; 1 without labels."""
+        if self.label.classes is not None:
+            return 1 if len(self.label.classes) == 2 else len(self.label.classes)
+        return len(self.label.columns) if self.label.columns is not None else self.label.outputs or 1
+
+    @property
+    def label_max_abs(self) -> float:
+        """The largest magnitude that a function is taught; classes are -1 and 1."""
+        return 1.0 if self.label_kind == "class" else self.label.max_abs
+
+    @property
+    def length_scale(self) -> float:
+        """The length by which inputs differ."""
+        kernel = self.kernel
+        if kernel is not None and kernel.sigma is not None:
+            return float(kernel.sigma)
+        if kernel is not None and kernel.gamma is not None:
+            if kernel.function in ("laplacian", "matern32", "matern52"):
+                return 1 / float(kernel.gamma)
+            if kernel.function == "gaussian":
+                return math.sqrt(0.5 / kernel.gamma)
+        return min(1.0, self.input.max_abs)
+
+    @property
+    def scaling(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+        """What is subtracted from the inputs, and what they are multiplied by after that."""
+        return (self.input.center, self.input.scale) if isinstance(self.input, ScaledInput) else (None, None)
+
+    def unscaled(self, x: np.ndarray) -> np.ndarray:
+        """The inputs that the kernel sees as x, (samples, DIM)."""
+        center, scale = self.scaling
+        x = x if scale is None else x / np.array(scale)
+        return x if center is None else x + np.array(center)
+
+    @property
+    def real(self) -> Precision:
+        return PRECISIONS[self.precision]
+
+    @property
+    def capacities(self) -> dict[str, int]:
+        return self.family.capacities(self)
+
+    @property
+    def state_bytes_bound(self) -> int:
+        return self.family.size_bound(self) * self.real.dtype.itemsize
+
+    @property
+    def config_values(self) -> dict[str, Any]:
+        """Parameters, derived in float64; each is rounded once when the precision is bound."""
+        return self.family.parameters(self)
+
+    @property
+    def config(self) -> Settings:
+        return self.program.settings(self.real, self.config_values, self.capacities)
+
+    def memory(self, drop: tuple[str, ...] = ()) -> Memory:
+        return self.program.memory(self.real, self.capacities, drop)
+
+    def to_toml(self) -> str:
+        """The spec as a file's text; defaults that were not given are left out."""
+
+        def shown(value: Any) -> str:
+            if isinstance(value, (list, tuple)):
+                if value and isinstance(value[0], (list, tuple)):
+                    return "[\n" + "".join(f"    {shown(row)},\n" for row in value) + "]"
+                return "[" + ", ".join(map(shown, value)) + "]"
+            return json.dumps(value, ensure_ascii=False)
+
+        given = self.model_dump(mode="json", exclude_unset=True)
+        lines = [f"{key} = {shown(value)}" for key, value in given.items() if not isinstance(value, dict)]
+        for section, content in given.items():
+            if isinstance(content, dict):
+                lines += ["", f"[{section}]"] + [f"{k} = {shown(v)}" for k, v in content.items() if v is not None]
+        return "\n".join(lines) + "\n"

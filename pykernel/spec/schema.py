@@ -1,0 +1,194 @@
+"""The declarations of all families, for readers: a JSON Schema for editors, tables of keys for the docs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from pykernel.spec.base import Spec
+from pykernel.spec.model import declared, keys_of, rules, sections
+from pykernel.spec.sections import Section, fields_of, section_of
+
+Schema = dict[str, Any]
+
+
+# ---------------------------------------------------------------------------------------------------------- JSON Schema
+
+
+def spec_schema() -> Schema:
+    """A JSON Schema (draft 7) of a spec: which keys there are follows from the rule, ``if rule ... then``.
+
+    It knows names, types and ranges; what goes together only ``load_spec`` knows.
+    """
+    plain = _plain(Spec.model_json_schema()["properties"])
+    definitions: Schema = {}
+    cases: dict[str, tuple[list[str], Schema]] = {}
+    for rule, family in rules().items():
+        properties: Schema = {}
+        whole = family.spec.model_json_schema()
+        for name in sections():
+            field = family.spec.model_fields.get(name)
+            if field is None or rule not in declared(name):
+                properties[name] = False
+                continue
+            section = _section(whole, field, rule)
+            called = next((called for called, known in definitions.items() if known == section), f"{name} of {rule}")
+            definitions[called] = section
+            properties[name] = {"$ref": f"#/definitions/{called.replace(' ', '%20')}"}
+        case = cases.setdefault(json.dumps(properties), ([], properties))
+        case[0].append(rule)
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "pykernel: the spec of a model",
+        "type": "object",
+        "properties": {name: plain[name] for name in ("name", "precision")}
+        | {name: {"description": _summary(name), "properties": _all_keys(name)} for name in sections()},
+        "required": ["name", "input"],
+        "additionalProperties": False,
+        "allOf": [{"if": _if(names), "then": {"properties": then}} for names, then in cases.values()],
+        "definitions": definitions,
+    }
+
+
+def _if(names: list[str]) -> Schema:
+    """That the rule is one of these; klms is the one of a spec that names none."""
+    condition: Schema = {"properties": {"learning": {"properties": {"rule": {"enum": names}}}}}
+    if "klms" not in names:
+        condition["properties"]["learning"]["required"] = ["rule"]
+        condition["required"] = ["learning"]
+    return condition
+
+
+def _section(whole: Schema, field: FieldInfo, rule: str) -> Schema:
+    """A section as a rule has it."""
+    kind = section_of(field)
+    assert kind is not None
+    mine = {
+        key for spec in (rules()[rule].spec,) for _, key, inner in fields_of(spec, rule) if _is_in(kind, key, inner)
+    }
+    drawn = whole["$defs"][kind.__name__]
+    properties = {key: value for key, value in _plain(drawn["properties"]).items() if key in mine}
+    made: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return made | ({"required": drawn["required"]} if "required" in drawn else {})
+
+
+def _is_in(kind: type[Section], key: str | None, field: FieldInfo) -> bool:
+    return key is not None and kind.model_fields.get(key) is field
+
+
+def _all_keys(section: str) -> Schema:
+    """The keys of a section, whosever they are, to complete from; the words of all rules."""
+    made: Schema = {}
+    for rule, family in rules().items():
+        field = declared(section).get(rule)
+        if field is not None:
+            for key, value in _section(family.spec.model_json_schema(), field, rule)["properties"].items():
+                made.setdefault(key, {"description": value["description"]} if "description" in value else {})
+    if section == "learning":
+        made["rule"] = made["rule"] | {"enum": list(rules()), "default": "klms"}
+    return made
+
+
+def _plain(schema: Any) -> Any:
+    """Without null, which TOML does not have, and without names that repeat keys."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if {"type": "null"} in schema.get("anyOf", ()):
+        rest = [each for each in schema["anyOf"] if each != {"type": "null"}]
+        others = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+        return _plain({**(rest[0] if len(rest) == 1 else {"anyOf": rest}), **others})
+    return {key: _plain(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+
+
+def _summary(section: str) -> str:
+    texts = [(kind.__doc__ or "").strip() for kind in map(section_of, declared(section).values()) if kind is not None]
+    return texts[0].splitlines()[0]
+
+
+# ------------------------------------------------------------------------------------------------------ tables of keys
+
+
+def key_tables() -> dict[str, str]:
+    """A Markdown table for what families share, by the name "shared", and one for each family, by its first rule."""
+    families = list({id(family): family for family in rules().values()}.values())
+    return {"shared": _table(_shared(), headed=True)} | {
+        family.rules[0]: _table(_of_family(family.spec, family.rules)) for family in families if _own(family.spec)
+    }
+
+
+Row = tuple[str, str, FieldInfo, tuple[str, ...]]
+"""A section, a key of it, its declaration, and the rules that have it, if not all of the table's do."""
+
+
+def _owner(kind: type[Section], key: str) -> type[Section]:
+    """The class that declares a key of a section."""
+    return next(each for each in reversed(kind.__mro__) if key in vars(each).get("__annotations__", {}))
+
+
+def _shared() -> Iterator[Row]:
+    """Keys that are declared below all families."""
+    for section in sections():
+        for key in keys_of(section):
+            having = declared(section, key)
+            for rule, field in having.items():
+                kind = section_of(rules()[rule].spec.model_fields[section])
+                if kind is not None and _owner(kind, key).__module__ == Section.__module__:
+                    yield section, key, field, () if len(having) == len(rules()) else tuple(having)
+                    break
+
+
+def _own(spec: type[Spec]) -> list[tuple[str, str]]:
+    """The keys that a family itself declares."""
+    return [
+        (name, key)
+        for name, field in spec.model_fields.items()
+        if (kind := section_of(field)) is not None
+        for key in kind.model_fields
+        if _owner(kind, key).__module__ != Section.__module__
+    ]
+
+
+def _of_family(spec: type[Spec], names: tuple[str, ...]) -> Iterator[Row]:
+    for section, key in _own(spec):
+        having = [rule for rule in names if rule in declared(section, key)]
+        kind = section_of(spec.model_fields[section])
+        assert kind is not None
+        yield section, key, kind.model_fields[key], () if len(having) == len(names) else tuple(having)
+
+
+def _table(rows: Iterator[Row], headed: bool = False) -> str:
+    """Rows below their sections, each with the rules that have it; headed: the heading tells them."""
+    lines, last = ["| key | rules | default | range | meaning |", "|---|---|---|---|---|"], None
+    for section, key, field, having in rows:
+        if (section, having if headed else ()) != last:
+            last = (section, having if headed else ())
+            lines.append(f"| **`[{section}]`** | {_named(last[1])} | | | |")
+        default = "" if field.default is None or field.is_required() else f"`{json.dumps(field.default)}`"
+        meaning = re.sub(r"(?<!\\)\|", r"\\|", field.description or "")
+        of = "" if headed else _named(having)
+        lines.append(" | ".join([f"| `{key}`", of, default, _range(field), meaning]) + " |")
+    return "\n".join(re.sub(" +", " ", line) for line in lines) + "\n"
+
+
+def _named(having: tuple[str, ...]) -> str:
+    """Rules; if they are most of all, those that are not among them."""
+    others = [rule for rule in rules() if rule not in having]
+    if having and len(others) < len(having) / 2:
+        return "all but " + ", ".join(f"`{rule}`" for rule in others)
+    return ", ".join(f"`{rule}`" for rule in having)
+
+
+def _range(field: FieldInfo) -> str:
+    """The numbers that a declaration allows."""
+    words = {"gt": "above", "ge": "from", "lt": "below", "le": "to"}
+    bounds = {name: getattr(each, name) for name in words for each in field.metadata if hasattr(each, name)}
+    return ", ".join(
+        f"{words[name]} {bound:g}" if isinstance(bound, float) else f"{words[name]} {bound:,}"
+        for name, bound in bounds.items()
+    )

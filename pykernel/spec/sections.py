@@ -1,0 +1,255 @@
+"""What every family may have in a spec: the sections that several of them share, and how a family declares its own.
+
+A family's spec is a class (``pykernel.spec.base``) whose fields are sections, and a section's fields are keys.  A key
+that not every rule of the family has is marked with ``Of``.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
+
+from pykernel.spec.custom_kernel import plain_name, plain_path
+
+DIM_LIMIT = 1024
+OUTPUTS_LIMIT = 64
+
+Positive = Annotated[float, Field(gt=0)]
+Numbers = Annotated[tuple[float, ...], Field(strict=False, min_length=1, max_length=65536)]
+Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_length=65536)]
+
+
+@dataclass(frozen=True)
+class Of:
+    """Marks a key, or a section, that only some rules of a family have: ``eta: Annotated[float, Of("klms")]``."""
+
+    rules: tuple[str, ...]
+
+    def __init__(self, *rules: str) -> None:
+        object.__setattr__(self, "rules", rules)
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def section_of(field: FieldInfo) -> type[Section] | None:
+    """The section that a field of a spec is; None for a key that is in no section."""
+    kinds = (field.annotation, *get_args(field.annotation))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
+
+
+def fields_of(spec: type[Section], rule: str) -> Iterator[tuple[str, str | None, FieldInfo]]:
+    """What a rule's spec may say: (section, None) for each section or key outside of one, (section, key) within."""
+    for name, field in spec.model_fields.items():
+        if not _has(field, rule):
+            continue
+        yield name, None, field
+        kind = section_of(field)
+        for key, inner in kind.model_fields.items() if kind is not None else ():
+            if _has(inner, rule):
+                yield name, key, inner
+
+
+def _has(field: FieldInfo, rule: str) -> bool:
+    return all(rule in mark.rules for mark in field.metadata if isinstance(mark, Of))
+
+
+class Input(Section):
+    """What the model sees."""
+
+    columns: tuple[str, ...] | None = Field(
+        None, strict=False, description="names of the inputs, as in the data's header; `simulate` needs them"
+    )
+    dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
+    max_abs: Positive = Field(
+        1e6,
+        description="largest magnitude; samples beyond are refused. Also largest in principle: (max_abs)² · 4 · DIM must not overflow",
+    )
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _list(cls, columns: Any) -> Any:
+        if columns is not None and not isinstance(columns, (list, tuple)):
+            raise ValueError(f'is {shown_value(columns)}; it must be a list of names, such as ["a", "b"]')
+        return columns
+
+    @field_validator("columns")
+    @classmethod
+    def _names(cls, columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if columns is not None:
+            if not 1 <= len(columns) <= DIM_LIMIT:
+                raise ValueError(f"holds {len(columns)} names; it must hold from 1 to {DIM_LIMIT}")
+            for name in columns:
+                visible_name(name)
+            doubles = [name for name in columns if columns.count(name) > 1]
+            if doubles:
+                raise ValueError(f"names {doubles[0]!r} twice; each input must be another column")
+        return columns
+
+
+class StandardisedInput(Input):
+    """What a model sees that learns sample by sample, and may standardise what it sees."""
+
+    standardise: bool = Field(
+        False,
+        description="subtract each input's running mean and divide by its running standard deviation; σ is then in standard deviations",
+    )
+    clip: float = Field(
+        5.0, ge=1, le=100, description="standardised inputs are kept within ± so many standard deviations"
+    )
+    warmup: int = Field(
+        16,
+        ge=2,
+        le=32,
+        description="samples that the standardiser sees before the model learns (status `OBSERVED`)",
+    )
+    horizon: int = Field(
+        1000,
+        ge=10,
+        le=1_000_000,
+        description="samples that the running mean and deviation reach back: all until then, exponentially weighted after",
+    )
+
+
+class ScaledInput(Input):
+    """What a model sees whose vectors must stay where they are: a scaling that does not change."""
+
+    center: Numbers | None = Field(
+        None, strict=False, description="a number for each input: the kernel sees (x − center) · scale"
+    )
+    scale: Numbers | None = Field(
+        None, strict=False, description="a number for each input, which it is multiplied by after that"
+    )
+
+
+class Label(Section):
+    """What the model learns to predict: a number, several numbers, or one of several classes."""
+
+    column: str | None = Field(
+        None, description="name of the label, as in the data's header; `simulate` needs it, or `columns`"
+    )
+    columns: tuple[str, ...] | None = Field(
+        None,
+        strict=False,
+        description="names of several labels, up to 64, that one model learns together: they share the expansion vectors",
+    )
+    outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="how many labels, where they have no names")
+    classes: tuple[str, ...] | None = Field(
+        None,
+        strict=False,
+        description="what the label can be, as in the data's cells, from 2 to 64: the model then classifies",
+    )
+    max_abs: Positive = Field(
+        1e6, description="largest magnitude; samples beyond are refused. Multipliers are kept below 2²⁰ times this"
+    )
+    low: float | None = Field(None, description="predictions are not below; learning is not affected. Not with classes")
+    high: float | None = Field(
+        None, description="predictions are not above; learning is not affected. Not with classes"
+    )
+
+    @field_validator("column")
+    @classmethod
+    def _name(cls, column: str | None) -> str | None:
+        return column if column is None else visible_name(column)
+
+    @field_validator("columns", "classes", mode="before")
+    @classmethod
+    def _list(cls, names: Any) -> Any:
+        if names is not None and not isinstance(names, (list, tuple)):
+            raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
+        return names
+
+    @field_validator("columns", "classes")
+    @classmethod
+    def _names(cls, names: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        if names is not None:
+            least = 2 if info.field_name == "classes" else 1
+            if not least <= len(names) <= OUTPUTS_LIMIT:
+                raise ValueError(f"holds {len(names)} names; it must hold from {least} to {OUTPUTS_LIMIT}")
+            for name in names:
+                visible_name(name)
+            doubles = [name for name in names if names.count(name) > 1]
+            if doubles:
+                raise ValueError(f"names {doubles[0]!r} twice; each must be another")
+        return names
+
+
+class KernelSection(Section):
+    """How near two inputs are: k(a, b)."""
+
+    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "custom"] = (
+        Field(
+            "gaussian",
+            description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; custom: yours, see source",
+        )
+    )
+    sigma: float | None = Field(None, description="`gaussian`: width, in the inputs' unit")
+    gamma: float | None = Field(
+        None,
+        description="of every kernel but `linear`; for `gaussian` in place of `sigma`: 1 / (2 σ²); for `custom` 1 if not given",
+    )
+    coef0: float = Field(0.0, description="`polynomial`, `sigmoid`, `custom`: what is added to γ a'b")
+    degree: int = Field(3, ge=1, le=9, description="`polynomial`, `custom`: the exponent")
+    normalise: bool = Field(
+        False, description="`polynomial`, `linear`, `custom`: k(a, b) / √(k(a, a) k(b, b)), and 0 where a norm is 0"
+    )
+    source: str | None = Field(
+        None,
+        description="`custom`: the Python file with your kernel, beside the spec or below; it is executed, which `--trust-code` must allow",
+    )
+    kernel: str | None = Field(None, description="`custom`: the name of your kernel in that file")
+    max_value: float | None = Field(
+        None,
+        description="`custom`: k(x, x) is at most this for every input within the limit; values beyond are cut off",
+    )
+
+    @field_validator("source")
+    @classmethod
+    def _path(cls, source: str | None) -> str | None:
+        return source if source is None else plain_path(source)
+
+    @field_validator("kernel")
+    @classmethod
+    def _kernel(cls, name: str | None) -> str | None:
+        return name if name is None else plain_name(name)
+
+
+class Learning(Section):
+    """How a sample changes the model."""
+
+    rule: str = Field("klms", description="how a sample changes the model")
+
+
+class VectorsSection(Section):
+    """VectorsSection that the device has in flash."""
+
+    vectors: Rows = Field(strict=False, description="a row of numbers for each vector, scaled as the inputs are")
+
+    @field_validator("vectors", "weights", "bias", "support_class", "calibration", mode="before", check_fields=False)
+    @classmethod
+    def _list(cls, values: Any) -> Any:
+        if values is not None and not isinstance(values, (list, tuple)):
+            raise ValueError(f"is {shown_value(values)}; it must be a list, such as [1.0, 2.0]")
+        return values
+
+
+def visible_name(text: str) -> str:
+    """A column's name: it reaches comments and manifests, so nothing invisible and nothing endless."""
+    if (
+        not 1 <= len(text) <= 100
+        or text != text.strip()
+        or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
+    ):
+        raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to 100 visible characters")
+    return text
+
+
+def shown_value(value: Any) -> str:
+    text = ascii(value).replace("\n", " ")  # an array has lines
+    return text if len(text) <= 60 else text[:57] + "..."
