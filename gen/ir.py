@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
@@ -207,7 +208,11 @@ Functions = dict[str, Function]
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind))
+    """The fields that hold nodes: by their annotations, for most of the time goes into looking at others."""
+    nodes = {
+        name for name, value in globals().items() if isinstance(value, type) and issubclass(value, (Expr, Statement))
+    }
+    return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))
 
 
 def parts(node: Any) -> Iterator[Any]:
