@@ -453,7 +453,7 @@ class _Run:
                 "train-every out"
             )
         if delay and (not program.learns or program.label_kind == "none"):
-            raise UserError(f"rule {spec.learning.rule} learns without labels, so delay means nothing; leave delay out")
+            raise UserError(f"rule {spec.learning.rule} takes no labels, so delay means nothing; leave delay out")
         if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
             what = f"rule {spec.learning.rule}"
             if spec.has("reduction", "technique"):

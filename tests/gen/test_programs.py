@@ -97,9 +97,9 @@ def a_program(**changed):
         ({"entries": (*TWO, Entry("train", oven_train, "reading"))}, r"train is no reading: it takes \(…, an array\)"),
         ({"entries": (*TWO, Entry("train", oven_train, "switch"))}, r"train is no switch: it takes \(…, an Index\)"),
         ({"entries": (*TWO, Entry("drift", oven_drift, "question"))}, "drift is no question: it takes"),
-        ({"entries": (*TWO, Entry("train", oven_train, "visit"))}, "train is no sweep: it takes what update takes"),
+        ({"entries": (*TWO, Entry("train", oven_train, "visit"))}, "train is no visit: it takes what update takes"),
         ({"entries": (*TWO, Entry("learn", oven_update, "update"))}, "learn is no update: the entry that learns"),
-        ({"entries": (TWO[0], Entry("update", oven_update, "visit"))}, "update is no sweep"),
+        ({"entries": (TWO[0], Entry("update", oven_update, "visit"))}, "update is no visit"),
     ],
 )
 def test_programs_that_say_two_things_are_refused(changed, says):
@@ -544,7 +544,7 @@ def test_a_simulation_of_what_only_predicts_scores():
     assert steps[0].learnt.all() and (steps[0].statuses == statuses).all()
     run.finish()
     for how, says in (
-        ({"delay": 3}, "rule nlms learns without labels, so delay means nothing; leave delay out"),
+        ({"delay": 3}, "rule nlms takes no labels, so delay means nothing; leave delay out"),
         ({"train_every": 3}, "rule nlms has no train on the device"),
         ({"refresh_every": 3}, "has nothing to refresh"),
     ):
@@ -791,7 +791,7 @@ def test_simulate_trains_or_only_scores(files, capsys):
     [
         (
             ("simulate", "frozen.toml", "data.csv", "--delay", "1"),
-            "rule frozen learns without labels, so delay means",
+            "rule frozen takes no labels, so delay means",
         ),
         (
             ("simulate", "frozen.toml", "data.csv", "--train-every", "9"),

@@ -105,7 +105,7 @@ ALARM = ("alarm", gauge_alarm, "reading")
         ([UPDATE], {}, r"gauge has no question"),
         ([NOVELTY, UPDATE], {"labels": "none"}, "update tells the kind of its labels"),
         ([NOVELTY], {}, r"gauge has no predict"),
-        ([NOVELTY, UPDATE, ("assess", gauge_assess, "sweep")], {}, "assess is no sweep: it takes what update takes"),
+        ([NOVELTY, UPDATE, ("assess", gauge_assess, "visit")], {}, "assess is no visit: it takes what update takes"),
         ([NOVELTY, ("update", gauge_vectors, "update")], {}, r"gauge has no predict"),
         (
             [("predict", gauge_novelty, "question"), ("update", gauge_vectors, "update")],
