@@ -30,8 +30,10 @@ from pykernel.sealed import cache_folder, read_sealed, write_sealed
 if TYPE_CHECKING:
     from pykernel.dialect.program import Settings
 
-OPTIMISE = 2
-"""LLVM's level; at 3 it takes longer to compile, and the code is no faster."""
+QUICK, OPTIMISED = 0, 2
+"""LLVM's levels; at 3 it takes longer to compile, and the code is no faster."""
+QUICK_ROWS = 5000
+"""Rows, or calls, that code at level QUICK is used for; it is ten times slower, so that they take less than a compilation."""
 GEN = hashlib.sha256(
     b"\0".join(
         path.name.encode() + b"\0" + path.read_bytes() for path in sorted(Path(print_llvm.__file__).parent.glob("*.py"))
@@ -44,15 +46,33 @@ GEN = hashlib.sha256(
 
 
 class Code:
-    """Executor code of some kernels: their addresses, and the words that it reads."""
+    """Machine code of some kernels: their addresses, and the words that it reads.
 
-    def __init__(self, module: print_llvm.Module, content: bytes, roots: Sequence[Kernel]) -> None:
-        self.words = module.words
-        self._jit = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())  # owns the code: keep it
-        self._jit.add_object_file(llvm.ObjectFileRef.from_data(content))
-        self._jit.finalize_object()
-        self.addresses = {k: self._jit.get_function_address(print_llvm.public_name(k)) for k in roots}
-        self.rows = ctypes.CFUNCTYPE(None, *print_llvm.ROWS_TYPES)(self._jit.get_function_address(print_llvm.ROWS))
+    At first it is not optimised, unless it is on the disk: that takes a tenth of a second.  It is optimised before it has
+    been used for more than ``QUICK_ROWS`` rows.  Both compute the same bits.
+    """
+
+    def __init__(self, module: print_llvm.Module, folder: Path | None, roots: Sequence[Kernel]) -> None:
+        self.words, self.text, self.folder, self.roots = module.words, module.text, folder, roots
+        self.used = 0
+        self._engines: list[Any] = []  # they own the code, which another thread may be in: all are kept
+        content = _kept(folder, self.text, OPTIMISED)
+        self._load(OPTIMISED if content else QUICK, content)
+
+    def use(self, rows: int) -> None:
+        """To be called before so many rows are computed."""
+        self.used += rows
+        if self.level == QUICK and self.used > QUICK_ROWS:
+            self._load(OPTIMISED, None)
+
+    def _load(self, level: int, content: bytes | None) -> None:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(level))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(content or _object(self.folder, self.text, level)))
+        engine.finalize_object()
+        self._engines.append(engine)
+        self.addresses = {k: engine.get_function_address(print_llvm.public_name(k)) for k in self.roots}
+        self.rows = ctypes.CFUNCTYPE(None, *print_llvm.ROWS_TYPES)(engine.get_function_address(print_llvm.ROWS))
+        self.level = level
 
 
 @functools.cache
@@ -60,7 +80,7 @@ def compiled(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) 
     """The kernels' machine code for some choices, compiled at most once by this user.  Raises DialectError."""
     folder = cache_folder("engine", hashlib.sha256((GEN + sources_digest(roots)).encode()).hexdigest()[:20])
     module = _module(folder, roots, choices, precision)
-    return Code(module, _object(folder, module.text), roots)
+    return Code(module, folder, roots)
 
 
 def _module(
@@ -84,25 +104,33 @@ def print_module(roots: tuple[Kernel, ...], choices: Choices, precision: Precisi
     return print_llvm.print_llvm(code.functions, roots, precision)
 
 
-def _object(folder: Path | None, text: str) -> bytes:
-    processor = (*_processor(), llvmlite.__version__, llvm.llvm_version_info, OPTIMISE)
+def _path(folder: Path | None, text: str, level: int) -> Path | None:
+    processor = (*_processor(), llvmlite.__version__, llvm.llvm_version_info, level)
     digest = hashlib.sha256(f"{processor}\0{text}".encode()).hexdigest()
-    path = folder / f"{digest[:20]}.o" if folder else None
-    content = read_sealed(path) if path else None
+    return folder / f"{digest[:20]}.o" if folder else None
+
+
+def _kept(folder: Path | None, text: str, level: int) -> bytes | None:
+    path = _path(folder, text, level)
+    return read_sealed(path) if path else None
+
+
+def _object(folder: Path | None, text: str, level: int) -> bytes:
+    content = _kept(folder, text, level)
     if content is None:
-        content = _target().emit_object(optimised(text))
-        if path:
+        content = _target(level).emit_object(optimised(text, level))
+        if path := _path(folder, text, level):
             write_sealed(path, content)
     return content
 
 
-def optimised(text: str) -> Any:
+def optimised(text: str, level: int) -> Any:
     """The module after LLVM's passes."""
-    target = _target()
+    target = _target(level)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = target.triple, str(target.target_data)
     module.verify()
-    passes = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=OPTIMISE))
+    passes = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=level))
     passes.getModulePassManager().run(module, passes)
     return module
 
@@ -117,13 +145,13 @@ def _processor() -> tuple[str, str, str]:
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
 
 
-def _target() -> Any:
+def _target(level: int) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple, name, features = _processor()
     made = llvm.Target.from_triple(triple)
     return made.create_target_machine(
-        cpu=name, features=features, opt=OPTIMISE, reloc="pic", codemodel="jitdefault", jit=True
+        cpu=name, features=features, opt=level, reloc="pic", codemodel="jitdefault", jit=True
     )
 
 
@@ -131,14 +159,14 @@ def _target() -> Any:
 
 
 class Compiled(Executor):
-    """Executor code by LLVM."""
+    """Machine code by LLVM."""
 
     def __init__(self, code: Code, memory: Memory, config: Settings) -> None:
         super().__init__(memory, config)
         self.code = code
         self._words = np.array([self._word(*word) for word in self.code.words] or [0], np.uint64)
         self._table: int = self._words.ctypes.data
-        self._functions: dict[Kernel, Any] = {}
+        self._functions: dict[tuple[Kernel, int], Any] = {}
 
     def _word(self, kind: str, name: str) -> int:
         if kind == "extent":
@@ -153,13 +181,15 @@ class Compiled(Executor):
         return int(value) % 2**64
 
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
-        if kernel not in self._functions:
+        self.code.use(1)
+        key = kernel, self.code.level
+        if key not in self._functions:
             pointers = [ctypes.c_void_p] * (1 + max(len(given), 2))
             real = ctypes.c_float if self.precision.dtype.itemsize == 4 else ctypes.c_double
             result = real if kernel.returns is Real else ctypes.c_int32
-            self._functions[kernel] = ctypes.CFUNCTYPE(result, *pointers)(self.code.addresses[kernel])
+            self._functions[key] = ctypes.CFUNCTYPE(result, *pointers)(self.code.addresses[kernel])
         padding = [None] * (2 - len(given))
-        return self._functions[kernel](self._table, *(array.ctypes.data for array in given), *padding)
+        return self._functions[key](self._table, *(array.ctypes.data for array in given), *padding)
 
     def _rows(
         self,
@@ -172,6 +202,8 @@ class Compiled(Executor):
         states: np.ndarray,
         statuses: np.ndarray,
     ) -> None:
+        self.code.use(len(x) - first)
+
         def place(array: np.ndarray) -> tuple[int | None, int]:
             return (array.ctypes.data, array.strides[0]) if len(array) else (None, 0)
 

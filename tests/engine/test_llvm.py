@@ -42,6 +42,16 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "cache_folder", lambda kind, digest: None)
 
 
+@pytest.fixture(params=["quick", "optimised"])
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test at both levels: each is kept to, whatever is on the disk or was compiled before."""
+    quick = request.param == "quick"
+    monkeypatch.setattr(engine, "QUICK_ROWS", 10**9 if quick else -1)
+    if quick:
+        monkeypatch.setattr(engine, "OPTIMISED", 3)
+    compiled.cache_clear()
+
+
 def code_of(kernels: list[Kernel], precision: Precision, config: Any = None) -> engine.Code:
     fields = {
         name: kind for k in kernels for p in k.params.values() if p is Settings for name, kind in p.fields.items()
@@ -102,22 +112,22 @@ def compare_random(folder: Path, seed: int, precision: Precision, kernels: int =
         assert not differing, f"the engine differs from plain execution in {differing}: {module.__file__}, seed {seed}"
 
 
-@pytest.mark.usefixtures("no_cache")
+@pytest.mark.usefixtures("no_cache", "level")
 @BOTH
-@pytest.mark.parametrize("seed", range(100, 104))
+@pytest.mark.parametrize("seed", range(100, 103))
 def test_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
     compare_random(tmp_path, seed, precision)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.usefixtures("no_cache")
+@pytest.mark.usefixtures("no_cache", "level")
 @BOTH
 @pytest.mark.parametrize("seed", range(104, 250))
 def test_more_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
     compare_random(tmp_path, seed, precision, rounds=30)
 
 
-@pytest.mark.usefixtures("no_cache")
+@pytest.mark.usefixtures("no_cache", "level")
 @BOTH
 def test_each_construct(precision: Precision, tmp_path: Path) -> None:
     """The constructs of the dialect one by one, on values that tell variants apart."""
@@ -366,12 +376,13 @@ def test_no_operation_is_promised_to_be_harmless(name: str) -> None:
     assert not re.search(PROMISES, text)
     # nsw only for counters of 64 bits, which begin as 32
     assert set(re.findall(r".*\bnsw\b.*", text)) == set(re.findall(r"  %d\.b\d+ = add nsw i64 %c\.b\d+, -?\d+", text))
-    after = str(engine.optimised(text))
+    after = str(engine.optimised(text, engine.OPTIMISED))
     assert re.search(r"\bfmul\b", after) and not re.search(
         r"\bf\w+ (fast|contract|reassoc|nnan|ninf|nsz|arcp|afn)\b", after
     )
-    made = engine._target().emit_assembly(engine.optimised(text))
-    assert not re.search(r"\bvf(n)?m(add|sub)\w*|\bfn?m(add|sub|la|ls)\b", made)
+    for level in (engine.QUICK, engine.OPTIMISED):
+        made = engine._target(level).emit_assembly(engine.optimised(text, level))
+        assert not re.search(r"\bvf(n)?m(add|sub)\w*|\bfn?m(add|sub|la|ls)\b", made)
 
 
 def test_one_compilation_serves_all_sizes_and_numbers() -> None:
@@ -469,7 +480,7 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
     # another choice, of which this code knows nothing: the same IR, and the same machine code
     assert [each[1] == before[1] for each in others] == [False, False, True, False, False]
     made, plainer = set(), (*engine._processor()[:2], "")
-    for name, value in (("OPTIMISE", engine.OPTIMISE), ("OPTIMISE", 1), ("_processor", lambda: plainer)):
+    for name, value in (("QUICK", engine.QUICK), ("QUICK", 1), ("_processor", lambda: plainer)):
         with monkeypatch.context() as patch:
             patch.setattr(engine, name, value)
             made.add(files()[1])
@@ -489,6 +500,7 @@ PRECISIONS = ("float32", "float64")
         for j, precision in enumerate(PRECISIONS)
     ],
 )
+@pytest.mark.usefixtures("level")
 def test_every_call_of_every_program(name: str, precision: str) -> None:
     """Update, questions, visits, actions, readings and `valid`, in random order and with hostile numbers."""
     compare_calls(machine(name, precision), 1, 150)
