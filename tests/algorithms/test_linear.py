@@ -181,7 +181,7 @@ def test_each_step_is_the_definitions(rule, standardise, label):
     twin, expected = Twin(model.spec), []
     for row, target in zip(x, y, strict=True):
         expected.append(twin.predict(row))
-        twin.update(row, target)
+        twin.learn(row, target)
     predictions, statuses = model.prequential(x, y)
     np.testing.assert_allclose(predictions.reshape(300, -1), expected, rtol=1e-7, atol=1e-8)
     assert (statuses[:5] == (LinearStatus.OBSERVED if standardise else LinearStatus.DONE)).all()
@@ -477,7 +477,7 @@ def test_forgetting_goes_on_where_one_direction_has_wound_up():
     twin, expected = Twin(model.spec), []
     for row, target in zip(x, y, strict=True):
         expected.append(twin.predict(row)[0])
-        twin.update(row, target)
+        twin.learn(row, target)
     assert twin.brought_back >= 2
     np.testing.assert_allclose(model.prequential(x, y)[0], expected, rtol=1e-4, atol=1e-4)
     error = np.abs(model_of("rls", "float32", 3, learning).prequential(x, y)[0] - y)

@@ -62,7 +62,7 @@ def assert_equal(report):
 
 
 @pytest.fixture(scope="module")
-def m4f(compiled):
+def m4f():
     """A model on a Cortex-M4F that has run its stream, and the reference it was compared with."""
     spec = spec_of()
     reference = Reference(build(spec), None, *mixed_stream(spec, 400))
