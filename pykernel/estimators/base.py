@@ -326,7 +326,8 @@ class Streaming(KernelEstimator):
         return validate_data(self, X, dtype=np.float64, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """The spec's [label], as far as samples say it (None: there is none), and attributes that hold what they say."""
+        """The spec's [label], as far as samples say it (None: there is none), and attributes that hold what they
+        say."""
         return None, {}
 
     def _encoded(self, y: Any) -> Any:
@@ -464,7 +465,8 @@ def width(sigma: Any, X: np.ndarray) -> float:
 
 
 def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
-    """The spec's section of a kernel by name, and the limit of inputs that goes with it (``max_abs``, where none does)."""
+    """The spec's section of a kernel by name, and the limit of inputs that goes with it (``max_abs``, where none
+    does)."""
     dim, function = X.shape[1], values["kernel"] or "gaussian"
     section = {
         key: values[key] for key in KERNEL if key != "kernel" and values[key] is not None and values[key] is not False

@@ -505,7 +505,8 @@ class _KernelMachine(ToFrozen, KernelEstimator):
     ) -> Spec:
         """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
 
-        Of a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` gives a model that
+        Of a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` gives a
+        model that
         takes them as they are.
 
         Parameters

@@ -192,7 +192,8 @@ default="klms"
         How a sample changes the model. "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
-        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls" in the inputs,
+        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and
+        "rls" in the inputs,
         "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate the kernel.
         These four have an intercept.
     n_max : int, default=32
@@ -202,9 +203,11 @@ default="klms"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
+    pykernel.bases.gram.MercerKernel, \
 default="gaussian"
-        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
+        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
+        with
         ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
         "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
         degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
@@ -283,7 +286,8 @@ default="gaussian"
         Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct
         only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.
     input_max_abs : float, default=None
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
+        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
+        neither,
         and for dot products as far as they do not overflow,
         ``1e3 * |x|``, for the largest input of ``fit`` or of the first ``partial_fit``.
     label_max_abs : float, default=None
@@ -533,7 +537,8 @@ default="klms"
         How a sample changes the model. "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
-        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls" in the inputs,
+        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and
+        "rls" in the inputs,
         "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate the kernel.
         These four have an intercept.
     n_max : int, default=32
@@ -543,9 +548,11 @@ default="klms"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
+    pykernel.bases.gram.MercerKernel, \
 default="gaussian"
-        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
+        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
+        with
         ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
         "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
         degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
@@ -624,7 +631,8 @@ default="gaussian"
         Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct
         only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.
     input_max_abs : float, default=None
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
+        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
+        neither,
         and for dot products as far as they do not overflow,
         ``1e3 * |x|``, for the largest input of ``fit`` or of the first ``partial_fit``.
 

@@ -1,6 +1,8 @@
-"""Kernel features from a tracked subspace, as scikit-learn estimators: batch, online, and with a head that learns labels.
+"""Kernel features from a tracked subspace, as scikit-learn estimators: batch, online, and with a head that learns
+labels.
 
-``KernelSubspace`` solves the whole problem at once, in float64.  The others learn sample by sample through the host model
+``KernelSubspace`` solves the whole problem at once, in float64.  The others learn sample by sample through the host
+model
 of rule "okfeb", bit for bit as on the device.  All of them export their features, and linear models of these, to C.
 """
 
@@ -118,7 +120,8 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ----------
     n_components : int, default=8
         Largest number of features. There are fewer if fewer singular values exceed ``shrinkage``.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
+    pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may
@@ -141,7 +144,8 @@ default="gaussian"
         values grow with the root of the number of samples.
     n_max : int, default=None
         Largest number of expansion vectors. The samples are then projected on the span of these vectors, which are
-        chosen by ``pykernel.bases.select.select_basis``; memory and time grow as ``n_samples n_max``. None: all samples.
+        chosen by ``pykernel.bases.select.select_basis``; memory and time grow as ``n_samples n_max``. None: all
+        samples.
     method : {"closed", "alternating"}, default="closed"
         How the minimum is found. "closed": by eigenvalues. "alternating": by the paper's Algorithm 1, with ridge
         regressions for q and L in turn.
@@ -184,7 +188,8 @@ default="gaussian"
 
     References
     ----------
-    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via budgeted
+    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via
+    budgeted
     nonlinear subspace tracking. Algorithm 1.
 
     Examples
@@ -452,7 +457,8 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         Returns
         -------
         z : ndarray of shape (n_samples, n_components)
-            The numbers that the device's ``NAME_features`` writes, in float64; NaN, with a warning, where it would refuse
+            The numbers that the device's ``NAME_features`` writes, in float64; NaN, with a warning, where it would
+            refuse
             the input as beyond ``input_max_abs``.
         """
         X = self._inputs(X)
@@ -509,9 +515,11 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         return self.subspace_.approximation(X)
 
     def refresh(self) -> Self:
-        """Make G, and with ``budget="exact"`` the inverse Gram matrix, anew from the vectors.  O(n_max^3 + n_max^2 n_features).
+        """Make G, and with ``budget="exact"`` the inverse Gram matrix, anew from the vectors.  O(n_max^3 + n_max^2
+        n_features).
 
-        Rounding errors go. Never done unasked: it changes the state, and the device must do it at the same sample to keep
+        Rounding errors go. Never done unasked: it changes the state, and the device must do it at the same sample to
+        keep
         the same bytes.
         """
         return super().refresh()
@@ -581,7 +589,8 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
     ) -> Spec:
         """The features as they are now, or a linear model of them, as a frozen kernel expansion for the device.
 
-        ``z(x) = W' k(v, x)`` with the expansion vectors v in use; weights of z are collapsed into W. It learns nothing, and
+        ``z(x) = W' k(v, x)`` with the expansion vectors v in use; weights of z are collapsed into W. It learns
+        nothing, and
         takes ``n (n_features + o)`` numbers of flash for n vectors and o functions, and no state.
 
         Parameters
@@ -594,7 +603,8 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         precision : {"float32", "float64"}, default=None
             None: that of the model.
         max_abs : float, default=None
-            Largest magnitude of an input. None: a million times the largest in the expansion vectors, or less where that
+            Largest magnitude of an input. None: a million times the largest in the expansion vectors, or less where
+            that
             could overflow.
         scaler : fitted scaler, default=None
             StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler that scaled the inputs.
@@ -716,10 +726,12 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         r: number of dimensions of the subspace, which is the number of features.
     n_max : int, default=64
         B, the budget: largest number of expansion vectors.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or pykernel.bases.gram.MercerKernel, \
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
+    pykernel.bases.gram.MercerKernel, \
 default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
-        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel is taken as it is; it may be a kernel
+        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel is taken as it is; it may be a
+        kernel
         of your own, which takes ``input_max_abs``.
     sigma : float or "scale", default="scale"
         Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
@@ -740,7 +752,8 @@ default="gaussian"
     shrinkage : float, default=0.1
         lambda: weight of ``|L|^2`` and ``|q|^2``.
     step : {"constant", "normalised", "decreasing", "averaged"}, default=None
-        The length of steps, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others follow
+        The length of steps, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others
+        follow
         a stream that changes. Not for "rls".
     eta : float, default=None
         The step's factor. None: the default of ``step``.
@@ -777,7 +790,8 @@ default="gaussian"
     n_epochs : int, default=1
         Number of passes of ``fit`` over the data, in order.
     input_max_abs : float, default=None
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with neither,
+        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
+        neither,
         and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or of the
         first ``partial_fit``.
 
@@ -792,7 +806,8 @@ default="gaussian"
     offset_ : float
         Minus the threshold as it is now; with ``false_alarm_rate`` or ``threshold``.
     status_counts_ : dict of str to int
-        What became of each update since the start, by the name of the status: ADDED, REPLACED, DONE (not stored), CENSORED,
+        What became of each update since the start, by the name of the status: ADDED, REPLACED, DONE (not stored),
+        CENSORED,
         NOVEL, HELD, REFUSED_INPUT.
     n_features_in_ : int
         Number of inputs.
@@ -808,8 +823,10 @@ default="gaussian"
 
     Notes
     -----
-    Parameters whose default is None, or a number of the spec, mean what docs/spec.md says; alarms are there if ``false_alarm_rate``,
-    ``threshold`` or another key of [novelty] is given. Parameters are read when learning starts, by ``fit`` or the first
+    Parameters whose default is None, or a number of the spec, mean what docs/spec.md says; alarms are there if
+    ``false_alarm_rate``,
+    ``threshold`` or another key of [novelty] is given. Parameters are read when learning starts, by ``fit`` or the
+    first
     ``partial_fit``. Nothing is shuffled: the order of samples is the order of learning.
 
     The subspace turns as it learns, so that features before and after a ``partial_fit`` are different ones: what was
@@ -820,7 +837,8 @@ default="gaussian"
 
     References
     ----------
-    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via budgeted
+    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via
+    budgeted
     nonlinear subspace tracking. Algorithms 2 to 5.
 
     Examples
@@ -883,7 +901,8 @@ default="gaussian"
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the samples in order, once, from where the model is.
 
-        The first call decides what is derived from data: ``sigma="scale"`` and the limit. Calls with parts of a stream are
+        The first call decides what is derived from data: ``sigma="scale"`` and the limit. Calls with parts of a
+        stream are
         one call with the whole of it, to the byte.
 
         Parameters
@@ -911,7 +930,8 @@ default="gaussian"
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or
+            ``threshold``.
         """
         return self._monitored(X)
 
@@ -981,7 +1001,8 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     n_components : int, default=16
         Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, precision, n_epochs, input_max_abs
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup,
+relearn_after, precision, n_epochs, input_max_abs
         As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
         ``relearn_after`` are for ``monitor``.
     ridge : float, default=0.1
@@ -1004,7 +1025,8 @@ budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, thres
 
     Notes
     -----
-    What labels need, but inputs hardly vary in, is in none of few features; a `BudgetedKernelRegressor`, which is taught by
+    What labels need, but inputs hardly vary in, is in none of few features; a `BudgetedKernelRegressor`, which is
+    taught by
     its errors, finds it.
 
     Examples
@@ -1087,7 +1109,8 @@ budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, thres
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or
+            ``threshold``.
         """
         return self._monitored(X, y)
 
@@ -1099,7 +1122,8 @@ def _logistic(estimator: OnlineSubspaceClassifier) -> bool:
 
 
 class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
-    """Linear classification on kernel features that follow a stream, in fixed memory, bit for bit as on a microcontroller.
+    """Linear classification on kernel features that follow a stream, in fixed memory, bit for bit as on a
+    microcontroller.
 
     Features z(x) are those of `OnlineKernelSubspace`; a linear classifier with an intercept learns on them, each sample
     before the subspace moves.
@@ -1109,11 +1133,13 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     n_components : int, default=16
         Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, precision, n_epochs, input_max_abs
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup,
+relearn_after, precision, n_epochs, input_max_abs
         As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
         ``relearn_after`` are for ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
-        "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a gradient
+        "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a
+        gradient
         step of the logistic loss (more than two classes: softmax), which knows probabilities and learns more slowly.
     ridge : float, default=0.1
         Weight of the squared coefficients.
@@ -1219,7 +1245,8 @@ budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, thres
         novelty : ndarray of shape (n_samples,)
             Before the sample was learned; NaN where it is refused.
         alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or ``threshold``.
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or
+            ``threshold``.
         """
         return self._monitored(X, y)
 

@@ -501,5 +501,5 @@ def test_estimators_take_kernels(rule: str) -> None:
             estimators.BudgetedKernelRegressor(**wrong).fit(x, y)
     rff = estimators.BudgetedKernelRegressor(rule="rff-rls", kernel="laplacian").fit(x, y)
     assert rff.score(x, y) > 0.7
-    with pytest.raises(UserError, match="rls has no kernel"):
+    with pytest.raises(UserError, match="rls does not have it"):
         estimators.BudgetedKernelRegressor(rule="rls", kernel="linear").fit(x, y)

@@ -513,7 +513,9 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
         model.set_params(technique="mklms", projection=None).fit(x, y)
     assert model.status_counts_["REFUSED_MULTIPLIER"] == 0
     assert np.abs(model.predict(x) - 1).max() < 0.1
-    with pytest.warns(UserWarning, match="^learning diverges: scale the inputs to magnitudes near 1, or lower prior_variance"):
+    with pytest.warns(
+        UserWarning, match="^learning diverges: scale the inputs to magnitudes near 1, or lower prior_variance"
+    ):
         model = BudgetedKernelRegressor(rule="rls", prior_variance=1e18, label_max_abs=10.0).fit(1e-9 * x, x[:, 0])
     assert model.status_counts_["REFUSED_WEIGHT"] > 0
 
