@@ -99,8 +99,8 @@ INSTEAD = {
     ast.Starred: "each argument is written out in C",
     ast.Pass: "an empty block has no meaning; leave it out",
     ast.Match: "match is not in the dialect; use if / elif",
-    ast.Yield: "generators do not exist on the device; use a loop in a @driver",
-    ast.YieldFrom: "generators do not exist on the device; use a loop in a @driver",
+    ast.Yield: "generators do not exist on the device; write a loop",
+    ast.YieldFrom: "generators do not exist on the device; write a loop",
 }
 # macros and functions that a user's headers may bring, and what compilers predefine in their GNU dialects
 RESERVED = C_KEYWORDS | set(
@@ -613,7 +613,7 @@ class _Typer:
             return self.to_real(node)
         if name == "len":
             return self.length(node)
-        if not isinstance(callee, Kernel) or callee.driver:
+        if not isinstance(callee, Kernel):
             instead = {
                 "abs": "absolute()",
                 "int": "truncate()",

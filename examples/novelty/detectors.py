@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import symmetric_times
-from pykernel.dialect import DIM, Bool, Config, Index, Real, Struct, absolute, entry, extent, kernel, real, sqrt
+from pykernel.dialect import DIM, Bool, Config, Index, Real, Struct, absolute, extent, kernel, real, sqrt
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.families.subspace import ALARM_STEP, NoveltySection, growth
 from pykernel.spec.model import Spec
@@ -270,7 +270,7 @@ def within(c: DetectorConfig, x: Real[DIM]) -> Bool:
     return True
 
 
-@entry
+@kernel
 def novelty(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM], score: Real[1]) -> Index:
     """Write how far x is from what is normal to score: DONE, or REFUSED_INPUT with score unchanged."""
     if not within(c, x):
@@ -297,7 +297,7 @@ def begin(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> None:
                 at += 1
 
 
-@entry
+@kernel
 def update(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> Index:
     """Learn x: DONE, NOVEL or HELD; REFUSED_INPUT with nothing changed."""
     if not within(c, x):
@@ -317,7 +317,7 @@ def update(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> Index
     return DetectorStatus.NOVEL if alarmed == 1 else DetectorStatus.DONE
 
 
-@entry
+@kernel
 def alarm(s: Normal, c: DetectorConfig, state: Real[2]) -> Index:
     """Write the alarm level and its threshold to state: DONE."""
     state[0] = s.level[0]
@@ -325,7 +325,7 @@ def alarm(s: Normal, c: DetectorConfig, state: Real[2]) -> Index:
     return DetectorStatus.DONE
 
 
-@entry
+@kernel
 def rehearse(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> None:
     """Learn pseudo-random samples."""
     seed = 1
@@ -371,7 +371,7 @@ def valid_bank(s: Normal, c: DetectorConfig) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid(s: Normal, c: DetectorConfig) -> Bool:
     """Whether learning could have led to this state."""
     good = True

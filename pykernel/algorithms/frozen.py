@@ -29,7 +29,6 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
-    entry,
     kernel,
     pow2,
     real,
@@ -245,7 +244,7 @@ def evaluate(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> N
         evaluate_scaled(w, c, q, x)
 
 
-@entry
+@kernel
 def predict(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Predict: write f(x) to y.  O(N D).
 
@@ -258,7 +257,7 @@ def predict(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], y: Re
     return FrozenStatus.DONE
 
 
-@entry
+@kernel
 def classify(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N D).
 
@@ -297,7 +296,7 @@ def calibrate(w: FrozenWork, c: FrozenConfig, p: Real[CLASSES]) -> None:
             p[o] = p[o] / total if total > real(0) else real(1) / real(len(p))
 
 
-@entry
+@kernel
 def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]) -> Index:
     """Write the probability of each class to p.  O(N D).  J. Platt, Probabilities for SV Machines, 1999.
 
@@ -312,7 +311,7 @@ def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p
     return FrozenStatus.DONE
 
 
-@entry
+@kernel
 def rehearse(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1

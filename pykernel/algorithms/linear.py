@@ -25,7 +25,6 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
-    entry,
     kernel,
     real,
     sqrt,
@@ -192,7 +191,7 @@ def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 # ---------------------------------------------------------------------------------------------------- questions
 
 
-@entry
+@kernel
 def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y.  O(F) for F features, O(F D) for random ones.
 
@@ -208,7 +207,7 @@ def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[
     return LinearStatus.DONE
 
 
-@entry
+@kernel
 def classify(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(F) for F features, O(F D) for random ones.
 
@@ -398,7 +397,7 @@ def take(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM
     return learn(s, w, c, x)
 
 
-@entry
+@kernel
 def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
@@ -413,7 +412,7 @@ def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[D
     return take(s, z, w, c, x)
 
 
-@entry
+@kernel
 def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
@@ -430,7 +429,7 @@ def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: R
     return take(s, z, w, c, x)
 
 
-@entry
+@kernel
 def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
@@ -453,7 +452,7 @@ def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: 
     return take(s, z, w, c, x)
 
 
-@entry
+@kernel
 def freeze(s: Linear, frozen: Index) -> Index:
     """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
     s.frozen[0] = 0
@@ -462,7 +461,7 @@ def freeze(s: Linear, frozen: Index) -> Index:
     return LinearStatus.DONE
 
 
-@entry
+@kernel
 def rehearse(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test."""
     seed = 1
@@ -492,7 +491,7 @@ def valid_root(s: Linear, c: LinearConfig) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
     """Whether learning could have led to this state: numbers are within limits, nothing was learned too early.
 

@@ -5,7 +5,7 @@ row, from the diagonal on.  The first row of an upper triangle has ``width`` pla
 """
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.dialect import Index, Real, entry, kernel, real, sqrt
+from pykernel.dialect import Index, Real, kernel, real, sqrt
 
 
 @kernel
@@ -29,7 +29,7 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
         row = row + i + 1
 
 
-@entry
+@kernel
 def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
     """Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2)."""
     for j in range(n):
@@ -43,7 +43,7 @@ def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, li
             out[k] = out[k] - l[row + k] * out[i]
 
 
-@entry
+@kernel
 def factorise(
     g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, least: Real, instead: Real, limit: Real
 ) -> None:
@@ -68,7 +68,7 @@ def factorise(
         row = row + i + 1
 
 
-@entry
+@kernel
 def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> None:
     """Replace a symmetric P by P^-1 = L'^-1 L^-1, where L is its factor.  O(n^3 / 2).
 
@@ -101,7 +101,7 @@ def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> No
         row = row + i + 1
 
 
-@entry
+@kernel
 def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
     """Write P z to out, for the first n rows and columns of a symmetric P.  O(n^2)."""
     row = 0
@@ -144,7 +144,7 @@ def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
 # -------------------------------------------------------------------------------------------------- upper triangles
 
 
-@entry
+@kernel
 def solve_upper(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
     """Replace z by R^-1 z.  O(n^2 / 2)."""
     row = 0
@@ -159,7 +159,7 @@ def solve_upper(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
         z[i] = total * (real(1) / r[row])
 
 
-@entry
+@kernel
 def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
     """Replace z by R'^-1 z.  O(n^2 / 2)."""
     row = 0
@@ -170,7 +170,7 @@ def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
         row = row + width - i
 
 
-@entry
+@kernel
 def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, width: Index) -> None:
     """Add z z' to R'R by Givens rotations; afterwards z is zero.  Before ``first``, z must be zero.  O(n^2)."""
     row = 0

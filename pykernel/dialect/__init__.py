@@ -11,18 +11,16 @@ An algorithm is written once, as functions marked ``@kernel`` whose annotations 
 ...         y += s.slope[j] * x[j]
 ...     return y
 
-``bind(predict, FLOAT32)`` gives the Numba function, ``bind(predict, FLOAT32, jit=False)`` the same on checked
-NumPy scalars; ``pykernel.gen`` prints it as C.  State lives in one structured array (``allocate``) whose bytes are
+``bind(predict, FLOAT32)`` runs it as plain Python on checked NumPy scalars, ``pykernel.engine`` compiles it, and
+``pykernel.gen`` prints it as C.  State lives in one structured array (``allocate``) whose bytes are
 the C struct's bytes.  ``docs/dialect.md`` lists what may be written.
 """
 
-from pykernel.dialect.binding import bind, signature, sources_digest
-from pykernel.dialect.interpreter import Checked
+from pykernel.dialect.digest import sources_digest
+from pykernel.dialect.interpreter import Checked, bind
 from pykernel.dialect.intrinsics import absolute, pow2, sqrt, truncate
 from pykernel.dialect.kernels import (
     Kernel,
-    driver,
-    entry,
     intrinsic,
     kernel,
     placeholder,
@@ -78,8 +76,6 @@ __all__ = [
     "Views",
     "absolute",
     "bind",
-    "driver",
-    "entry",
     "extent",
     "extents",
     "intrinsic",
@@ -90,7 +86,6 @@ __all__ = [
     "pow2",
     "reachable",
     "real",
-    "signature",
     "sources_digest",
     "sqrt",
     "substitute",

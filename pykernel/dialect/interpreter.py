@@ -1,15 +1,17 @@
-"""Plain execution of kernels, with checks."""
+"""Plain execution of kernels: Python on NumPy's scalars, with checks."""
 
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from pykernel.dialect.types import INDEX_MAX
+from pykernel.dialect.kernels import Kernel, reachable, real
+from pykernel.dialect.types import INDEX_MAX, Constant, Precision
 
 
 class Checked:
@@ -47,7 +49,36 @@ class Checked:
         self.array[position] = value
 
 
-def checked(function: Callable) -> Callable:
+def bind(k: Kernel, precision: Precision) -> Callable:
+    """The kernel as a function of its structs, configurations and values.
+
+    It runs as plain Python, on arrays that refuse what C would not survive: positions outside, results beyond int32.
+    """
+    reachable([k])  # raises if one calls itself
+    return _checked(_bound(k, precision))
+
+
+@functools.cache
+def _bound(k: Kernel, precision: Precision) -> Callable:
+    if k.intrinsic is not None:
+        return k.intrinsic(precision, False)
+    function = k.function
+    space: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
+    for name, value in k.globals_used().items():
+        if isinstance(value, Kernel):
+            value = _bound(value, precision)
+        elif isinstance(value, Constant):
+            value = Checked(value.value(precision)) if value.is_table else value.value(precision)
+        elif value is real:
+            value = precision.real
+        space[name] = value
+    bound = types.FunctionType(function.__code__, space, function.__name__)
+    bound.__qualname__ = f"{function.__qualname__}__{precision}"
+    bound.__module__, bound.__doc__ = function.__module__, function.__doc__
+    return bound
+
+
+def _checked(function: Callable) -> Callable:
     def wrap(value: Any) -> Any:
         if isinstance(value, np.ndarray):
             return Checked(value)

@@ -17,11 +17,9 @@ from pykernel.dialect.types import Precision
 
 @dataclass(eq=False)
 class Kernel:
-    """A function of the dialect.  ``driver`` functions loop over samples on the host; the generator never meets them."""
+    """A function of the dialect."""
 
     function: types.FunctionType
-    driver: bool = False
-    inline: bool = True
     placeholder: bool = False
     intrinsic: Callable[[Precision, bool], Callable] | None = None
     names: Mapping[str, Kernel] = field(default_factory=dict)  # what globals stand for, in place of the file's own
@@ -74,7 +72,7 @@ class Kernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
-            f"{self.name} is source for two runtimes; call bind({self.name}, FLOAT32) and use what it returns"
+            f"{self.name} is source, for Python and C; call bind({self.name}, FLOAT32) and use what it returns"
         )
 
 
@@ -83,19 +81,9 @@ def kernel(function: Callable) -> Kernel:
     return Kernel(function)  # type: ignore[arg-type]
 
 
-def entry(function: Callable) -> Kernel:
-    """Mark a kernel that is called from outside, or large: Numba compiles it once, everything else into its callers."""
-    return Kernel(function, inline=False)  # type: ignore[arg-type]
-
-
 def placeholder(function: Callable) -> Kernel:
     """Mark a kernel that stands for a user's; ``Program.with_kernel`` puts that in its place."""
     return Kernel(function, placeholder=True)  # type: ignore[arg-type]
-
-
-def driver(function: Callable) -> Kernel:
-    """Mark a host-only loop around kernels (calls from Python cost microseconds, calls inside do not)."""
-    return Kernel(function, driver=True, inline=False)  # type: ignore[arg-type]
 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:

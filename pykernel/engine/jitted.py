@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.dialect import Array, Bool, Kernel, Memory, Precision, Real, sources_digest
-from pykernel.dialect.binding import numba_type
+from pykernel.dialect import Array, Bool, Kernel, Memory, Precision, Real
 from pykernel.dialect.program import taken_by
 from pykernel.engine.executor import Choices, Executor
+from pykernel.engine.sources import MAKERS
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_python import Part, Source, argument, print_python, python_name
 from pykernel.gen.specialise import specialise
@@ -84,6 +84,8 @@ class _Code:
         """Compile what the functions of some kernels call, and themselves, to be inlined into what calls them."""
         import numba
 
+        from pykernel.engine.numba_structs import numba_type
+
         names = list(self.source.texts)
         for each in names[: 1 + max(names.index(kernel.name) for kernel in kernels)]:  # callees come first
             called = python_name(each)
@@ -135,8 +137,8 @@ class _Code:
         """A function that is called from Python; what it calls is compiled only if it is not in the cache itself."""
         import numba
 
-        import pykernel.dialect.numba_structs  # noqa: F401 - tells Numba how views are taken, before it meets one
-        from pykernel.dialect.compile_cache import CompileCache
+        import pykernel.engine.numba_structs  # noqa: F401 - tells Numba how views are taken, before it meets one
+        from pykernel.engine.compile_cache import CompileCache
 
         function = self._python(name, text)
         dispatcher = numba.njit(**OPTIONS)(function)
@@ -183,5 +185,5 @@ def _code(
     source = print_python(functions, structs, configs, precision, dict(capacities))
     versions = f"{sys.version} {numba.__version__} {np.__version__} {platform.machine()} {precision}"
     constants = {name: np.asarray(value, float).tolist() for name, value in source.constants.items() if name != "Real"}
-    text = "\n".join([versions, sources_digest(()), *source.texts.values(), repr(constants)])
+    text = "\n".join([versions, MAKERS["dialect"], MAKERS["engine"], *source.texts.values(), repr(constants)])
     return _Code(source, precision, cache_folder("numba", hashlib.sha256(text.encode()).hexdigest()[:20]))

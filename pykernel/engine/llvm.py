@@ -23,6 +23,7 @@ import numpy as np
 import pykernel.gen.print_llvm as print_llvm
 from pykernel.dialect import Extent, Kernel, Memory, Precision, Real, sources_digest
 from pykernel.engine.executor import Choices, Executor
+from pykernel.engine.sources import MAKERS
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.specialise import specialise
 from pykernel.sealed import cache_folder, read_sealed, write_sealed
@@ -34,12 +35,6 @@ QUICK, OPTIMISED = 0, 2
 """LLVM's levels; at 3 it takes longer to compile, and the code is no faster."""
 QUICK_ROWS = 5000
 """Rows, or calls, that code at level QUICK is used for; it is ten times slower, so that they take less than a compilation."""
-GEN = hashlib.sha256(
-    b"\0".join(
-        path.name.encode() + b"\0" + path.read_bytes() for path in sorted(Path(print_llvm.__file__).parent.glob("*.py"))
-    )
-).hexdigest()
-"""Of what makes IR of kernels, as it was when this process began."""
 
 
 # ----------------------------------------------------------------------------------------------------- compiling
@@ -78,7 +73,9 @@ class Code:
 @functools.cache
 def compiled(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> Code:
     """The kernels' machine code for some choices, compiled at most once by this user.  Raises DialectError."""
-    folder = cache_folder("engine", hashlib.sha256((GEN + sources_digest(roots)).encode()).hexdigest()[:20])
+    folder = cache_folder(
+        "engine", hashlib.sha256("".join([*MAKERS.values(), sources_digest(roots)]).encode()).hexdigest()[:20]
+    )
     module = _module(folder, roots, choices, precision)
     return Code(module, folder, roots)
 

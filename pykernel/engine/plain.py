@@ -17,7 +17,7 @@ class Plain(Executor):
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
         kinds = taken_by(kernel)
         values = [self._value(array, kind) for array, kind in zip(given, kinds, strict=True)]
-        run = bind(kernel, self.precision, jit=False)
+        run = bind(kernel, self.precision)
         return run(*leading(kernel, self.memory, self.config.views), *values)
 
     def _value(self, array: np.ndarray, kind: Any) -> Any:

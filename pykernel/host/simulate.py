@@ -567,7 +567,7 @@ class _Run:
             x, y = x.astype(self.spec.real.dtype), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
-        question, states = "classify" if self.classes else self.spec.program.asks, np.zeros((rows, 0))
+        question, states = self.spec.program.forecasts(self.spec.config), np.zeros((rows, 0))
         if self.alarms is None:
             predictions, statuses = self.model.prequential(all_x, all_y, waiting, self.delay, question)
         else:

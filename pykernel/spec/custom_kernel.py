@@ -93,7 +93,7 @@ def load(
 def _loaded(path: str, name: str, content: bytes) -> Kernel:
     module = _executed(path, content)
     found = vars(module).get(name)
-    if isinstance(found, Kernel) and not found.driver and found.intrinsic is None:
+    if isinstance(found, Kernel) and found.intrinsic is None:
         # unpickled in another process, it is executed there
         found.rebuild = (_loaded, (path, name, content))
         judge_source(found)

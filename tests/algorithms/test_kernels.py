@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import mpmath
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,16 +17,18 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel
 
 from pykernel import from_sklearn
-from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value, self_value
+from pykernel.algorithms.kernel_choice import custom_kernel, kernel_value, self_value
 from pykernel.algorithms.kernels import matern32, matern52
 from pykernel.bases.gram import KERNELS, MercerKernel
-from pykernel.dialect import FLOAT32, FLOAT64, PRECISIONS, Kernel, Precision, bind, driver, substitute
+from pykernel.dialect import FLOAT32, FLOAT64, PRECISIONS, Memory, Precision, substitute
+from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.check import check
 from pykernel.host.model import HostModel
 from pykernel.spec.kernel_settings import FUNCTIONS, bound, parameters, reach
 from pykernel.spec.model import Spec, load_spec, make_spec
 from tests.support import custom_kernels
+from tests.support.dialect_cases import numba_function
 from tests.support.machines import CLASSES, TWO, expansion
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
@@ -35,24 +38,15 @@ MATERN = {"matern32": (matern32, 3), "matern52": (matern52, 5)}
 # ------------------------------------------------------------------------------------------------- Matern: accuracy
 
 
-@driver
-def each_matern32(squares, values):  # type: ignore[no-untyped-def]
+@numba.njit
+def _each(matern, squares, values):  # type: ignore[no-untyped-def]
     for i in range(len(squares)):
-        values[i] = matern32(squares[i] / squares[i], squares[i])
-
-
-@driver
-def each_matern52(squares, values):  # type: ignore[no-untyped-def]
-    for i in range(len(squares)):
-        values[i] = matern52(squares[i] / squares[i], squares[i])
-
-
-EACH = {"matern32": each_matern32, "matern52": each_matern52}
+        values[i] = matern(squares[i] / squares[i], squares[i])
 
 
 def matern_values(name: str, squares: np.ndarray) -> np.ndarray:
     values = np.zeros_like(squares)
-    bind(EACH[name], PRECISIONS[str(squares.dtype)])(squares, values)
+    _each(numba_function(MATERN[name][0], PRECISIONS[str(squares.dtype)]), squares, values)
     return values
 
 
@@ -129,27 +123,13 @@ def frozen(name: str, precision: str = "float32", dim: int = 3, limit: float = 5
     return spec_of(made | {"expansion": {"vectors": [[0.1] * dim], "weights": [[1.0]], "bias": [0.0]}})
 
 
-@driver
-def all_values(q, x, gram, diagonal):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        diagonal[i] = self_value(q, x[i])
-        for j in range(len(x)):
-            gram[i, j] = kernel_value(q, x[i], x[j])
-
-
-_KERNELS: dict[Kernel | None, Kernel] = {}
-
-
 def values_of(spec: Spec, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The dialect's Gram matrix and diagonal, in the spec's precision."""
     x = np.ascontiguousarray(x, spec.real.dtype)
-    if spec.custom not in _KERNELS:
-        names = {} if spec.custom is None else {"kernel_value": None, "self_value": None}
-        stand_ins = {custom_kernel: spec.custom}
-        _KERNELS[spec.custom] = all_values.renamed({n: substitute(globals()[n], stand_ins) for n in names})
-    gram, diagonal = np.zeros((len(x), len(x)), x.dtype), np.zeros(len(x), x.dtype)
-    bind(_KERNELS[spec.custom], spec.real)(spec.config.views[KernelConfig], x, gram, diagonal)
-    return gram, diagonal
+    stand_ins = {} if spec.custom is None else {custom_kernel: spec.custom}
+    value, own = (substitute(kernel, stand_ins) for kernel in (kernel_value, self_value))
+    call = make_executor((value, own), Memory((), spec.real, {"DIM": x.shape[1]}), spec.config).call
+    return np.array([[call(value, a, b) for b in x] for a in x]), np.array([call(own, a) for a in x])
 
 
 def inputs(seed: int, rows: int, dim: int, limit: float) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pykernel.algorithms.basis.coordinates import NystromConfig, NystromWork
+from pykernel.algorithms.basis.coordinates import NystromWork
 from pykernel.algorithms.basis.least_squares import (
     Regression,
     begin_coordinate,
@@ -13,7 +13,7 @@ from pykernel.algorithms.basis.least_squares import (
     learn_coordinates,
     turn_coordinates,
 )
-from pykernel.dialect import FLOAT64, bind
+from pykernel.engine.engines import make_executor
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 
@@ -51,30 +51,31 @@ class Coordinates:
         self.spec = given(size, ridge=ridge, outputs=outputs)
         self.model, self.ridge = HostModel(self.spec), ridge
         self.g, self.w = self.model.memory.view(Regression), self.model.memory.view(NystromWork)
-        self.c = self.model.config.views[NystromConfig]
+        steps = (begin_coordinate, learn_coordinates, turn_coordinates, drop_coordinate)
+        self.call = make_executor(steps, self.model.memory, self.model.config).call
         self.scatter, self.right, self.n = np.zeros((size, size)), np.zeros((size, outputs)), 0
 
     def begin(self) -> None:
-        bind(begin_coordinate, FLOAT64)(self.g, self.c, self.n)
+        self.call(begin_coordinate, self.n)
         self.n += 1
         self.scatter[self.n - 1], self.scatter[:, self.n - 1], self.right[self.n - 1] = 0, 0, 0
 
     def learn(self, z: np.ndarray, y: np.ndarray) -> None:
         self.w.z[: self.n], self.w.target[:] = z, y
-        bind(learn_coordinates, FLOAT64)(self.g, self.w, self.c, self.n)
+        self.call(learn_coordinates, self.n)
         self.scatter[: self.n, : self.n] += np.outer(z, z)
         self.right[: self.n] += np.outer(z, y)
 
     def turn(self, k: int, angle: float) -> None:
         cosine, sine = np.cos(angle), np.sin(angle)
-        bind(turn_coordinates, FLOAT64)(self.g, self.c, k, cosine, sine)
+        self.call(turn_coordinates, k, cosine, sine)
         rotation = np.eye(len(self.scatter))
         rotation[k : k + 2, k : k + 2] = [[cosine, sine], [-sine, cosine]]
         self.scatter, self.right = rotation @ self.scatter @ rotation.T, rotation @ self.right
 
     def drop(self) -> None:
         self.n -= 1
-        bind(drop_coordinate, FLOAT64)(self.g, self.w, self.c, self.n)
+        self.call(drop_coordinate, self.n)
 
     def solved(self) -> np.ndarray:
         inside = self.scatter[: self.n, : self.n] + self.ridge * np.eye(self.n)

@@ -28,8 +28,9 @@ from pykernel.algorithms.elementary import (
     exp_negative,
 )
 from pykernel.algorithms.elementary import cosine as cosine_kernel
-from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, entry, pow2, sqrt, truncate
+from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, kernel, pow2, sqrt, truncate
 from tests.support import ROOT
+from tests.support.dialect_cases import numba_function
 
 if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
     pytest.skip("exact values are taken from a long double, which is a double here", allow_module_level=True)
@@ -52,7 +53,7 @@ def over(function: Callable, inputs: np.ndarray, result: Any = None) -> np.ndarr
 
 
 def plainly(k: Kernel, precision: Precision, inputs: np.ndarray, result: Any = None) -> np.ndarray:
-    function = bind(k, precision, jit=False)
+    function = bind(k, precision)
     take = int if inputs.dtype.kind == "i" else precision.real
     return np.array([function(take(x)) for x in inputs], result or inputs.dtype)
 
@@ -96,7 +97,7 @@ def special(precision: Precision) -> np.ndarray:
 def test_exp_special_values(precision: Precision) -> None:
     lowest = EXP_LOWEST.value(precision)
     assert lowest == precision.real(-FLOOR_EXPONENT * LN2)
-    exp = bind(exp_negative, precision)
+    exp = numba_function(exp_negative, precision)
     below = np.nextafter(lowest, precision.real(-np.inf))
     for x in (below, precision.real(-1e4), precision.real(-np.inf), precision.real(np.nan)):
         assert exp(x) == 0
@@ -115,7 +116,7 @@ def test_exp_is_the_same_plain_and_jitted(precision: Precision) -> None:
         -rng.uniform(0, 43, 4000).astype(precision.dtype),
         -np.exp(rng.uniform(-90, 4, 4000)).astype(precision.dtype),
     ])  # fmt: skip
-    assert same_bits(over(bind(exp_negative, precision), x), plainly(exp_negative, precision, x))
+    assert same_bits(over(numba_function(exp_negative, precision), x), plainly(exp_negative, precision, x))
 
 
 @numba.njit
@@ -147,7 +148,7 @@ NEGATIVE_ZERO, NEGATIVE_INFINITY = 0x80000000, 0xFF800000
 
 def test_exp_float32_over_all_bit_patterns(exhaustive: bool) -> None:
     """Every negative float32 (exhaustive: each one; else about a million spread over all)."""
-    exp = bind(exp_negative, FLOAT32)
+    exp = numba_function(exp_negative, FLOAT32)
     stride = 1 if exhaustive else 2039
     worst, where, disorder, astray = _scan(exp, NEGATIVE_ZERO, NEGATIVE_INFINITY, stride)
     print(f"float32, every {stride}th bit pattern: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}")
@@ -159,7 +160,7 @@ def test_exp_float32_over_all_bit_patterns(exhaustive: bool) -> None:
 
 
 def test_exp_float32_around_each_switch() -> None:
-    exp = bind(exp_negative, FLOAT32)
+    exp = numba_function(exp_negative, FLOAT32)
     for row in neighbours(switches(FLOAT32), 5000):
         first, last = (int(end) for end in row.view(np.uint32)[[0, -1]])
         worst, _, disorder, astray = _scan(exp, first, last, 1)
@@ -171,7 +172,7 @@ def test_exp_float32_around_each_switch() -> None:
 
 
 def test_exp_float64_is_within_an_ulp(exhaustive: bool) -> None:
-    exp = bind(exp_negative, FLOAT64)
+    exp = numba_function(exp_negative, FLOAT64)
     rng = np.random.default_rng(0)
     worst, block = 0.0, 500_000
     for turn in range(200 if exhaustive else 2):
@@ -183,7 +184,7 @@ def test_exp_float64_is_within_an_ulp(exhaustive: bool) -> None:
 
 
 def test_exp_float64_around_each_switch() -> None:
-    exp = bind(exp_negative, FLOAT64)
+    exp = numba_function(exp_negative, FLOAT64)
     for row in neighbours(switches(FLOAT64), 5000):
         y = over(exp, row)
         assert (np.diff(y) <= 0).all()  # the row descends
@@ -197,7 +198,7 @@ def test_exp_float64_around_each_switch() -> None:
 
 @BOTH
 def test_exp2_special_values(precision: Precision) -> None:
-    exp2 = bind(exp2_negative, precision)
+    exp2 = numba_function(exp2_negative, precision)
     for k in range(FLOOR_EXPONENT + 1):  # whole powers are exact, so k(v, v) = 1
         assert exp2(precision.real(-k)) == precision.real(2.0**-k)
     lowest = precision.real(EXP2_LOWEST.value(precision))
@@ -216,7 +217,7 @@ def test_exp2_is_the_same_plain_and_jitted(precision: Precision) -> None:
         -rng.uniform(-0.5, 62, 4000).astype(precision.dtype),
         -np.exp(rng.uniform(-90, 5, 4000)).astype(precision.dtype),
     ])  # fmt: skip
-    assert same_bits(over(bind(exp2_negative, precision), t), plainly(exp2_negative, precision, t))
+    assert same_bits(over(numba_function(exp2_negative, precision), t), plainly(exp2_negative, precision, t))
 
 
 @numba.njit
@@ -247,7 +248,7 @@ def _scan_exp2(exp2, first, last, stride):  # type: ignore[no-untyped-def]
 
 def test_exp2_float32_over_all_bit_patterns(exhaustive: bool) -> None:
     """Every float32 up to 1/2 (exhaustive: each one; else about a million spread over all)."""
-    exp2 = bind(exp2_negative, FLOAT32)
+    exp2 = numba_function(exp2_negative, FLOAT32)
     stride = 1 if exhaustive else 2039
     for first, last in ((NEGATIVE_ZERO, NEGATIVE_INFINITY), (0, int(np.float32(0.5).view(np.uint32)) - 1)):
         worst, where, disorder, astray = _scan_exp2(exp2, first, last, stride)
@@ -263,7 +264,7 @@ def test_exp2_float32_over_all_bit_patterns(exhaustive: bool) -> None:
 
 
 def test_exp2_float64_is_within_two_ulp(exhaustive: bool) -> None:
-    exp2 = bind(exp2_negative, FLOAT64)
+    exp2 = numba_function(exp2_negative, FLOAT64)
     rng = np.random.default_rng(0)
     worst, block = 0.0, 500_000
     for turn in range(200 if exhaustive else 3):
@@ -327,7 +328,7 @@ RISING = pytest.mark.parametrize(
 @RISING
 def test_rising_functions_float32_over_all_bit_patterns(name: str, least: float, exhaustive: bool) -> None:
     """Every float32 and both infinities (exhaustive: each one; else about a million of each sign)."""
-    function = bind(getattr(numerics, name), FLOAT32)
+    function = numba_function(getattr(numerics, name), FLOAT32)
     exact = {"hyperbolic_tangent": _exact_tanh, "logistic": _exact_logistic}[name]
     stride = 1 if exhaustive else 2039
     for sign in (0, NEGATIVE_ZERO):
@@ -354,7 +355,7 @@ def rising_inputs(rng: np.random.Generator, count: int, turn: int) -> np.ndarray
 
 @RISING
 def test_rising_functions_float64_are_within_two_ulp(name: str, least: float, exhaustive: bool) -> None:
-    function, rng = bind(getattr(numerics, name), FLOAT64), np.random.default_rng(0)
+    function, rng = numba_function(getattr(numerics, name), FLOAT64), np.random.default_rng(0)
     worst, block = 0.0, 200_000
     for turn in range(300 if exhaustive else 6):
         x = rising_inputs(rng, block, turn)
@@ -385,10 +386,10 @@ def test_rising_functions_at_special_values_plain_and_jitted(name: str, least: f
         rng.uniform(-43, 43, 3000),
         np.exp(rng.uniform(-90, 5, 3000)) * rng.choice([-1, 1], 3000),
     ]).astype(precision.dtype)  # fmt: skip
-    jitted = over(bind(getattr(numerics, name), precision), x)
+    jitted = over(numba_function(getattr(numerics, name), precision), x)
     assert same_bits(jitted, plainly(getattr(numerics, name), precision, x))
     assert not np.isnan(jitted).any() and (jitted[np.isnan(x)] == 1).all()
-    function = bind(getattr(numerics, name), precision)
+    function = numba_function(getattr(numerics, name), precision)
     if name == "hyperbolic_tangent":
         numbers = x[~np.isnan(x)]
         assert (over(function, -numbers) == -over(function, numbers)).all()
@@ -461,7 +462,7 @@ def _scan_cosine(cosine, first, last, stride):  # type: ignore[no-untyped-def]
 
 def test_cosine_float32_over_all_bit_patterns(exhaustive: bool) -> None:
     """Every finite float32 of both signs (exhaustive: each one; else about a million spread over all)."""
-    cosine = bind(cosine_kernel, FLOAT32)
+    cosine = numba_function(cosine_kernel, FLOAT32)
     stride = 1 if exhaustive else 4079
     for sign in (0, 0x80000000):
         worst, where, beyond = _scan_cosine(cosine, sign, sign + 0x7F800000, stride)
@@ -477,7 +478,7 @@ def test_cosine_float32_over_all_bit_patterns(exhaustive: bool) -> None:
 
 
 def test_cosine_float64_is_within_two_ulp(exhaustive: bool) -> None:
-    cosine = bind(cosine_kernel, FLOAT64)
+    cosine = numba_function(cosine_kernel, FLOAT64)
     rng = np.random.default_rng(0)
     worst, block = 0.0, 250_000
     for turn in range(200 if exhaustive else 6):
@@ -498,7 +499,7 @@ def test_cosine_float64_is_within_two_ulp(exhaustive: bool) -> None:
 
 @BOTH
 def test_cosine_special_values(precision: Precision) -> None:
-    cosine = bind(cosine_kernel, precision)
+    cosine = numba_function(cosine_kernel, precision)
     whole = precision.real(WHOLE.value(precision))
     half = np.nextafter(whole / 2, precision.real(0))  # its last bit is a half
     for x, y in ((0, 1), (0.25, 0), (0.5, -1), (0.75, 0), (1, 1), (3.25, 0), (2.5, -1), (whole, 1)):
@@ -519,9 +520,9 @@ def test_cosine_is_even_and_the_same_plain_and_jitted(precision: Precision) -> N
         np.exp(rng.uniform(-90, 40, 3000)),
         neighbours(np.arange(1, 17).astype(precision.dtype) / precision.real(8), 2).ravel(),
     ]).astype(precision.dtype)  # fmt: skip
-    jitted = over(bind(cosine_kernel, precision), x)
+    jitted = over(numba_function(cosine_kernel, precision), x)
     assert same_bits(jitted, plainly(cosine_kernel, precision, x))
-    assert same_bits(jitted, over(bind(cosine_kernel, precision), -x))
+    assert same_bits(jitted, over(numba_function(cosine_kernel, precision), -x))
 
 
 def test_the_tables_are_those_that_the_script_prints() -> None:
@@ -547,12 +548,12 @@ def test_the_tables_are_those_that_the_script_prints() -> None:
 # -------------------------------------------------------------------------------------------------- intrinsics
 
 
-@entry
+@kernel
 def square_root(x: Real) -> Real:  # type: ignore[valid-type]
     return sqrt(x)
 
 
-@entry
+@kernel
 def magnitude(x: Real) -> Real:  # type: ignore[valid-type]
     return absolute(x)
 
@@ -570,18 +571,18 @@ def positive_patterns(precision: Precision, count: int) -> np.ndarray:
 @BOTH
 def test_sqrt_is_correctly_rounded_everywhere_alike(precision: Precision) -> None:
     x = positive_patterns(precision, 5000)
-    jitted = over(bind(square_root, precision), x)
+    jitted = over(numba_function(square_root, precision), x)
     assert same_bits(jitted, plainly(square_root, precision, x))
     wide = np.longdouble if precision is FLOAT64 else np.float64
     assert same_bits(jitted, np.sqrt(x.astype(wide)).astype(precision.dtype))
-    assert np.isnan(bind(square_root, precision)(precision.real(-1)))
+    assert np.isnan(numba_function(square_root, precision)(precision.real(-1)))
 
 
 @BOTH
 def test_absolute(precision: Precision) -> None:
     x = positive_patterns(precision, 5000)
     for signed in (x, -x):
-        for run in (over(bind(magnitude, precision), signed), plainly(magnitude, precision, signed)):
+        for run in (over(numba_function(magnitude, precision), signed), plainly(magnitude, precision, signed)):
             assert same_bits(run, x)
 
 
@@ -592,7 +593,7 @@ def test_truncate_rounds_toward_zero(precision: Precision) -> None:
     x = np.append(rng.normal(0, 1e4, 2000), [0.0, -0.0, 0.5, -0.5, 0.999999, -0.999999, -1.0, ends, -ends]).astype(
         precision.dtype
     )
-    jitted = over(bind(truncate, precision), x, np.int64)
+    jitted = over(numba_function(truncate, precision), x, np.int64)
     assert same_bits(jitted, plainly(truncate, precision, x, np.int64))
     assert same_bits(jitted, np.trunc(x).astype(np.int64))
 
@@ -601,8 +602,8 @@ def test_truncate_rounds_toward_zero(precision: Precision) -> None:
 def test_pow2_over_all_normal_exponents(precision: Precision) -> None:
     k = np.arange(1 - precision.bias, precision.bias + 1)
     expected = np.ldexp(precision.real(1), k)
-    assert same_bits(over(bind(pow2, precision), k, precision.dtype), expected)
+    assert same_bits(over(numba_function(pow2, precision), k, precision.dtype), expected)
     assert same_bits(plainly(pow2, precision, k, precision.dtype), expected)
     for beyond in (-precision.bias, precision.bias + 1):
         with pytest.raises(OverflowError):
-            bind(pow2, precision, jit=False)(beyond)
+            bind(pow2, precision)(beyond)

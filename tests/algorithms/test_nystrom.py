@@ -22,6 +22,7 @@ from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.host.test_snapshot import sealed
+from tests.support.dialect_cases import numba_function
 from tests.support.nystrom_twin import (
     Kernel,
     Learned,
@@ -338,12 +339,13 @@ def test_the_twin_without_a_feature_has_learned_all_samples_on_the_rest() -> Non
 # ------------------------------------------------------------------------------------------------- random numbers
 
 
-@pytest.mark.parametrize("jit", [True, False])
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_random_numbers_are_those_of_as_183(precision: str, jit: bool) -> None:
+def test_random_numbers_are_those_of_as_183(precision: str, compiled: bool) -> None:
     real, exact = REALS[precision], WichmannHill((1, 2, 3))
-    seeds, count = np.array([1, 2, 3], np.int32), 20_000 if jit else 500
-    next_, at = bind(draw, real, jit), bind(position, real, jit)
+    seeds, count = np.array([1, 2, 3], np.int32), 20_000 if compiled else 500
+    made = numba_function if compiled else bind
+    next_, at = made(draw, real), made(position, real)
     found = []
     for _ in range(count):
         u, expected = float(next_(seeds)), float(exact.draw())
@@ -352,7 +354,7 @@ def test_random_numbers_are_those_of_as_183(precision: str, jit: bool) -> None:
         difference = abs(u - expected)
         assert 0 <= u < 1 and min(difference, 1 - difference) <= 4 * np.finfo(real.dtype).eps
         found.append(u)
-    if jit:
+    if compiled:
         assert abs(np.mean(found) - 0.5) < 0.01 and abs(np.std(found) - 12**-0.5) < 0.01
         counts = np.bincount([at(seeds, 7) for _ in range(count)], minlength=7)
         assert len(counts) == 7 and np.abs(counts / count - 1 / 7).max() < 0.01
@@ -363,7 +365,7 @@ def test_random_numbers_are_those_of_as_183(precision: str, jit: bool) -> None:
 def test_a_state_of_zeros_draws(precision: str) -> None:
     """As a model's memory is after a reset; no seed ever becomes zero."""
     seeds = np.zeros(3, np.int32)
-    next_ = bind(draw, REALS[precision], True)
+    next_ = numba_function(draw, REALS[precision])
     found = {float(next_(seeds)) for _ in range(1000)}
     assert len(found) > 990 and (seeds > 0).all()
 

@@ -7,19 +7,20 @@ import pytest
 
 from pykernel.algorithms.basis.reservoir import shuffle
 from pykernel.algorithms.random_numbers import advance, draw, position
-from pykernel.dialect import FLOAT32, FLOAT64, Precision, bind
+from pykernel.dialect import FLOAT32, FLOAT64, Precision
+from tests.support.dialect_cases import numba_function
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 MODULI, FACTORS = np.array([30269, 30307, 30323]), np.array([171, 172, 170])
 
 
 def drawn(precision: Precision, count: int, seeds: tuple[int, int, int] = (1, 2, 3)) -> np.ndarray:
-    state, one = np.array(seeds, np.int32), bind(draw, precision)
+    state, one = np.array(seeds, np.int32), numba_function(draw, precision)
     return np.array([one(state) for _ in range(count)])
 
 
 def test_the_states_are_those_of_as_183_and_come_back_after_their_periods() -> None:
-    state, step = np.array([1, 2, 3], np.int32), bind(advance, FLOAT32)
+    state, step = np.array([1, 2, 3], np.int32), numba_function(advance, FLOAT32)
     expected = np.array([1, 2, 3])
     for _ in range(1000):
         step(state)
@@ -50,7 +51,7 @@ def test_both_precisions_draw_alike() -> None:
 
 @BOTH
 def test_positions_are_within_their_count(precision: Precision) -> None:
-    at = bind(position, precision)
+    at = numba_function(position, precision)
     for count in (1, 2, 7, 100, 4_194_304):
         state = np.array([5, 6, 7], np.int32)
         seen = np.array([at(state, count) for _ in range(4000)])
@@ -59,7 +60,7 @@ def test_positions_are_within_their_count(precision: Precision) -> None:
 
 
 def test_a_shuffle_draws_without_replacement_and_evenly() -> None:
-    mix, state = bind(shuffle, FLOAT64), np.array([9, 8, 7], np.int32)
+    mix, state = numba_function(shuffle, FLOAT64), np.array([9, 8, 7], np.int32)
     hits = np.zeros(7)
     for _ in range(7000):
         order = np.arange(7, dtype=np.int32)
@@ -71,4 +72,4 @@ def test_a_shuffle_draws_without_replacement_and_evenly() -> None:
 
 def test_seeds_that_were_forged_do_no_harm() -> None:
     state = np.array([-5, 0, 30322], np.int32)
-    assert 0 <= bind(draw, FLOAT32)(state) < 1 and (state > 0).all()
+    assert 0 <= numba_function(draw, FLOAT32)(state) < 1 and (state > 0).all()

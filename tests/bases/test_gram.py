@@ -17,11 +17,11 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.bases.gram import KERNELS, gram_matrix
-from pykernel.dialect import DIM, FLOAT32, FLOAT64, Memory, Precision, Real, entry
+from pykernel.dialect import DIM, FLOAT32, FLOAT64, Memory, Precision, Real, kernel
 from pykernel.errors import UserError
 from pykernel.spec.kernel_settings import UNIT
 from tests.support import dialect_cases
-from tests.support.dialect_cases import CAPACITIES, Box, Compiled, c_source, run_host
+from tests.support.dialect_cases import CAPACITIES, Box, Compiled, c_source, executors
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 CHOICES = [(name, 1) for name in KERNELS if name != "polynomial"] + [("polynomial", d) for d in (1, 2, 3, 4, 9)]
@@ -117,7 +117,7 @@ def test_refusals(arguments: tuple, options: dict, message: str) -> None:
 # ------------------------------------------------------------------------------------------------- in the dialect
 
 
-@entry
+@kernel
 def compare(s: Box, q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # type: ignore[valid-type]
     s.total[0] = kernel_value(q, a, b)
     return s.total[0]  # what is only written, C does without
@@ -169,17 +169,17 @@ def test_kernels_in_the_dialect(name: str, degree: int, precision: Precision, tm
     rng, gamma, coef0 = np.random.default_rng(degree), 0.375, -0.625
     config = settings(name, degree, precision, gamma, coef0)
     libraries = {level: Compiled(tmp_path, [compare], precision, config, level) for level in ("-O0", "-O3")}
-    drop = libraries["-O0"].drop
+    drop, engines = libraries["-O0"].drop, executors([compare], precision, config)
     a, b = pairs_of_inputs(rng, precision, 400)
     values = np.zeros(len(a), precision.dtype)
     for t in range(len(a)):
         found = {}
-        for how in ("plain", "numba", "-O0", "-O3"):
-            memory = Memory([Box], precision, CAPACITIES, drop)
+        for how in (*engines, "-O0", "-O3"):
+            memory = Memory([Box], precision, CAPACITIES, drop if how in libraries else ())
             if how in libraries:
                 libraries[how].call("compare", memory, a[t], b[t])
             else:
-                run_host(compare, precision, how == "numba", memory, config, a[t], b[t])
+                engines[how](memory).call(compare, a[t], b[t])
             found[how] = memory.field("total").tobytes()
             values[t] = memory.field("total")[0]
         assert len(set(found.values())) == 1, (a[t], b[t], found)

@@ -1,21 +1,16 @@
-"""The dialect's own promises: layout, one compilation for all sizes, a cache that is never stale, checked execution."""
+"""The dialect's own promises: layout, digests, checked execution."""
 
 from __future__ import annotations
 
 import copy
-import json
-import os
 import pickle
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import typeof
 
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.online.online import update
@@ -32,13 +27,13 @@ from pykernel.dialect import (
     Real,
     Struct,
     bind,
-    driver,
-    entry,
     kernel,
     layout,
     real,
     sources_digest,
 )
+from pykernel.engine.numba_structs import numba_type
+from tests.support.dialect_cases import numba_function
 
 # mypy: ignore-errors
 
@@ -150,7 +145,7 @@ def test_structs_and_fields_are_told_apart_by_name() -> None:
 # ---------------------------------------------------------------------------------------------------- compiling
 
 
-@entry
+@kernel
 def sum_bench(s: Bench) -> Real:
     total = real(0)
     for i in range(len(s.work)):
@@ -158,7 +153,7 @@ def sum_bench(s: Bench) -> Real:
     return total
 
 
-@entry
+@kernel
 def sum_twin(s: Twin) -> Real:
     total = real(0)
     for i in range(len(s.room)):
@@ -170,62 +165,15 @@ def sum_twin(s: Twin) -> Real:
 def test_structs_with_equal_fields_are_two_types(precision: Precision) -> None:
     """Numba recognises a named tuple by its class's name and its fields' types."""
     benches = Memory((Bench,), precision, {"N_MAX": 3}), Memory((Twin,), precision, {"N_MAX": 3})
+    other = Memory((Bench,), FLOAT64 if precision is FLOAT32 else FLOAT32, {"N_MAX": 3})
     for memory, name in zip(benches, ("work", "room"), strict=True):
         memory.field(name)[...] = [1, 2, 3]
-    for _ in range(2):
-        assert bind(sum_bench, precision)(benches[0].view(Bench)) == 6
-        assert bind(sum_twin, precision)(benches[1].view(Twin)) == 12
-    with pytest.raises(TypeError):
-        bind(sum_bench, precision)(benches[1].view(Twin))
-
-
-@kernel
-def half_promoted(x: Real) -> Real:
-    return x * 0.5
-
-
-@entry
-def calls_half_promoted(x: Real) -> Real:
-    return half_promoted(x) * real(2)
-
-
-@entry
-def mixes_index_and_real(s: Bench) -> None:
-    s.work[0] = s.work[0] * s.turn[0]
-
-
-@entry
-def compares_in_double(s: Bench) -> None:
-    if s.work[0] < 0.1:
-        s.work[0] = real(0)
-
-
-@kernel
-def takes_real(x: Real) -> Real:
-    return x
-
-
-@entry
-def passes_a_double(s: Bench) -> None:
-    s.work[0] = takes_real(0.1)
-
-
-@pytest.mark.parametrize("promoting", [calls_half_promoted, mixes_index_and_real, compares_in_double, passes_a_double])
-def test_float32_stays_float32(promoting: Any) -> None:
-    """Where Numba would compute in float64 and round only the result, binding fails, at first and ever after."""
-    for _ in range(2):
-        with pytest.raises(TypeError, match=r"float64.* where .*(Real is float32|declares float32)"):
-            bind(promoting, FLOAT32)
-
-
-@BOTH
-def test_what_is_called_with_other_types_is_not_compiled_again(precision: Precision) -> None:
-    memory = Memory((Bench,), precision, {"N_MAX": 3})
-    other = Memory((Bench,), FLOAT64 if precision is FLOAT32 else FLOAT32, {"N_MAX": 3})
-    function = bind(sum_bench, precision)
-    assert function(memory.view(Bench)) == 0
-    with pytest.raises(TypeError, match="No matching definition"):
-        function(other.view(Bench))
+    types = [typeof(memory.view(kind)) for memory, kind in zip((*benches, other), (Bench, Twin, Bench), strict=True)]
+    assert len(set(types)) == 3
+    assert [str(kind).partition("(")[0] for kind in types] == ["Bench", "Twin", "Bench"]
+    assert types[0] == numba_type(Bench, precision)
+    assert bind(sum_bench, precision)(benches[0].view(Bench)) == 6
+    assert bind(sum_twin, precision)(benches[1].view(Twin)) == 12
 
 
 def test_kernels_have_neither_recursion_nor_a_meaning_of_their_own() -> None:
@@ -242,7 +190,7 @@ def recursive(x: Real) -> Real:
     return recursive(x)
 
 
-@entry
+@kernel
 def work(s: Bench) -> Real:
     return s.work[0]
 
@@ -276,7 +224,7 @@ def row_sum(row: Real[...], n: Index) -> Real:
     return y
 
 
-@entry
+@kernel
 def sum_rack(c: Rack) -> Real:
     y = real(0)
     for i in range(len(c.rows)):
@@ -289,25 +237,25 @@ def overwrite(row: Real[...]) -> None:
     row[0] = real(7)
 
 
-@entry
+@kernel
 def writes_a_table(c: Rack) -> None:
     overwrite(c.rows[0])
 
 
 @BOTH
-@pytest.mark.parametrize("jit", [True, False])
-def test_tables_of_a_configuration_cannot_be_written(precision: Precision, jit: bool) -> None:
+@pytest.mark.parametrize("made", [bind, numba_function])
+def test_tables_of_a_configuration_cannot_be_written(precision: Precision, made: Any) -> None:
     given = {"rows": np.array([[0.1, 0.2], [3.0, 4.0], [5.0, 6.0]]), "order": [2, 0, 1]}
     config = Rack.of(precision, given, {"N_MAX": 3, "DIM": 2})
     assert config.rows.dtype == precision.dtype and config.rows[0, 0] == precision.real(0.1)
     expected = precision.real(1100) + (config.rows[0, 0] + config.rows[0, 1]) * precision.real(10) + precision.real(7)
     # joblib and Dask send configurations to other processes, and scikit-learn copies them
     for same in (config, pickle.loads(pickle.dumps(config)), copy.deepcopy(config)):
-        assert bind(sum_rack, precision, jit)(same) == expected
+        assert made(sum_rack, precision)(same) == expected
         with pytest.raises(ValueError, match="read-only"):
             same.rows[0, 0] = 7
         with pytest.raises(Exception, match=r"[Rr]ead-?only"):
-            bind(writes_a_table, precision, jit)(same)
+            made(writes_a_table, precision)(same)
         assert same.rows[0, 0] == precision.real(0.1)
     given["rows"][0, 0] = 9
     assert config.rows[0, 0] == precision.real(0.1)
@@ -334,114 +282,6 @@ def test_tables_have_one_or_two_extents(kind: Any) -> None:
         type("Shapeless", (Config,), {"__annotations__": {"rows": kind}})
 
 
-# -------------------------------------------------------------------------------------------------- the cache
-
-PACKAGE = {
-    "constants.py": """
-        from pykernel.dialect import Constant
-        OFFSET = Constant(100.0)
-    """,
-    "choices.py": """
-        from enum import IntEnum
-        class Sign(IntEnum):
-            PLUS = 1
-    """,
-    "callee.py": """
-        from choices import Sign
-        from constants import OFFSET
-        from pykernel.dialect import Real, kernel, real
-        @kernel
-        def shifted(x: Real) -> Real:
-            if Sign.PLUS == 1:
-                return x * real(2) + OFFSET
-            return x * real(2) - OFFSET
-    """,
-    "caller.py": """
-        from callee import shifted
-        from pykernel.dialect import Real, entry, kernel, real
-        @entry
-        def compute(x: Real) -> Real:
-            return shifted(x) + real(1)
-    """,
-    "run.py": """
-        import json, sys
-        from pathlib import Path
-        import caller, callee
-        from pykernel.dialect import FLOAT32, bind
-        if len(sys.argv) > 1:  # edited while a process has it already imported
-            file = Path(callee.__file__)
-            file.write_text(file.read_text().replace("real(2)", "real(" + sys.argv[1] + ")"))
-        compute = bind(caller.compute, FLOAT32)
-        stats = compute.stats
-        print(json.dumps([compute(1.0), sum(stats.cache_hits.values()), sum(stats.cache_misses.values())]))
-    """,
-}
-
-
-class Processes:
-    """Runs a small package in new processes with a cache folder of their own: (result, cache hits, misses)."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.cache = folder, folder / "cache"
-        for name, text in PACKAGE.items():
-            (folder / name).write_text(textwrap.dedent(text))
-
-    def edit(self, name: str, old: str, new: str) -> None:
-        text = (self.folder / name).read_text()
-        assert old in text
-        (self.folder / name).write_text(text.replace(old, new))
-
-    def run(self, *args: str) -> list[float]:
-        # no bytecode: an edit within the same second and of the same length would go unseen by Python itself
-        variables = {"XDG_CACHE_HOME": str(self.cache), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(
-            [sys.executable, "run.py", *args],
-            cwd=self.folder,
-            env=os.environ | variables,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        return json.loads(done.stdout)
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Processes:
-    return Processes(tmp_path)
-
-
-ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the cache's place is set by XDG_CACHE_HOME")
-
-
-@ON_LINUX
-def test_the_cache_serves_other_processes_and_is_never_stale(processes: Processes) -> None:
-    assert processes.run() == [103, 0, 1]
-    assert processes.run() == [103, 1, 0]
-    processes.edit("callee.py", "real(2)", "real(4)")
-    assert processes.run() == [105, 0, 1]
-    processes.edit("constants.py", "100.0", "200.0")
-    assert processes.run() == [205, 0, 1]
-    processes.edit("choices.py", "PLUS = 1", "PLUS = 3")
-    assert processes.run() == [-195, 0, 1]
-    assert processes.run() == [-195, 1, 0]
-    processes.edit("caller.py", "real(1)", "real(7)")
-    assert processes.run() == [-189, 0, 1]
-
-
-@ON_LINUX
-def test_an_edit_during_a_process_does_not_mislead_the_next(processes: Processes) -> None:
-    """The first compiles what it has imported, the next what is in the file."""
-    assert processes.run("5") == [103, 0, 1]
-    assert processes.run() == [106, 0, 1]
-
-
-@ON_LINUX
-def test_an_unwritable_cache_folder_only_costs_time(processes: Processes) -> None:
-    processes.cache.write_text("a file where the folder would be")
-    assert processes.run() == [103, 0, 1]
-    assert processes.run() == [103, 0, 1]
-
-
 def test_the_digest_is_that_of_what_is_reached() -> None:
     assert sources_digest([update]) == sources_digest([update]) != sources_digest([sum_bench])
     assert sources_digest([sum_bench]) != sources_digest([sum_twin]), "equal files, other structs"
@@ -450,17 +290,17 @@ def test_the_digest_is_that_of_what_is_reached() -> None:
 # ----------------------------------------------------------------------------------------- checked execution
 
 
-@entry
+@kernel
 def read_at(s: Bench, i: Index) -> Real:
     return s.work[i]
 
 
-@entry
+@kernel
 def read_pair(s: Shelf, i: Index, j: Index) -> Real:
     return s.table[i, j]
 
 
-@entry
+@kernel
 def read_row(s: Shelf, i: Index) -> Real:
     return total(s.table[i])
 
@@ -473,27 +313,27 @@ def total(x: Real[DIM]) -> Real:
     return y
 
 
-@entry
+@kernel
 def write_real(s: Bench, y: Real) -> None:
     s.work[0] = y
 
 
-@entry
+@kernel
 def write_index(s: Bench, i: Index) -> None:
     s.turn[0] = i
 
 
-@entry
+@kernel
 def add_to_index(s: Bench, i: Index) -> None:
     s.turn[0] += i
 
 
-@entry
+@kernel
 def write_index_as_real(s: Bench, i: Index) -> None:
     s.work[0] = i
 
 
-@entry
+@kernel
 def write_row(s: Shelf, y: Real) -> None:
     s.table[0] = y
 
@@ -506,7 +346,7 @@ def test_plain_execution_refuses_what_c_would_not_survive(precision: Precision) 
     number = precision.real
 
     def plain(k: Any, *args: Any) -> Any:
-        return bind(k, precision, jit=False)(*args)
+        return bind(k, precision)(*args)
 
     assert type(plain(read_at, bench, 2)) is number
     assert plain(read_row, shelf, 1) == 7 and plain(read_pair, shelf, 1, 1) == 4
@@ -535,19 +375,3 @@ def test_plain_execution_refuses_what_c_would_not_survive(precision: Precision) 
     with pytest.raises(TypeError, match="stored into"):
         plain(write_index, bench, number(1))
     assert bench.turn[0] == 2**31 - 1
-
-
-@driver
-def sums(s: Bench, out):
-    for i in range(len(out)):
-        out[i] = sum_bench(s)
-
-
-@BOTH
-def test_drivers_run_in_both_executions(precision: Precision) -> None:
-    memory = Memory((Bench,), precision, {"N_MAX": 3})
-    memory.field("work")[...] = [0.5, 1, 2]
-    for jit in (True, False):
-        out = np.zeros(4, precision.dtype)
-        bind(sums, precision, jit)(memory.view(Bench), out)
-        assert (out == 3.5).all()

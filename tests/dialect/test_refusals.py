@@ -27,7 +27,7 @@ from enum import IntEnum
 
 from pykernel.dialect import *
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import DIM, Bool, Config, Constant, Index, Real, Struct, absolute, entry
+from pykernel.dialect import DIM, Bool, Config, Constant, Index, Real, Struct, absolute, kernel
 from pykernel.dialect import kernel, real, sqrt, truncate
 from tests.support.dialect_cases import Box, Kind, Settings
 

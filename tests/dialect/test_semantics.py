@@ -1,4 +1,4 @@
-"""Whatever passes the checker means the same in plain Python, in Numba and in C."""
+"""Whatever passes the checker means the same in each engine and in C."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pykernel.dialect.binding
-from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real
+from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real, program
+from pykernel.engine import jitted
+from pykernel.engine.plain import Plain
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.print_c import Printer, comment, comment_block
 from pykernel.gen.project import build
 from pykernel.spec.model import make_spec
-from tests.support.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, load, plain_bytes, run_host
+from tests.support.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, executors, load, plain_bytes
 from tests.support.table_toy import frozen_spec
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
@@ -30,7 +31,7 @@ BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 @pytest.fixture
 def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that are made up leave nothing in the user's cache."""
-    monkeypatch.setattr(pykernel.dialect.binding, "_cache_folder", lambda kernel: None)
+    monkeypatch.setattr(jitted, "cache_folder", lambda kind, digest: None)
 
 
 def special_values(precision: Precision, rng: np.random.Generator, count: int, share: float) -> np.ndarray:
@@ -48,7 +49,7 @@ def special_values(precision: Precision, rng: np.random.Generator, count: int, s
 PRELUDE = '''"""Made up."""
 
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kernel, pow2, real, sqrt, truncate
+from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, pow2, real, sqrt, truncate
 from pykernel.algorithms.elementary import exp_negative
 from tests.support.dialect_cases import Box, Kind, Settings
 
@@ -266,7 +267,7 @@ class Maker:
             source += f"\n\n{self.kernel(f'f{i}')}\n"
             calls.append(f"    v{i} = f{i}(s, c, x, y, {i})")
             calls.append(f"    out[{i}] = " + (f"v{i}" if self.result == "Real" else f"real(1) if v{i} else real(0)"))
-        head = "\n\n@entry\ndef run(s: Box, c: Settings, x: Real[N_MAX], y: Real, out: Real[...]) -> None:\n"
+        head = "\n\n@kernel\ndef run(s: Box, c: Settings, x: Real[N_MAX], y: Real, out: Real[...]) -> None:\n"
         return source + head + "\n".join(calls) + "\n"
 
 
@@ -278,9 +279,11 @@ def compare(folder: Path, seed: int, precision: Precision, kernels: int = 8, rou
     unoptimised = Compiled(folder, [module.run], precision, config, "-O0")
     optimised = Compiled(folder, [module.run], precision, config, "-O3")
     drop = optimised.drop
+    kept = [name for name in Box.fields if name not in drop]
+    engines = executors([module.run], precision, config)
     for turn in range(rounds):
         share = 0.4 * (turn % 2)  # NaN spreads, and then hides differences
-        start = Memory([Box], precision, CAPACITIES, drop)
+        start = Memory([Box], precision, CAPACITIES)
         for name in ("a", "b", "grid", "total"):
             field = start.field(name)
             field[...] = special_values(precision, rng, field.size, share).reshape(field.shape)
@@ -288,18 +291,21 @@ def compare(folder: Path, seed: int, precision: Precision, kernels: int = 8, rou
         start.field("n")[...] = rng.integers(0, 5)
         x, y = special_values(precision, rng, 4, share), special_values(precision, rng, 1, share)[0]
         found: dict[str, dict[str, bytes]] = {}
-        for how in ("plain", "numba", "-O0", "-O3"):
+        for how in (*engines, "-O0", "-O3"):
             memory, given, out = Memory([Box], precision, CAPACITIES, drop), x.copy(), np.zeros(kernels, x.dtype)
-            memory.copy_from(start)
-            if how in ("plain", "numba"):
-                run_host(module.run, precision, how == "numba", memory, config, given, y, out)
+            if how in engines:
+                memory = Memory([Box], precision, CAPACITIES)
+            for name in kept:
+                memory.field(name)[...] = start.field(name)
+            if how in engines:
+                engines[how](memory).call(module.run, given, y, out)
             else:
                 (unoptimised if how == "-O0" else optimised).call("run", memory, given, y, out)
-            found[how] = {name: plain_bytes(memory.field(name)) for name in Box.fields if name not in drop}
+            found[how] = {name: plain_bytes(memory.field(name)) for name in kept}
             found[how] |= {f"out[{i}]": plain_bytes(v) for i, v in enumerate(out)}
             found[how]["x"] = plain_bytes(given)
         for how in found:
-            differing = [name for name in found[how] if found[how][name] != found["plain"][name]]
+            differing = [name for name in found[how] if found[how][name] != found["python"][name]]
             assert not differing, f"{how} differs from plain execution in {differing}: {module.__file__}, seed {seed}"
 
 
@@ -649,7 +655,7 @@ KNOWN: dict[str, Any] = {
 @pytest.mark.usefixtures("no_cache")
 @BOTH
 def test_each_construct(precision: Precision, tmp_path: Path) -> None:
-    """Plain Python, Numba, and C with and without optimisation, on values that tell variants apart."""
+    """Each engine, and C with and without optimisation, on values that tell variants apart."""
     module = load(tmp_path, DIRECTED.replace("LONG", LONG).replace("DEEP", DEEP))
     kernels = [k for k in vars(module).values() if isinstance(k, Kernel) and k.file == Path(str(module.__file__))]
     kernels = [
@@ -659,24 +665,26 @@ def test_each_construct(precision: Precision, tmp_path: Path) -> None:
         config = Settings.of(precision, {"kind": kind, "flag": flag, "p": 0.5, "q": 3})
         libraries = {level: Compiled(tmp_path, kernels, precision, config, level) for level in ("-O0", "-O3")}
         drop = libraries["-O0"].drop
+        kept = [name for name in Box.fields if name not in drop]
+        engines = executors(kernels, precision, config)
         for k in kernels:
             takes = [p for p in k.params.values() if p in (Real, Index)]
             for number, values in enumerate(CASES.get(k.name, [(i,) * len(takes) for i in INDICES])):
                 given = [precision.real(v) if p is Real else int(v) for v, p in zip(values, takes, strict=True)]
                 found = {}
-                for how in ("plain", "numba", "-O0", "-O3"):
-                    memory = Memory([Box], precision, CAPACITIES, drop)
+                for how in (*engines, "-O0", "-O3"):
+                    memory = Memory([Box], precision, CAPACITIES, drop if how in libraries else ())
                     memory.field("a")[...] = [1, -2, 0.1, np.inf]
                     if how in libraries:
                         result = libraries[how].call(k.name, memory, *given)
                     else:
-                        result = run_host(k, precision, how == "numba", memory, config, *given)
+                        result = engines[how](memory).call(k, *given)
                     kinds = {Real: precision.dtype, Index: np.int32, Bool: np.bool_}
                     result = None if k.returns is None else np.array(result, kinds[k.returns])
-                    found[how] = (plain_bytes(result), plain_bytes(memory.buffer))
+                    found[how] = (plain_bytes(result), [plain_bytes(memory.field(name)) for name in kept])
                     if KNOWN.get(k.name) and result is not None:
                         assert result == KNOWN[k.name][number], (k.name, values, how)
-                assert len(set(found.values())) == 1, (k.name, values, kind, flag)
+                assert all(each == found["python"] for each in found.values()), (k.name, values, kind, flag)
 
 
 # ----------------------------------------------------------------------------------------------- printed text
@@ -822,14 +830,14 @@ def store(s: Box, k: Index) -> None:
     s.n[0] = k * k
 """
     module = load(tmp_path, source)
-    memory = Memory([Box], FLOAT32, CAPACITIES)
+    run = Plain(Memory([Box], FLOAT32, CAPACITIES), program.Settings({})).call
     for k in (module.read_table, module.read_field):
         for position in (-1, 4):
             with pytest.raises(IndexError):
-                run_host(k, FLOAT32, False, memory, None, position)
+                run(k, position)
     with pytest.raises(OverflowError):
-        run_host(module.store, FLOAT32, False, memory, None, 46341)
-    run_host(module.store, FLOAT32, False, memory, None, 46340)
+        run(module.store, 46341)
+    run(module.store, 46340)
 
 
 # --------------------------------------------------------------------------------------------- specialisation

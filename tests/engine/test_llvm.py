@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
-import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real, is_choice
+from pykernel.dialect import FLOAT32, FLOAT64, Index, Kernel, Memory, Precision, is_choice
 from pykernel.engine import llvm as engine
 from pykernel.engine.engines import program_executor
 from pykernel.engine.llvm import Compiled, compiled, print_module
@@ -23,9 +21,8 @@ from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, load_spec, make_spec
-from tests.dialect.test_semantics import CASES, DEEP, DIRECTED, INDICES, KNOWN, LONG, Maker, special_values
 from tests.spec.test_custom_kernel import written
-from tests.support.dialect_cases import CAPACITIES, Box, Settings, load, plain_bytes, run_host
+from tests.support.dialect_cases import CAPACITIES, Box, load, plain_bytes
 from tests.support.machines import MACHINES, machine
 from tests.support.program_toys import gauge_spec, glass_spec, oven_spec
 from tests.support.random_calls import first_difference, random_calls, trace
@@ -52,12 +49,8 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     compiled.cache_clear()
 
 
-def code_of(kernels: list[Kernel], precision: Precision, config: Any = None) -> engine.Code:
-    fields = {
-        name: kind for k in kernels for p in k.params.values() if p is Settings for name, kind in p.fields.items()
-    }
-    choices = [(name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind)]
-    return compiled(tuple(kernels), tuple(choices), precision)
+def code_of(kernels: list[Kernel], precision: Precision) -> engine.Code:
+    return compiled(tuple(kernels), (), precision)
 
 
 def both(spec: Spec) -> tuple[HostModel, HostModel]:
@@ -82,86 +75,9 @@ def judged(model: HostModel) -> bool:
 
 # ------------------------------------------------------------------------------------------------ the language
 
-
-def compare_random(folder: Path, seed: int, precision: Precision, kernels: int = 8, rounds: int = 10) -> None:
-    module = load(folder, Maker(seed).module(kernels))
-    rng = np.random.default_rng(seed)
-    values = {"kind": int(rng.choice([0, 1, -2])), "flag": bool(rng.integers(2)), "p": -0.75, "q": -50}
-    config = Settings.of(precision, values)
-    code = code_of([module.run], precision, config)
-    for turn in range(rounds):
-        share = 0.4 * (turn % 2)  # NaN spreads, and then hides differences
-        start = Memory([Box], precision, CAPACITIES)
-        for name in ("a", "b", "grid", "total"):
-            field = start.field(name)
-            field[...] = special_values(precision, rng, field.size, share).reshape(field.shape)
-        start.field("counts")[...] = rng.integers(-9, 9, 4)
-        start.field("n")[...] = rng.integers(0, 5)
-        x, y = special_values(precision, rng, 4, share), special_values(precision, rng, 1, share)[0]
-        found = []
-        for plain in (True, False):
-            memory, given, out = Memory([Box], precision, CAPACITIES), x.copy(), np.zeros(kernels, x.dtype)
-            memory.copy_from(start)
-            if plain:
-                run_host(module.run, precision, False, memory, config, given, y, out)
-            else:
-                Compiled(code, memory, config).call(module.run, given, y, out)
-            parts = {name: memory.field(name) for name in Box.fields} | {"x": given, "out": out}
-            found.append({name: plain_bytes(part) for name, part in parts.items()})
-        differing = [name for name in found[0] if found[0][name] != found[1][name]]
-        assert not differing, f"the engine differs from plain execution in {differing}: {module.__file__}, seed {seed}"
-
-
-@pytest.mark.usefixtures("no_cache", "level")
-@BOTH
-@pytest.mark.parametrize("seed", range(100, 103))
-def test_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
-    compare_random(tmp_path, seed, precision)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.usefixtures("no_cache", "level")
-@BOTH
-@pytest.mark.parametrize("seed", range(104, 250))
-def test_more_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
-    compare_random(tmp_path, seed, precision, rounds=30)
-
-
-@pytest.mark.usefixtures("no_cache", "level")
-@BOTH
-def test_each_construct(precision: Precision, tmp_path: Path) -> None:
-    """The constructs of the dialect one by one, on values that tell variants apart."""
-    module = load(tmp_path, DIRECTED.replace("LONG", LONG).replace("DEEP", DEEP))
-    kernels = [k for k in vars(module).values() if isinstance(k, Kernel) and k.file == Path(str(module.__file__))]
-    kernels = [
-        k for k in kernels if Box in k.params.values() and not any(isinstance(p, Array) for p in k.params.values())
-    ]
-    for kind, flag in ((0, False), (1, True)):
-        config = Settings.of(precision, {"kind": kind, "flag": flag, "p": 0.5, "q": 3})
-        code = code_of(kernels, precision, config)
-        for k in kernels:
-            takes = [p for p in k.params.values() if p in (Real, Index)]
-            for number, values in enumerate(CASES.get(k.name, [(i,) * len(takes) for i in INDICES])):
-                given = [precision.real(v) if p is Real else int(v) for v, p in zip(values, takes, strict=True)]
-                found = []
-                for plain in (True, False):
-                    memory = Memory([Box], precision, CAPACITIES)
-                    memory.field("a")[...] = [1, -2, 0.1, np.inf]
-                    if plain:
-                        result = run_host(k, precision, False, memory, config, *given)
-                    else:
-                        result = Compiled(code, memory, config).call(k, *given)
-                        if k.name in KNOWN:
-                            assert result == KNOWN[k.name][number], (k.name, values)
-                    kinds = {Real: precision.dtype, Index: np.int32, Bool: np.bool_}
-                    result = None if k.returns is None else np.array(result, kinds[k.returns])
-                    found.append((plain_bytes(result), plain_bytes(memory.buffer)))
-                assert found[0] == found[1], (k.name, values, kind, flag)
-
-
 EDGES = """
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import Bool, Index, Real, absolute, entry, kernel, pow2, real, sqrt, truncate
+from pykernel.dialect import Bool, Index, Real, absolute, kernel, pow2, real, sqrt, truncate
 from tests.support.dialect_cases import Box
 
 @kernel
@@ -402,57 +318,6 @@ def test_one_compilation_serves_all_sizes_and_numbers() -> None:
         compare_calls(spec, 3, 120)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the cache's place is set by XDG_CACHE_HOME")
-def test_what_is_on_the_disk_is_used_or_discarded(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
-    """Once compiled, loaded from then on; a damaged file is removed with one line, and made again."""
-    import pykernel.sealed
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made = []
-    for name in ("print_module", "optimised"):
-        real = getattr(engine, name)
-        monkeypatch.setattr(engine, name, lambda *given, real=real, name=name: made.append(name) or real(*given))
-
-    def run(spec: Spec) -> list[str]:
-        compiled.cache_clear()  # what a new process begins with
-        monkeypatch.setattr(pykernel.sealed, "_told", False)
-        made.clear()
-        x, y = np.ones((4, spec.dim)), np.ones(4)
-        mine, plain = both(spec)
-        assert mine.update(x, y).tolist() == plain.update(x, y).tolist()
-        assert mine.memory.bytes == plain.memory.bytes
-        return list(made)
-
-    spec = frozen_spec("float32")
-    try:
-        assert run(spec) == ["print_module", "optimised"]
-        assert run(spec) == [] and capsys.readouterr() == ("", "")
-        files = sorted(path for path in tmp_path.rglob("*") if path.suffix in (".ll", ".o"))
-        assert [path.suffix for path in files] == [".ll", ".o"] or [path.suffix for path in files] == [".o", ".ll"]
-        assert run(frozen_spec("float64")) == ["print_module", "optimised"]
-        for path in files:
-            whole = path.read_bytes()
-            other = next(each for each in files if each != path).read_bytes()
-            flipped = bytearray(whole)
-            flipped[len(whole) // 2] ^= 1
-            for damaged in (whole[:-1], whole + b"x", b"", bytes(flipped), other):
-                path.write_bytes(damaged)
-                again = {".ll": ["print_module"], ".o": ["optimised"]}[path.suffix]
-                assert run(spec) == again
-                says = capsys.readouterr().err
-                assert says.startswith("warning: the compile cache in ") and says.count("\n") == 1
-                assert run(spec) == [] and capsys.readouterr().err == ""
-            if os.getuid() == 0:
-                os.chown(path, 12345, 12345)
-                assert run(spec) == again and capsys.readouterr().err.count("\n") == 1
-                assert run(spec) == []
-        folder = files[0].parent
-        monkeypatch.setattr(engine, "cache_folder", lambda kind, digest: None)  # a home that cannot be written to
-        assert run(spec) == ["print_module", "optimised"] and len(list(folder.iterdir())) == 5
-    finally:
-        compiled.cache_clear()
-
-
 def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels' sources, gen's own, what is asked for; and of the machine code the IR, LLVM and the processor."""
     found: list[Path] = []
@@ -471,7 +336,7 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
     assert files() == before
     others = [files(roots[:1]), files(precision=FLOAT64), files(flag=1)]
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "GEN", "other")
+        patch.setitem(engine.MAKERS, "gen", "other")
         others.append(files())
     with monkeypatch.context() as patch:
         patch.setattr(roots[0], "source", roots[0].source + b"# edited\n")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pykernel.cli.app import main
-from pykernel.dialect import DIM, OUTPUTS, Index, Real, entry
+from pykernel.dialect import DIM, OUTPUTS, Index, Real, kernel
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
@@ -108,14 +108,14 @@ def test_programs_that_say_two_things_are_refused(changed, says):
         a_program(**changed)
 
 
-@entry
+@kernel
 def blind_predict(w: OvenWork, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write an input to y."""
     y[0] = x[0] * c.ridge
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def blind_rehearse(w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
     """Predict, and keep it where nothing reads it."""
     for j in range(len(x)):
@@ -137,7 +137,7 @@ def test_memory_with_nothing_to_compare_is_refused():
         build(Blind.model_validate(oven_spec().model_dump(exclude_unset=True)))
 
 
-@entry
+@kernel
 def mute_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Take several labels, and write none."""
     s.wrong[0] += y[0] * c.ridge

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.dialect import DIM, Index, Real, entry
+from pykernel.dialect import DIM, Index, Real, kernel
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
@@ -73,14 +73,14 @@ def test_a_program_says_what_its_entries_are():
     assert oven_spec().program.asks == "predict"
 
 
-@entry
+@kernel
 def gauge_assess(s: Gauge, x: Real[DIM], y: Real) -> Index:
     """Take a label."""
     s.level[0] = y
     return GaugeStatus.DONE
 
 
-@entry
+@kernel
 def gauge_vectors(s: Gauge, x: Real[DIM], y: Real[3]) -> Index:
     """Take a label of an extent that no label has."""
     s.level[0] = y[0] + x[0]

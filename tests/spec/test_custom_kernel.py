@@ -34,7 +34,7 @@ CUSTOM = {
 }
 FROZEN: dict[str, Any] = {"name": "flow", "input": {"dim": 3, "max_abs": 50.0}, "learning": {"rule": "frozen"}}
 FROZEN |= {"expansion": expansion(5, 1), "kernel": CUSTOM}
-HEAD = "from pykernel.dialect import DIM, Real, kernel, entry, driver, real, sqrt\nfrom pykernel.algorithms.kernel_choice import KernelConfig, kernel_value\n"
+HEAD = "from pykernel.dialect import DIM, Real, kernel, real, sqrt\nfrom pykernel.algorithms.kernel_choice import KernelConfig, kernel_value\n"
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:\n    "
 
 
@@ -239,7 +239,6 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
         (HEAD + "import sys\nsys.exit(0)\n", {}, r"custom_kernels\.py:4: raises SystemExit: 0 when it is executed"),
         (HEAD + "import no_such_module\n", {}, "raises ModuleNotFoundError: No module named 'no_such_module'"),
         (HEAD + RAISES + "return real(1)\n", {}, "k is no kernel of the dialect; write @kernel above def k"),
-        (HEAD + "@driver\n" + RAISES + "return real(1)\n", {}, "k is no kernel|there is no kernel k"),
         (HEAD + "@kernel\ndef k(a: Real[DIM], b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has another signature; it must be k"),
         (HEAD + "@kernel\ndef k(q: KernelConfig, a: Real, b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has another signature"),
         (K + "return a[0] ** b[0]\n", {}, r"custom_kernels\.py:5: \*\* differs between libraries; multiply"),
@@ -292,7 +291,7 @@ def test_a_kernel_that_is_wrong_where_no_sample_was_harms_nothing(tmp_path):
             spec.model_dump(exclude_unset=True) | {"precision": str(precision)}, custom=spec.custom
         ).config
         args = [np.array(row, precision.dtype) for row in (x[0], x[1], [1.0, 1, 1])]
-        run = bind(value, precision, jit=False)
+        run = bind(value, precision)
         view = config.views[next(iter(c for c in config.views if c.__name__ == "KernelConfig"))]
         assert run(view, args[0], args[2]) == 0 and run(view, args[1], args[2]) == 1
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import Field
 
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, real
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen.project import build
@@ -41,7 +41,7 @@ class LevelConfig(Config):
     max_abs: Real
 
 
-@entry
+@kernel
 def level_predict(s: Level, c: LevelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write the level to y: DONE, or REFUSED_INPUT with y unchanged."""
     if not (absolute(x[0]) <= c.max_abs):
@@ -50,7 +50,7 @@ def level_predict(s: Level, c: LevelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> I
     return LevelStatus.DONE
 
 
-@entry
+@kernel
 def level_update(s: Level, c: LevelConfig, x: Real[DIM], y: Real) -> Index:
     """Move the level towards y."""
     if not (absolute(x[0]) <= c.max_abs):
@@ -61,7 +61,7 @@ def level_update(s: Level, c: LevelConfig, x: Real[DIM], y: Real) -> Index:
     return LevelStatus.DONE
 
 
-@entry
+@kernel
 def level_rehearse(s: Level, c: LevelConfig, x: Real[DIM]) -> None:
     """Learn something."""
     x[0] = real(0)
@@ -70,7 +70,7 @@ def level_rehearse(s: Level, c: LevelConfig, x: Real[DIM]) -> None:
         s.level[0] = real(0)
 
 
-@entry
+@kernel
 def level_valid(s: Level, c: LevelConfig) -> Bool:
     """Whether learning could have led to this state."""
     return absolute(s.level[0]) <= c.max_abs

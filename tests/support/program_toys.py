@@ -5,7 +5,7 @@ knows them."""
 from enum import IntEnum
 
 from pykernel.algorithms.extents import L_MAX
-from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.families.online import Reduction, ridge_of
 from pykernel.spec.model import Spec
@@ -66,7 +66,7 @@ def glass_values(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], y:
         y[o] = total
 
 
-@entry
+@kernel
 def glass_predict(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write W s to y: DONE, or REFUSED_INPUT with y unchanged.  O(OUTPUTS DIM)."""
     if not made_within(c.max_abs, x):
@@ -75,7 +75,7 @@ def glass_predict(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], y
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def glass_classify(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], label: Index[1]) -> Index:
     """Write the likeliest class of x to label: DONE, or REFUSED_INPUT with label unchanged."""
     if not made_within(c.max_abs, x):
@@ -93,7 +93,7 @@ def glass_classify(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], 
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def glass_probability(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], p: Real[CLASSES]) -> Index:
     """Write each class's part of the whole to p: DONE, or REFUSED_INPUT with p unchanged."""
     if not made_within(c.max_abs, x):
@@ -114,7 +114,7 @@ def glass_probability(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def glass_novelty(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], score: Real[1]) -> Index:
     """Write how far x is from the center, from 0 to 1, to score: DONE, or REFUSED_INPUT with score unchanged."""
     if not made_within(c.max_abs, x):
@@ -126,7 +126,7 @@ def glass_novelty(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], s
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def glass_rehearse(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM]) -> None:
     """Predict for pseudo-random inputs, each moved by the prediction before it."""
     seed = 1
@@ -230,7 +230,7 @@ def oven_value(s: Oven, x: Real[DIM]) -> Real:
     return total
 
 
-@entry
+@kernel
 def oven_predict(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y: DONE, or REFUSED_INPUT with y unchanged."""
     if not made_within(c.max_abs, x):
@@ -239,7 +239,7 @@ def oven_predict(s: Oven, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Inde
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def oven_classify(s: Oven, c: OvenConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the class of x to label: DONE, or REFUSED_INPUT with label unchanged."""
     if not made_within(c.max_abs, x):
@@ -278,7 +278,7 @@ def oven_keep(s: Oven, x: Real[DIM], y: Real) -> Index:
     return status
 
 
-@entry
+@kernel
 def oven_update(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
     """Keep a sample."""
     if not made_within(c.max_abs, x):
@@ -288,7 +288,7 @@ def oven_update(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
     return oven_keep(s, x, y)
 
 
-@entry
+@kernel
 def oven_update_class(s: Oven, c: OvenConfig, x: Real[DIM], label: Index) -> Index:
     """Keep a sample of a class."""
     if not made_within(c.max_abs, x):
@@ -298,7 +298,7 @@ def oven_update_class(s: Oven, c: OvenConfig, x: Real[DIM], label: Index) -> Ind
     return oven_keep(s, x, real(2 * label - 1))
 
 
-@entry
+@kernel
 def oven_train(s: Oven, w: OvenWork, c: OvenConfig) -> Index:
     """Make a model of what is kept: DONE, or TOO_FEW with the model unchanged.  O(L DIM)."""
     if s.count[0] < 2:
@@ -318,7 +318,7 @@ def oven_train(s: Oven, w: OvenWork, c: OvenConfig) -> Index:
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def oven_refresh(s: Oven) -> Index:
     """Compute the power afresh."""
     s.power[0] = real(0)
@@ -327,7 +327,7 @@ def oven_refresh(s: Oven) -> Index:
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def oven_restart(s: Oven) -> Index:
     """Forget the samples, not the model."""
     for i in range(len(s.kept_y)):
@@ -353,7 +353,7 @@ def oven_judge(s: Oven, x: Real[DIM], y: Real) -> Index:
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def oven_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
     """Add a sample's squared error to what leave_one_out tells: DONE, or below 0 with nothing added."""
     if not made_within(c.max_abs, x):
@@ -363,7 +363,7 @@ def oven_assess(s: Oven, c: OvenConfig, x: Real[DIM], y: Real) -> Index:
     return oven_judge(s, x, y)
 
 
-@entry
+@kernel
 def oven_assess_class(s: Oven, c: OvenConfig, x: Real[DIM], label: Index) -> Index:
     """Add a sample's squared error to what leave_one_out tells: DONE, or below 0 with nothing added."""
     if not made_within(c.max_abs, x):
@@ -373,7 +373,7 @@ def oven_assess_class(s: Oven, c: OvenConfig, x: Real[DIM], label: Index) -> Ind
     return oven_judge(s, x, real(2 * label - 1))
 
 
-@entry
+@kernel
 def oven_leave_one_out(s: Oven, out: Real[2]) -> Index:
     """Write the mean squared error of what was assessed, and its root's bound, to out; TOO_FEW if that is nothing."""
     if s.assessed[0] == 0:
@@ -383,7 +383,7 @@ def oven_leave_one_out(s: Oven, out: Real[2]) -> Index:
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def oven_drift(s: Oven, out: Real[1]) -> Index:
     """Write how far the power is from what is kept: DRIFTED, or DONE."""
     total = real(0)
@@ -395,7 +395,7 @@ def oven_drift(s: Oven, out: Real[1]) -> Index:
     return MadeStatus.DONE
 
 
-@entry
+@kernel
 def oven_rehearse(s: Oven, w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
     """Keep pseudo-random samples, and train."""
     seed = 1
@@ -411,7 +411,7 @@ def oven_rehearse(s: Oven, w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
         done = oven_judge(s, x, x[0])
 
 
-@entry
+@kernel
 def oven_valid(s: Oven, c: OvenConfig) -> Bool:
     """Whether updates and training could have led to this state."""
     if s.count[0] < 0 or s.count[0] > len(s.kept_y) or s.next[0] < 0 or s.next[0] >= len(s.kept_y):
@@ -534,7 +534,7 @@ def gauge_score(s: Gauge, square: Real) -> Real:
     return square / (square + s.spread[0] + real(1))
 
 
-@entry
+@kernel
 def gauge_novelty(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM], score: Real[1]) -> Index:
     """Write how new x is, from 0 to 1, to score: DONE, or REFUSED_INPUT with score unchanged."""
     if not made_within(c.max_abs, x):
@@ -544,7 +544,7 @@ def gauge_novelty(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM], score: R
     return GaugeStatus.DONE
 
 
-@entry
+@kernel
 def gauge_side(s: Gauge, c: GaugeConfig, x: Real[DIM], side: Index[2]) -> Index:
     """Write on how many axes x is above the mean, and below, to side: DONE, or REFUSED_INPUT with side unchanged."""
     if not made_within(c.max_abs, x):
@@ -580,7 +580,7 @@ def gauge_learn(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
     return status
 
 
-@entry
+@kernel
 def gauge_update(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
     """Learn a sample: DONE, NOVEL, HELD, or REFUSED_INPUT with the model unchanged."""
     if not made_within(c.max_abs, x):
@@ -588,7 +588,7 @@ def gauge_update(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
     return gauge_learn(s, w, c, x)
 
 
-@entry
+@kernel
 def gauge_alarm(s: Gauge, c: GaugeConfig, state: Real[2]) -> Index:
     """Write the level and its threshold to state: NOVEL, or DONE."""
     state[0] = s.level[0]
@@ -598,7 +598,7 @@ def gauge_alarm(s: Gauge, c: GaugeConfig, state: Real[2]) -> Index:
     return GaugeStatus.DONE
 
 
-@entry
+@kernel
 def gauge_restart(s: Gauge) -> Index:
     """Let the next samples weigh as the first did."""
     s.seen[0] = 0
@@ -606,7 +606,7 @@ def gauge_restart(s: Gauge) -> Index:
     return GaugeStatus.DONE
 
 
-@entry
+@kernel
 def gauge_rehearse(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> None:
     """Learn pseudo-random samples."""
     seed = 1
@@ -619,7 +619,7 @@ def gauge_rehearse(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> None
             break
 
 
-@entry
+@kernel
 def gauge_valid(s: Gauge, c: GaugeConfig) -> Bool:
     """Whether updates could have led to this state."""
     if s.seen[0] < 0 or s.seen[0] > 50:

@@ -2,7 +2,7 @@
 
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.model import Spec
 from pykernel.spec.sections import Learning, Section
@@ -55,7 +55,7 @@ def frozen_within(c: TableConfig, x: Real[DIM]) -> Bool:
     return True
 
 
-@entry
+@kernel
 def frozen_predict(s: Frozen, c: TableConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y: DONE, or REFUSED_INPUT with y unchanged."""
     if not frozen_within(c, x):
@@ -64,7 +64,7 @@ def frozen_predict(s: Frozen, c: TableConfig, x: Real[DIM], y: Real[OUTPUTS]) ->
     return ToyStatus.DONE
 
 
-@entry
+@kernel
 def frozen_update(s: Frozen, c: TableConfig, x: Real[DIM], y: Real) -> Index:
     """Learn that f(x) should be y."""
     if not frozen_within(c, x):
@@ -81,7 +81,7 @@ def frozen_update(s: Frozen, c: TableConfig, x: Real[DIM], y: Real) -> Index:
     return ToyStatus.LEARNED
 
 
-@entry
+@kernel
 def frozen_rehearse(s: Frozen, c: TableConfig, x: Real[DIM]) -> None:
     """Learn pseudo-random samples."""
     seed = 1
@@ -94,7 +94,7 @@ def frozen_rehearse(s: Frozen, c: TableConfig, x: Real[DIM]) -> None:
             break
 
 
-@entry
+@kernel
 def frozen_valid(s: Frozen, c: TableConfig) -> Bool:
     """Whether learning could have led to this state."""
     if s.count[0] < 0 or s.count[0] > 1000:

@@ -3,7 +3,7 @@
 # ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
 from enum import IntEnum
 
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, entry, kernel, real
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel, real
 from pykernel.dialect.program import Entry, Program
 from pykernel.spec.model import Spec
 from pykernel.spec.sections import Learning
@@ -61,7 +61,7 @@ def toy_values(s: Toy, x: Real[DIM], y: Real[OUTPUTS]) -> None:
         y[o] = total
 
 
-@entry
+@kernel
 def toy_predict(s: Toy, c: ToyConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write W x to y: DONE, or REFUSED_INPUT with y unchanged."""
     if not toy_within(c, x):
@@ -70,7 +70,7 @@ def toy_predict(s: Toy, c: ToyConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     return ToyStatus.DONE
 
 
-@entry
+@kernel
 def toy_classify(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the likeliest class of x to label: DONE, or REFUSED_INPUT with label unchanged."""
     if not toy_within(c, x):
@@ -88,7 +88,7 @@ def toy_classify(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], label: Index[1]
     return ToyStatus.DONE
 
 
-@entry
+@kernel
 def toy_novelty(s: Toy, c: ToyConfig, x: Real[DIM], y: Real[1]) -> Index:
     """Write |x|^2 in parts of what it was on average to y: DONE, or REFUSED_INPUT with y unchanged."""
     if not toy_within(c, x):
@@ -126,7 +126,7 @@ def toy_learn(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> Index:
     return status
 
 
-@entry
+@kernel
 def toy_update(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], y: Real) -> Index:
     """Learn that W x should be y."""
     if not toy_within(c, x):
@@ -137,7 +137,7 @@ def toy_update(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], y: Real) -> Index
     return toy_learn(s, w, c, x)
 
 
-@entry
+@kernel
 def toy_update_several(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Learn that W x should be y, each of whose elements must be a number within the limit."""
     if not toy_within(c, x):
@@ -150,7 +150,7 @@ def toy_update_several(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], y: Real[O
     return toy_learn(s, w, c, x)
 
 
-@entry
+@kernel
 def toy_update_class(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], label: Index) -> Index:
     """Learn that x is of the class."""
     if not toy_within(c, x):
@@ -166,7 +166,7 @@ def toy_update_class(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], label: Inde
     return toy_learn(s, w, c, x)
 
 
-@entry
+@kernel
 def toy_rehearse(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
     """Learn pseudo-random samples."""
     seed = 1
@@ -179,7 +179,7 @@ def toy_rehearse(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
             break
 
 
-@entry
+@kernel
 def toy_rehearse_several(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
     """Learn pseudo-random samples."""
     seed = 1
@@ -194,7 +194,7 @@ def toy_rehearse_several(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None
             break
 
 
-@entry
+@kernel
 def toy_rehearse_class(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
     """Learn pseudo-random samples."""
     seed = 1
@@ -210,7 +210,7 @@ def toy_rehearse_class(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
             break
 
 
-@entry
+@kernel
 def toy_valid(s: Toy, c: ToyConfig) -> Bool:
     """Whether learning could have led to this state."""
     if s.count[0] < 0 or s.count[0] > 1000:

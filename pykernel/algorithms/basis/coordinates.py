@@ -16,7 +16,7 @@ from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, self_value, winner
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import DIM, OUTPUTS, Config, Constant, Index, Real, Struct, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import DIM, OUTPUTS, Config, Constant, Index, Real, Struct, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
@@ -133,7 +133,7 @@ def left_over(q: KernelConfig, w: NystromWork, x: Real[DIM], n: Index) -> None:
     w.kappa[0] = rest if rest > real(0) else real(0)
 
 
-@entry
+@kernel
 def project_given(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Compute the coordinates of a scaled input in a constant basis, and its rest.  O(N^2 / 2 + N D)."""
     for i in range(len(w.z)):
@@ -142,7 +142,7 @@ def project_given(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM
     left_over(q, w, x, len(w.z))
 
 
-@entry
+@kernel
 def project(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Compute the coordinates of a scaled input, and its rest.  O(N^2 / 2 + N D)."""
     if c.method == Method.GIVEN:
@@ -189,7 +189,7 @@ def combine(w: NystromWork, c: NystromConfig, y: Real[OUTPUTS]) -> None:
             y[o] = w.z[o]
 
 
-@entry
+@kernel
 def predict(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Predict: write f(x) = weights' z(x) + bias to y, or z(x) in models without weights.  O(N^2 / 2 + N D).
 
@@ -203,7 +203,7 @@ def predict(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: 
     return NystromStatus.DONE
 
 
-@entry
+@kernel
 def classify(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N^2 / 2 + N D).
 
@@ -215,7 +215,7 @@ def classify(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], la
     return status
 
 
-@entry
+@kernel
 def features(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
     """Write the coordinates z(x) = L^-1 k_S(x) to z.  O(N^2 / 2 + N D).
 
@@ -230,7 +230,7 @@ def features(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z:
     return NystromStatus.DONE
 
 
-@entry
+@kernel
 def residual(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
     """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
 
@@ -244,7 +244,7 @@ def residual(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], pa
     return NystromStatus.DONE
 
 
-@entry
+@kernel
 def rehearse(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1
@@ -291,7 +291,7 @@ NYSTROM: dict[LabelKind, Program] = {
 # -------------------------------------------------------------------------------------- a basis that grows and shrinks
 
 
-@entry
+@kernel
 def append(b: DeviceBasis, w: NystromWork, x: Real[DIM]) -> None:
     """Append a scaled input, whose coordinates and rest are in w, to the basis.  O(N + D)."""
     n = b.n[0]
@@ -307,7 +307,7 @@ def append(b: DeviceBasis, w: NystromWork, x: Real[DIM]) -> None:
     w.kappa[0] = real(0)
 
 
-@entry
+@kernel
 def invert_diagonal(b: DeviceBasis, w: NystromWork) -> None:
     """Write the diagonal of K_SS^-1 to w.spread: the squared lengths of L^-1's columns.  O(n^3 / 6)."""
     n = b.n[0]
@@ -335,7 +335,7 @@ def rotate_pair(z: Real[...], k: Index, cosine: Real, sine: Real) -> None:
     z[k + 1] = cosine * z[k + 1] - sine * old
 
 
-@entry
+@kernel
 def close_up(b: DeviceBasis, r: Index) -> None:
     """Remove basis vector r and its row of L.  Later rows move up; the last becomes zero.  O(N^2 / 2 + N D)."""
     last = b.n[0] - 1

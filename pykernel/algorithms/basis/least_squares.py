@@ -11,7 +11,7 @@ from pykernel.algorithms.basis.coordinates import NystromConfig, NystromWork
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
-from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, kernel, real, sqrt
 
 
 class Regression(Struct):
@@ -44,7 +44,7 @@ def begin_coordinate(g: Regression, c: NystromConfig, i: Index) -> None:
     g.r[row] = c.root_ridge
 
 
-@entry
+@kernel
 def turn_coordinates(g: Regression, c: NystromConfig, k: Index, cosine: Real, sine: Real) -> None:
     """Update R and the coefficients after a rotation of coordinates k and k + 1.  R becomes triangular again.  O(N)."""
     row = 0
@@ -77,7 +77,7 @@ def turn_coordinates(g: Regression, c: NystromConfig, k: Index, cosine: Real, si
         g.coefficients[k + 1, o] = cosine * g.coefficients[k + 1, o] - sine * old
 
 
-@entry
+@kernel
 def drop_coordinate(g: Regression, w: NystromWork, c: NystromConfig, last: Index) -> None:
     """Drop the last coordinate in use: the result is least squares on the other coordinates.  O(N^2 / 2).
 
@@ -97,7 +97,7 @@ def drop_coordinate(g: Regression, w: NystromWork, c: NystromConfig, last: Index
     clear_coordinate(g, last)
 
 
-@entry
+@kernel
 def follow(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
     """Change the coefficients by (R'R)^-1 w.t times w.error, after the row w.t was added to R.  O(n^2)."""
     solve_lower(g.r, w.t, n, len(g.coefficients))
@@ -109,7 +109,7 @@ def follow(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
             )
 
 
-@entry
+@kernel
 def fade(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
     """Reduce the weight of earlier samples.  Then refill the ridge of the coordinate whose turn it is.  O(N^2)."""
     for i in range(len(g.r)):
@@ -130,7 +130,7 @@ def fade(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
         g.turn[0] = 0
 
 
-@entry
+@kernel
 def learn_coordinates(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
     """Learn that the functions should be w.target where the coordinates are w.z.  O(N^2)."""
     for o in range(len(w.error)):
@@ -145,7 +145,7 @@ def learn_coordinates(g: Regression, w: NystromWork, c: NystromConfig, n: Index)
     follow(g, w, c, n)
 
 
-@entry
+@kernel
 def valid_regression(g: Regression, c: NystromConfig, n: Index) -> Bool:
     """Whether R and the coefficients are numbers within their limits, zero beyond those in use."""
     if c.forgets:

@@ -36,7 +36,7 @@ from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.algorithms.packed import row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 # ---------------------------------------------------------------------------------------------------- questions
@@ -82,7 +82,7 @@ def evaluate(g: Regression, w: NystromWork, c: NystromConfig, n: Index, y: Real[
         y[o] = clipped(total, c.low, c.high) if c.clamps else total
 
 
-@entry
+@kernel
 def predict(
     b: DeviceBasis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
@@ -100,7 +100,7 @@ def predict(
     return NystromStatus.DONE
 
 
-@entry
+@kernel
 def classify(
     b: DeviceBasis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
@@ -114,7 +114,7 @@ def classify(
     return status
 
 
-@entry
+@kernel
 def features(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
     """Write the coordinates z(x) = L^-1 k_S(x) to z; unused places are zero.  O(N^2 / 2 + N D).
 
@@ -132,7 +132,7 @@ def features(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, 
     return NystromStatus.DONE
 
 
-@entry
+@kernel
 def residual(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
     """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
 
@@ -168,7 +168,7 @@ def turn_rows(e: Reservoir, c: NystromConfig, k: Index, cosine: Real, sine: Real
             rotate_pair(e.coordinates[t], k, cosine, sine)
 
 
-@entry
+@kernel
 def reduce(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, r: Index) -> None:
     """Remove basis vector r: rotate the coordinates until only the last one needs r.  O(N^2 + N M).
 
@@ -211,7 +211,7 @@ def widen(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: Nystro
     enlarge(b, e, w, c, q, w.x)
 
 
-@entry
+@kernel
 def adapt(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
     """Add the sample to the basis, or not.  The choice depends on its rest and on what the reservoir would miss."""
     chance = draw(b.seeds)
@@ -233,7 +233,7 @@ def adapt(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: Nystro
     return NystromStatus.REPLACED
 
 
-@entry
+@kernel
 def keep_row(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig) -> None:
     """Perhaps add the sample to the reservoir.  O(N + D)."""
     slot = e.count[0]
@@ -253,7 +253,7 @@ def keep_row(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig) -> 
                 e.coordinates[slot, i] = w.z[i] if i < b.n[0] else real(0)
 
 
-@entry
+@kernel
 def take(
     b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
 ) -> Index:
@@ -284,7 +284,7 @@ def start_given(g: Regression, c: NystromConfig) -> None:
             begin_coordinate(g, c, i)
 
 
-@entry
+@kernel
 def update(
     b: DeviceBasis,
     g: Regression,
@@ -309,7 +309,7 @@ def update(
     return take(b, g, e, w, c, q, x)
 
 
-@entry
+@kernel
 def update_many(
     b: DeviceBasis,
     g: Regression,
@@ -336,7 +336,7 @@ def update_many(
     return take(b, g, e, w, c, q, x)
 
 
-@entry
+@kernel
 def update_class(
     b: DeviceBasis,
     g: Regression,
@@ -370,7 +370,7 @@ def update_class(
 # --------------------------------------------------------------------------------------------- a basis on demand
 
 
-@entry
+@kernel
 def select(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
     """Choose the basis from the reservoir, by EFVS or SGMA, and learn the reservoir's labels again.
 
@@ -397,7 +397,7 @@ def select(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: Nystr
     return NystromStatus.DONE
 
 
-@entry
+@kernel
 def drop_basis(b: DeviceBasis, g: Regression, e: Reservoir) -> None:
     """Forget the basis and all coordinates."""
     for i in range(len(b.l)):
@@ -414,7 +414,7 @@ def drop_basis(b: DeviceBasis, g: Regression, e: Reservoir) -> None:
     b.n[0] = 0
 
 
-@entry
+@kernel
 def restart(b: DeviceBasis, g: Regression, e: Reservoir) -> Index:
     """Forget everything, except the state of the random numbers.  O(N^2 + M (N + D))."""
     drop_basis(b, g, e)
@@ -431,7 +431,7 @@ def restart(b: DeviceBasis, g: Regression, e: Reservoir) -> Index:
 # -------------------------------------------------------------------------------------- self-test and snapshots
 
 
-@entry
+@kernel
 def rehearse(
     b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
 ) -> None:
@@ -456,7 +456,7 @@ def rehearse(
             b.seeds[0] = 1
 
 
-@entry
+@kernel
 def valid_basis(b: DeviceBasis, c: NystromConfig) -> Bool:
     """Whether basis vectors and L are numbers within their limits, and zero beyond those in use."""
     n = b.n[0]
@@ -492,7 +492,7 @@ def valid_basis(b: DeviceBasis, c: NystromConfig) -> Bool:
     return b.seeds[0] < 30269 and b.seeds[1] < 30307
 
 
-@entry
+@kernel
 def valid_rows(b: DeviceBasis, e: Reservoir, c: NystromConfig) -> Bool:
     """Whether the reservoir's rows are numbers within their limits, and zero beyond those in use."""
     count = e.count[0]
@@ -521,7 +521,7 @@ def valid_rows(b: DeviceBasis, e: Reservoir, c: NystromConfig) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid(b: DeviceBasis, g: Regression, e: Reservoir, c: NystromConfig) -> Bool:
     """Whether learning could have led to this state: numbers within their limits.  O(N^2 + M (N + D))."""
     if c.method == Method.GIVEN:

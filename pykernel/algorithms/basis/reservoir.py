@@ -18,7 +18,7 @@ from pykernel.algorithms.extents import M_MAX, N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import substitute_backward, substitute_forward
 from pykernel.algorithms.random_numbers import position
-from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, Struct, entry, kernel, real, sqrt
+from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, Struct, kernel, real, sqrt
 
 MOST_SEEN = 4_194_304
 """Samples that are counted: positions are drawn with 23 bits."""
@@ -34,7 +34,7 @@ class Reservoir(Struct):
     seen: Index  # number of samples seen; counting stops at a limit
 
 
-@entry
+@kernel
 def row_coordinates(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, t: Index) -> None:
     """Write the coordinates of row t to w.t.  O(N) if they are cached, otherwise O(N^2 / 2 + N D)."""
     if c.caches:
@@ -49,7 +49,7 @@ def row_coordinates(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConf
 # ----------------------------------------------------------------------------------------- what would be lost
 
 
-@entry
+@kernel
 def least_missed(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
     """The basis vector whose removal the reservoir would miss least; n is the sample.  O(N^3 / 6 + M (N^2 + N D)).
 
@@ -139,7 +139,7 @@ def gain(e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, r: Ind
     return total * (real(1) / w.rest[r])
 
 
-@entry
+@kernel
 def best_candidate(
     b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, alive: Index
 ) -> Index:
@@ -172,7 +172,7 @@ def best_candidate(
     return best
 
 
-@entry
+@kernel
 def enlarge(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Append a basis vector whose coordinates and rest are in w.  Each row gets a new coordinate.  O(M (N + D)).
 
@@ -199,7 +199,7 @@ def satisfied(e: Reservoir, w: NystromWork, c: NystromConfig) -> Bool:
     return mean_left_over(e, w) <= c.tau
 
 
-@entry
+@kernel
 def choose_basis(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> None:
     """Choose a basis for the rows, by EFVS or SGMA.  O(N rho v (N + D))."""
     b.n[0] = 0

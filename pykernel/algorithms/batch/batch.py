@@ -25,7 +25,6 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
-    entry,
     kernel,
     real,
     sqrt,
@@ -129,7 +128,7 @@ def evaluate_scaled(m: Trained, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS])
             y[o] += m.alpha[i, o] * k
 
 
-@entry
+@kernel
 def predict(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y.  Before the first training f(x) is 0.  O(L D).
 
@@ -149,7 +148,7 @@ def predict(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[D
     return BatchStatus.DONE
 
 
-@entry
+@kernel
 def classify(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(L D).
 
@@ -188,7 +187,7 @@ def gather(s: Samples, q: KernelConfig, x: Real[DIM]) -> Index:
     return BatchStatus.DONE
 
 
-@entry
+@kernel
 def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
     """Collect a sample for the next training.  If there is no place, it replaces the oldest sample.  O(D).
 
@@ -206,7 +205,7 @@ def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -
     return gather(s, q, x)
 
 
-@entry
+@kernel
 def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Collect a sample for the next training.  If there is no place, it replaces the oldest sample.  O(D).
 
@@ -226,7 +225,7 @@ def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Re
     return gather(s, q, x)
 
 
-@entry
+@kernel
 def update_class(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index) -> Index:
     """Collect a sample of class number label for the next training.  O(D).
 
@@ -243,7 +242,7 @@ def update_class(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], labe
     return gather(s, q, x)
 
 
-@entry
+@kernel
 def restart(s: Samples) -> Index:
     """Forget the collected samples.  The model does not change.  O(L D)."""
     for i in range(len(s.inputs)):
@@ -452,7 +451,7 @@ def commit(s: Samples, m: Trained, w: BatchWork) -> None:
     m.n[0] = n
 
 
-@entry
+@kernel
 def train(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Index:
     """Train: make a new model from the collected samples.  O(L^3 / 3 + L^2 D).
 
@@ -484,7 +483,7 @@ def train(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig)
     return BatchStatus.DONE
 
 
-@entry
+@kernel
 def leave_one_out(m: Trained, out: Real[2]) -> Index:
     """Write the leave-one-out results of the training: mean squared residual to out[0], error rate to out[1].
 
@@ -501,7 +500,7 @@ def leave_one_out(m: Trained, out: Real[2]) -> Index:
 # -------------------------------------------------------------------------------------- self-test and snapshots
 
 
-@entry
+@kernel
 def rehearse(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Collect a fixed sequence of made-up samples, and train, for the self-test."""
     seed = 1
@@ -582,7 +581,7 @@ def valid_trained(m: Trained, c: BatchConfig) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid(s: Samples, m: Trained, c: BatchConfig) -> Bool:
     """Whether learning could have led to this state: all numbers must be within their limits.  O(L D)."""
     return valid_samples(s, c) and valid_trained(m, c)

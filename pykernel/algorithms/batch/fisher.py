@@ -26,7 +26,6 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
-    entry,
     kernel,
     real,
     sqrt,
@@ -113,7 +112,7 @@ def correlate(w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM]) -> 
             w.z[i] = kernel_value(q, c.basis[i], x)
 
 
-@entry
+@kernel
 def predict(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y.  Before the first training f(x) is 0.  O(P D).
 
@@ -130,7 +129,7 @@ def predict(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x:
     return FisherStatus.DONE
 
 
-@entry
+@kernel
 def classify(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(P D).
 
@@ -191,7 +190,7 @@ def begin(s: Scatter, c: FisherConfig) -> None:
         row = row + len(s.mean) - j
 
 
-@entry
+@kernel
 def update(
     s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index
 ) -> Index:
@@ -226,7 +225,7 @@ def update(
     return FisherStatus.DONE
 
 
-@entry
+@kernel
 def restart(s: Scatter, m: Discriminant) -> Index:
     """Forget the collected samples.  The model does not change.  O(P^2)."""
     for i in range(len(s.r)):
@@ -302,7 +301,7 @@ def solve(s: Scatter, w: FisherWork, c: FisherConfig, o: Index, n: Index) -> Boo
     return absolute(bias) <= c.alpha_limit
 
 
-@entry
+@kernel
 def train(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig) -> Index:
     """Train: make a model of the collected samples.  More samples can be collected later.  O(P^2) for each function.
 
@@ -355,7 +354,7 @@ def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> R
     return real(n - 1) * (value / real(left) - (real(1) - value) / real(rest))
 
 
-@entry
+@kernel
 def assess(
     s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index
 ) -> Index:
@@ -408,7 +407,7 @@ def assess(
     return FisherStatus.DONE
 
 
-@entry
+@kernel
 def leave_one_out(m: Discriminant, out: Real[2]) -> Index:
     """Write the leave-one-out results of the assessed samples: mean squared residual to out[0], error rate to out[1].
 
@@ -424,7 +423,7 @@ def leave_one_out(m: Discriminant, out: Real[2]) -> Index:
 # -------------------------------------------------------------------------------------- self-test and snapshots
 
 
-@entry
+@kernel
 def rehearse(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Take up a fixed sequence of pseudo-random samples, train, and assess the last one."""
     seed = 1
@@ -472,7 +471,7 @@ def valid_scatter(s: Scatter, c: FisherConfig, n: Index) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid(s: Scatter, m: Discriminant, c: FisherConfig) -> Bool:
     """Whether gathering and training could have led to this state: numbers within their limits.  O(P^2)."""
     n = 0

@@ -6,7 +6,7 @@ K has the ridge on its diagonal.
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, Expansion, OnlineConfig, Work, as_product
-from pykernel.dialect import Constant, Index, entry, kernel, real
+from pykernel.dialect import Constant, Index, kernel, real
 
 SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
 """Far below |Z_ii|^2, which is 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2 or more."""
@@ -75,7 +75,7 @@ def release_complex(s: Expansion, w: Work, r: Index) -> None:
         s.z_im[j, r] = real(0)
 
 
-@entry
+@kernel
 def shrink(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> None:
     """shrunk = alpha - mu W alpha over the candidates.  O(N^2).
 

@@ -21,7 +21,7 @@ from pykernel.algorithms.online.state import (
     as_element,
     as_product,
 )
-from pykernel.dialect import Constant, Index, Real, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import Constant, Index, Real, absolute, kernel, real, sqrt
 
 LOST = Constant(float32=2.0**-19, float64=2.0**-48)
 """Largest error of (K + ridge I) P that has been seen, in parts of P_rr of what is taken out: 16 roundings."""
@@ -206,7 +206,7 @@ def border_inverse(s: Expansion, w: Work, r: Index, n: Index) -> None:
 # --------------------------------------------------------------------------------------------- Q, of LSREG
 
 
-@entry
+@kernel
 def penalised_losses(s: Expansion, w: Work, c: OnlineConfig) -> None:
     """score_i = sum_o alpha_i^2 / (N Q_ii) + C / (N - 1) sum_j beta_j^2, where Q includes the newest sample.
 

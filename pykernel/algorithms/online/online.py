@@ -52,13 +52,13 @@ from pykernel.algorithms.online.state import (
 from pykernel.algorithms.online.validity import valid
 from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.standardiser import Standardiser, observe, standardise
-from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 # ---------------------------------------------------------------------------------------------------- questions
 
 
-@entry
+@kernel
 def predict(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
@@ -78,7 +78,7 @@ def predict(
     return Status.DONE
 
 
-@entry
+@kernel
 def classify(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
@@ -116,7 +116,7 @@ def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCo
         express(s, w, c, s.n[0], s.n[0])
 
 
-@entry
+@kernel
 def novelty(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
 ) -> Index:
@@ -147,7 +147,7 @@ def novelty(
     return Status.DONE
 
 
-@entry
+@kernel
 def variance(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
 ) -> Index:
@@ -201,7 +201,7 @@ def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> 
     return True
 
 
-@entry
+@kernel
 def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool) -> Index:
     """Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2)."""
     fits = True
@@ -269,7 +269,7 @@ def smallness(s: Expansion, i: Index) -> Real:
     return largest
 
 
-@entry
+@kernel
 def trim(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Remove stale vectors, then vectors whose score is at most lambda_max; at most ``removals`` in all."""
     for turn in range(c.removals):
@@ -300,7 +300,7 @@ def trim(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
         close_gap(s, c, w, r)
 
 
-@entry
+@kernel
 def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D)."""
     n = s.n[0]
@@ -353,7 +353,7 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
     return status
 
 
-@entry
+@kernel
 def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn a sample after a full model has removed a vector: f(x) is that of the reduced model.  O(N^2 + N D).
 
@@ -423,7 +423,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
     return Status.REPLACED
 
 
-@entry
+@kernel
 def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule."""
     if c.keeps_diagonal:
@@ -474,7 +474,7 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
     return status
 
 
-@entry
+@kernel
 def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn the sample x with label w.y; both were checked."""
     if s.frozen[0] != 0:
@@ -491,7 +491,7 @@ def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfi
     return learn(s, w, c, q, x)
 
 
-@entry
+@kernel
 def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
@@ -508,7 +508,7 @@ def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCon
     return take(s, z, w, c, q, x)
 
 
-@entry
+@kernel
 def update_many(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
@@ -529,7 +529,7 @@ def update_many(
     return take(s, z, w, c, q, x)
 
 
-@entry
+@kernel
 def update_class(
     s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], label: Index
 ) -> Index:
@@ -556,7 +556,7 @@ def update_class(
     return take(s, z, w, c, q, x)
 
 
-@entry
+@kernel
 def freeze(s: Expansion, frozen: Index) -> Index:
     """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
     s.frozen[0] = 0
@@ -565,7 +565,7 @@ def freeze(s: Expansion, frozen: Index) -> Index:
     return Status.DONE
 
 
-@entry
+@kernel
 def drift(s: Expansion, c: OnlineConfig, y: Real[1]) -> Index:
     """Write to y how large the rounding errors of the inverse Gram matrix P are.  O(1).
 
@@ -578,7 +578,7 @@ def drift(s: Expansion, c: OnlineConfig, y: Real[1]) -> Index:
     return Status.DONE
 
 
-@entry
+@kernel
 def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
@@ -626,7 +626,7 @@ def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
     return Status.DONE
 
 
-@entry
+@kernel
 def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1

@@ -61,7 +61,7 @@ from pykernel.algorithms.online.state import (
     place,
     settle,
 )
-from pykernel.dialect import DIM, Bool, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
 
 SEARCHES = 2
 """Largest number of searches for lost neighbours in one choice; few need more (benchmarks/host/searches.py)."""
@@ -124,7 +124,7 @@ def age_of(s: Expansion, i: Index) -> Index:
 # ------------------------------------------------------------------------------------------------------- scores
 
 
-@entry
+@kernel
 def survey(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Compute the numbers that the candidates' scores need.  O(N^2) or less."""
     if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
@@ -248,7 +248,7 @@ def first_bound(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index:
     return count
 
 
-@entry
+@kernel
 def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
     """Position of the candidate with the smallest score.  precedes() and then the position decide ties."""
     count = candidates(s, w, c)
@@ -268,7 +268,7 @@ def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
     return r
 
 
-@entry
+@kernel
 def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Search for the lost neighbours that the choice depends on, at most SEARCHES.  O(N), and O(N D) for each search.
 
@@ -299,7 +299,7 @@ def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) 
             w.score[lost] = weighted_isolation(s, w, c, q, lost)
 
 
-@entry
+@kernel
 def choose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
     """Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one."""
     if c.newest_only:
@@ -470,7 +470,7 @@ def locate(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) ->
         inverse_column(s, w, r)
 
 
-@entry
+@kernel
 def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> Bool:
     """Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
 
@@ -520,7 +520,7 @@ def commit(s: Expansion, w: Work, c: OnlineConfig) -> None:
 # --------------------------------------------------------------------------------------------- vectors come and go
 
 
-@entry
+@kernel
 def take_out(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
     """Remove vector r from the stored matrices; its place stays.  Needs P_:r in p, and distances in row."""
     if c.keeps_squared:
@@ -541,7 +541,7 @@ def take_out(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) 
             s.deficit[j, r] = real(0)
 
 
-@entry
+@kernel
 def put_in(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], r: Index) -> None:
     """Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6."""
     n = s.n[0]
@@ -582,7 +582,7 @@ def put_in(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
             watch(s, c, q, r)
 
 
-@entry
+@kernel
 def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
     """Move the last vector to place r, whose vector was removed.  O(N + D), and O(N) for each matrix."""
     last = s.n[0] - 1

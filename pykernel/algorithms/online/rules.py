@@ -9,7 +9,7 @@ from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.online.inverse_gram import inverse_column, inverse_times
 from pykernel.algorithms.online.reduction import multiplier
 from pykernel.algorithms.online.state import Expansion, OnlineConfig, Rule, Work, as_element, clipped, kept, settle
-from pykernel.dialect import Constant, Index, Real, absolute, entry, kernel, real, sqrt
+from pykernel.dialect import Constant, Index, Real, absolute, kernel, real, sqrt
 
 LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
 """Smaller shares of a variance, of one sample, are lost in rounding."""
@@ -279,7 +279,7 @@ def propose_labels(s: Expansion, w: Work, c: OnlineConfig) -> None:
             w.beta[i, o] -= w.u[i] * step
 
 
-@entry
+@kernel
 def propose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
     """Propose new multipliers, with the sample as vector n.  O(N), with KRLS_T O(N^2)."""
     if c.rule == Rule.KRLS_T:

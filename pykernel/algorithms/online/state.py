@@ -16,7 +16,6 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
-    entry,
     kernel,
     real,
     sqrt,
@@ -256,7 +255,7 @@ def within(q: KernelConfig, x: Real[DIM]) -> Bool:
     return True
 
 
-@entry
+@kernel
 def alike(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index, x: Real[DIM], own: Real) -> Real:
     """Similarity of expansion vector i and an input: k(v_i, x) / sqrt(k(v_i, v_i) k(x, x)), where own = k(x, x).  O(D).
 

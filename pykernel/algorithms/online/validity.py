@@ -16,7 +16,7 @@ from pykernel.algorithms.online.state import (
     settle,
 )
 from pykernel.algorithms.standardiser import Standardiser, valid_standardiser
-from pykernel.dialect import Bool, Constant, Real, absolute, entry, kernel, real
+from pykernel.dialect import Bool, Constant, Real, absolute, kernel, real
 
 LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
 
@@ -126,7 +126,7 @@ def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid(s: Expansion, z: Standardiser, c: OnlineConfig, q: KernelConfig) -> Bool:
     """Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
 

@@ -24,7 +24,7 @@ from pykernel.algorithms.subspace.state import (
     square,
 )
 from pykernel.algorithms.subspace.update import add_rows, row_times, shorten
-from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real
 
 HALF = Constant(0.5)
 SLACK = Constant(0.25)
@@ -39,7 +39,7 @@ def keeps_gram(c: SubspaceConfig) -> Bool:
     return c.update == Update.NONPARAMETRIC or c.update == Update.HYBRID
 
 
-@entry
+@kernel
 def gram_row(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, i: Index) -> None:
     """Write row i of the Gram matrix to w.column.  O(N) if the matrix is stored, otherwise O(N D)."""
     if keeps_gram(c):
@@ -52,7 +52,7 @@ def gram_row(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, i
 # ------------------------------------------------------------------------------------------- the inverse Gram matrix
 
 
-@entry
+@kernel
 def border(s: Subspace, w: SubspaceWork, c: SubspaceConfig, n: Index, delta: Real) -> None:
     """Add the sample to P as row and column n, given w.b = P k and delta.  O(N^2 / 2)."""
     inverse = real(1) / delta
@@ -67,7 +67,7 @@ def border(s: Subspace, w: SubspaceWork, c: SubspaceConfig, n: Index, delta: Rea
     s.p[row + n] = inverse
 
 
-@entry
+@kernel
 def renew(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
     """Compute G and P again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2)."""
     for i in range(len(s.g)):
@@ -90,7 +90,7 @@ def renew(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> N
             s.p[i] = clipped(s.p[i], -c.inverse_limit, c.inverse_limit)
 
 
-@entry
+@kernel
 def compare(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
     """Compute w.b = P k, and w.delta, the part of the sample that the vectors cannot express.  O(N^2)."""
     n = s.n[0]
@@ -107,7 +107,7 @@ def compare(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
             renew(s, w, c, q)
 
 
-@entry
+@kernel
 def correct(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
     """Correct one column of P, so that P K e_i = e_i.  Each call takes the next column.  O(N D + N^2).
 
@@ -164,7 +164,7 @@ def own_inverse(s: Subspace, w: SubspaceWork, c: SubspaceConfig, at: Index, i: I
     return value if value > c.inverse_least else c.inverse_least
 
 
-@entry
+@kernel
 def least_missed(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
     """The vector whose removal changes the subspace least; n is the sample.  O(N r)."""
     best = 0
@@ -208,7 +208,7 @@ def leave_out(s: Subspace, w: SubspaceWork) -> None:
     add_square(s.g, w.own[0], w.t)
 
 
-@entry
+@kernel
 def release_exactly(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
     """Replace vector r by the sample, in A and in P.  The others keep what they express of r.  O(N^2 + N r).
 
@@ -247,7 +247,7 @@ def release_exactly(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -
         row = row + i + 1
 
 
-@entry
+@kernel
 def release_dropping(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, r: Index) -> None:
     """Drop vector r with its row a of A: G - a h' - h a' + k_rr a a', where h = A'k(X, x_r).  O(N D + N r)."""
     gram_row(s, w, c, q, r)
@@ -281,7 +281,7 @@ def put(s: Subspace, w: SubspaceWork, c: SubspaceConfig, i: Index) -> None:
                 s.gram[at] = w.k[l]
 
 
-@entry
+@kernel
 def settle(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
     """Store the sample, whose row of A is in w.t.  If the budget is full, replace a vector or drop the sample.
 

@@ -7,7 +7,7 @@ from pykernel.algorithms.elementary import clipped, exp_negative, logistic
 from pykernel.algorithms.kernel_choice import winner
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
 from pykernel.algorithms.subspace.state import RANK, SubspaceConfig, SubspaceWork
-from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, entry, extent, kernel, real
+from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, extent, kernel, real
 
 HEAD = extent("HEAD", "(r + 1) (r + 2) / 2: size of a triangle with a row for each feature and one for the constant")
 
@@ -42,7 +42,7 @@ def clamp(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
 # ------------------------------------------------------------------------------------------------ ridge regression
 
 
-@entry
+@kernel
 def follow(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
     """Change the coefficients by (R'R)^-1 w.gain times w.error, after the row w.gain was added to R.  O(r^2)."""
     solve_lower(h.r, w.gain, len(w.gain), len(w.gain))
@@ -54,7 +54,7 @@ def follow(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
             )
 
 
-@entry
+@kernel
 def fade(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
     """Reduce the weight of earlier samples.  Then refill the ridge of the coefficient whose turn it is.  O(r^2)."""
     for i in range(len(h.r)):
@@ -78,7 +78,7 @@ def in_turn(h: Head, c: SubspaceConfig) -> Bool:
     return True
 
 
-@entry
+@kernel
 def learn_ridge(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
     """Learn by recursive least squares.  Givens rotations update R, and the gain updates the coefficients.  O(r^2).
 
@@ -122,7 +122,7 @@ def probabilities(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
             y[o] = y[o] * inverse
 
 
-@entry
+@kernel
 def learn_logistic(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
     """Learn by a step down the gradient of -log p + share |coefficients|^2 / 2.  O(r) for each class.
 
@@ -158,7 +158,7 @@ def learn(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
         learn_ridge(h, w, c)
 
 
-@entry
+@kernel
 def forget_labels(h: Head) -> None:
     """Forget what the head learned."""
     for i in range(len(h.r)):
@@ -169,7 +169,7 @@ def forget_labels(h: Head) -> None:
     h.turn[0] = 0
 
 
-@entry
+@kernel
 def valid_head(h: Head, c: SubspaceConfig) -> Bool:
     """Whether the numbers of the head are within their limits."""
     if not c.logistic:

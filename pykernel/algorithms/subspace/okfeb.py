@@ -53,7 +53,7 @@ from pykernel.algorithms.subspace.state import (
     weakest_column,
 )
 from pykernel.algorithms.subspace.update import move, shorten
-from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 MOST_SEEN = 4_194_304
@@ -79,7 +79,7 @@ MOST_FORGOTTEN = Constant(0.5)
 # ---------------------------------------------------------------------------------------------------- questions
 
 
-@entry
+@kernel
 def novelty(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], score: Real[1]) -> Index:
     """Write to score how new x is: the part of x that the subspace does not express, from 0 to 1.
 
@@ -96,7 +96,7 @@ def novelty(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x:
     return SubspaceStatus.DONE
 
 
-@entry
+@kernel
 def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], z: Real[RANK]) -> Index:
     """Write the features of x to z.  The product z(a)'z(b) approximates the kernel k(a, b).  Unused features are zero.
 
@@ -115,7 +115,7 @@ def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x
     return SubspaceStatus.DONE
 
 
-@entry
+@kernel
 def predict(
     s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
@@ -136,7 +136,7 @@ def predict(
     return SubspaceStatus.DONE
 
 
-@entry
+@kernel
 def classify(
     s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
@@ -150,7 +150,7 @@ def classify(
     return status
 
 
-@entry
+@kernel
 def probability(
     s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]
 ) -> Index:
@@ -170,7 +170,7 @@ def probability(
     return status
 
 
-@entry
+@kernel
 def alarm(m: Monitor, c: SubspaceConfig, state: Real[2]) -> Index:
     """Write the alarm level to state[0] and its threshold to state[1].  Returns DONE."""
     state[0] = m.level[0]
@@ -308,7 +308,7 @@ def untouched(s: Subspace) -> Bool:
     return True
 
 
-@entry
+@kernel
 def compare_first(s: Subspace, w: SubspaceWork) -> None:
     """Compute w.b = P k and w.delta while every vector started a column: then A A' = P and A'k = v.  O(N r)."""
     known = real(0)
@@ -328,7 +328,7 @@ def is_new(w: SubspaceWork, c: SubspaceConfig) -> Bool:
     return w.delta[0] > c.ald_threshold * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
 
 
-@entry
+@kernel
 def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Bool:
     """Start a column of L with the sample, if the vectors do not express it.  False: they do.  O(N^2).
 
@@ -358,7 +358,7 @@ def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> B
     return True
 
 
-@entry
+@kernel
 def learn_sample(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, stored: Bool) -> Index:
     """Move L towards the sample.  Store the sample, or the part that the vectors express.  O(N^2 + N (D + r) + r^3)."""
     share = share_of_ridge(s, c)
@@ -372,7 +372,7 @@ def learn_sample(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfi
     return learned
 
 
-@entry
+@kernel
 def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
     """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2."""
     if s.rank[0] < len(s.a[0]):
@@ -417,7 +417,7 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
     return learned
 
 
-@entry
+@kernel
 def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn an input that was checked.  In models with labels, also write its features to w.z."""
     scaled(w, q, x)
@@ -439,7 +439,7 @@ def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kernel
     return SubspaceStatus.NOVEL if alarmed == 1 else status
 
 
-@entry
+@kernel
 def update(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn one sample x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
 
@@ -453,7 +453,7 @@ def update(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kerne
     return status
 
 
-@entry
+@kernel
 def update_real(
     s: Subspace, m: Monitor, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], y: Real
 ) -> Index:
@@ -473,7 +473,7 @@ def update_real(
     return status
 
 
-@entry
+@kernel
 def update_reals(
     s: Subspace,
     m: Monitor,
@@ -502,7 +502,7 @@ def update_reals(
     return status
 
 
-@entry
+@kernel
 def update_class(
     s: Subspace,
     m: Monitor,
@@ -538,7 +538,7 @@ def update_class(
 # ------------------------------------------------------------------------------------------------------- actions
 
 
-@entry
+@kernel
 def refresh(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
@@ -551,7 +551,7 @@ def refresh(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
     return SubspaceStatus.DONE
 
 
-@entry
+@kernel
 def forget_samples(s: Subspace, m: Monitor) -> None:
     """Forget the subspace and the alarm level."""
     for i in range(len(s.v)):
@@ -582,14 +582,14 @@ def forget_samples(s: Subspace, m: Monitor) -> None:
     m.held[0] = 0
 
 
-@entry
+@kernel
 def restart(s: Subspace, m: Monitor) -> Index:
     """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
     forget_samples(s, m)
     return SubspaceStatus.DONE
 
 
-@entry
+@kernel
 def restart_all(s: Subspace, m: Monitor, h: Head) -> Index:
     """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
     forget_samples(s, m)
@@ -600,7 +600,7 @@ def restart_all(s: Subspace, m: Monitor, h: Head) -> Index:
 # -------------------------------------------------------------------------------------- self-test and snapshots
 
 
-@entry
+@kernel
 def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
@@ -615,7 +615,7 @@ def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Ker
             break
 
 
-@entry
+@kernel
 def rehearse_labels(
     s: Subspace, m: Monitor, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]
 ) -> None:
@@ -655,7 +655,7 @@ def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
     """Whether the numbers of the subspace are within their limits, and zero in unused places."""
     n = s.n[0]
@@ -698,7 +698,7 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
     """Whether learning could have led to these sums, thresholds and levels."""
     if not (s.known[0] >= real(0) and s.known[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > NEW_REGIME:
@@ -721,13 +721,13 @@ def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
     return True
 
 
-@entry
+@kernel
 def valid(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
     """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
     return valid_subspace(s, c) and valid_rest(s, m, c)
 
 
-@entry
+@kernel
 def valid_all(s: Subspace, m: Monitor, h: Head, c: SubspaceConfig) -> Bool:
     """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
     return valid_subspace(s, c) and valid_rest(s, m, c) and valid_head(h, c)

@@ -30,7 +30,6 @@ from pykernel.dialect import (
     Index,
     Real,
     Struct,
-    entry,
     extent,
     kernel,
     real,
@@ -226,7 +225,7 @@ def scaled(w: SubspaceWork, q: KernelConfig, x: Real[DIM]) -> None:
             w.x[j] = x[j]
 
 
-@entry
+@kernel
 def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
     """Compute k, v, q and the rest of the scaled input w.x.  O(N (D + r) + r^3 / 6)."""
     rank = s.rank[0]
@@ -260,7 +259,7 @@ def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> No
         w.score[0] = clipped(left * (real(1) / own), real(0), real(1))
 
 
-@entry
+@kernel
 def make_features(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     """Compute the features z = R q of the coded sample, where R'R = G.  O(r^3 / 6).
 
@@ -359,7 +358,7 @@ def redundancy(w: SubspaceWork, c: SubspaceConfig, j: Index) -> Real:
     return square(w.u)
 
 
-@entry
+@kernel
 def weakest_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
     """The column of L that the other columns express best.  O(r^3 / 2)."""
     best = 0
@@ -372,7 +371,7 @@ def weakest_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
     return best
 
 
-@entry
+@kernel
 def restart_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
     """Replace column r of L by the part of the sample that the other columns do not express, with the usual length.
 

@@ -23,13 +23,13 @@ from pykernel.algorithms.subspace.state import (
     add_square,
     product,
 )
-from pykernel.dialect import Bool, Constant, Index, Real, absolute, entry, kernel, real
+from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real
 
 LONGEST = Constant(float32=2.0**80, float64=2.0**700)
 """Far from infinity, even after multiplication with any other number here."""
 
 
-@entry
+@kernel
 def move_parametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, keep: Real) -> None:
     """L = keep L + mu (phi - L q) q'.  Algorithm 2.  O(N r)."""
     for i in range(s.n[0]):
@@ -76,7 +76,7 @@ def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> 
     return largest
 
 
-@entry
+@kernel
 def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, keep: Real, stored: Bool) -> None:
     """A = keep A + mu s q', where mu = step / the largest row sum of |K|.  O(N^2 + N r).
 
@@ -114,7 +114,7 @@ def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, kee
     add_square(s.g, length, w.q)
 
 
-@entry
+@kernel
 def move_nonparametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, loss: Real, stored: Bool) -> None:
     """A = A + (mu s q' - loss K A) / the largest row sum of |K|, where loss = mu rho.  Algorithm 3.  O(N^2 r)."""
     n = s.n[0]
@@ -146,7 +146,7 @@ def move_nonparametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Re
         add_rows(s.g, w.t, w.h)
 
 
-@entry
+@kernel
 def times_rows(s: Subspace, w: SubspaceWork, i: Index) -> None:
     """Write row i of K A to w.u.  O(N r)."""
     symmetric_row(s.gram, i, w.column, s.n[0])
@@ -173,7 +173,7 @@ def add_rows(g: Real[...], a: Real[RANK], u: Real[RANK]) -> None:
         row = row + i + 1
 
 
-@entry
+@kernel
 def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
     """L = L M + phi t', where t = T q, M = I - q t' - (1 - f) lambda T and T = (S + lambda I)^-1.  O(N r^2 + r^3).
 

@@ -1,11 +1,11 @@
-"""Kernels written, printed, compiled and run three ways: plain Python, Numba and C."""
+"""Kernels written, printed, compiled and run: in each engine, and in C."""
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +15,11 @@ import cffi
 import numpy as np
 
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import DIM, Config, Index, Kernel, Memory, Precision, Real, Struct, bind, is_choice
+from pykernel.dialect import DIM, Config, Index, Kernel, Memory, Precision, Real, Struct, is_choice, program
+from pykernel.engine import jitted, llvm
+from pykernel.engine.engines import choices_of
+from pykernel.engine.executor import Executor
+from pykernel.engine.plain import Plain
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_c import Printer, number
@@ -181,12 +185,33 @@ def plain_bytes(values: Any) -> bytes:
     return values.tobytes()
 
 
-def run_host(kernel: Kernel, precision: Precision, jit: bool, memory: Memory, config: Any, *args: Any) -> Any:
-    """Call a kernel in Python; structs and configurations come first in its signature."""
-    lead: list[Any] = []
-    for kind in kernel.params.values():
-        if isinstance(kind, type) and issubclass(kind, Struct):
-            lead.append(memory.view(kind))
-        elif isinstance(kind, type) and issubclass(kind, Config):
-            lead.append(config)
-    return bind(kernel, precision, jit)(*lead, *args)
+Made = Callable[[Memory], Executor]
+"""An executor for a memory."""
+
+
+def executors(kernels: Sequence[Kernel], precision: Precision, config: Any = None) -> dict[str, Made]:
+    """The kernels in each engine, compiled anew and kept nowhere; config: the values of the one configuration they take."""
+    kinds = {kind for k in kernels for kind in k.params.values() if isinstance(kind, type) and issubclass(kind, Config)}
+    settings, roots = program.Settings(dict.fromkeys(kinds, config)), tuple(kernels)
+    choices = choices_of(settings)
+    module = llvm.print_module(roots, choices, precision)
+    quick, optimised = llvm.Code(module, None, roots), llvm.Code(module, None, roots)
+    optimised.use(llvm.QUICK_ROWS + 1)
+    return {
+        "python": lambda memory: Plain(memory, settings),
+        "numba": lambda memory: jitted.Jitted(roots, choices, memory, settings),
+        "llvm": lambda memory: llvm.Compiled(quick, memory, settings),
+        "llvm, optimised": lambda memory: llvm.Compiled(optimised, memory, settings),
+    }
+
+
+def numba_function(kernel: Kernel, precision: Precision) -> Any:
+    """A kernel without choices as Numba compiles it: a function of its structs, configurations and values.
+
+    Loops over many numbers, in Numba, can call it.
+    """
+    if kernel.intrinsic is not None:
+        return kernel.intrinsic(precision, True)
+    parts = [kind for kind in kernel.params.values() if isinstance(kind, type)]
+    configs = tuple(kind for kind in parts if issubclass(kind, Config))
+    return jitted._code((kernel,), (), precision, tuple(structs_of([kernel])), configs, ()).entry(kernel)[0]

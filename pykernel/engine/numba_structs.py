@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -16,7 +15,6 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
     infer_getattr,
-    intrinsic,
     lower_getattr_generic,
     models,
     register_model,
@@ -24,7 +22,7 @@ from numba.extending import (
     unbox,
 )
 
-from pykernel.dialect.memory import Views
+from pykernel.dialect import FLOAT32, Array, Bool, Config, Index, Precision, Real, Views, is_choice
 
 
 class StructType(types.Type):
@@ -126,25 +124,16 @@ def _scalar(dtype: np.dtype) -> Any:
     return {"f4": types.float32, "f8": types.float64, "i4": types.int32}[dtype.str[1:]]
 
 
-def by_address(name: str, dispatcher: Any, signature: Any, version: str) -> Any:
-    """A compiled kernel as a function that others call without a copy of its code, which Numba would compile again.
-
-    ``version`` must change with the kernel's source: cached callers find it by that name.
-    """
-    compiled = dispatcher.overloads[signature.args]
-    symbol = f"pykernel_{name}_{version}"
-    llvmlite.binding.add_symbol(symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
-
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        convention = context.call_conv
-        kind = convention.get_function_type(signature.return_type, signature.args)
-        function = cgutils.get_or_insert_function(builder.module, kind, symbol)
-        return convention.call_function(builder, function, signature.return_type, signature.args, arguments)[1]
-
-    def typed(*arguments: Any) -> Any:
-        return signature, generate
-
-    parameters = ", ".join(f"a{i}" for i in range(len(signature.args)))
-    space: dict[str, Any] = {"typed": typed}
-    exec(f"def {name}(context, {parameters}): return typed()", space)
-    return intrinsic(space[name])
+def numba_type(kind: Any, precision: Precision, readonly: bool = False) -> Any:
+    """What Numba calls a kind of the dialect; arrays of a configuration are ``readonly``."""
+    real = types.float32 if precision is FLOAT32 else types.float64
+    if kind is None:
+        return types.none
+    if kind in (Real, Index, Bool):
+        return {Real: real, Index: types.int64, Bool: types.boolean}[kind]
+    if isinstance(kind, Array):
+        return types.Array(real if kind.scalar is Real else types.int32, len(kind.extents), "C", readonly=readonly)
+    if is_choice(kind):
+        return types.int64
+    fields = {name: numba_type(field, precision, issubclass(kind, Config)) for name, field in kind.fields.items()}
+    return StructType(kind.__name__, tuple(fields.items()))

@@ -1,9 +1,7 @@
 """The cache of compiled kernels: damaged in whatever way, it is discarded with one line and compiled again."""
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -11,6 +9,7 @@ import textwrap
 import pytest
 
 from pykernel.dialect import reachable
+from pykernel.engine.sources import MAKERS, files_digest
 from pykernel.spec.model import FAMILIES
 from tests.support.interrupts import PATIENCE, ROOT
 
@@ -19,50 +18,46 @@ pytestmark = pytest.mark.skipif(
 )
 
 TOY = """
-from pykernel.dialect import DIM, Real, driver, entry, kernel, real
+from pykernel.dialect import Real, kernel, real
 
 @kernel
 def doubled(x: Real) -> Real:
     return x * real(2)
 
-@entry
-def shifted(x: Real) -> Real:
-    return doubled(x) + real(100)
-
-@entry
+@kernel
 def compute(x: Real) -> Real:
-    return shifted(x) + real(1)
-
-@driver
-def total(x):
-    y = real(0)
-    for i in range(len(x)):
-        y += compute(x[i])
-    return y
+    return doubled(x) + real(101)
 """
-"""Two that are compiled on their own, one of which is called by address, and a loop that has several signatures."""
+RUN = """
+import sys
+import numpy as np
+from pykernel.dialect import FLOAT32, Memory
+from pykernel.dialect.program import Settings
+from pykernel.engine.engines import make_executor
 
-FUZZ = """
-import json, os, sys, traceback
+def run(kernel, engine):
+    return float(make_executor([kernel], Memory((), FLOAT32, {}), Settings({}), engine).call(kernel, 1.0))
+"""
+
+FUZZ = (
+    RUN
+    + """
+import json, os, traceback
 from pathlib import Path
-import numba, numpy as np
-import pykernel.dialect.compile_cache, pykernel.dialect.numba_structs  # once, and not in each process
+import numba, pykernel.engine.compile_cache, pykernel.engine.numba_structs  # once, and not in each process
 import toy
-from pykernel.dialect import FLOAT32, bind
 
 def computed():
-    # what a new process finds: its result, hits and misses, and what it says; or how it died
+    # what a new process finds, the files that it wrote, and what it says; or how it died
+    before = states()
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
         os.dup2(writes, 2)
         code = 1
         try:
-            total = bind(toy.total, FLOAT32)
-            results = [float(total(np.ones(3, kind))) for kind in (np.float32, np.float64)]
-            stats = [bind(f, FLOAT32).stats for f in (toy.shifted, toy.compute, toy.total)]
-            told = [sum(sum(getattr(each, name).values()) for each in stats) for name in ("cache_hits", "cache_misses")]
-            os.write(2, b"\\n" + json.dumps([results, *told]).encode())
+            results = [run(toy.compute, engine) for engine in ("llvm", "numba")]
+            os.write(2, b"\\n" + json.dumps(results).encode())
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -73,15 +68,21 @@ def computed():
     status = os.waitpid(child, 0)[1]
     assert status == 0, f"status {status}: {said}"
     said, _, found = said.rpartition("\\n")
-    return json.loads(found), [line for line in said.split("\\n") if line]
+    assert json.loads(found) == [103, 103], found
+    after = states()
+    return [path for path in after if after[path] != before.get(path)], [line for line in said.split("\\n") if line]
+
+def states():
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in files() if path.exists()}
 
 def files():
     return sorted(path for path in Path(sys.argv[1]).rglob("*") if path.is_file() and path.name != ".used")
 
-warm = [[309.0, 309.0], 4, 0]
-assert computed() == ([[309.0, 309.0], 0, 4], [])
-assert computed() == (warm, [])
-assert len(files()) == 4, files()
+made, said = computed()
+assert made == files() and said == [], said
+assert computed() == ([], [])
+assert [path.suffix for path in files() if "engine" in str(path)] in ([".ll", ".o"], [".o", ".ll"])
+assert [path.suffix for path in files() if "numba" in str(path)] == [".code"], files()
 
 rng, cases = np.random.default_rng(0), 0
 def damages(path):
@@ -110,27 +111,27 @@ def damages(path):
 
 for turn, path in enumerate(files()):
     for number, (name, damage) in enumerate(damages(path)):
-        if not (EXHAUSTIVE or number % 4 == turn):
+        if not (EXHAUSTIVE or number % 3 == turn):
             continue
         damage()
-        found, said = computed()
-        # a library that calls by address is there all the same
-        assert found == [[309.0, 309.0], 3, 1], (path.name, name, found)
+        made, said = computed()
+        assert made == [path], (path.name, name, made)
         assert len(said) == 1 and said[0].startswith("warning: the compile cache in "), (path.name, name, said)
-        assert computed() == (warm, []), (path.name, name)
+        assert computed() == ([], []), (path.name, name)
         cases += 1
 
 # all of them: one line
 for path in files():
     path.write_bytes(b"")
-found, said = computed()
-assert found == [[309.0, 309.0], 0, 4] and len(said) == 1, (found, said)
-assert computed() == (warm, [])
+made, said = computed()
+assert made == files() and len(said) == 1, said
+assert computed() == ([], [])
 # a file that nobody asks for is nobody's business
 (files()[0].parent / "old.nbi").write_bytes(b"")
-assert computed() == (warm, [])
+assert computed() == ([], [])
 print(cases)
 """
+)
 
 
 @pytest.fixture
@@ -155,30 +156,28 @@ def toy(tmp_path):
 def test_a_file_that_was_damaged_in_whatever_way_is_compiled_again(toy, tmp_path, exhaustive):
     """In processes of their own: none dies, each says one line, the next is served.
 
-    Each kind of damage is done to one of the four files, in turn; with --exhaustive to each, and more of them.
+    Each kind of damage is done to one of the three files, in turn; with --exhaustive to each, and more of them.
     """
     flips = 200 if exhaustive else 8
     done = toy(FUZZ.replace("FLIPS", str(flips)).replace("EXHAUSTIVE", str(exhaustive)), tmp_path / "cache")
     kinds = 7 + 5 + flips + 11
-    assert int(done) == (4 * kinds if exhaustive else kinds)
+    assert int(done) == (3 * kinds if exhaustive else kinds)
 
 
 def test_nobody_else_can_look_into_the_cache_or_write_to_it(toy, tmp_path):
-    toy("import toy; from pykernel.dialect import FLOAT32, bind; bind(toy.compute, FLOAT32)")
-    folders = [path for path in (tmp_path / "cache" / "pykernel" / "numba").iterdir()]
+    toy(RUN + "import toy; run(toy.compute, 'llvm'), run(toy.compute, 'numba')")
+    folders = [folder for kind in ("engine", "numba") for folder in (tmp_path / "cache" / "pykernel" / kind).iterdir()]
     assert len(folders) == 2 and all(path.stat().st_mode & 0o777 == 0o700 for path in folders)
 
 
-def test_a_full_disk_only_costs_time(toy, tmp_path):
-    script = """
-        import resource, signal, toy
-        from pykernel.dialect import FLOAT32, bind
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        print(bind(toy.compute, FLOAT32)(1.0))
-    """
-    assert toy(script) == toy(script) == "103.0\n"
+def test_a_full_disk_or_no_cache_at_all_only_costs_time(toy, tmp_path):
+    script = "import resource, signal, toy\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    script += "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+    script += RUN + "print(run(toy.compute, 'llvm'), run(toy.compute, 'numba'))"
+    assert toy(script) == toy(script) == "103.0 103.0\n"
     assert {path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()} == {".used"}
+    (tmp_path / "file").write_text("a file where the folder would be")
+    assert toy(script, XDG_CACHE_HOME=str(tmp_path / "file")) == "103.0 103.0\n"
 
 
 def test_the_command_says_one_line_and_goes_on(tmp_path):
@@ -208,44 +207,91 @@ def test_the_command_says_one_line_and_goes_on(tmp_path):
         assert again.stderr == "" and again.stdout == first.stdout
 
 
+PACKAGE = {
+    "constants.py": """
+        from pykernel.dialect import Constant
+        OFFSET = Constant(100.0)
+    """,
+    "choices.py": """
+        from enum import IntEnum
+        class Sign(IntEnum):
+            PLUS = 1
+    """,
+    "callee.py": """
+        from choices import Sign
+        from constants import OFFSET
+        from pykernel.dialect import Real, kernel, real
+        @kernel
+        def shifted(x: Real) -> Real:
+            if Sign.PLUS == 1:
+                return x * real(2) + OFFSET
+            return x * real(2) - OFFSET
+    """,
+    "caller.py": """
+        from callee import shifted
+        from pykernel.dialect import Real, kernel, real
+        @kernel
+        def compute(x: Real) -> Real:
+            return shifted(x) + real(1)
+    """,
+}
+EDIT = """
+import callee
+from pathlib import Path
+file = Path(callee.__file__)
+file.write_text(file.read_text().replace("real(2)", "real(5)"))
+"""
+
+
+@pytest.mark.parametrize("engine", ["llvm", "numba"])
+def test_the_cache_serves_other_processes_and_is_never_stale(engine, toy, tmp_path):
+    for name, text in PACKAGE.items():
+        (tmp_path / name).write_text(textwrap.dedent(text))
+
+    def run(before=""):
+        files = set((tmp_path / "cache").rglob("*"))
+        said = float(toy(f"{RUN}\nimport caller\n{before}\nprint(run(caller.compute, {engine!r}))"))
+        return said, set((tmp_path / "cache").rglob("*")) != files
+
+    def edit(name, old, new):
+        text = (tmp_path / name).read_text()
+        assert old in text
+        (tmp_path / name).write_text(text.replace(old, new))
+
+    assert run() == (103, True)
+    assert run() == (103, False)
+    edit("callee.py", "real(2)", "real(4)")
+    assert run() == (105, True)
+    edit("constants.py", "100.0", "200.0")
+    assert run() == (205, True)
+    edit("choices.py", "PLUS = 1", "PLUS = 3")
+    assert run() == (-195, True)
+    assert run() == (-195, False)
+    edit("caller.py", "real(1)", "real(7)")
+    assert run() == (-189, True)
+    # edited while a process has it already imported: that runs what it read, and the next what is in the file
+    edit("callee.py", "real(4)", "real(2)")
+    assert run(EDIT) == (-191, True)
+    assert run() == (-188, True)
+
+
 def test_the_digest_covers_whatever_makes_machine_code(tmp_path):
-    """Of a copy of the package in which one file is edited; of those that a kernel needs to be compiled, only some count."""
-    shutil.copytree(ROOT / "pykernel", tmp_path / "pykernel", ignore=shutil.ignore_patterns("__pycache__", "data"))
-    script = """
-        import json, sys
-        import pykernel.dialect
-        from pykernel.dialect import FLOAT32, bind, sources_digest
-        assert pykernel.dialect.__file__.startswith(sys.argv[1]), pykernel.dialect.__file__
-        import toy
-        bind(toy.total, FLOAT32)
-        print(json.dumps([sources_digest([toy.compute]), sorted(name for name in sys.modules if name.startswith("pykernel"))]))
-    """
+    """What is imported when a model's code is compiled lies in folders of which every file is part of the digest."""
+    script = RUN + "import toy; run(toy.compute, 'llvm'), run(toy.compute, 'numba')\n"
+    script += "print(*(name for name in sys.modules if name.startswith('pykernel')))"
     (tmp_path / "toy.py").write_text(TOY)
-
-    def digest():
-        variables = {
-            "PYTHONPATH": str(tmp_path),
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)],
-            cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return json.loads(done.stdout)
-
-    before, needed = digest()
-    keeps = {"pykernel", "pykernel.errors", "pykernel.files", "pykernel.sealed"}
-    makes = set(needed) - keeps
-    assert all(name.startswith("pykernel.dialect") for name in makes), "does the new one make machine code?"
-    for name in sorted(makes | keeps):
-        path = tmp_path.joinpath(*name.split("."))
-        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        text = file.read_text()
-        file.write_text(text + "\n# edited\n")
-        assert (digest()[0] != before) == (name in makes), name
-        file.write_text(text)
-    assert digest()[0] == before
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rooms = {".".join(name.split(".")[:2]) for name in done.stdout.split()}
+    assert rooms >= {"pykernel.dialect", "pykernel.engine", "pykernel.gen"}
+    # these keep the code and make none of it
+    makes = rooms - {"pykernel", "pykernel.errors", "pykernel.files", "pykernel.sealed"}
+    assert {f"pykernel.{name}" for name in MAKERS} == makes, "does the new one make machine code?"
+    digest = files_digest(tmp_path)
+    (tmp_path / "toy.py").write_text(TOY + "# edited")
+    assert files_digest(tmp_path) != digest
 
 
 def test_digests_cover_every_file_of_the_algorithms():

@@ -1,0 +1,41 @@
+"""Digests of all that kernels are made from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect.kernels import Kernel, reachable
+from pykernel.dialect.memory import Config, Struct, fields_of
+from pykernel.dialect.types import Constant
+
+
+def sources_digest(roots: Iterable[Kernel]) -> str:
+    """Digest of every file that the kernels and what they call were read from, and of the globals that they use."""
+    kernels = reachable(roots)
+    parts = {(k.file.name, k.source) for k in kernels}
+    for k in kernels:
+        # a constant, a choice or a struct may come from a file that holds no kernel
+        values = {**k.globals_used(), **k.params}
+        parts |= {(k.name, f"{name} = {_meaning(value)}".encode()) for name, value in values.items()}
+    digest = hashlib.sha256()
+    for name, content in sorted(parts):
+        digest.update(name.encode() + b"\0" + content + b"\0")
+    return digest.hexdigest()
+
+
+def _meaning(value: Any) -> str:
+    """What compiled code holds of a global."""
+    if isinstance(value, Kernel):
+        return f"{value.function.__module__}.{value.function.__qualname__}"
+    if isinstance(value, Constant):
+        return repr([np.asarray(number, float).tolist() for number in value.by_precision.values()])
+    if isinstance(value, type) and issubclass(value, IntEnum):
+        return repr([(member.name, int(member)) for member in value])
+    if isinstance(value, type) and issubclass(value, (Struct, Config)):
+        return repr(fields_of(value))
+    return repr(value) if isinstance(value, (bool, int, float)) else ""

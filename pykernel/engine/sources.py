@@ -1,0 +1,23 @@
+"""What makes machine code of kernels, as it was when this process began: part of the name under which code is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pykernel.dialect
+import pykernel.gen
+
+
+def files_digest(folder: Path) -> str:
+    """Digest of the names and contents of a folder's Python files."""
+    parts = [path.name.encode() + b"\0" + path.read_bytes() for path in sorted(folder.glob("*.py"))]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+MAKERS = {
+    "dialect": files_digest(Path(pykernel.dialect.__file__).parent),
+    "gen": files_digest(Path(pykernel.gen.__file__).parent),
+    "engine": files_digest(Path(__file__).parent),
+}
+"""Digests of the folders that hold all of it."""
