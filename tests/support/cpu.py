@@ -1,4 +1,4 @@
-"""``pytest --cpu``: CPU seconds of each room of tests, children included, beside the budgets of CONTRIBUTING.md."""
+"""``pytest --cpu``: CPU seconds of rooms, beside the budgets of CONTRIBUTING.md, and of the dearest tests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ import pytest
 
 from tests.support import ROOT
 
+DEAREST = 40
+"""So many tests are listed, each with all its parameters."""
 START = "start"
 """What no test took: imports, collection."""
 
 
 def room_of(nodeid: str) -> str:
     """tests/gen/test_check.py::... -> gen; what lies in tests/ itself: (tests)."""
+    if nodeid == START:
+        return START
     parts = nodeid.split("::")[0].split("/")
     return parts[1] if len(parts) > 2 else "(tests)"
 
@@ -40,6 +44,13 @@ def compared(spent: Counter[str], allowed: dict[str, float]) -> list[str]:
     return [*lines, f"{'all':12} {sum(spent.values()):9,.1f}"]
 
 
+def by_room(spent: Counter[str]) -> Counter[str]:
+    rooms: Counter[str] = Counter()
+    for test, seconds in spent.items():
+        rooms[room_of(test)] += seconds  # type: ignore[assignment]  # a Counter of float
+    return rooms
+
+
 class CPU:
     """In each process it sums up what tests took; workers of xdist hand theirs to the process that reports."""
 
@@ -55,7 +66,7 @@ class CPU:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         before = self.now()
         result = yield
-        self.spent[room_of(item.nodeid)] += self.now() - before
+        self.spent[item.nodeid.partition("[")[0]] += self.now() - before
         return result
 
     @pytest.hookimpl(tryfirst=True)
@@ -72,5 +83,7 @@ class CPU:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("CPU seconds")
-        for line in compared(self.spent, budgets((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))):
+        for line in compared(by_room(self.spent), budgets((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))):
             terminalreporter.write_line(line)
+        for test, seconds in self.spent.most_common(DEAREST):
+            terminalreporter.write_line(f"{seconds:9,.1f} {test}")
