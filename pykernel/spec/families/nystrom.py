@@ -109,7 +109,7 @@ class Tables(VectorsSection):
         strict=False,
         description="a row for each coordinate, with a number for each function; if not given, `NAME_predict` writes the coordinates",
     )
-    bias: Numbers | None = Field(None, strict=False, description="a number for each function")
+    bias: Numbers | None = Field(None, strict=False, description="the constant that is added to each function")
 
 
 class NystromSpec(Spec):

@@ -137,7 +137,7 @@ class Reduction(Section):
     )
     projection: Annotated[Literal["none", "klms", "fklms", "bounded", "ls", "lsridge"] | None, Of(*SELECTING)] = Field(
         None,
-        description='how the multipliers of the other vectors replace the removed one: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, but no more in all than the removed multiplier), `"ls"` (eq. 14) or `"lsridge"`',
+        description='how the multipliers of the other vectors make up for the removed one: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, but no more in all than the removed multiplier), `"ls"` (eq. 14) or `"lsridge"`',
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
     ridge: float | None = Field(
