@@ -193,8 +193,8 @@ def verdict(found: Results) -> str:
             f"**For subtle faults the monitor is better than max |z| and Mahalanobis distance**: AUC "
             f"{part(str(area(found, 'okfeb')))} against {part(str(area(found, 'largest')))} and "
             f"{part(str(area(found, 'mahalanobis')))}; {share(found, 'okfeb')} missed against {share(found, 'largest')} and "
-            f"{share(found, 'mahalanobis')}. They are of {number(cost['largest']['state_bytes'])} and "
-            f"{number(cost['mahalanobis']['state_bytes'])} bytes, and have no use for more.",
+            f"{share(found, 'mahalanobis')}. These two take {number(cost['largest']['state_bytes'])} and "
+            f"{number(cost['mahalanobis']['state_bytes'])} bytes; they could not use more.",
         ),
     ]
     products = f"AUC {part(str(area(found, 'quadratic')))} with {number(cost['quadratic']['state_bytes'])} bytes, the monitor of "
@@ -211,8 +211,8 @@ def verdict(found: Results) -> str:
             clearly(found, "gaussians", "okfeb") and spread["gaussians"][0] < spread["okfeb"][0],
             f"**A bank of Gaussians is better than the monitor on this machine**: AUC {part(str(area(found, 'gaussians')))} with "
             f"16 of them, {sizes['gaussians']} bytes, against {part(str(area(found, 'okfeb')))} with {sizes['okfeb']}; "
-            f"{part(str(area(found, 'gaussians, small')))} with one for each gear, {sizes['gaussians, small']} bytes. It asks for "
-            f"how many, how wide and how far apart: of what was tried (the table above), AUC of all faults goes from "
+            f"{part(str(area(found, 'gaussians, small')))} with one for each gear, {sizes['gaussians, small']} bytes. But you "
+            f"must choose how many, how wide and how far apart: over the settings of the table above, AUC of all faults goes from "
             f"{part(str(spread['gaussians'][0]))} to {part(str(spread['gaussians'][-1]))}, the monitor's from "
             f"{part(str(spread['okfeb'][0]))} to {part(str(spread['okfeb'][-1]))}.",
         )
@@ -220,14 +220,14 @@ def verdict(found: Results) -> str:
     points = f"{part(str(area(found, 'centroids')))} against {part(str(area(found, 'okfeb')))}, at "
     points += f"{number(cost['centroids']['update_mean'])} instructions against {number(cost['okfeb']['update_mean'])}"
     if clearly(found, "centroids", "okfeb"):
-        lines.append(f"**So are as many centroids as the memory holds**: AUC {points} for an update.")
+        lines.append(f"**As many centroids as the memory holds are better, too**: AUC {points} for an update.")
     elif clearly(found, "okfeb", "centroids"):
         lines.append(f"**As many centroids as the memory holds are worse**: AUC {points} for an update.")
     else:
         lines.append(f"**As many centroids as the memory holds are about as good**: AUC {points} for an update.")
     lines.append(
-        "So where alarms are all that is wanted, try centroids or Gaussians too. What speaks for okfeb: no number of regimes has "
-        "to be given, the score is between 0 and 1, and the same memory gives features for a classifier or a regression that is "
+        "If you need only alarms, try centroids and Gaussians, too. okfeb has three advantages: nobody must know the number of "
+        "regimes, the score is between 0 and 1, and the same memory gives features for a classifier or a regression that is "
         "trained beside it, with any kernel."
     )
     return "".join(f"{wrapped(line)}\n" for line in lines)

@@ -69,7 +69,7 @@ class Input(Section):
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
     max_abs: Positive = Field(
         1e6,
-        description="largest magnitude; samples beyond are refused. Also largest in principle: (max_abs)² · 4 · DIM must not overflow",
+        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow",
     )
 
     @field_validator("columns", mode="before")
@@ -101,7 +101,7 @@ class StandardisedInput(Input):
         description="subtract each input's running mean and divide by its running standard deviation; σ is then in standard deviations",
     )
     clip: float = Field(
-        5.0, ge=1, le=100, description="standardised inputs are kept within ± so many standard deviations"
+        5.0, ge=1, le=100, description="standardised inputs are limited to ± this many standard deviations"
     )
     warmup: int = Field(
         16,
@@ -113,7 +113,7 @@ class StandardisedInput(Input):
         1000,
         ge=10,
         le=1_000_000,
-        description="samples that the running mean and deviation reach back: all until then, exponentially weighted after",
+        description="how far back the running mean and deviation reach: up to this many samples all count alike, later older ones count less",
     )
 
 
@@ -124,7 +124,7 @@ class ScaledInput(Input):
         None, strict=False, description="a number for each input: the kernel sees (x − center) · scale"
     )
     scale: Numbers | None = Field(
-        None, strict=False, description="a number for each input, which it is multiplied by after that"
+        None, strict=False, description="a number for each input: the kernel sees (x − center) · scale"
     )
 
 
@@ -143,15 +143,14 @@ class Label(Section):
     classes: tuple[str, ...] | None = Field(
         None,
         strict=False,
-        description="what the label can be, as in the data's cells, from 2 to 64: the model then classifies",
+        description="the values that the label can have, as in the data's cells, from 2 to 64: the model then classifies",
     )
     max_abs: Positive = Field(
-        1e6, description="largest magnitude; samples beyond are refused. Multipliers are kept below 2²⁰ times this"
+        1e6,
+        description="largest magnitude of a label: a sample with a larger one is refused. Multipliers are kept below 2²⁰ times this",
     )
-    low: float | None = Field(None, description="predictions are not below; learning is not affected. Not with classes")
-    high: float | None = Field(
-        None, description="predictions are not above; learning is not affected. Not with classes"
-    )
+    low: float | None = Field(None, description="smallest prediction; learning is not affected. Not with classes")
+    high: float | None = Field(None, description="largest prediction; learning is not affected. Not with classes")
 
     @field_validator("column")
     @classmethod
@@ -192,21 +191,21 @@ class KernelSection(Section):
     sigma: float | None = Field(None, description="`gaussian`: width, in the inputs' unit")
     gamma: float | None = Field(
         None,
-        description="of every kernel but `linear`; for `gaussian` in place of `sigma`: 1 / (2 σ²); for `custom` 1 if not given",
+        description="γ in every kernel but `linear`. `gaussian`: in place of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
     )
-    coef0: float = Field(0.0, description="`polynomial`, `sigmoid`, `custom`: what is added to γ a'b")
+    coef0: float = Field(0.0, description="`polynomial`, `sigmoid`, `custom`: the number added to γ a'b")
     degree: int = Field(3, ge=1, le=9, description="`polynomial`, `custom`: the exponent")
     normalise: bool = Field(
         False, description="`polynomial`, `linear`, `custom`: k(a, b) / √(k(a, a) k(b, b)), and 0 where a norm is 0"
     )
     source: str | None = Field(
         None,
-        description="`custom`: the Python file with your kernel, beside the spec or below; it is executed, which `--trust-code` must allow",
+        description="`custom`: the Python file with your kernel, in the spec's folder or below. It is executed, so `--trust-code` must be given",
     )
     kernel: str | None = Field(None, description="`custom`: the name of your kernel in that file")
     max_value: float | None = Field(
         None,
-        description="`custom`: k(x, x) is at most this for every input within the limit; values beyond are cut off",
+        description="`custom`: largest k(x, x) of all inputs within `max_abs`; larger values are cut off",
     )
 
     @field_validator("source")

@@ -33,13 +33,18 @@ class BatchLearning(Learning):
     """How a model is trained at once, on the samples gathered."""
 
     ridge: float = Field(0.1, gt=0, description="added to the Gram matrix's diagonal")
-    samples: int = Field(64, ge=2, le=4096, description="how many samples are kept for training; then the oldest go")
+    samples: int = Field(
+        64,
+        ge=2,
+        le=4096,
+        description="how many samples are kept for training; each further sample replaces the oldest one",
+    )
 
 
 class FisherLearning(Learning):
     """How a discriminant is trained at once."""
 
-    ridge: float = Field(0.1, gt=0, description="weight of |alpha|^2")
+    ridge: float = Field(0.1, gt=0, description="weight of the penalty |alpha|^2")
 
 
 class BatchSpec(Spec):

@@ -32,27 +32,28 @@ class Expansion(VectorsSection):
     weights: Rows | None = Field(
         None,
         strict=False,
-        description="a row for each vector, a number for each function; decision ovo and ovo_vote: in the functions of its class against each other one",
+        description="a row for each vector, with a number for each function. `ovo`, `ovo_vote`: for each function of the vector's class against another class",
     )
-    bias: Numbers | None = Field(None, strict=False, description="what each function is far from all vectors")
+    bias: Numbers | None = Field(None, strict=False, description="the constant that is added to each function")
     decision: Literal["functions", "ovo", "ovo_vote"] = Field(
         "functions",
-        description='`"functions"`: one for each label, or for each class (two classes: one). `"ovo"`: one for each pair of three or more classes, as in libsvm; `NAME_predict` writes them. `"ovo_vote"`: the same, and `NAME_predict` writes for each class its votes and less than half a one for how clear they were',
+        description='`"functions"`: a function for each label, or for each class (two classes: one). `"ovo"`: a function for each pair of three or more classes, as in libsvm; `NAME_predict` writes them. `"ovo_vote"`: the same functions, but `NAME_predict` writes the votes for each class, plus less than 0.5 for how clear they were',
     )
     support_class: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = (
         Field(
             None,
             strict=False,
-            description="`ovo`, `ovo_vote`: the class of each vector; `weights` are then those of `dual_coef_`, transposed",
+            description="`ovo`, `ovo_vote`: the class of each vector; `weights` is then the transpose of scikit-learn's `dual_coef_`",
         )
     )
     break_ties: bool = Field(
-        False, description="`ovo`, `ovo_vote`: of classes with equal votes the clearer wins, not the first"
+        False,
+        description="`ovo`, `ovo_vote`: of classes with equal votes the one with the clearer votes wins, not the first",
     )
     calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
         None,
         strict=False,
-        description="classes: a and b of each function f, for the probability 1 / (1 + exp(a f + b)) that `NAME_probability` writes; of several classes divided by their sum",
+        description="classes: a and b for each function f. `NAME_probability` writes 1 / (1 + exp(a f + b)), with several classes divided by the sum over the classes",
     )
     distance: Literal["differences", "products"] = Field(
         "differences",

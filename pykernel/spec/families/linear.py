@@ -45,13 +45,13 @@ class LinearLearning(Learning):
     """How a sample changes the model."""
 
     eta: Annotated[float, Of("nlms")] = Field(
-        0.5, gt=0, lt=2, description="learning rate: the part of an error that one presentation corrects"
+        0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
     )
     forgetting: Annotated[float, Of(*RECURSIVE)] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="what a sample's weight is multiplied by at each later one: about the last 1 / (1 - forgetting) count",
+        description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100",
     )
     prior_variance: Annotated[float, Of(*RECURSIVE)] = Field(
         100.0, gt=0, description="variance of the weights before the first sample; its inverse is the ridge penalty"
@@ -59,7 +59,9 @@ class LinearLearning(Learning):
     features: Annotated[int | None, Of(*RANDOM)] = Field(
         None, ge=1, le=4096, description="how many random Fourier features, 2 or more; 64 if not given"
     )
-    seed: Annotated[int, Of(*RANDOM)] = Field(0, ge=0, le=2**31 - 1, description="which random features")
+    seed: Annotated[int, Of(*RANDOM)] = Field(
+        0, ge=0, le=2**31 - 1, description="the random numbers' seed: another seed gives other random features"
+    )
 
 
 class LinearSpec(Spec):

@@ -51,26 +51,26 @@ class NystromLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="what a sample's weight is multiplied by at each later one: about the last 1 / (1 - forgetting) count; in float32 1 or at most 0.99999",
+        description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
     )
     samples: int = Field(
         64,
         ge=2,
         le=4096,
-        description="rows of the reservoir, at least `n_max`, with `stream` 2 `n_max`, better 3",
+        description="rows of the reservoir: at least `n_max`; with `stream` at least 2 `n_max`, better 3 `n_max`",
     )
-    seed: int = Field(0, ge=0, le=2**31 - 1, description="which draws")
+    seed: int = Field(0, ge=0, le=2**31 - 1, description="the random numbers' seed")
 
 
 class NystromReduction(Section):
     """How large the basis may be."""
 
-    n_max: int = Field(32, ge=1, le=4096, description="the budget: most basis vectors; at most 1024")
+    n_max: int = Field(32, ge=1, le=4096, description="the budget: largest number of basis vectors, at most 1024")
     ald_threshold: float | None = Field(
         None,
         ge=0,
         lt=1,
-        description="a sample does not become a basis vector if at most this part of it is new; 1e-3 (float64: 1e-9) if not given, and at least",
+        description="a sample does not become a basis vector if at most this part of it is new; at least 1e-3 (float64: 1e-9), which is the default",
     )
 
 
@@ -79,25 +79,25 @@ class BasisSection(Section):
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
-        description='`"given"`: they are `[expansion] vectors`. `"stream"`: a sample becomes one with the probability of what the basis leaves over of it, and beyond the budget displaces the one that a reservoir of the stream would miss least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest gain in relative residual, or in the residual\'s trace',
+        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the part of it that the basis does not express; in a full basis it replaces the vector whose loss harms a reservoir of the stream least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest gain in relative residual (`efvs`) or in the trace of the residual (`sgma`)',
     )
     candidates: int = Field(59, ge=1, le=4096, description="`efvs`, `sgma`: rows that are compared in each step")
-    points: int = Field(59, ge=1, le=4096, description="`efvs`: rows that they are compared at")
+    points: int = Field(59, ge=1, le=4096, description="`efvs`: rows at which the candidates are compared")
     tau: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="`efvs`, `sgma`: choosing ends when the mean part that is left over of the reservoir is this",
+        description="`efvs`, `sgma`: choosing ends when the basis leaves this part of the reservoir unexpressed, on average",
     )
     horizon: int = Field(
         0,
         ge=0,
         le=2**22,
-        description="samples that the reservoir reaches back, `samples` or more; 0: each of the last 4,194,304 is in it with the same probability",
+        description="how many samples the reservoir reaches back, `samples` or more; 0: it holds each of the last 4,194,304 samples with the same probability",
     )
     cache: bool = Field(
         True,
-        description="`stream`: the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without, a swap takes more time",
+        description="`stream`: whether the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without them replacing a vector takes more time",
     )
 
 
@@ -107,9 +107,9 @@ class Tables(VectorsSection):
     weights: Rows | None = Field(
         None,
         strict=False,
-        description="a row for each coordinate, a number for each function; without, `NAME_predict` writes the coordinates",
+        description="a row for each coordinate, with a number for each function; if not given, `NAME_predict` writes the coordinates",
     )
-    bias: Numbers | None = Field(None, strict=False, description="a number for each function")
+    bias: Numbers | None = Field(None, strict=False, description="the constant that is added to each function")
 
 
 class NystromSpec(Spec):

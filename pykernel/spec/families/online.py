@@ -91,31 +91,31 @@ class KernelLearning(Learning):
         0.5,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one presentation corrects; `fb-krls`: the part that a sample too near to be stored corrects",
+        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored",
     )
     rho: Annotated[float, Of(*GRADIENT)] = Field(
-        0.0, ge=0, description="decay: each presentation leaves 1 - eta rho of every multiplier"
+        0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
     )
     step_limit: Annotated[float | None, Of(*GRADIENT)] = Field(
         None,
         gt=0,
-        description="most that one sample may change the function, at its place: a limit against outliers and poisoning",
+        description="one sample changes f(x) at its own place by at most this: a limit against outliers and poisoning",
     )
     quantisation: Annotated[float, Of("qklms")] = Field(
         0.3,
         gt=0,
         le=2,
-        description="a sample within so many sigma of an expansion vector goes to its multiplier. With `laplacian`, `matern32`, `matern52` in units of 1 / gamma; with others the sine of the angle between the two",
+        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian`, `matern32`, `matern52` in units of 1 / gamma; with others the sine of the angle between the two",
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
-        description="whether every sample moves the labels of the vectors near it by eta; else only one too near to be stored does, and stored labels stay as they were when the world has changed. It needs a ridge of 1e-3 or more",
+        description="whether every sample moves the labels of the vectors near it, so that the model follows a changing world; else only samples too near to be stored do. It needs a ridge of 1e-3 or more",
     )
     forgetting: Annotated[float, Of("krls-t")] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="what a sample's weight is multiplied by at each later one: about the last 1 / (1 - forgetting) count; in float32 1 or at most 0.9999",
+        description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.9999",
     )
     noise: Annotated[float, Of("krls-t")] = Field(
         0.01,
@@ -133,24 +133,24 @@ class Reduction(Section):
         Of(*SELECTING),
     ] = Field(
         "mklms",
-        description="which vector goes, nt: the one of the smallest multiplier; at: the oldest; klms: the one that the others express best; mklms: the one whose loss changes the function least; sup: ... the function at its own place least; ls: ... the function at the vectors least; lsreg, lsridge: ls, with a penalty on multipliers; fklms: one of the closest pair; fmklms: the same, weighted by multipliers; afklms, afmklms: the same, by all distances",
+        description="which vector is removed. nt: the one with the smallest multiplier; at: the oldest; klms: the one that the others express best; mklms: the one whose loss changes the function least, as a whole; sup: least at the vector's own place; ls: least at all vectors; lsreg, lsridge: as ls, with a penalty on multipliers; fklms: one of the closest pair; fmklms: the same, weighted by multipliers; afklms, afmklms: as these two, by the distances to all vectors",
     )
     projection: Annotated[Literal["none", "klms", "fklms", "bounded", "ls", "lsridge"] | None, Of(*SELECTING)] = Field(
         None,
-        description='how the multipliers of the others make up for it: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, no more than what went), `"ls"` (eq. 14) or `"lsridge"`',
+        description='how the multipliers of the other vectors make up for the removed one: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, but no more in all than the removed multiplier), `"ls"` (eq. 14) or `"lsridge"`',
     )
-    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: most expansion vectors")
+    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
     ridge: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="techniques and rules with a Gram matrix: added to its diagonal, in parts of it, at most 1; at least 1e-4 in float32",
+        description="techniques and rules with a Gram matrix: this part of its diagonal is added to its diagonal; at most 1, in float32 at least 1e-4",
     )
     ald_threshold: float | None = Field(
         None,
         ge=0,
         lt=1,
-        description="a sample is absorbed, not stored, if at most this of it is new; 2 ridge if not given",
+        description="a sample is not stored, but absorbed, if at most this part of it is new; 2 ridge if not given",
     )
     penalty: Annotated[float, Of(*SELECTING)] = Field(
         1e-4,
@@ -160,48 +160,48 @@ class Reduction(Section):
     )
     when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
         "after",
-        description='`"after"`: the newest sample competes with those stored. `"before"`: a full model makes room for it before the prediction that it learns from; the model it predicts with holds one vector less. `klms`, `qklms`; without `lambda_max` and truncation',
+        description='`"after"`: the sample competes with the stored vectors. `"before"`: a full model first removes a vector, then predicts and learns the sample. `klms`, `qklms`; without `lambda_max` and truncation',
     )
     candidates: Annotated[Literal["all", "newest"], Of(*SELECTING)] = Field(
-        "all", description='which vectors may go: `"all"`, or only the `"newest"`, the sample itself'
+        "all", description='which vectors may be removed: `"all"`, or only the `"newest"`, which is the sample itself'
     )
     fading: Annotated[float, Of(*SELECTING)] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="what a vector's claim to stay is multiplied by with each sample that does not renew it. For worlds that change: 0.999",
+        description="each sample multiplies a vector's claim to stay by this; a sample near the vector renews the claim. For a world that changes: 0.999",
     )
     lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
         None,
         ge=1e-30,
         le=1e30,
-        description="vectors go as soon as their score is at most this, whether the budget is full or not; then `n_max` is the ceiling, where the least goes whatever its score",
+        description="a vector is removed as soon as its score is at most this, even if the budget is not full. At the ceiling `n_max` the lowest score goes, whatever it is",
     )
     removals: Annotated[int, Of(*SELECTING)] = Field(
         1,
         ge=1,
         le=16,
-        description="with `lambda_max` or truncation: most vectors that one update removes, beyond the one whose place the sample takes. It bounds the time of an update",
+        description="with `lambda_max` or truncation: one update removes at most this many vectors, beside the one that the sample replaces. This bounds the time of an update",
     )
     truncate_below: Annotated[float | None, Of(*GRADIENT)] = Field(
         None,
         ge=1e-30,
         le=1e30,
-        description="expansion vectors with |α| below this are dropped, before the budget is looked at",
+        description="expansion vectors with |α| below this are dropped, before the budget is applied",
     )
     truncate_age: Annotated[int | None, Of(*GRADIENT)] = Field(
         None,
         ge=1,
         le=10**9,
-        description="expansion vectors that many samples old are dropped; one that a sample repeats starts anew",
+        description="expansion vectors this many samples old are dropped; a sample near a vector sets the vector's age back to 0",
     )
     tie: Annotated[Literal["smaller", "newest", "oldest"], Of(*SELECTING)] = Field(
         "smaller",
-        description='which of equal scores goes: the `"smaller"` multiplier, the `"newest"` or the `"oldest"` vector',
+        description='which of several vectors with equal scores is removed: the one with the `"smaller"` multiplier, the `"newest"` or the `"oldest"`',
     )
     force: Annotated[bool, Of(*SELECTING)] = Field(
         False,
-        description="take a combination of technique, projection and tie that is known to diverge or, with float64, an ald_threshold below 1e-7",
+        description="allow a combination of technique, projection and tie that is known to diverge or, with float64, an ald_threshold below 1e-7",
     )
 
 

@@ -53,7 +53,7 @@ class SubspaceLearning(Learning):
         None,
         ge=1,
         le=4096,
-        description="how many features, the rank of the subspace; 8 if not given, at most 128 and at most `n_max`",
+        description="number of features, which is the rank of the subspace; 8 if not given, at most 128 and at most `n_max`",
     )
     ridge: float = Field(
         0.1,
@@ -64,22 +64,24 @@ class SubspaceLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="ridge head: what a sample's weight is multiplied by at each later one: about the last 1 / (1 - forgetting) count; in float32 1 or at most 0.99999",
+        description="ridge head: each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
     )
-    eta: float = Field(0.5, gt=0, lt=2, description="logistic head: its step, in parts of the safe one")
+    eta: float = Field(
+        0.5, gt=0, lt=2, description="logistic head: its step, in parts of the largest step that is safe"
+    )
 
 
 class SubspaceReduction(Section):
     """How many vectors span the subspace."""
 
-    n_max: int = Field(32, ge=1, le=4096, description="the budget: most expansion vectors; at most 1024")
+    n_max: int = Field(32, ge=1, le=4096, description="the budget: largest number of expansion vectors, at most 1024")
     ald_threshold: float | None = Field(
         None,
         ge=0,
         lt=1,
         description="budget `exact`: a sample is learned without being stored if at most this part of it is new; 3e-2 (float64: 1e-6) if not given, at least 1e-2 (1e-9)",
     )
-    force: bool = Field(False, description='take `update = "rls"` with `budget = "drop"`')
+    force: bool = Field(False, description='allow `update = "rls"` with `budget = "drop"`')
 
 
 class SubspaceSection(Section):
@@ -87,53 +89,56 @@ class SubspaceSection(Section):
 
     update: Literal["parametric", "nonparametric", "hybrid", "rls"] = Field(
         "parametric",
-        description='`"parametric"`: stochastic gradient in L (Algorithm 2). `"nonparametric"`: in A (Algorithm 3). `"hybrid"`: of the fit in A, of the ridge in L. `"rls"`: recursive least squares',
+        description='how L = Φ A learns. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: with respect to A (Algorithm 3). `"hybrid"`: the fit with respect to A, the ridge with respect to L. `"rls"`: recursive least squares',
     )
     shrinkage: float = Field(
         0.1,
         gt=0,
-        description="λ, the weight of |L|² and |q|²: singular values shrink by it, what is below vanishes; 1e-6 to 1e6 (float64: 1e-12 to 1e12)",
+        description="λ, the weight of |L|² and |q|²: singular values shrink by λ, and those below λ vanish; 1e-6 to 1e6 (float64: 1e-12 to 1e12)",
     )
     step: Literal["constant", "normalised", "decreasing", "averaged"] | None = Field(
         None,
-        description='`"constant"` for `parametric`, `"normalised"` for `nonparametric` and `hybrid`: μ, with ρ = λ / min(n, `window`). `"constant"`: 4 η λ / k(x, x). `"normalised"`: η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: the same, of a sum that fades over the window. At most 1.99 / (|q|² + ρ); `nonparametric` and `hybrid` divide by the largest row sum of |K|',
+        description='the length μ of a gradient step, with ρ = λ / min(n, `window`). `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: the same with a sum that fades over the window. μ is at most 1.99 / (|q|² + ρ); `nonparametric` and `hybrid` divide it by the largest row sum of |K|',
     )
     eta: float | None = Field(
         None,
         gt=0,
         le=100,
-        description="η: 1 for `constant`, 0.5 for `normalised`, both below 2; 8 for `decreasing` and `averaged`",
+        description="η in `step`. If not given: 1 for `constant`, 0.5 for `normalised`, 8 for `decreasing` and `averaged`. Below 2 for the first two",
     )
     window: int = Field(
-        1000, ge=0, le=2**22, description="samples that share the ridge, and that `averaged` reaches back; 0: all"
+        1000,
+        ge=0,
+        le=2**22,
+        description="how many samples share the ridge, and how far back `averaged` reaches; 0: all samples",
     )
     forgetting: float = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="what a sample leaves of the earlier ones' weight; above 0.5, 1 or at most 0.99999",
+        description="`rls`: each later sample multiplies a sample's weight by this; 1, or at most 0.99999",
     )
     budget: Literal["exact", "drop"] = Field(
         "exact",
-        description='which vector goes when the budget is full, the sample included: `"exact"`: the one without which L changes least, once the others take over what they express of it. `"drop"`: the one of least k(x, x) |a|², with all it has (Algorithm 5); less memory, no N²',
+        description='which vector is removed when the budget is full; it may be the sample. `"exact"`: the one whose removal changes L least, after the others have taken over the part that they express. `"drop"`: the one with the smallest k(x, x) |a|², and nothing is taken over (Algorithm 5); less memory, no N² numbers',
     )
     fading: float = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="β: what each vector's claim to stay is multiplied by at each later sample; above 0.5, 1 or at most 0.99999. Below 1 the subspace follows changes sooner",
+        description="β: each later sample multiplies a vector's claim to stay by this; 1, or at most 0.99999. Below 1 the subspace follows changes sooner",
     )
     insensitivity: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="ε: nothing is learned of a sample of which less than this part is left over (Algorithm 4)",
+        description="ε: a sample is not learned if the subspace leaves less than this part of it unexpressed (Algorithm 4)",
     )
     censoring: float = Field(
         0.0,
         ge=0,
         le=0.99,
-        description="in place of it: the part of the samples that nothing is learned of, once the budget is full; the threshold adapts",
+        description="in place of `insensitivity`: the part of the samples that are not learned once the budget is full; the threshold adapts",
     )
     head: Literal["ridge", "logistic"] = Field(
         "ridge",
@@ -148,23 +153,23 @@ class NoveltySection(Section):
         0.01,
         gt=0,
         le=0.5,
-        description="alarms for each sample of normal operation, which the threshold adapts to",
+        description="alarms for each sample of normal operation; the threshold adapts until it has this rate",
     )
     threshold: float | None = Field(
-        None, gt=0, lt=1, description="in place of it: the level above which there is an alarm"
+        None, gt=0, lt=1, description="in place of `false_alarm_rate`: a fixed level, above which there is an alarm"
     )
     smoothing: float = Field(1.0, gt=0, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: int = Field(
         500,
         ge=2,
         le=1_000_000,
-        description="samples before there are alarms; 8 / smoothing to 1,000,000. The threshold starts at the largest level of the second half",
+        description="number of samples without alarms at first, 8 / smoothing to 1,000,000. The threshold starts at the largest level of their second half",
     )
     relearn_after: int = Field(
         0,
         ge=0,
         le=1_000_000,
-        description="most samples in a row, above the threshold, that the subspace does not learn; then they are the new normal",
+        description="while the level is above the threshold, the subspace does not learn, for at most this many samples in a row; later ones are learned as the new normal",
     )
 
 
