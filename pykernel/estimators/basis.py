@@ -60,23 +60,18 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     ``transform`` gives ``z(x) = L^-1 k(components_, x)``, with ``L L'`` the Gram matrix of the components: coordinates
     of ``k(x, .)`` in the span of the components. ``z(x)'z(y)`` is the Nystroem kernel, and a linear model of z is a
-    kernel model whose
-    training takes O(n m^2) for n samples and m components. Features are nested: the first ones are those of the first
-    components alone.
+    kernel model whose training takes O(n m^2) for n samples and m components. Features are nested: the first ones are
+    those of the first components alone.
 
     Parameters
     ----------
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
-    pykernel.bases.gram.MercerKernel, \
-default="gaussian"
-        ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2/3) exp(-r)``
-        with ``r =
-        gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may be
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
+        ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2/3) exp(-r)`` with
+        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may be
         custom.
     gamma : float, default=None
         Scale of the kernel. None: one over the number of inputs and their variance (gaussian, polynomial), over the
-        number
-        and the standard deviation (laplacian), or over the root of the first (matern).
+        number and the standard deviation (laplacian), or over the root of the first (matern).
     sigma : float, default=None
         Width of the Gaussian kernel in place of gamma, ``1 / (2 sigma^2)``.
     coef0 : float, default=1.0
@@ -89,8 +84,7 @@ default="gaussian"
         Largest number of components. There are fewer if the samples span less, or if ``tau`` is reached.
     method : str, default="auto"
         How components are chosen, one of ``pykernel.bases.select.METHODS``: "fvs", "efvs", "sgma", "exhaustive",
-        "rpcholesky",
-        "pivoted-cholesky", "leverage", "k-means", "uniform"; "auto" goes by the number of samples.
+        "rpcholesky", "pivoted-cholesky", "leverage", "k-means", "uniform"; "auto" goes by the number of samples.
     candidates : int or None, default=59
         "efvs" and "sgma": number of samples that are tried for each component; None: all.
     points : int or None, default=59
@@ -128,9 +122,8 @@ default="gaussian"
 
     Cawley, G. C. and Talbot, N. L. C. (2002). Efficient formation of a basis in a kernel induced feature space. ESANN.
 
-    Chen, Y., Epperly, E. N., Tropp, J. A. and Webber, R. J. (2025). Randomly pivoted Cholesky. Communications on
-    Pure and
-    Applied Mathematics 78(5).
+    Chen, Y., Epperly, E. N., Tropp, J. A. and Webber, R. J. (2025). Randomly pivoted Cholesky. Communications on Pure
+    and Applied Mathematics 78(5).
 
     Examples
     --------
@@ -277,8 +270,7 @@ default="gaussian"
         ------
         UserError
             If a name or number cannot be; if a component is so much like the others that the precision does not tell
-            them
-            apart; if the model is not linear, or learned something else than these features.
+            them apart; if the model is not linear, or learned something else than these features.
         """
         check_is_fitted(self)
         center, scale, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)

@@ -114,7 +114,7 @@ PARAMETERS = {
     "ridge": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Weight of the penalty, in the unit of the matrix or sum that it is added to: {ridge}.
+        Weight of the penalty, in the unit of {ridge}.
         None or a sequence: chosen by cross-validation, from half decades below a bound of that, or from the given
         ones.""",
     ),
@@ -127,8 +127,8 @@ PARAMETERS = {
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         The expansion vectors: a number to choose from the training samples, again for each width; positions of
-        training samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors of n
-        samples, training takes O(n p^2) and the frozen model p vectors. {basis}"""
+        training samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors
+        of n samples, training takes O(n p^2) and the frozen model p vectors. {basis}"""
     ),
     "basis_params": Parameter(
         text="""dict
@@ -138,8 +138,8 @@ PARAMETERS = {
     "cv": Parameter(
         must=HOW,
         text="""{"deleted", "kept"} or int
-        How candidates are compared. "deleted": leave-one-out, equal to training again without each sample. "kept": paper
-        004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A
+        How candidates are compared. "deleted": leave-one-out, equal to training again without each sample. "kept":
+        paper 004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A
         number: this number of stratified folds.""",
     ),
     "by": Parameter(
@@ -506,8 +506,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
 
         Of a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` gives a
-        model that
-        takes them as they are.
+        model that takes them as they are.
 
         Parameters
         ----------

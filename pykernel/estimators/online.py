@@ -192,10 +192,9 @@ default="klms"
         How a sample changes the model. "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
-        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and
-        "rls" in the inputs,
-        "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate the kernel.
-        These four have an intercept.
+        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls"
+        in the inputs, "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate
+        the kernel. These four have an intercept.
     n_max : int, default=32
         The budget: the largest number of expansion vectors. For example, a model with ``n_max=32`` stores at most 32
         samples.
@@ -203,14 +202,11 @@ default="klms"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
-    pykernel.bases.gram.MercerKernel, \
-default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
-        with
-        ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
-        "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
-        degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
+        with ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b``
+        for "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma,
+        coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
@@ -287,9 +283,8 @@ default="gaussian"
         only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.
     input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
-        neither,
-        and for dot products as far as they do not overflow,
-        ``1e3 * |x|``, for the largest input of ``fit`` or of the first ``partial_fit``.
+        neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
+        of the first ``partial_fit``.
     label_max_abs : float, default=None
         Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
         ``fit`` or of the first ``partial_fit``.
@@ -537,10 +532,9 @@ default="klms"
         How a sample changes the model. "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
-        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and
-        "rls" in the inputs,
-        "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate the kernel.
-        These four have an intercept.
+        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls"
+        in the inputs, "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate
+        the kernel. These four have an intercept.
     n_max : int, default=32
         The budget: the largest number of expansion vectors. For example, a model with ``n_max=32`` stores at most 32
         samples.
@@ -548,14 +542,11 @@ default="klms"
         Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
-    pykernel.bases.gram.MercerKernel, \
-default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
-        with
-        ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for
-        "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma, coef0,
-        degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
+        with ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b``
+        for "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma,
+        coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
         ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
@@ -632,9 +623,8 @@ default="gaussian"
         only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.
     input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
-        neither,
-        and for dot products as far as they do not overflow,
-        ``1e3 * |x|``, for the largest input of ``fit`` or of the first ``partial_fit``.
+        neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
+        of the first ``partial_fit``.
 
     Attributes
     ----------

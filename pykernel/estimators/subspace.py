@@ -120,9 +120,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ----------
     n_components : int, default=8
         Largest number of features. There are fewer if fewer singular values exceed ``shrinkage``.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
-    pykernel.bases.gram.MercerKernel, \
-default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may
         be custom.
@@ -139,9 +137,8 @@ default="gaussian"
     normalise : bool, default=False
         "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     shrinkage : float, default=0.1
-        lambda: the number that is subtracted from each singular value of the samples in feature space. Directions
-        with smaller singular values vanish. Singular
-        values grow with the root of the number of samples.
+        lambda: the number that is subtracted from each singular value of the samples in feature space. Directions with
+        smaller singular values vanish. Singular values grow with the root of the number of samples.
     n_max : int, default=None
         Largest number of expansion vectors. The samples are then projected on the span of these vectors, which are
         chosen by ``pykernel.bases.select.select_basis``; memory and time grow as ``n_samples n_max``. None: all
@@ -458,8 +455,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         -------
         z : ndarray of shape (n_samples, n_components)
             The numbers that the device's ``NAME_features`` writes, in float64; NaN, with a warning, where it would
-            refuse
-            the input as beyond ``input_max_abs``.
+            refuse the input as beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.ask("features", X)[0])
@@ -589,9 +585,8 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
     ) -> Spec:
         """The features as they are now, or a linear model of them, as a frozen kernel expansion for the device.
 
-        ``z(x) = W' k(v, x)`` with the expansion vectors v in use; weights of z are collapsed into W. It learns
-        nothing, and
-        takes ``n (n_features + o)`` numbers of flash for n vectors and o functions, and no state.
+        ``z(x) = W' k(v, x)`` with the expansion vectors v in use; weights of z are collapsed into W. It learns nothing,
+        and takes ``n (n_features + o)`` numbers of flash for n vectors and o functions, and no state.
 
         Parameters
         ----------
@@ -604,8 +599,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
             None: that of the model.
         max_abs : float, default=None
             Largest magnitude of an input. None: a million times the largest in the expansion vectors, or less where
-            that
-            could overflow.
+            that could overflow.
         scaler : fitted scaler, default=None
             StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler that scaled the inputs.
 
@@ -726,13 +720,10 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         r: number of dimensions of the subspace, which is the number of features.
     n_max : int, default=64
         B, the budget: largest number of expansion vectors.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or
-    pykernel.bases.gram.MercerKernel, \
-default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel is taken as it is; it may be a
-        kernel
-        of your own, which takes ``input_max_abs``.
+        kernel of your own, which takes ``input_max_abs``.
     sigma : float or "scale", default="scale"
         Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
         their variance in the data of ``fit`` or of the first ``partial_fit``.
@@ -753,8 +744,7 @@ default="gaussian"
         lambda: weight of ``|L|^2`` and ``|q|^2``.
     step : {"constant", "normalised", "decreasing", "averaged"}, default=None
         The length of steps, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others
-        follow
-        a stream that changes. Not for "rls".
+        follow a stream that changes. Not for "rls".
     eta : float, default=None
         The step's factor. None: the default of ``step``.
     window : int, default=1000
@@ -774,9 +764,8 @@ default="gaussian"
     censoring : float, default=0.0
         Instead of ``insensitivity``: the part of samples that are not learned, when the budget is full.
     false_alarm_rate : float, default=None
-        Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty
-        adapts to this rate. None: there are no alarms; 0.01 if
-        ``smoothing``, ``warmup`` or ``relearn_after`` is given.
+        Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty adapts
+        to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.
     threshold : float, default=None
         A fixed threshold of novelty, instead of ``false_alarm_rate``.
     smoothing : float, default=1.0
@@ -791,9 +780,8 @@ default="gaussian"
         Number of passes of ``fit`` over the data, in order.
     input_max_abs : float, default=None
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
-        neither,
-        and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or of the
-        first ``partial_fit``.
+        neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
+        of the first ``partial_fit``.
 
     Attributes
     ----------
@@ -807,8 +795,7 @@ default="gaussian"
         Minus the threshold as it is now; with ``false_alarm_rate`` or ``threshold``.
     status_counts_ : dict of str to int
         What became of each update since the start, by the name of the status: ADDED, REPLACED, DONE (not stored),
-        CENSORED,
-        NOVEL, HELD, REFUSED_INPUT.
+        CENSORED, NOVEL, HELD, REFUSED_INPUT.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -901,9 +888,8 @@ default="gaussian"
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the samples in order, once, from where the model is.
 
-        The first call decides what is derived from data: ``sigma="scale"`` and the limit. Calls with parts of a
-        stream are
-        one call with the whole of it, to the byte.
+        The first call decides what is derived from data: ``sigma="scale"`` and the limit. Calls with parts of a stream
+        are one call with the whole of it, to the byte.
 
         Parameters
         ----------
@@ -1001,7 +987,7 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     n_components : int, default=16
         Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup,
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, \
 relearn_after, precision, n_epochs, input_max_abs
         As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
         ``relearn_after`` are for ``monitor``.
@@ -1133,14 +1119,14 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     n_components : int, default=16
         Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
     n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup,
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, \
 relearn_after, precision, n_epochs, input_max_abs
         As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
         ``relearn_after`` are for ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
         "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a
-        gradient
-        step of the logistic loss (more than two classes: softmax), which knows probabilities and learns more slowly.
+        gradient step of the logistic loss (more than two classes: softmax), which knows probabilities and learns more
+        slowly.
     ridge : float, default=0.1
         Weight of the squared coefficients.
     head_forgetting : float, default=1.0

@@ -336,7 +336,9 @@ def test_what_was_interrupted_goes_on_to_the_same_bits(method, options, kernel, 
             raise KeyboardInterrupt
 
     for _ in range(len(whole)):
-        with pytest.raises(KeyboardInterrupt, match=r"checkpoint.npz holds what was done, and the same call goes on"):
+        with pytest.raises(
+            KeyboardInterrupt, match=r"checkpoint.npz contains the finished part; make the same call to continue"
+        ):
             select_basis(
                 *arguments, seed=5, candidates=7, points=8, checkpoint=path, progress=interrupt, **options
             )  # fmt: skip
@@ -415,7 +417,7 @@ def test_an_interrupt_waits_for_the_steps_end(tmp_path, monkeypatch):
         return step(self)
 
     monkeypatch.setattr(Uniform, "step", interrupted)
-    with interrupts(), pytest.raises(KeyboardInterrupt, match="the same call goes on"):
+    with interrupts(), pytest.raises(KeyboardInterrupt, match="make the same call to continue"):
         select_basis(x, GAUSSIAN, 8, "uniform", checkpoint=path)
     with np.load(path) as file:
         assert len(file["basis_vectors"]) == 5
@@ -444,7 +446,7 @@ def test_a_second_interrupt_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatc
         assert not path.exists() and "checkpoint" not in str(stopped.value)
         patch.setattr(selecting._Keeper, "due", lambda keeper: True)
         at = 3
-        with pytest.raises(KeyboardInterrupt, match="the same call goes on"):
+        with pytest.raises(KeyboardInterrupt, match="make the same call to continue"):
             select_basis(*arguments, block=2, checkpoint=path)
     with np.load(path) as file:
         assert file["shown"] >= 3

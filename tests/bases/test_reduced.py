@@ -453,7 +453,7 @@ def test_refusals_say_what_is_wrong(monkeypatch):
     def many_folds():
         monkeypatch.setattr(reduced, "SMALL_FOLD", 5)
         with monkeypatch.context() as here:
-            here.setattr(selection, "_physical_memory", lambda: 1000)
+            here.setattr(selection, "physical_memory", lambda: 1000)
             ReducedProblem("krr", basis, x, targets).leave_fold_out(1.0, np.arange(60) % 2)
 
     cases = {

@@ -415,7 +415,7 @@ def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how,
     assert process.returncode == (-9 if how == signal.SIGKILL else 130), err
     assert not Path("b.npz").exists()
     if how != signal.SIGKILL:
-        assert b"error: interrupted; kept.npz holds what was done" in err and err.count(b"\n") == 1
+        assert b"error: interrupted; kept.npz contains the finished part" in err and err.count(b"\n") == 1
     with np.load("kept.npz") as kept:
         assert len(kept["basis_vectors"]) == (5 if how == signal.SIGKILL else 6)
     again = begun()
@@ -451,7 +451,7 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("flow.npy --save there.npz", "is there already"),
         ("flow.npy --save no/b.npz", "there is no folder"),
         ("flow.npy --out a.toml --learn --kfd --label 2", "give one of them"),
-        ("flow.npy --save b.npz --learn", "--learn is of the spec"),
+        ("flow.npy --save b.npz --learn", "--learn needs a spec; give --out SPEC"),
         ("flow.npy --out a.toml --kfd", "give --label"),
         ("flow.npy --save b.npz --classes 1,2", "--classes needs a label"),
         ("flow.npy --save b.npz --model best", "--model best is not known"),

@@ -21,7 +21,7 @@ from tests.support import ROOT
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory, compiled):
+def result(tmp_path_factory):
     told = []
     made = demo.run_demo(tmp_path_factory.mktemp("demo") / "out", progress=lambda part, what: told.append((part, what)))
     assert [part for part, _ in told] == sorted(part for part, _ in told) and told[-1][0] == 1

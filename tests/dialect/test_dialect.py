@@ -254,7 +254,7 @@ def test_tables_of_a_configuration_cannot_be_written(precision: Precision, made:
         assert made(sum_rack, precision)(same) == expected
         with pytest.raises(ValueError, match="read-only"):
             same.rows[0, 0] = 7
-        with pytest.raises(Exception, match=r"[Rr]ead-?only"):
+        with pytest.raises(Exception, match=r"[Rr]ead-?only|is a table of the configuration, which is constant"):
             made(writes_a_table, precision)(same)
         assert same.rows[0, 0] == precision.real(0.1)
     given["rows"][0, 0] = 9

@@ -8,7 +8,8 @@ import textwrap
 
 import pytest
 
-from pykernel.dialect import reachable
+from pykernel.algorithms import vectors
+from pykernel.dialect import Kernel, reachable
 from pykernel.engine.sources import MAKERS, files_digest
 from pykernel.spec.model import FAMILIES
 from tests.support.interrupts import PATIENCE, ROOT
@@ -299,6 +300,7 @@ def test_digests_cover_every_file_of_the_algorithms():
     programs = [program for family in FAMILIES for program in family.programs.values()]
     roots = [entry.kernel for program in programs for entry in program.entries]
     roots += [root for program in programs for root in (program.rehearse, program.valid) if root is not None]
+    roots += [made for made in vars(vectors).values() if isinstance(made, Kernel)]
     folder = ROOT / "pykernel" / "algorithms"
     covered = {kernel.file for kernel in reachable(roots) if kernel.file.is_relative_to(folder)}
     others = set(folder.rglob("*.py")) - covered

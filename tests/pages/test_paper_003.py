@@ -115,5 +115,5 @@ def test_specs_of_the_report_absorb_next_to_nothing():
         if row.settings == "report" and row.experiment in ("budget", "pairs", "reference", "gate"):
             spec = make_spec(row.tasks[0]["content"])
             assert spec.precision == "float64"
-            assert spec.reduction.ald_threshold in ((1e-12,) if row.experiment == "ald_threshold" else (0, 1e-7))
+            assert spec.reduction.ald_threshold in ((1e-12,) if row.experiment == "gate" else (0, 1e-7))
             assert spec.reduction.ridge == 0 or "ridge" not in spec.reduction.model_fields_set

@@ -395,7 +395,7 @@ def test_regression_has_no_error_rate():
 
 
 def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
-    monkeypatch.setattr(selection, "_physical_memory", lambda: 2**20)
+    monkeypatch.setattr(selection, "physical_memory", lambda: 2**20)
     x, positions = two_clouds(400)
     targets = Targets.of_classes(positions, 2, "counts")
     with pytest.raises(

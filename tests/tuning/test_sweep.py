@@ -135,7 +135,7 @@ def test_a_sweep_that_was_stopped_goes_on_to_the_same_files(folder, run, whole, 
     kept = results.read_bytes().count(b"\n")
     if how is signal.SIGINT:
         assert process.returncode == 130
-        assert b"finished runs are kept in cut/results.jsonl; the same command goes on" in err
+        assert b"finished runs are kept in cut/results.jsonl; run the same command to continue" in err
         assert b"Traceback" not in err
     code, out, _ = run("sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "1", "-o", "cut", "--json")
     assert code == 0 and min(kept, json.loads(out)["reused"]) >= 5
