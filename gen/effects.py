@@ -52,30 +52,37 @@ def effects(functions: Functions) -> dict[str, Effects]:
     """Effects of every function; callees come first in ``functions``."""
     found: dict[str, Effects] = {}
     for name, function in functions.items():
-        fields: set[str] = set()
-        params: set[str] = set()
-        reads: set[str] = set()
-
-        def note(array: Expr, fields: set[str] = fields, params: set[str] = params) -> None:
-            target = root(array)
-            if isinstance(target, Field):
-                fields.add(target.name)
-            elif isinstance(target, Local):
-                params.add(target.name)
-
-        for node in walk(function.body):
-            if isinstance(node, Assign) and isinstance(node.target, Element):
-                note(node.target.array)
-            elif isinstance(node, Call) and node.callee.name in found:
-                below = found[node.callee.name]
+        own, calls = _own(function)
+        arrays: list[Expr] = []
+        fields, reads = set(own.fields), set(own.reads)
+        for call in calls:
+            below = found.get(call.callee.name)
+            if below is not None:
                 fields |= below.fields
                 reads |= below.reads
-                for argument, (param, _) in zip(node.args, functions[node.callee.name].params, strict=True):
-                    if param in below.params:
-                        note(argument)
-        reads |= {node.name for node in _read_fields(function.body)}
-        found[name] = Effects(frozenset(fields), frozenset(params), frozenset(reads))
+                if below.params:
+                    params = functions[call.callee.name].params
+                    arrays += [a for a, (param, _) in zip(call.args, params, strict=True) if param in below.params]
+        targets = [root(array) for array in arrays]
+        fields |= {target.name for target in targets if isinstance(target, Field)}
+        passed = own.params | {target.name for target in targets if isinstance(target, Local)}
+        found[name] = Effects(frozenset(fields), passed, frozenset(reads))
     return found
+
+
+def _own(function: Function) -> tuple[Effects, tuple[Call, ...]]:
+    """What a function does itself, and its calls.  The function keeps that, for passes that ask again."""
+    kept = vars(function).get("_own")
+    if kept is None:
+        nodes = list(walk(function.body))
+        written = [n.target.array for n in nodes if isinstance(n, Assign) and isinstance(n.target, Element)]
+        targets = [root(array) for array in written]
+        fields = frozenset(target.name for target in targets if isinstance(target, Field))
+        params = frozenset(target.name for target in targets if isinstance(target, Local))
+        reads = frozenset(node.name for node in _read_fields(function.body))
+        kept = Effects(fields, params, reads), tuple(n for n in nodes if isinstance(n, Call))
+        vars(function)["_own"] = kept
+    return kept  # type: ignore[no-any-return]
 
 
 def _read_fields(body: Any) -> Iterable[Field]:

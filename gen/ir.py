@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -215,25 +216,23 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))
 
 
-def parts(node: Any) -> Iterator[Any]:
-    """The expressions and statements right below a node."""
-    for name in _names(type(node)):  # type: ignore[arg-type]
-        value = getattr(node, name)
-        for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, (Expr, Statement)):
-                yield item
-
-
 def walk(node: Any) -> Iterator[Any]:
     """The node and all below it; a tuple of nodes is walked in order."""
-    todo = list(reversed(node)) if isinstance(node, tuple) else [node]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, tuple):
-            todo.extend(reversed(item))
-        else:
-            yield item
-            todo.extend(reversed(list(parts(item))))
+    return itertools.chain.from_iterable(map(_all, node)) if isinstance(node, tuple) else iter(_all(node))
+
+
+def _all(node: Any) -> tuple[Any, ...]:
+    """The node and all below it, which the node keeps: passes walk again and again through what none of them changes."""
+    kept = vars(node).get("_all")
+    if kept is None:
+        found = [node]
+        for name in _names(type(node)):
+            value = getattr(node, name)
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, (Expr, Statement)):
+                    found += _all(item)
+        kept = vars(node)["_all"] = tuple(found)
+    return kept  # type: ignore[no-any-return]
 
 
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:

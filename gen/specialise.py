@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from pykernel.gen.ir import (
     walk,
 )
 
+Body = tuple[Statement, ...]
 UNROLLED = 16
 """Longest constant table whose loops are unrolled."""
 
@@ -53,16 +55,16 @@ def specialise(
 ) -> Specialised:
     """``choices``: values of the configuration's integer fields; ``fields``: all fields of the model's structs."""
     roots = list(roots)
+    folded: dict[int, Body] = {}
     passes: list[Callable[[Functions], Functions]] = [
-        lambda fs: {n: _fold(f, choices, precision) for n, f in fs.items()},
-        lambda fs: _drop_unreachable(fs, roots),
+        lambda fs: _reached(fs, roots, lambda f: _fold(f, choices, precision, folded)),
         lambda fs: _inline_trivial(fs, roots),
         lambda fs: _bind_constant_arguments(fs, roots),
         _drop_idle_calls,
         lambda fs: _drop_unread_fields(fs, fields),
         _drop_unused_locals,
         lambda fs: _drop_unused_parameters(fs, roots),
-        lambda fs: _drop_unreachable(fs, roots),
+        lambda fs: _reached(fs, roots),
     ]
     while True:
         before = functions
@@ -94,7 +96,11 @@ ARITHMETIC = {
 }
 
 
-def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
+def _fold(function: Function, choices: dict[str, Any], precision: Precision, folded: dict[int, Body]) -> Function:
+    """folded: bodies in which nothing was left to fold, by identity."""
+    if id(function.body) in folded:
+        return function
+
     def change(node: Any) -> Any:
         if isinstance(node, Parameter) and node.name in choices:
             return Literal(
@@ -131,7 +137,15 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> 
             return _unroll(node)
         return node
 
-    return replace(function, body=_declare_once(_cut(rewrite(function.body, change))))
+    changed = _with_body(function, _declare_once(_cut(rewrite(function.body, change))))
+    if changed is function:
+        folded[id(function.body)] = function.body
+    return changed
+
+
+def _with_body(function: Function, body: Body) -> Function:
+    """The function itself if its body is this one: passes then see that nothing has changed."""
+    return function if body is function.body else replace(function, body=body)
 
 
 def _table_element(node: Element, table: Named, position: int, precision: Precision) -> Expr:
@@ -199,25 +213,40 @@ def _unroll(loop: For) -> Any:
     return tuple(written)
 
 
-def _substitute(body: tuple[Statement, ...], name: str, value: Expr) -> tuple[Statement, ...]:
+def _substitute(body: Body, name: str, value: Expr) -> Body:
     return rewrite(body, lambda n: value if isinstance(n, Local) and n.name == name else n)  # type: ignore[no-any-return]
 
 
-def _cut(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+def _cut(body: Body) -> Body:
     """Drop what follows a return, break or continue."""
     kept: list[Statement] = []
     for statement in body:
-        if isinstance(statement, If):
-            statement = replace(statement, body=_cut(statement.body), orelse=_cut(statement.orelse))
-        elif isinstance(statement, For):
-            statement = replace(statement, body=_cut(statement.body))
-        kept.append(statement)
-        if _leaves(statement):
+        kept.append(_inside(statement, _cut))
+        if _leaves(kept[-1]):
             break
-    return tuple(kept)
+    return _one_of(body, kept)
 
 
-def _declare_once(body: tuple[Statement, ...], names: frozenset[str] = frozenset()) -> tuple[Statement, ...]:
+def _inside(statement: Statement, change: Callable[[Body], Body]) -> Statement:
+    """The statement with its blocks changed; itself if they are not."""
+    if isinstance(statement, If):
+        body, orelse = change(statement.body), change(statement.orelse)
+        if body is not statement.body or orelse is not statement.orelse:
+            return replace(statement, body=body, orelse=orelse)
+    elif isinstance(statement, For):
+        body = change(statement.body)
+        if body is not statement.body:
+            return replace(statement, body=body)
+    return statement
+
+
+def _one_of(body: Body, kept: list[Statement]) -> Body:
+    """The body itself if these are its statements."""
+    same = len(kept) == len(body) and all(a is b for a, b in zip(kept, body, strict=True))
+    return body if same else tuple(kept)
+
+
+def _declare_once(body: Body, names: frozenset[str] = frozenset()) -> Body:
     """Blocks that declare one name may have become one block: the first declares it."""
     result: list[Statement] = []
     for statement in body:
@@ -226,13 +255,10 @@ def _declare_once(body: tuple[Statement, ...], names: frozenset[str] = frozenset
             if name in names:
                 statement = replace(statement, declares=False)
             names |= {name}
-        elif isinstance(statement, If):
-            inner, other = _declare_once(statement.body, names), _declare_once(statement.orelse, names)
-            statement = replace(statement, body=inner, orelse=other)
-        elif isinstance(statement, For):
-            statement = replace(statement, body=_declare_once(statement.body, names))
+        else:
+            statement = _inside(statement, functools.partial(_declare_once, names=names))
         result.append(statement)
-    return tuple(result)
+    return _one_of(body, result)
 
 
 def _leaves(statement: Statement) -> bool:
@@ -246,8 +272,15 @@ def _leaves(statement: Statement) -> bool:
 # ------------------------------------------------------------------------------------------- between functions
 
 
-def _map_calls(functions: Functions, change: Callable[[Any], Any]) -> Functions:
-    return {name: replace(f, body=rewrite(f.body, change)) for name, f in functions.items()}
+def _map(functions: Functions, concerned: Callable[[Any], bool], change: Callable[[Any], Any]) -> Functions:
+    """The functions with ``change`` made to the nodes that are concerned."""
+
+    def mapped(f: Function) -> Function:
+        if not any(map(concerned, walk(f.body))):
+            return f
+        return _with_body(f, rewrite(f.body, lambda node: change(node) if concerned(node) else node))
+
+    return {name: mapped(f) for name, f in functions.items()}
 
 
 def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
@@ -259,15 +292,13 @@ def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
                 trivial[name] = (f.params, f.body[0].value)
 
     def change(node: Any) -> Any:
-        if isinstance(node, Call) and node.callee.name in trivial:
-            params, value = trivial[node.callee.name]
-            for (param, _), argument in zip(params, node.args, strict=True):
-                if isinstance(value, Local) and value.name == param:
-                    return argument
-            return value
-        return node
+        params, value = trivial[node.callee.name]
+        for (param, _), argument in zip(params, node.args, strict=True):
+            if isinstance(value, Local) and value.name == param:
+                return argument
+        return value
 
-    return _map_calls(functions, change)
+    return _map(functions, lambda n: isinstance(n, Call) and n.callee.name in trivial, change)
 
 
 def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Functions:
@@ -302,7 +333,7 @@ def _writing(functions: Functions) -> frozenset[str]:
 def _drop_idle_calls(functions: Functions) -> Functions:
     """Calls for an effect that there is not."""
     writing = _writing(functions)
-    return _map_calls(functions, lambda n: () if isinstance(n, Do) and n.call.callee.name not in writing else n)
+    return _map(functions, lambda n: isinstance(n, Do) and n.call.callee.name not in writing, lambda n: ())
 
 
 def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Functions:
@@ -310,14 +341,11 @@ def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Function
     read = frozenset().union(*(e.reads for e in effects(functions).values()))
     unread = frozenset(fields) - read
 
-    def change(node: Any) -> Any:
-        if isinstance(node, Assign) and isinstance(node.target, Element):
-            array = node.target.array
-            if isinstance(array, Field) and array.name in unread:
-                return ()
-        return node
+    def writes_unread(node: Any) -> bool:
+        array = node.target.array if isinstance(node, Assign) and isinstance(node.target, Element) else None
+        return isinstance(array, Field) and array.name in unread
 
-    return _map_calls(functions, change)
+    return _map(functions, writes_unread, lambda n: ())
 
 
 def _drop_unused_locals(functions: Functions) -> Functions:
@@ -327,7 +355,7 @@ def _drop_unused_locals(functions: Functions) -> Functions:
     def writes(value: Expr) -> bool:
         return isinstance(value, Call) and value.callee.name in writing
 
-    def is_read(name: str, body: tuple[Statement, ...]) -> bool:
+    def is_read(name: str, body: Body) -> bool:
         for node in walk(body):
             if isinstance(node, Statement):
                 # `n = n + 1` does not make n used
@@ -339,7 +367,7 @@ def _drop_unused_locals(functions: Functions) -> Functions:
                             return True
         return False
 
-    def drop(body: tuple[Statement, ...], unread: frozenset[str]) -> tuple[Statement, ...]:
+    def drop(body: Body, unread: frozenset[str]) -> Body:
         kept: list[Statement] = []
         for i, statement in enumerate(body):
             if isinstance(statement, Assign) and isinstance(statement.target, Local):
@@ -351,16 +379,12 @@ def _drop_unused_locals(functions: Functions) -> Functions:
                         call: Any = statement.value
                         kept.append(Do(statement.line, call, above=statement.above, beside=statement.beside))
                     continue
-            elif isinstance(statement, If):
-                statement = replace(statement, body=drop(statement.body, unread), orelse=drop(statement.orelse, unread))
-            elif isinstance(statement, For):
-                statement = replace(statement, body=drop(statement.body, unread))
-            kept.append(statement)
-        return tuple(kept)
+            kept.append(_inside(statement, functools.partial(drop, unread=unread)))
+        return _one_of(body, kept)
 
     def clean(function: Function) -> Function:
         unread = frozenset(name for name, _ in function.params if not is_read(name, function.body))
-        return replace(function, body=drop(function.body, unread))
+        return _with_body(function, drop(function.body, unread))
 
     return {name: clean(f) for name, f in functions.items()}
 
@@ -372,11 +396,9 @@ def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions
         unused[name] = [i for i, (param, _) in enumerate(f.params) if param not in names and name not in roots]
 
     def change(node: Any) -> Any:
-        if isinstance(node, Call) and unused.get(node.callee.name):
-            return replace(node, args=tuple(a for i, a in enumerate(node.args) if i not in unused[node.callee.name]))
-        return node
+        return replace(node, args=tuple(a for i, a in enumerate(node.args) if i not in unused[node.callee.name]))
 
-    changed = _map_calls(functions, change)
+    changed = _map(functions, lambda n: isinstance(n, Call) and bool(unused.get(n.callee.name)), change)
     return {
         name: replace(f, params=tuple(p for i, p in enumerate(f.params) if i not in unused[name]))
         if unused[name]
@@ -385,11 +407,12 @@ def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions
     }
 
 
-def _drop_unreachable(functions: Functions, roots: list[str]) -> Functions:
-    alive, todo = set(), list(roots)
+def _reached(functions: Functions, roots: list[str], change: Callable[[Function], Function] = lambda f: f) -> Functions:
+    """The functions that the roots call once ``change`` was made, which is made to no others."""
+    changed, todo = {}, list(roots)
     while todo:
         name = todo.pop()
-        if name not in alive and name in functions:
-            alive.add(name)
-            todo += [n.callee.name for n in walk(functions[name].body) if isinstance(n, Call)]
-    return {name: f for name, f in functions.items() if name in alive}
+        if name not in changed and name in functions:
+            changed[name] = change(functions[name])
+            todo += [n.callee.name for n in walk(changed[name].body) if isinstance(n, Call)]
+    return {name: changed[name] for name in functions if name in changed}
