@@ -226,7 +226,7 @@ def _all(node: Any) -> tuple[Any, ...]:
     kept = vars(node).get("_all")
     if kept is None:
         found = [node]
-        for name in _names(type(node)):
+        for name in _names(type(node)):  # type: ignore[arg-type]
             value = getattr(node, name)
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, (Expr, Statement)):
