@@ -28,7 +28,7 @@ class CModel:
         self,
         project: Project,
         compiler: Compiler,
-        flags: Sequence[str] = ("-O3",),
+        flags: Sequence[str] = ("-O2",),
         patch: Callable[[str], str] = lambda text: text,
     ) -> None:
         self.spec, self.compiler, self.flags = project.spec, compiler, tuple(flags)

@@ -303,6 +303,7 @@ def test_before_any_training_it_answers_zero_and_has_no_figures() -> None:
 # ----------------------------------------------------------------------------------------------------- ill-conditioned
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision: str) -> None:
@@ -326,6 +327,7 @@ def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision
     assert model.predict(rng.normal(size=(9, 2))).tobytes() == answers.tobytes()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_the_least_ridge_is_a_part_of_the_largest_row_sum(rule: str, precision: str) -> None:
@@ -446,7 +448,7 @@ def test_c_gives_the_same_bytes(rule: str, label: dict[str, Any], kernel: dict[s
     inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "scale": [1.5, 1.0, 0.5]}
     spec = spec_of(rule, precision, ridge, 9, 3, label=label, kernel=kernel, input=inputs)
     project = build(spec)
-    host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0], ("-O3",))
+    host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0])
     rng, seen = np.random.default_rng(5), Counter[str]()
     device.call("init")
     for part in range(12):

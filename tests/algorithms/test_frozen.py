@@ -481,6 +481,7 @@ def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
     return make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_same_bits(name: str, precision: str) -> None:

@@ -479,6 +479,7 @@ def test_swaps_make_the_basis_better(precision: str) -> None:
     assert trace_residual(kernel, fresh, last) < 0.9 * trace_residual(kernel, fresh, first)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "wide", "cubic", "matern52"])
 def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -> None:
@@ -522,6 +523,7 @@ def test_float32_is_as_good_as_float64(kernel: str) -> None:
 # ----------------------------------------------------------------------------------------- EFVS and SGMA, and select
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", ["efvs", "sgma"])
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "polynomial", "cosine", "linear"])
@@ -659,6 +661,7 @@ def test_forgetting_follows_what_changes() -> None:
 # ----------------------------------------------------------------------------------------------- restart, snapshots
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", METHODS)
 def test_restart_forgets_everything_but_the_random_numbers(method: str, precision: str) -> None:
@@ -678,6 +681,7 @@ def test_restart_forgets_everything_but_the_random_numbers(method: str, precisio
     assert persistent(model) == persistent(fresh)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_restored_model_goes_on_as_if_nothing_had_happened(method: str, precision: str) -> None:
@@ -755,17 +759,18 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, case: tuple[str, str, 
     assert np.isfinite(model.predict(x[-5:])).all() and np.isfinite(model.ask("residual", x[-5:])[0]).all(), what
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_field_is_checked(method: str, precision: str) -> None:
     """NaN anywhere, counts beyond their arrays, seeds beyond their periods, something where nothing is in use."""
     spec = spec_of(precision, method=method, n=4, rows=9, forgetting=0.99)
     x, y = stream_of(5)
-    program = spec.program
+    program, drop = spec.program, build(spec).drop
     checked = Counter[str]()
     for struct in program.persistent:
         for name in struct.fields:
-            good = HostModel(spec, build(spec).drop)
+            good = HostModel(spec, drop)
             if not has(good, name):
                 continue
             good.update(x, y)
@@ -798,13 +803,14 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
 def test_c_gives_the_same_bytes(case: str, precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     spec = spec_of(precision, **LONG[case])
     project = build(spec)
-    host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0], ("-O3",))
+    host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0])
     rng, seen = np.random.default_rng(5), Counter[str]()
     device.call("init")
     for part in range(4):
@@ -916,6 +922,7 @@ def test_a_map_without_weights_predicts_its_features(precision: str) -> None:
     np.testing.assert_array_equal(model.predict(x), model.ask("features", x)[0])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_the_frozen_map_of_a_streams_basis_has_its_features(kernel: str, precision: str) -> None:

@@ -996,6 +996,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: i
             assert np.isfinite(model.ask(question, x[-5:])[0]).all(), what
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
 def test_every_field_is_checked(case: str, precision: str) -> None:
@@ -1003,11 +1004,11 @@ def test_every_field_is_checked(case: str, precision: str) -> None:
     spec = spec_of(precision, **LONG[case] | {"n": 12, "r": 3})
     x = np.clip(stream_of(5, spec.dim), -2.9, 2.9)
     y = labels_for(spec, x)
-    program = spec.program
+    program, drop = spec.program, build(spec).drop
     checked = Counter[str]()
     for struct in program.persistent:
         for name in struct.fields:
-            good = HostModel(spec, build(spec).drop)
+            good = HostModel(spec, drop)
             if not has(good, name):
                 continue
             good.update(x, y)
@@ -1068,13 +1069,14 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
 def test_c_gives_the_same_bytes(case: str, precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     spec = spec_of(precision, **LONG[case])
     project = build(spec)
-    host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0], ("-O3",))
+    host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0])
     rng, seen = np.random.default_rng(5), Counter[str]()
     device.call("init")
     for part in range(4):

@@ -54,7 +54,7 @@ def test_pivots_are_drawn_in_proportion_to_the_residual(kernel, block, memory):
         third = residual(gram, [i, j]).diagonal()
         probabilities[i, j, k] = first[i] / first.sum() * second[j] / second.sum() * third[k] / third.sum()
     rows, found = as_rows(x), Counter()
-    for seed in range(3000):
+    for seed in range(1000):
         selector = RandomlyPivotedCholesky(rows, kernel, 3, seed=seed, block=block, memory=memory)
         while selector.step():
             pass
@@ -156,7 +156,7 @@ def test_scores_by_recursion_are_near_the_exact_ones(kernel):
 def test_draws_without_replacement_follow_their_probabilities(kernel, weights):
     x = np.array([[0.0], [0.02], [1.0], [5.0]])
     rows, found = as_rows(x), Counter()
-    for seed in range(3000):
+    for seed in range(1000):
         if weights == "scores":
             order = RidgeLeverage(rows, kernel, 2, seed=seed, ridge=0.2).order[0]
         else:

@@ -165,7 +165,7 @@ def test_a_question_that_answers_nothing_is_refused():
 def test_what_only_predicts_is_equal(kind, precision):
     """Every prediction, answer and status on 20,000 rows, and the memory that they leave."""
     spec = glass_spec(kind, precision)
-    report = check(spec, samples=20_000, compilers=[find_compilers()[0].name])
+    report = check(spec, samples=20_000, levels=("-O2",), compilers=[find_compilers()[0].name])
     assert_equal(report)
     assert set(report.statuses) == {"done", "refused_input"} and sum(report.statuses.values()) == 20_000
     reference = Reference(build(spec), None, *mixed_stream(spec, 400))
@@ -181,7 +181,7 @@ def test_what_only_predicts_is_equal(kind, precision):
 def test_what_is_trained_is_equal(kind, samples, precision):
     """Samples gathered and replaced, trained between the parts and after a restart, visited and read."""
     spec = oven_spec(kind, precision, samples=samples)
-    report = check(spec, samples=20_000, compilers=[find_compilers()[0].name])
+    report = check(spec, samples=20_000, levels=("-O2",), compilers=[find_compilers()[0].name])
     assert_equal(report)
     assert {"done", "replaced", "refused_input", "refused_label"} <= set(report.statuses)
     trained = {"done": 4, "too_few": 1} if samples > 1 else {"too_few": 5}
@@ -194,7 +194,7 @@ def test_what_is_trained_is_equal(kind, samples, precision):
 @pytest.mark.parametrize("c", find_compilers()[1:], ids=str)
 def test_every_compiler_agrees(c):
     for spec in (glass_spec("class"), oven_spec("two classes", "float64")):
-        assert_equal(check(spec, samples=3000, compilers=[c.name]))
+        assert_equal(check(spec, samples=3000, levels=("-O2",), compilers=[c.name]))
 
 
 def test_a_trained_model_starts_from_what_it_learned():

@@ -45,6 +45,7 @@ def learned(spec, samples=200):
     return model.memory
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, tmp_path):

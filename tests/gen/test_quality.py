@@ -242,6 +242,7 @@ def test_the_harness_sees_what_is_broken(how, old, new, tmp_path):
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
 @pytest.mark.parametrize("full", [False, True])
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", MODELS)
 def test_fuzzer_finds_nothing(model, precision, full, tmp_path):
@@ -259,6 +260,7 @@ def test_fuzzer_finds_nothing(model, precision, full, tmp_path):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_is_equal_after_100000_updates(model, precision):

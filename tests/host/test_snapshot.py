@@ -147,6 +147,7 @@ def refused(spec, data, engine=None):
 
 
 @pytest.mark.parametrize("standardise", [False, True])
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_host_and_device_write_the_same_bytes_and_go_on_as_if_never_interrupted(technique, precision, standardise):
@@ -590,6 +591,7 @@ def hostile_states(spec):
 
 
 @pytest.mark.parametrize("standardise", [False, True])
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_hostile_states_with_a_right_crc_are_refused_by_both_runtimes(technique, precision, standardise):
@@ -812,6 +814,7 @@ def test_hostile_states_break_nothing_under_sanitizers(technique, precision, sta
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("clang"), reason="needs clang, with libFuzzer")
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_fuzzing_finds_nothing(technique, precision, tmp_path):
