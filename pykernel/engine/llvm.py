@@ -8,11 +8,13 @@ compiled it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +35,12 @@ if TYPE_CHECKING:
 
 QUICK, OPTIMISED = 0, 2
 """LLVM's levels; at 3 it takes longer to compile, and the code is no faster."""
-QUICK_ROWS = 5000
-"""Rows, or calls, that code at level QUICK is used for; it is ten times slower, so that they take less than a compilation."""
+PATIENCE = 7e-6
+"""Seconds that code at level QUICK may run for each character of its IR: what LLVM takes to optimise it.
+
+Quick code is ten times slower.  So a short run never pays for optimising, and a long one pays little more than that."""
+CHUNK = 256
+"""Rows after which the time is looked at for the first time."""
 
 
 # ----------------------------------------------------------------------------------------------------- compiling
@@ -43,22 +49,28 @@ QUICK_ROWS = 5000
 class Code:
     """Machine code of some kernels: their addresses, and the words that it reads.
 
-    At first it is not optimised, unless it is on the disk: that takes a tenth of a second.  It is optimised before it has
-    been used for more than ``QUICK_ROWS`` rows.  Both compute the same bits.
+    At first it is not optimised, unless it is on the disk: that takes a tenth of a second.  It is optimised when it has run
+    for as long as optimising takes.  Both compute the same bits.
     """
 
     def __init__(self, module: print_llvm.Module, folder: Path | None, roots: Sequence[Kernel]) -> None:
         self.words, self.text, self.folder, self.roots = module.words, module.text, folder, roots
-        self.used = 0
+        self.spent, self.patience = 0.0, PATIENCE * len(module.text)
         self._engines: list[Any] = []  # they own the code, which another thread may be in: all are kept
         content = _kept(folder, self.text, OPTIMISED)
         self._load(OPTIMISED if content else QUICK, content)
 
-    def use(self, rows: int) -> None:
-        """To be called before so many rows are computed."""
-        self.used += rows
-        if self.level == QUICK and self.used > QUICK_ROWS:
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """To be held while the code runs."""
+        if self.level == OPTIMISED:
+            yield
+            return
+        if self.spent > self.patience:
             self._load(OPTIMISED, None)
+        start = time.perf_counter()
+        yield
+        self.spent += time.perf_counter() - start
 
     def _load(self, level: int, content: bytes | None) -> None:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(level))
@@ -178,15 +190,15 @@ class Compiled(Executor):
         return int(value) % 2**64
 
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
-        self.code.use(1)
-        key = kernel, self.code.level
-        if key not in self._functions:
-            pointers = [ctypes.c_void_p] * (1 + max(len(given), 2))
-            real = ctypes.c_float if self.precision.dtype.itemsize == 4 else ctypes.c_double
-            result = real if kernel.returns is Real else ctypes.c_int32
-            self._functions[key] = ctypes.CFUNCTYPE(result, *pointers)(self.code.addresses[kernel])
-        padding = [None] * (2 - len(given))
-        return self._functions[key](self._table, *(array.ctypes.data for array in given), *padding)
+        with self.code.running():
+            key = kernel, self.code.level
+            if key not in self._functions:
+                pointers = [ctypes.c_void_p] * (1 + max(len(given), 2))
+                real = ctypes.c_float if self.precision.dtype.itemsize == 4 else ctypes.c_double
+                result = real if kernel.returns is Real else ctypes.c_int32
+                self._functions[key] = ctypes.CFUNCTYPE(result, *pointers)(self.code.addresses[kernel])
+            padding = [None] * (2 - len(given))
+            return self._functions[key](self._table, *(array.ctypes.data for array in given), *padding)
 
     def _rows(
         self,
@@ -199,11 +211,17 @@ class Compiled(Executor):
         states: np.ndarray,
         statuses: np.ndarray,
     ) -> None:
-        self.code.use(len(x) - first)
+        def place(array: np.ndarray, row: int) -> tuple[int | None, int]:
+            return (array.ctypes.data + row * array.strides[0], array.strides[0]) if len(array) else (None, 0)
 
-        def place(array: np.ndarray) -> tuple[int | None, int]:
-            return (array.ctypes.data, array.strides[0]) if len(array) else (None, 0)
-
-        addresses = (None if kernel is None else self.code.addresses[kernel] for kernel in steps)
-        arrays = (part for array in (x, y, answers, states) for part in place(array))
-        self.code.rows(self._table, *addresses, first, len(x), delay, *arrays, statuses.ctypes.data)
+        start, size = first, CHUNK
+        while start < len(x):
+            end = len(x) if self.code.level == OPTIMISED else min(start + size, len(x))
+            with self.code.running():
+                addresses = (None if kernel is None else self.code.addresses[kernel] for kernel in steps)
+                done = start - first
+                arrays = (place(x, 0), place(y, 0), place(answers, done), place(states, done))
+                parts = (part for array in arrays for part in array)
+                told = place(statuses, done)[0]
+                self.code.rows(self._table, *addresses, start, end, delay, *parts, told)
+            start, size = end, 2 * size

@@ -43,7 +43,7 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test at both levels: each is kept to, whatever is on the disk or was compiled before."""
     quick = request.param == "quick"
-    monkeypatch.setattr(engine, "QUICK_ROWS", 10**9 if quick else -1)
+    monkeypatch.setattr(engine, "PATIENCE", 1e9 if quick else -1.0)
     if quick:
         monkeypatch.setattr(engine, "OPTIMISED", 3)
     compiled.cache_clear()

@@ -196,7 +196,7 @@ def executors(kernels: Sequence[Kernel], precision: Precision, config: Any = Non
     choices = choices_of(settings)
     module = llvm.print_module(roots, choices, precision)
     quick, optimised = llvm.Code(module, None, roots), llvm.Code(module, None, roots)
-    optimised.use(llvm.QUICK_ROWS + 1)
+    optimised._load(llvm.OPTIMISED, None)
     return {
         "python": lambda memory: Plain(memory, settings),
         "numba": lambda memory: jitted.Jitted(roots, choices, memory, settings),
