@@ -41,13 +41,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     for item in items:
         # not item.keywords: a parameter may be called so
-        if item.get_closest_marker("exhaustive") or (item.get_closest_marker("in_turn") and not _chosen(item)):
+        turns = item.get_closest_marker("in_turn")
+        if item.get_closest_marker("exhaustive") or (turns and not _chosen(item, *turns.args)):
             item.add_marker(pytest.mark.skip(reason="runs with --exhaustive"))
 
 
-def _chosen(item: Any) -> bool:
-    """Of a product of parameters, of which one has two values: each combination of the others once, with both in turn."""
-    return sum(item.callspec.indices.values()) % 2 == 0
+def _chosen(item: Any, part: int = 2) -> bool:
+    """Whether it is its turn: one of ``part`` runs, so that each value of each parameter comes up."""
+    return sum(item.callspec.indices.values()) % part == 0
 
 
 @pytest.fixture(scope="session")

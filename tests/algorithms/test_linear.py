@@ -21,7 +21,7 @@ from pykernel.cli.app import main
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.check import check, mixed_stream
-from pykernel.gen.compilers import find_compilers
+from pykernel.gen.compilers import LEVELS, find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import RECURSIVE, RULES, WINDUP, random_count, random_features
@@ -321,16 +321,18 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {json.dumps(case[1])}")
 @BOTH
 def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
-    """Two levels of optimisation; one compiler for each case in turn, all of them with --exhaustive."""
+    """One compiler for each case in turn, all of them with --exhaustive."""
     rule, sections = case
     found = find_compilers()
     chosen = found if exhaustive else [found[(CASES.index(case) + (precision == "float64")) % len(found)]]
     report = check(
         spec_of(rule, precision, 4, **sections),
         samples=100_000 if exhaustive else 20_000,
+        levels=LEVELS if exhaustive else ("-O2",),
         compilers=[c.name for c in chosen],
     )
     assert report.ok, report.rows

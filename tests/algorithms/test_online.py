@@ -120,7 +120,7 @@ def mean_error(made: Spec, realisations: int) -> float:
 @pytest.mark.parametrize("when", ["after", "before"])
 def test_sinc_errors_are_those_of_the_note(when: str, exhaustive: bool) -> None:
     """Section 9 of the note, all methods that do not diverge: equal means, within what so few realisations allow."""
-    realisations = 100 if exhaustive else 20
+    realisations = 100 if exhaustive else 8
     wrong = []
     for (method, n_max), (expected, spread) in table(AFTER if when == "after" else BEFORE).items():
         if (not exhaustive and n_max not in (8, 14, 24)) or ("+" in method and n_max > 14):

@@ -335,6 +335,7 @@ def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target,
         assert re.search(instruction, instructions(source, vectorised(text)))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("c", find_compilers(), ids=str)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(

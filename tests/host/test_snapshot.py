@@ -591,7 +591,7 @@ def hostile_states(spec):
 
 
 @pytest.mark.parametrize("standardise", [False, True])
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_hostile_states_with_a_right_crc_are_refused_by_both_runtimes(technique, precision, standardise):
@@ -644,6 +644,7 @@ def test_other_models_and_versions_are_foreign():
     assert "configuration" in refused(spec_of("fklms", kernel={"sigma": 2.0}), sealed(spec, pruned))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
     """Words of a good state replaced by any; what is accepted is learned on: the same bytes.

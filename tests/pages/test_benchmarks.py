@@ -305,6 +305,7 @@ def test_settings_are_chosen_on_the_first_quarter_alone():
 # ---------------------------------------------------------------------------------------------- commands
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", list(SCRIPTS))
 def test_the_commands_run(name, tmp_path, one_compiler, capsys):
     words = ["--quick", "-o", str(tmp_path)]

@@ -177,6 +177,7 @@ def test_scores_are_those_of_the_definition(kind, short):
     assert scores[50:] == pytest.approx(expected[50:], rel=0.02)
 
 
+@pytest.mark.exhaustive
 def test_the_quick_comparison_runs(tmp_path, monkeypatch):
     """Of few seeds: the columns of the page's results, and figures."""
     pytest.importorskip("unicorn")

@@ -131,6 +131,7 @@ def words(cell: str, **letters: int) -> int:
     return int(found)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("budget", ["exact", "drop"])
 @pytest.mark.parametrize("update", ["parametric", "hybrid", "nonparametric", "rls"])
 def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:

@@ -50,9 +50,8 @@ def test_every_key_of_a_rule_is_in_its_schema_and_no_other():
 def test_what_is_accepted_fits():
     rng = np.random.default_rng(0)
     for rule in rules():
-        for _ in range(4):
-            written = as_written(random_spec(rng, rule))
-            assert misfits(SCHEMA, written) == [], written
+        written = as_written(random_spec(rng, rule))
+        assert misfits(SCHEMA, written) == [], written
     assert len(SPECS) >= 10
     for path in SPECS:
         assert misfits(SCHEMA, tomllib.loads(path.read_text(encoding="utf-8"))) == [], path
