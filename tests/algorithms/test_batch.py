@@ -375,6 +375,7 @@ def inaccuracy(rule: str, kernel: dict[str, Any], shape: str, above: float, samp
 
 @pytest.mark.parametrize("shape", HARD)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
+@pytest.mark.in_turn
 def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str) -> None:
     """Just above the least ridge, where float32 has lost most: the leave-one-out figure is right to 1 %."""
     found = [

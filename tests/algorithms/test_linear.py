@@ -343,6 +343,7 @@ def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus"])
 @pytest.mark.parametrize("precision", ["float32"])
 @EACH
+@pytest.mark.in_turn
 def test_emulated_targets_compute_the_hosts_bytes(rule, precision, target):
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")
@@ -390,6 +391,7 @@ def test_other_random_features_are_another_model():
     ],
 )
 @EACH
+@pytest.mark.in_turn
 def test_random_calls_keep_every_promise(rule, precision, sections, tmp_path):
     """Under sanitizers that also see conversions out of range; the harness of tests/gen/test_quality.py."""
     if not shutil.which("gcc"):

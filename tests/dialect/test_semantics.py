@@ -908,6 +908,7 @@ def f(s: Box, c: Settings, y: Real) -> Real:
 
 
 @BOTH
+@pytest.mark.in_turn
 def test_tables_of_a_configuration_reach_the_device(precision: Precision) -> None:
     """The same bytes; in flash, once in each file that reads them; part of the hash; and none where no code does."""
     size = precision.dtype.itemsize

@@ -39,7 +39,7 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "cache_folder", lambda kind, digest: None)
 
 
-@pytest.fixture(params=["quick", "optimised"])
+@pytest.fixture(params=["quick", pytest.param("optimised", marks=pytest.mark.exhaustive)])
 def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test at both levels: each is kept to, whatever is on the disk or was compiled before."""
     quick = request.param == "quick"

@@ -65,6 +65,7 @@ def not_promised(estimator):
     return {"check_classifiers_train": "the most probable class need not be that of predict"}
 
 
+@pytest.mark.in_turn(3)
 @parametrize_with_checks(
     [KernelBasis(), KernelBasis("polynomial", n_components=7, method="rpcholesky")]
     + [kind(basis=40, ridge=[0.01, 1.0], basis_params={"method": "uniform"}) for kind in ALL],

@@ -79,6 +79,7 @@ def state(model):
     return bytes(model.model_.memory.bytes)
 
 
+@pytest.mark.in_turn(3)
 @parametrize_with_checks(
     [
         BudgetedKernelRegressor(),

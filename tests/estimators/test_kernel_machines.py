@@ -106,6 +106,7 @@ def values(model, x):
 # ------------------------------------------------------------------------------------------------------ conventions
 
 
+@pytest.mark.in_turn(3)
 @parametrize_with_checks([kind() for kind in ALL])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)

@@ -100,6 +100,7 @@ def fitted(case, x, y, **parameters):
 # ------------------------------------------------------------------------------------------------------- conventions
 
 
+@pytest.mark.in_turn(3)
 @parametrize_with_checks(
     [
         KernelSubspace(),

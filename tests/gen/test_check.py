@@ -82,6 +82,7 @@ def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
 
 
 @pytest.mark.parametrize(("choice", "precision"), in_turn(CHOICES))
+@pytest.mark.in_turn
 def test_every_rule_and_strategy_is_equal(choice, precision):
     learning, reduction, wanted = CHOICES[choice]
     spec = spec_of(precision=precision, learning=learning, reduction={"n_max": 16} | reduction)
@@ -103,6 +104,7 @@ LABELLED = {
 
 
 @pytest.mark.parametrize(("case", "precision"), in_turn(LABELLED))
+@pytest.mark.in_turn
 def test_every_kind_of_label_with_the_real_models(case, precision):
     rule, technique, kind = LABELLED[case]
     sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {"n_max": 8}}

@@ -44,6 +44,7 @@ def test_generated_code_is_the_golden_one(name, pytestconfig):
 
 
 @pytest.mark.parametrize("golden", ["flow", "level", "monitor", "pressure"])
+@pytest.mark.in_turn
 def test_a_name_of_any_length_makes_the_same_code(golden, tmp_path):
     """Long names make long lines, which are broken: what is code stays code, and compiles."""
     content = load_spec(GOLDEN / f"{golden}.toml").model_dump(exclude_unset=True)

@@ -171,6 +171,7 @@ target_link_libraries(app PRIVATE {links} m)
 
 
 @needs_cmake
+@pytest.mark.exhaustive
 def test_cmake_below_a_firmware_and_installed(package, tmp_path):
     """Two models in one firmware, by add_subdirectory; one, by find_package."""
     generate(spec_of(name="level", technique="nt"), tmp_path / "level")
@@ -286,6 +287,7 @@ def firmware(package, folder, prefix="", c_flags=C_FLAGS, cpp_flags=CPP_FLAGS, d
 @needs_gcc
 @pytest.mark.parametrize("style", ["arduino", "platformio"])
 @pytest.mark.parametrize("level", ["-Os", "-O3"])
+@pytest.mark.exhaustive
 def test_sketch_as_the_builders_compile_it(package, style, level, tmp_path):
     """GNU dialects, a processor with FMA: the selftest passes, and 50 loops leave the simulation's state."""
     manifest = json.loads((package / "library.json").read_text())
@@ -323,6 +325,7 @@ M4F = ("-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 
 @pytest.mark.skipif(not shutil.which("arm-none-eabi-g++"), reason="needs arm-none-eabi-g++")
 @pytest.mark.parametrize("level", ["-Os", "-O3"])
+@pytest.mark.exhaustive
 def test_sketch_for_a_cortex_m4f(package, level, tmp_path):
     """As the cores compile it, there is no fused instruction, and nothing from libm or in double."""
     folder = tmp_path / "build"

@@ -486,6 +486,7 @@ def test_targets_compute_the_hosts_bytes_and_are_measured(target, precision):
 @pytest.mark.parametrize(
     ("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("rv32imac", "gcc", "qemu"), ("avr", None, None)]
 )
+@pytest.mark.exhaustive
 def test_other_emulators_agree(target, chain, emulator):
     from pykernel.targets.check import choose
 

@@ -45,7 +45,7 @@ def learned(spec, samples=200):
     return model.memory
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, tmp_path):
@@ -75,6 +75,7 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.in_turn
 def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tmp_path):
     """Strict C99 with every compiler: the files one by one, and all in one unit, in any order."""
     spec = toy_spec(kind, precision)

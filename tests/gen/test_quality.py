@@ -200,7 +200,7 @@ def fuzz(model, precision, full, folder, *words):
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("model", FUZZED)
 def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exhaustive):
     """Any function in any order; states with changed numbers and a right CRC; memory that is no model.

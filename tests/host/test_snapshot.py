@@ -211,6 +211,7 @@ def test_a_snapshot_is_laid_out_as_documented():
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["cortex-m0plus", "cortex-m4f", "rv32imac"])
+@pytest.mark.in_turn
 def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, precision):
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")

@@ -26,6 +26,7 @@ def steps(page):
 
 @needs_gcc
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
+@pytest.mark.exhaustive
 def test_from_spec_to_firmware(tmp_path):
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

@@ -74,6 +74,7 @@ def test_the_results_are_complete():
 # ------------------------------------------------------------------------------------------------- what must be so
 
 
+@pytest.mark.exhaustive
 def test_the_alternation_never_rises_and_ends_at_the_closed_form(quick):
     for results in (RESULTS, quick[0]):
         of = {row["what"]: row for row in results["batch"] if row["what"] not in ("excess", "rank", "scale")}

@@ -56,6 +56,7 @@ FIELDS = ("experiment", "method", "settings", "when", "n_max", "parameter", "for
 COLUMNS = (*FIELDS[:-1], "refused_unless_forced")
 
 
+@pytest.mark.exhaustive
 def test_the_results_are_what_the_product_computes(exhaustive):
     """The first realisation of every method, rule and strategy, computed again."""
     plan = paper_003.plan_accuracy(1)

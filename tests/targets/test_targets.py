@@ -75,6 +75,7 @@ def m4f():
 # ------------------------------------------------------------------------------------------------ the same bytes
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", SEVEN)
 def test_every_target_computes_the_hosts_bytes(target):
     """With wheels alone; statuses of all kinds, refusals among them."""
@@ -120,6 +121,7 @@ def test_other_techniques_and_precisions(target, technique, precision):
     ],
 )
 @pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.in_turn
 def test_every_kind_of_label(kind, target, precision):
     """A label in a register of the FPU or in integer ones, behind a pointer, and as a position; questions are counted."""
     report = check_targets(toy_spec(kind, precision), [target], samples=500, chain="zig", tries=30)

@@ -702,6 +702,7 @@ def test_refusals():
 PAGE = ROOT / "docs" / "subspaces.md"
 
 
+@pytest.mark.exhaustive
 def test_the_guides_blocks_run_and_print_what_it_says(tmp_path, monkeypatch):
     """Numbers within a tenth, or 0.02: versions of libraries differ."""
     monkeypatch.chdir(tmp_path)

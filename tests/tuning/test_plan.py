@@ -87,6 +87,7 @@ def test_the_nearest_miss_is_named_and_following_its_advice_leads_to_a_plan(fold
     assert int(limits["--ram"]) < 500 and int(limits["--instructions"]) < 20_000
 
 
+@pytest.mark.exhaustive
 def test_a_plan_for_classes_and_from_a_spec(folder, run):
     pytest.importorskip("unicorn")
     text = (folder / "data.csv").read_text().splitlines()
