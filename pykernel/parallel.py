@@ -295,9 +295,13 @@ def _connect(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise MissingExtra("a Dask scheduler", "distributed") from None
+    client = Client.__new__(Client)
     try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        Client.__init__(client, address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
+        # now: closed by the garbage collector it can wait forever, for a lock that the collector's own thread holds
+        with contextlib.suppress(AttributeError):  # it did not come so far as to have what is closed
+            client.close()
         raise UserError(
             f"{address}: no Dask scheduler answers there ({str(error).splitlines()[0] if str(error) else 'no answer'}); "
             "start one with `dask scheduler`, and give the address that it prints"
