@@ -443,6 +443,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         ("krr", {"max_abs": 2.0}, {"function": "linear"}),
     ],
 )
+@pytest.mark.in_turn
 def test_c_gives_the_same_bytes(rule: str, label: dict[str, Any], kernel: dict[str, Any], precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     ridge = 0.5 if kernel["function"] in ("linear", "polynomial", "sigmoid") else 2e-3

@@ -343,6 +343,7 @@ CUSTOM_OFTEN = (("krr", "float64", "custom"),)
 
 
 @pytest.mark.parametrize(("kernel", "program", "precision"), selected())
+@pytest.mark.in_turn
 def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, exhaustive: bool) -> None:
     spec = in_program(kernel, program, precision)
     quick: dict[str, Any] = {} if exhaustive else {"levels": ["-O2"], "compilers": ["gcc"]}

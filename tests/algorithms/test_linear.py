@@ -391,7 +391,7 @@ def test_other_random_features_are_another_model():
     ],
 )
 @EACH
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 def test_random_calls_keep_every_promise(rule, precision, sections, tmp_path):
     """Under sanitizers that also see conversions out of range; the harness of tests/gen/test_quality.py."""
     if not shutil.which("gcc"):

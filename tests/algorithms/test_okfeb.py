@@ -457,6 +457,7 @@ LONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", LONG)
+@pytest.mark.in_turn
 def test_it_goes_on_for_long(case: str, exhaustive: bool) -> None:
     """The same statuses, the same vectors, the same numbers to 1e-9 over many calls; every status comes up."""
     spec = spec_of(**LONG[case])
@@ -1070,9 +1071,9 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
+@pytest.mark.in_turn(4)
 def test_c_gives_the_same_bytes(case: str, precision: str, exhaustive: bool) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     spec = spec_of(precision, **LONG[case])

@@ -67,6 +67,7 @@ def in_turn(names):
 
 
 @pytest.mark.parametrize(("technique", "precision"), [*in_turn(PRESETS), ("mklms", "float32")])
+@pytest.mark.in_turn
 def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
     """All paths are taken: what is stored, replaced, absorbed, merged, discarded and refused."""
     reduction = {"technique": technique, "n_max": 16, "force": True}

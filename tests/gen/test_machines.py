@@ -70,6 +70,7 @@ def test_every_target_computes_the_hosts_bytes(name, target):
         for n in MACHINES
     ],
 )
+@pytest.mark.in_turn
 def test_a_second_opinion(name, target, chain, emulator):
     from pykernel.targets.check import check_targets, choose
 

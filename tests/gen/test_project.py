@@ -75,7 +75,7 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tmp_path):
     """Strict C99 with every compiler: the files one by one, and all in one unit, in any order."""
     spec = toy_spec(kind, precision)
@@ -336,7 +336,6 @@ def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target,
         assert re.search(instruction, instructions(source, vectorised(text)))
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("c", find_compilers(), ids=str)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
@@ -344,6 +343,7 @@ def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target,
     [("-fno-signed-zeros",), ("-fno-honor-nans",), ("-march=native", "-ffp-contract=fast"), ("-fassociative-math",)],
     ids=" ".join,
 )
+@pytest.mark.in_turn(4)
 def test_flags_that_change_results_are_told_by_the_selftest(flags, precision, c):
     """Of flags that have no macro: either nothing changes, or NAME_selftest says so."""
     spec = spec_of("mklms", precision)

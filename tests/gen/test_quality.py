@@ -119,6 +119,7 @@ def test_more_warnings_find_nothing(compiler, full, tmp_path, exhaustive):
 @pytest.mark.parametrize("name", ["m", "a_model_with_the_longest_name_x"])
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("model", [*EACH, *MACHINES])
+@pytest.mark.in_turn(3)
 def test_text_is_tidy_and_every_function_has_a_comment(model, full, name):
     spec = spec_of(model, "float64", full, name)
     files = (fitted(spec) if full else build(spec)).files
@@ -200,8 +201,8 @@ def fuzz(model, precision, full, folder, *words):
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("model", FUZZED)
+@pytest.mark.in_turn(6)
 def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exhaustive):
     """Any function in any order; states with changed numbers and a right CRC; memory that is no model.
 

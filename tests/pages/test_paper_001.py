@@ -87,6 +87,7 @@ def test_the_alternation_never_rises_and_ends_at_the_closed_form(quick):
         assert all(a >= b >= 0 for a, b in itertools.pairwise(reached))
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_below_the_batch_optimum(quick):
     for results in (RESULTS, quick[0]):
         for row in results["convergence"]:

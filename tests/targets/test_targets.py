@@ -105,6 +105,7 @@ def test_every_target_computes_the_hosts_bytes(target):
         ("rv32imafc", "fklms", "float64"),
     ],
 )
+@pytest.mark.in_turn(3)
 def test_other_techniques_and_precisions(target, technique, precision):
     """Doubles in one FPU's registers, in pairs of integers, and through the library for floating point."""
     assert_equal(check_targets(spec_of(technique, precision), [target], samples=500, chain="zig", tries=0))
