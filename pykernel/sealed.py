@@ -57,8 +57,7 @@ def _discard(path: Path) -> None:
     if not _told:
         _told = True
         print(
-            f"warning: the compile cache in {path.parent.parent} was damaged; what is missing is compiled again, which can "
-            "take half a minute",
+            f"warning: the compile cache in {path.parent.parent} was damaged; what is missing is compiled again",
             file=sys.stderr,
         )
 

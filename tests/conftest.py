@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _chosen(item: Any, part: int = 2) -> bool:
-    """Whether it is its turn: one of ``part`` runs, other values of each parameter from turn to turn."""
+    """Whether it is its turn: of the combinations, numbered by the sum of their positions, one in ``part`` runs."""
     lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
     first = [(names.split(",")[0].strip() if isinstance(names, str) else names[0]) for names in lists]
     return sum(item.callspec.indices[name] for name in first) % part == 0

@@ -49,6 +49,7 @@ class Checked:
         self.array[position] = value
 
 
+@functools.cache
 def bind(k: Kernel, precision: Precision) -> Callable:
     """The kernel as a function of its structs, configurations and values.
 

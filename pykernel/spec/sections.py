@@ -75,22 +75,12 @@ class Input(Section):
     @field_validator("columns", mode="before")
     @classmethod
     def _list(cls, columns: Any) -> Any:
-        if columns is not None and not isinstance(columns, (list, tuple)):
-            raise ValueError(f'is {shown_value(columns)}; it must be a list of names, such as ["a", "b"]')
-        return columns
+        return list_of_names(columns)
 
     @field_validator("columns")
     @classmethod
     def _names(cls, columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if columns is not None:
-            if not 1 <= len(columns) <= DIM_LIMIT:
-                raise ValueError(f"holds {len(columns)} names; it must hold from 1 to {DIM_LIMIT}")
-            for name in columns:
-                visible_name(name)
-            doubles = [name for name in columns if columns.count(name) > 1]
-            if doubles:
-                raise ValueError(f"names {doubles[0]!r} twice; each input must be another column")
-        return columns
+        return different_names(columns, 1, DIM_LIMIT, "each input must be another column")
 
 
 class StandardisedInput(Input):
@@ -160,23 +150,12 @@ class Label(Section):
     @field_validator("columns", "classes", mode="before")
     @classmethod
     def _list(cls, names: Any) -> Any:
-        if names is not None and not isinstance(names, (list, tuple)):
-            raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
-        return names
+        return list_of_names(names)
 
     @field_validator("columns", "classes")
     @classmethod
     def _names(cls, names: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        if names is not None:
-            least = 2 if info.field_name == "classes" else 1
-            if not least <= len(names) <= OUTPUTS_LIMIT:
-                raise ValueError(f"holds {len(names)} names; it must hold from {least} to {OUTPUTS_LIMIT}")
-            for name in names:
-                visible_name(name)
-            doubles = [name for name in names if names.count(name) > 1]
-            if doubles:
-                raise ValueError(f"names {doubles[0]!r} twice; each must be another")
-        return names
+        return different_names(names, 2 if info.field_name == "classes" else 1, OUTPUTS_LIMIT, "each must be another")
 
 
 class KernelSection(Section):
@@ -236,6 +215,26 @@ class VectorsSection(Section):
         if values is not None and not isinstance(values, (list, tuple)):
             raise ValueError(f"is {shown_value(values)}; it must be a list, such as [1.0, 2.0]")
         return values
+
+
+def list_of_names(names: Any) -> Any:
+    """What was given, if it is a list or nothing; of which names, is judged later.  Raises ValueError."""
+    if names is not None and not isinstance(names, (list, tuple)):
+        raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
+    return names
+
+
+def different_names(names: tuple[str, ...] | None, least: int, most: int, must: str) -> tuple[str, ...] | None:
+    """The names, if they are visible, and no two are the same.  Raises ValueError."""
+    if names is not None:
+        if not least <= len(names) <= most:
+            raise ValueError(f"holds {len(names)} names; it must hold from {least} to {most}")
+        for name in names:
+            visible_name(name)
+        doubles = [name for name in names if names.count(name) > 1]
+        if doubles:
+            raise ValueError(f"names {doubles[0]!r} twice; {must}")
+    return names
 
 
 def visible_name(text: str) -> str:

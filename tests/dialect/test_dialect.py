@@ -181,6 +181,8 @@ def test_kernels_have_neither_recursion_nor_a_meaning_of_their_own() -> None:
         sum_bench(None)
     with pytest.raises(TypeError, match="calls itself"):
         bind(recursive, FLOAT32)
+    # made once: an engine asks at each call
+    assert bind(work, FLOAT32) is bind(work, FLOAT32)
     # a kernel may have the name of a field that it reads
     assert bind(work, FLOAT32)(Memory((Bench,), FLOAT32, {"N_MAX": 1}).view(Bench)) == 0
 

@@ -357,14 +357,9 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
 PRECISIONS = ("float32", "float64")
 
 
-@pytest.mark.parametrize(
-    ("name", "precision"),
-    [
-        pytest.param(name, precision, marks=() if i % 2 == j else pytest.mark.exhaustive)
-        for i, name in enumerate(MACHINES)
-        for j, precision in enumerate(PRECISIONS)
-    ],
-)
+@pytest.mark.in_turn
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.usefixtures("level")
 def test_every_call_of_every_program(name: str, precision: str) -> None:
     """Update, questions, visits, actions, readings and `valid`, in random order and with hostile numbers."""

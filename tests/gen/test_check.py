@@ -55,19 +55,9 @@ def assert_equal(report):
     assert report.ok, [(row["compiler"], row["flags"], row["first_difference"]) for row in report.rows]
 
 
-def in_turn(names):
-    """Every name with one of the two precisions by default, and with the other if everything is asked for."""
-    return [
-        pytest.param(
-            name, precision, marks=() if (i + j) % 2 == 0 else pytest.mark.exhaustive, id=f"{name}-{precision}"
-        )
-        for i, name in enumerate(names)
-        for j, precision in enumerate(PRECISIONS)
-    ]
-
-
-@pytest.mark.parametrize(("technique", "precision"), [*in_turn(PRESETS), ("mklms", "float32")])
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("technique", PRESETS)
 def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
     """All paths are taken: what is stored, replaced, absorbed, merged, discarded and refused."""
     reduction = {"technique": technique, "n_max": 16, "force": True}
@@ -82,8 +72,9 @@ def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
     assert report.statuses["replaced"] > 500
 
 
-@pytest.mark.parametrize(("choice", "precision"), in_turn(CHOICES))
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("choice", CHOICES)
 def test_every_rule_and_strategy_is_equal(choice, precision):
     learning, reduction, wanted = CHOICES[choice]
     spec = spec_of(precision=precision, learning=learning, reduction={"n_max": 16} | reduction)
@@ -104,8 +95,9 @@ LABELLED = {
 }
 
 
-@pytest.mark.parametrize(("case", "precision"), in_turn(LABELLED))
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("case", LABELLED)
 def test_every_kind_of_label_with_the_real_models(case, precision):
     rule, technique, kind = LABELLED[case]
     sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {"n_max": 8}}

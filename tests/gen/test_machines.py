@@ -45,14 +45,9 @@ def test_the_stream_reaches_what_it_should(name):
         assert len(np.unique(model.classify(x[400:]))) >= 3
 
 
-@pytest.mark.parametrize(
-    ("name", "target"),
-    [
-        pytest.param(name, target, marks=() if (i + j) % 14 == 0 else pytest.mark.exhaustive, id=f"{name}-{target}")
-        for i, name in enumerate(MACHINES)
-        for j, target in enumerate(SEVEN)
-    ],
-)
+@pytest.mark.in_turn(14)
+@pytest.mark.parametrize("target", SEVEN)
+@pytest.mark.parametrize("name", MACHINES)
 def test_every_target_computes_the_hosts_bytes(name, target):
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import ROOT
 
-DEAREST = 300
+DEAREST = 40
 """So many tests are listed, each with all its parameters."""
 START = "start"
 """What no test took: imports, collection."""

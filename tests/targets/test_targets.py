@@ -140,14 +140,9 @@ MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "target"),
-    [
-        pytest.param(name, target, marks=() if (i + j) % 6 == 0 else pytest.mark.exhaustive, id=f"{name}-{target}")
-        for i, name in enumerate(MODELS)
-        for j, target in enumerate(("cortex-m0plus", "cortex-m4f"))
-    ],
-)
+@pytest.mark.in_turn(6)
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4f"])
+@pytest.mark.parametrize("name", MODELS)
 def test_every_preset_rule_and_strategy(name, target):
     """1000 updates with and without an FPU; the kinds of label in turn."""
     learning, reduction = MODELS[name]
