@@ -6,8 +6,8 @@ that not every rule of the family has is marked with ``Of``.
 
 from __future__ import annotations
 
+import functools
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -44,16 +44,18 @@ def section_of(field: FieldInfo) -> type[Section] | None:
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
-def fields_of(spec: type[Section], rule: str) -> Iterator[tuple[str, str | None, FieldInfo]]:
+@functools.cache
+def fields_of(spec: type[Section], rule: str) -> tuple[tuple[str, str | None, FieldInfo], ...]:
     """What a rule's spec may say: (section, None) for each section or key outside of one, (section, key) within."""
+    found: list[tuple[str, str | None, FieldInfo]] = []
     for name, field in spec.model_fields.items():
         if not _has(field, rule):
             continue
-        yield name, None, field
+        found.append((name, None, field))
         kind = section_of(field)
-        for key, inner in kind.model_fields.items() if kind is not None else ():
-            if _has(inner, rule):
-                yield name, key, inner
+        keys = kind.model_fields.items() if kind is not None else ()
+        found += [(name, key, inner) for key, inner in keys if _has(inner, rule)]
+    return tuple(found)
 
 
 def _has(field: FieldInfo, rule: str) -> bool:
