@@ -209,8 +209,8 @@ def require_online(spec: Spec, where: str = "the spec") -> None:
     """Raises UserError, ``where`` first, for a model of another rule."""
     if not spec.family.online:
         raise UserError(
-            f"{where}: [learning] rule is {spec.learning.rule}, which is not among those that are compared here; give a spec "
-            f"with one of the rules {', '.join(rules())}"
+            f"{where}: [learning] rule is {spec.learning.rule}; only rules that learn sample by sample are compared here: give "
+            f"a spec with one of the rules {', '.join(rules())}"
         )
 
 
@@ -683,7 +683,8 @@ def _measure(rows: list[dict[str, Any]], workers: Workers, by: Score, target: st
         rows[measured[i]]["instruction_front"] = True
     return (
         f"instructions of one update on {target}: the mean over {SAMPLES_TEXT}; measured for {len(measured)} of "
-        f"{len(rows)} rows: those on the front of error against bytes, and those that could be on the other"
+        f"{len(rows)} rows: the rows on the front of error against bytes, and the rows that could be on the front of error "
+        "against instructions"
     )
 
 
