@@ -40,6 +40,7 @@ def test_what_is_over_its_budget_is_said():
     ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("jobs", [[], ["-n", "1"]])
 def test_children_count_with_and_without_workers(tmp_path, jobs):
     """In a folder like tests/, with our conftest."""

@@ -493,6 +493,7 @@ def folder(inputs, tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.in_turn
 @ON_POSIX
 @pytest.mark.parametrize("command", [*COMMANDS, *WRITING])
 def test_a_command_refuses_a_pipe_a_device_or_a_socket_at_once(command, folder, run, at_once):

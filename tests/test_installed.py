@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
+from tests.support.compilers import QUICK
 from tests.support.interrupts import PATIENCE
 
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
@@ -64,6 +65,7 @@ def installed(wheel, tmp_path_factory):
     (site / "borrowed.pth").write_text("".join(f"{path}\n" for path in borrowed))
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    variables["CC"] = " ".join(QUICK[0].command)
 
     def run(*words, code=None):
         command = [python, "-c", code] if code else [python.with_name("pykernel"), *words]

@@ -156,6 +156,7 @@ def pointer(array):
     return ctypes.c_void_p(array.ctypes.data)
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("case", LEARNERS)
 def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
     model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))
@@ -198,6 +199,7 @@ def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
             assert memory.field(name).tobytes() == model.model_.memory.field(name).tobytes(), name
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("case", LEARNERS)
 def test_a_fitted_estimator_is_checked_from_what_it_learned(case):
     model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))

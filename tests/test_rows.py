@@ -347,6 +347,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="how much memory was in use at most is read there")
 def test_memory_is_bounded_whatever_the_size(tmp_path):
     """160 MB on disk, 320 MB as float64; the bounds are in docs/bases.md."""

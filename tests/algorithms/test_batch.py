@@ -277,6 +277,7 @@ def spec_of(rule: str, precision: str, ridge: float = 1e-2, samples: int = 12, d
     return make_spec(content | sections)
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("label", [{}, {"outputs": 2}, {"classes": ["a", "b"]}])
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
@@ -373,20 +374,20 @@ def inaccuracy(rule: str, kernel: dict[str, Any], shape: str, above: float, samp
     return abs(found - float(np.sqrt(np.mean(residuals**2)))) / float(np.sqrt(np.mean(residuals**2)))
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("shape", HARD)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
-@pytest.mark.in_turn
-def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str) -> None:
+def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str, exhaustive: bool) -> None:
     """Just above the least ridge, where float32 has lost most: the leave-one-out figure is right to 1 %."""
     found = [
         inaccuracy(rule, kernel, shape, above, samples, seed)
         for kernel in KERNEL_CASES
         for above in (1.02, 3.0)
         for samples in (3, 16, 70)
-        for seed in range(3)
+        for seed in range(3 if exhaustive else 1)
     ]
     accepted = [error for error in found if error is not None]
-    assert len(accepted) > 20 and max(accepted) < 1e-2, sorted(accepted)[-5:]
+    assert len(accepted) > (20 if exhaustive else 6) and max(accepted) < 1e-2, sorted(accepted)[-5:]
 
 
 @given(
@@ -431,6 +432,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
     ("rule", "label", "kernel"),
@@ -443,7 +445,6 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         ("krr", {"max_abs": 2.0}, {"function": "linear"}),
     ],
 )
-@pytest.mark.in_turn
 def test_c_gives_the_same_bytes(rule: str, label: dict[str, Any], kernel: dict[str, Any], precision: str) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     ridge = 0.5 if kernel["function"] in ("linear", "polynomial", "sigmoid") else 2e-3

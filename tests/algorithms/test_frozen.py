@@ -14,10 +14,10 @@ from pykernel.algorithms.frozen import FrozenStatus
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import same_numbers
-from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
+from tests.support.compilers import QUICK
 from tests.support.retraining import KERNELS, Inputs
 
 PRECISIONS = ("float32", "float64")
@@ -481,7 +481,7 @@ def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
     return make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_same_bits(name: str, precision: str) -> None:
@@ -489,7 +489,7 @@ def test_c_gives_the_same_bits(name: str, precision: str) -> None:
     spec = case(name, precision)
     host, x = HostModel(spec), samples(spec, 5000)
     project = build(spec)
-    for c, level in ((find_compilers()[0], "-O3"), (find_compilers()[-1], "-O1")):
+    for c, level in ((QUICK[0], "-O3"), (QUICK[-1], "-O1")):
         device = CModel(project, c, (level,))
         for question in spec.program.questions:
             if host.has(question):

@@ -55,6 +55,7 @@ def exactly(name: str, r: float) -> Any:
     return (1 + x if name == "matern32" else 1 + x + x * x / 3) * mpmath.exp(-x)
 
 
+@pytest.mark.in_turn
 @BOTH
 @pytest.mark.parametrize("name", MATERN)
 def test_matern_kernels_are_accurate(name: str, precision: Precision) -> None:
@@ -342,8 +343,8 @@ def selected() -> list[Any]:
 CUSTOM_OFTEN = (("krr", "float64", "custom"),)
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize(("kernel", "program", "precision"), selected())
-@pytest.mark.in_turn
 def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, exhaustive: bool) -> None:
     spec = in_program(kernel, program, precision)
     quick: dict[str, Any] = {} if exhaustive else {"levels": ["-O2"], "compilers": ["gcc"]}
@@ -351,6 +352,7 @@ def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, e
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kernel", NEW)
 def test_a_frozen_model_on_an_emulated_target(kernel: str) -> None:
     pytest.importorskip("unicorn")

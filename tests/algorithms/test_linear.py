@@ -21,11 +21,12 @@ from pykernel.cli.app import main
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.check import check, mixed_stream
-from pykernel.gen.compilers import LEVELS, find_compilers
+from pykernel.gen.compilers import LEVELS
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import RECURSIVE, RULES, WINDUP, random_count, random_features
 from pykernel.spec.model import Spec, make_spec
+from tests.support.compilers import compilers
 from tests.support.naive import kernel_values
 
 BOTH = pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -162,6 +163,7 @@ def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgettin
     np.testing.assert_allclose(root.T @ root, inverse, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.in_turn
 @EACH
 @pytest.mark.parametrize("standardise", [False, True])
 @pytest.mark.parametrize(
@@ -264,6 +266,7 @@ def hostile(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.nda
     return x, y[:, 0] if spec.outputs == 1 else y
 
 
+@pytest.mark.in_turn(4)
 @BOTH
 @EACH
 @pytest.mark.parametrize("kind", KINDS)
@@ -321,13 +324,13 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(32)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {json.dumps(case[1])}")
 @BOTH
 def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
     """One compiler for each case in turn, all of them with --exhaustive."""
     rule, sections = case
-    found = find_compilers()
+    found = compilers(exhaustive)
     chosen = found if exhaustive else [found[(CASES.index(case) + (precision == "float64")) % len(found)]]
     report = check(
         spec_of(rule, precision, 4, **sections),
@@ -340,10 +343,10 @@ def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
     assert report.statuses["refused_label"] > 10
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus"])
 @pytest.mark.parametrize("precision", ["float32"])
 @EACH
-@pytest.mark.in_turn
 def test_emulated_targets_compute_the_hosts_bytes(rule, precision, target):
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")
@@ -381,6 +384,7 @@ def test_other_random_features_are_another_model():
     assert len({f["const_bytes"] for f in figures}) == 1
 
 
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize(
     ("precision", "sections"),
     [
@@ -391,7 +395,6 @@ def test_other_random_features_are_another_model():
     ],
 )
 @EACH
-@pytest.mark.in_turn(4)
 def test_random_calls_keep_every_promise(rule, precision, sections, tmp_path):
     """Under sanitizers that also see conversions out of range; the harness of tests/gen/test_quality.py."""
     if not shutil.which("gcc"):
@@ -640,6 +643,7 @@ def taken(make: Any) -> bool:
     return True
 
 
+@pytest.mark.exhaustive
 @EACH
 def test_generate_and_check_from_the_command_line(rule, tmp_path, capsys, one_compiler):
     spec = spec_of(rule, "float32", 3, {} if rule == "nlms" else {"forgetting": 0.99})

@@ -403,8 +403,8 @@ LONG: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("case", LONG)
-@pytest.mark.in_turn
 def test_it_goes_on_for_long(case: str) -> None:
     """The same statuses, the same vectors, the same predictions; every status comes up."""
     spec = spec_of(**LONG[case])
@@ -524,7 +524,7 @@ def test_float32_is_as_good_as_float64(kernel: str) -> None:
 # ----------------------------------------------------------------------------------------- EFVS and SGMA, and select
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", ["efvs", "sgma"])
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "polynomial", "cosine", "linear"])
@@ -804,9 +804,9 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
-@pytest.mark.in_turn(4)
 def test_c_gives_the_same_bytes(case: str, precision: str, exhaustive: bool) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     spec = spec_of(precision, **LONG[case])

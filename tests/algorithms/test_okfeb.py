@@ -456,8 +456,8 @@ LONG: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("case", LONG)
-@pytest.mark.in_turn
 def test_it_goes_on_for_long(case: str, exhaustive: bool) -> None:
     """The same statuses, the same vectors, the same numbers to 1e-9 over many calls; every status comes up."""
     spec = spec_of(**LONG[case])
@@ -479,6 +479,7 @@ def test_it_goes_on_for_long(case: str, exhaustive: bool) -> None:
     assert wanted <= set(seen), (wanted - set(seen), seen)
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("update", ["parametric", "nonparametric", "hybrid"])
 def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
@@ -506,6 +507,7 @@ def test_a_feature_of_glitches_starts_again(update: str, budget: str) -> None:
     assert model.ask("novelty", fresh)[0].mean() < 1.1 * clean.ask("novelty", fresh)[0].mean()
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize(
     ("update", "budget"), [(u, b) for u in UPDATES for b in BUDGETS if (u, b) != ("rls", "drop")]
 )  # rls with drop loses features by itself
@@ -544,6 +546,7 @@ IDLE = [("parametric", 1e-2, False), ("parametric", 0.7, True), ("nonparametric"
 IDLE += [("hybrid", 1e-2, True), ("hybrid", 0.7, False)]
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize(("update", "ald_threshold", "stored"), IDLE)
 def test_an_idle_column_starts_again(update: str, ald_threshold: float, stored: bool) -> None:
     """The twin agrees where a column is given to a sample that is stored, and to one that is not."""
@@ -583,6 +586,7 @@ def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> 
 # --------------------------------------------------------------------------------------------------------- the start
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("update", UPDATES)
@@ -607,6 +611,7 @@ def test_the_start_waits_for_what_is_new(update: str, budget: str, precision: st
     assert_finite(model)
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("update", UPDATES)
@@ -888,7 +893,7 @@ def test_heads_tell_classes_apart(label: str, head: str, precision: str) -> None
 # ---------------------------------------------------------------------------------------------------------- float32
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("kernel", ["gaussian", "wide", "polynomial"])
@@ -973,7 +978,7 @@ def forged(model: HostModel, rng: np.random.Generator) -> str:
     return f"{name}{list(at)} = {field[at]}"
 
 
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32), specs(precisions=PRECISIONS), st.sampled_from([0, 2, 9, 60]))
 def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: int) -> None:
     """What comes back is not trusted: counts and positions stay in their arrays, numbers stay numbers."""
@@ -998,7 +1003,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: i
             assert np.isfinite(model.ask(question, x[-5:])[0]).all(), what
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
 def test_every_field_is_checked(case: str, precision: str) -> None:
@@ -1071,9 +1076,9 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
-@pytest.mark.in_turn(4)
 def test_c_gives_the_same_bytes(case: str, precision: str, exhaustive: bool) -> None:
     """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
     spec = spec_of(precision, **LONG[case])

@@ -117,6 +117,7 @@ def mean_error(made: Spec, realisations: int) -> float:
     return float(np.mean(errors))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("when", ["after", "before"])
 def test_sinc_errors_are_those_of_the_note(when: str, exhaustive: bool) -> None:
     """Section 9 of the note, all methods that do not diverge: equal means, within what so few realisations allow."""
@@ -229,6 +230,7 @@ def size_tuned(key: str, values: np.ndarray, n_max: int, seed: int, **keys: Any)
     raise AssertionError(f"no {key} leaves {n_max} vectors")
 
 
+@pytest.mark.exhaustive
 def test_thresholds_tuned_to_the_budget() -> None:
     """Note, section 11, N = 14: ALD-KRLS 7.6e-6 (as good as SGD ever gets), QKLMS 9.3e-5, at eta = 0.5 3.2e-5."""
     ald_thresholds, quanta = np.geomspace(1e-5, 0.5, 40), np.linspace(0.05, 2, 60)
@@ -247,6 +249,7 @@ def test_thresholds_tuned_to_the_budget() -> None:
 # -------------------------------------------------------------------------------------------------- float32
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("technique", ["klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms"])
 def test_float32_and_its_ridge_cost_little(technique: str) -> None:
     """5.4e-5 instead of 5.0e-5 at N = 14 (note, section 10)."""
@@ -262,6 +265,7 @@ def test_float32_and_its_ridge_cost_little(technique: str) -> None:
     assert 0.8 * wide < narrow < 1.25 * wide
 
 
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None:
@@ -304,6 +308,7 @@ COVERING = {("mklms", "klms", "sliding"), ("lsreg", "klms", "sinc"), ("lsridge",
     ("mklms", "ald-krls", "sinc"), ("klms", "klms", "sinc")}  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize(("technique", "rule"), LONG)
 def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, exhaustive: bool) -> None:
@@ -421,7 +426,6 @@ def expected_refusal(spec: Spec, x: np.ndarray, y: float) -> Status | None:
 
 
 @given(streams())
-@settings(max_examples=settings().max_examples * 2)
 def test_refusals_change_nothing_and_the_state_stays_sound(stream: tuple[Spec, np.ndarray, np.ndarray]) -> None:
     made, x, y = stream
     model = HostModel(made)
@@ -441,6 +445,7 @@ def test_refusals_change_nothing_and_the_state_stays_sound(stream: tuple[Spec, n
         assert_sound(model)
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_multipliers_decay_to_zero_and_not_to_subnormal_numbers(technique: str, precision: str) -> None:

@@ -106,6 +106,7 @@ def test_every_update_does_what_the_definitions_say(problem: tuple[Spec, np.ndar
     follow(*problem)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("technique", TECHNIQUES)
 @pytest.mark.parametrize("kernel", ["polynomial", "matern32"])
 def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str) -> None:
@@ -129,6 +130,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str
     assert_sound(model)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kernel", ["linear", "polynomial"])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_kernel_with_norms_is_the_cosine_of_it_with_labels_in_their_parts(kernel: str, rule: str) -> None:
@@ -314,6 +316,7 @@ def same_bytes(kernel: str, rule: str, technique: str, precision: str, samples: 
     assert report.statuses["refused_input"] > 10
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("kernel", "rule", "technique"), COVERING)
 def test_numba_and_c_agree_to_the_byte(kernel: str, rule: str, technique: str) -> None:
     precision = "float64" if COVERING.index((kernel, rule, technique)) % 4 == 3 else "float32"
@@ -381,6 +384,7 @@ def custom_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **key
     return make_spec(content, custom=own)
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("normalise", [False, True])
 def test_a_custom_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
@@ -396,6 +400,7 @@ def test_a_custom_kernel_is_used_as_any_other(rule: str, normalise: bool) -> Non
     assert_sound(a)
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("rule", "technique"), [("klms", "fmklms"), ("klms", "lsreg"), ("krls-t", "sup"), ("qklms", "afklms")]
 )
@@ -417,6 +422,7 @@ def test_a_wrong_kernel_gives_numbers_and_equal_bytes(rule: str, technique: str)
 # ---------------------------------------------------------------------------------------------------- the spec
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("technique", "more"), [("nt", 1), ("mklms", 0), ("fklms", 0)])
 def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
     """N numbers in the state, and 2 of work (nt: N + 2), where the kernel is normalised by k(v, v); else none."""

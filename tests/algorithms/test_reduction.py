@@ -37,9 +37,9 @@ def test_every_update_does_what_the_definitions_say(problem: tuple[Spec, np.ndar
     follow(*problem)
 
 
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
-@pytest.mark.in_turn
 def test_metrics_and_projections_can_be_mixed_freely(technique: str, projection: str) -> None:
     """Mitchinson et al. 2003, section 5: they are independent, and so is what is kept for each."""
     rng = np.random.default_rng(0)

@@ -42,6 +42,7 @@ def agrees(found, probabilities):
 # -------------------------------------------------------------------------------------------------- pivoted Cholesky
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("kernel", [GAUSSIAN, POLYNOMIAL])
 @pytest.mark.parametrize("block, memory", [(1, 2**30), (4, 2**30), (4, 0)])
 def test_pivots_are_drawn_in_proportion_to_the_residual(kernel, block, memory):
@@ -134,6 +135,7 @@ def test_exact_scores_are_what_they_are_defined_to_be():
         assert wanted.sum() <= 2 * rank
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kernel", [GAUSSIAN, POLYNOMIAL])
 def test_scores_by_recursion_are_near_the_exact_ones(kernel):
     x = samples(1000)

@@ -75,7 +75,7 @@ def data(draw):
 
 
 @pytest.mark.parametrize("method", METHODS, ids=by)
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(st.data())
 def test_a_basis_is_what_its_definition_says(method, data_of):
     draw = data_of.draw
@@ -134,6 +134,7 @@ GIVEN = {"leverage": {"ridge": 0.5}, "efvs": {"lazy": True}}
 NESTED = [(name, GIVEN.get(name, {})) for name in NAMED if name != "k-means"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("method, options", NESTED, ids=[by(name) for name, _ in NESTED])
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_the_head_is_what_a_smaller_selection_gives(method, options, kernel):
@@ -322,6 +323,7 @@ EACH = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("method, options", EACH, ids=by)
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_what_was_interrupted_goes_on_to_the_same_bits(method, options, kernel, tmp_path):

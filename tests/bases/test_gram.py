@@ -162,10 +162,10 @@ def unrolls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialect_cases, "c_source", source)
 
 
+@pytest.mark.in_turn(24)
 @BOTH
 @EVERY
 @pytest.mark.usefixtures("unrolls")
-@pytest.mark.in_turn(3)
 def test_kernels_in_the_dialect(name: str, degree: int, precision: Precision, tmp_path: Path) -> None:
     rng, gamma, coef0 = np.random.default_rng(degree), 0.375, -0.625
     config = settings(name, degree, precision, gamma, coef0)

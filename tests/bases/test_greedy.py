@@ -663,6 +663,7 @@ def bits(selector: Any) -> bytes:
     return b"".join(name.encode() + value.tobytes() for name, value in sorted(selector.state().items()))
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("kernel", [GAUSSIAN, KERNELS[3]], ids=["gaussian", "polynomial"])
 @pytest.mark.parametrize("name", EVERY)
 def test_an_interrupted_selection_goes_on_bit_for_bit(name: str, kernel: MercerKernel) -> None:

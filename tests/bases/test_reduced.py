@@ -163,6 +163,7 @@ def test_fisher_on_a_basis_is_the_discriminant_whose_columns_stay(coding):
         assert np.abs(machine.leave_fold_out(ridge, folds) - same.leave_fold_out(ridge, folds, "kept")).max() < 1e-9
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("large", [False, True], ids=["blocks", "merged"])
@@ -393,6 +394,7 @@ def test_a_poor_basis_costs_candidates_and_a_good_one_does_not(monkeypatch):
 # ------------------------------------------------------------------------------------------------------------ memory
 
 
+@pytest.mark.exhaustive
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     """200,000 x 16 from a file: 40 vectors, leave-one-out for 4 ridges, 10 folds, in less than the features would take.
 
@@ -487,6 +489,7 @@ def test_refusals_say_what_is_wrong(monkeypatch):
 # --------------------------------------------------------------------------------------------- the page, the benchmark
 
 
+@pytest.mark.exhaustive
 def test_the_page_is_true():
     """Its blocks run one after the other and print what it says."""
     blocks = re.findall(r"^```(python|text)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -132,6 +132,7 @@ def test_each_row_is_in_one_shard_and_no_shard_is_empty(rows, shards):
             assert np.ptp([len(part) for part in parts]) < 0.01 * rows
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("split", ["random", "blocks"])
 @pytest.mark.parametrize("method", ["sgma", "efvs", "rpcholesky"])
 def test_sorted_data_in_shards_is_as_good_as_on_one_machine(split, method):
@@ -179,6 +180,7 @@ def test_the_same_bytes_from_processes_and_from_every_source(reference, tmp_path
     assert state(select_sharded(X, GAUSSIAN, 15, 4, workers=1, seed=1, **QUICK)) != reference
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_dask_cluster_gives_the_same_bytes_also_if_it_loses_a_worker(reference, tmp_path):
     distributed = pytest.importorskip("distributed")
@@ -263,6 +265,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_however_a_run_ends_the_next_goes_on_to_the_same_bytes(reference, tmp_path, how):

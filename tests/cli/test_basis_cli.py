@@ -136,6 +136,7 @@ def test_options_reach_the_selection(folder, basis, arguments, expected):
         assert report["stopped"] == "tau" and report["left_out"][-1] <= 0.3 < report["left_out"][-2]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "arguments, kernel",
     [
@@ -404,9 +405,10 @@ def begun(pauses="", **options):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(
     "how, ignoring",
-    [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGKILL, False)],
-    ids=["interrupted", "terminated", "terminated in the background", "killed"],
+    [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGKILL, False), (signal.SIGTERM, True)],
+    ids=["interrupted", "terminated", "killed", "terminated in the background"],
 )
+@pytest.mark.in_turn
 def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how, ignoring):
     """It is stopped amid its sixth step, which an interrupt lets end."""
     process = begun(".", ignoring=ignoring)

@@ -43,6 +43,7 @@ def test_the_features_are_what_the_readme_of_the_data_says():
         assert (got["humidity"] + 1) / 2 == pytest.approx(row["humidity"]) and got["weather"] + 0.5 == row["weather"]
 
 
+@pytest.mark.exhaustive
 def test_a_budgeted_model_beats_every_baseline(result):
     error = {row["predictor"]: row["mae"] for row in result["accuracy"]}
     # the model as benchmarks/host/demo_table.py prints it; the baselines as measured once with other code
@@ -109,6 +110,7 @@ def test_trivial_baselines_use_only_the_past():
     np.testing.assert_array_equal(stream.running_mean(y), [0, 3, 4])
 
 
+@pytest.mark.exhaustive
 def test_the_table_of_the_documentation():
     """One row of benchmarks/host/demo_table.py against a run of its own."""
     ran = subprocess.run(

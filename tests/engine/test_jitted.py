@@ -67,6 +67,7 @@ def test_check_compares_with_numba_unless_it_is_told_otherwise(monkeypatch: pyte
     how = {
         "samples": 20,
         "levels": ("-O0",),
+        "compilers": ("gcc",),
         "stream": mixed_stream(spec, 20),
         "progress": lambda _, text: said.append(text),
     }

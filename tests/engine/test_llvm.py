@@ -286,6 +286,7 @@ def test_no_product_is_fused_with_a_sum(triple: str, cpu: str, fused: str) -> No
         assert re.search(fused, assembly(re.sub(r" = (f(?:mul|add|sub)) ", r" = \1 contract ", text), triple, cpu))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["subspace", "krr"])
 def test_no_operation_is_promised_to_be_harmless(name: str) -> None:
     text = module_of(machine(name))
@@ -357,7 +358,7 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
 PRECISIONS = ("float32", "float64")
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.usefixtures("level")
@@ -386,6 +387,7 @@ ONLINE = [
 ]
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("number", range(len(ONLINE)))
 def test_long_streams_of_models_that_learn_online(number: int) -> None:
     spec = make_spec({"name": "flow", "input": {"dim": 3}, "precision": PRECISIONS[number % 2]} | ONLINE[number])
@@ -423,6 +425,7 @@ def test_random_specs(seed: int) -> None:
     compare_calls(random_spec(np.random.default_rng([88, seed])), seed, 400)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kernel", ["rational_quadratic", "products"])
 def test_a_custom_kernel(kernel: str, tmp_path: Path) -> None:
     """In a model that predicts, and in one that learns."""

@@ -79,7 +79,7 @@ def state(model):
     return bytes(model.model_.memory.bytes)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @parametrize_with_checks(
     [
         BudgetedKernelRegressor(),
@@ -152,6 +152,7 @@ def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the
             assert (float(default) == field.default) if type(field.default) is float else default == shown, key
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", MODELS)
 def test_pieces_of_a_stream_are_the_stream(stream, case):
     x, y = stream
@@ -664,6 +665,7 @@ def run_example(name, capsys, *arguments):
     return capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_the_example_of_classification(tmp_path, monkeypatch, capsys, one_compiler):
     monkeypatch.setattr(sys, "argv", [])
     printed = run_example("classification.py", capsys, str(tmp_path))

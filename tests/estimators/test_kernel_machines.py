@@ -106,7 +106,7 @@ def values(model, x):
 # ------------------------------------------------------------------------------------------------------ conventions
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @parametrize_with_checks([kind() for kind in ALL])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
@@ -220,6 +220,7 @@ def twin(model, x, y):
     return Task(MODEL[type(model)], gram, columns, model.ridge, **labels), vectors
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind, labels", EACH)
 def test_they_are_what_they_say(kind, labels, kernel):
@@ -469,6 +470,7 @@ def given_value(kernel, a, b):
     return plain(a, b) / (1 if kernel == "custom" else np.outer(*norms))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kernel", GIVEN)
 @pytest.mark.parametrize("kind, labels", EACH)
 def test_a_mercer_kernel_is_taken_as_it_is(kind, labels, kernel):
@@ -496,6 +498,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(kind, labels, kernel):
     assert chosen.gamma_ == GIVEN[kernel].gamma and len(kind(GIVEN[kernel]).fit(x, y).selection_.ridges) in (17, 25)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "kind, labels, kernel",
     # compiling kernels of one's own takes seconds
@@ -741,6 +744,7 @@ def rounding(model, x, precision):
     return 16 * np.finfo(precision).eps * total.max()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind, labels", EACH)
@@ -897,6 +901,7 @@ def test_what_the_device_does_not_learn():
 # ------------------------------------------------------------------------------------------------ page and example
 
 
+@pytest.mark.exhaustive
 def test_the_page_is_true(tmp_path, monkeypatch, one_compiler):
     """Its blocks run one after the other and print what it says."""
     monkeypatch.chdir(tmp_path)
@@ -926,6 +931,7 @@ def test_the_page_knows_every_parameter_and_attribute():
     assert attributes >= set(kernel_machines.ATTRIBUTES) - {"n_features_in_", "feature_names_in_"}
 
 
+@pytest.mark.exhaustive
 def test_the_example(tmp_path, monkeypatch, capsys, one_compiler):
     monkeypatch.setattr(sys, "argv", ["digits.py", str(tmp_path)])
     runpy.run_path(str(ROOT / "examples" / "kernel_machines" / "digits.py"), run_name="__main__")

@@ -100,7 +100,7 @@ def fitted(case, x, y, **parameters):
 # ------------------------------------------------------------------------------------------------------- conventions
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @parametrize_with_checks(
     [
         KernelSubspace(),
@@ -219,6 +219,7 @@ def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
 
 
 # as the bound says of the polynomial kernel's least feature
+@pytest.mark.in_turn(4)
 @pytest.mark.filterwarnings("ignore:KernelSubspace. float32 may move its values:UserWarning")
 @pytest.mark.parametrize("kernel", ["gaussian", "matern52", "polynomial", "custom"])
 @pytest.mark.parametrize("kind", ["features", "numbers", "two numbers", "two classes", "three classes", "clusters"])
@@ -319,6 +320,7 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
 # ------------------------------------------------------------------------------------------------------------ online
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", MODELS)
 def test_pieces_of_a_stream_are_the_stream(stream, case):
     x, y = stream
@@ -433,6 +435,7 @@ def test_copies_go_on_as_the_original(stream, case):
     assert state(model.fit(x, y)) == state(fitted(case, *stream)) and sum(model.status_counts_.values()) == 300
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     "case", ["false_alarm_rate", "regression, two outputs", "three classes, logistic", "censoring"]
 )
@@ -488,6 +491,7 @@ def pointer(array):
     return ctypes.c_void_p(array.ctypes.data)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", ["rls", "regression"])
 def test_fitted_estimators_and_frozen_maps_are_checked_in_c(stream, case):
     """The project's check: C has the host's bytes, learning from the learned state, and frozen."""

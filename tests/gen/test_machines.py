@@ -11,8 +11,8 @@ from pykernel.gen.check import check, mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.kernel_settings import FUNCTIONS
 from tests.support.machines import KERNELS, MACHINES, machine
+from tests.support.targets import EACH_TARGET
 
-SEVEN = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m7f", "cortex-m33f", "rv32imac", "rv32imafc")
 PRECISIONS = ("float32", "float64")
 
 
@@ -22,7 +22,7 @@ def test_there_is_one_of_each():
     assert used == set(KERNELS)
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(32)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", MACHINES)
 def test_c_computes_the_hosts_bytes(name, precision, exhaustive):
@@ -31,6 +31,7 @@ def test_c_computes_the_hosts_bytes(name, precision, exhaustive):
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_stream_reaches_what_it_should(name):
     """Training succeeds, kernel values are not all zero, several classes win."""
@@ -45,8 +46,8 @@ def test_the_stream_reaches_what_it_should(name):
         assert len(np.unique(model.classify(x[400:]))) >= 3
 
 
-@pytest.mark.in_turn(14)
-@pytest.mark.parametrize("target", SEVEN)
+@pytest.mark.in_turn(48)
+@pytest.mark.parametrize("target", EACH_TARGET)
 @pytest.mark.parametrize("name", MACHINES)
 def test_every_target_computes_the_hosts_bytes(name, target):
     pytest.importorskip("unicorn")
@@ -57,6 +58,8 @@ def test_every_target_computes_the_hosts_bytes(name, target):
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 
+@pytest.mark.exhaustive
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("avr", "gcc", "simavr")])
 @pytest.mark.parametrize(
     "name",
@@ -65,7 +68,6 @@ def test_every_target_computes_the_hosts_bytes(name, target):
         for n in MACHINES
     ],
 )
-@pytest.mark.in_turn
 def test_a_second_opinion(name, target, chain, emulator):
     from pykernel.targets.check import check_targets, choose
 

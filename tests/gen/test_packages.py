@@ -38,7 +38,11 @@ MADE = {}
 """Folder -> its spec and what it had learned."""
 
 
-@pytest.fixture(params=["fresh", "fitted", "reals", "class", "predicts", "trained", "monitor"])
+RARELY = ("fresh", "reals", "trained")
+KINDS = ("fresh", "fitted", "reals", "class", "predicts", "trained", "monitor")
+
+
+@pytest.fixture(params=[pytest.param(k, marks=pytest.mark.exhaustive) if k in RARELY else k for k in KINDS])
 def package(request, tmp_path):
     """A generated folder: of a regression, of one that has learned, of several labels, of classes; of a model that only
     predicts, of one that is trained at once, and of one that learns without labels and raises alarms."""
@@ -196,6 +200,7 @@ def test_cmake_below_a_firmware_and_installed(package, tmp_path):
     assert " hash " in run(cmake(user, user / "build", f"-DCMAKE_PREFIX_PATH={prefix}") / "app")
 
 
+@pytest.mark.in_turn(6)
 @needs_cmake
 @pytest.mark.parametrize("name", ["test", "m", "all", "install", "zephyr", "library", "flow_example"])
 def test_names_that_mean_something_to_cmake_or_to_linkers(name, tmp_path):
@@ -647,6 +652,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
     assert Path("flow/VALIDITY.md").read_text() == text
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("one_compiler")
 def test_checks_on_other_targets_and_streams_add_up(project, capsys):
     pytest.importorskip("unicorn")

@@ -26,6 +26,8 @@ from pykernel.host.simulate import Batch, Simulation
 from pykernel.host.snapshot import load, save, snapshot_bytes
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.tuning.sweep import rules
+from tests.support.compilers import EACH as EACH_COMPILER
+from tests.support.compilers import QUICK, compilers
 from tests.support.program_toys import (
     LABELS,
     MadeStatus,
@@ -160,6 +162,7 @@ def test_a_question_that_answers_nothing_is_refused():
 # ------------------------------------------------------------------------------------------------- the same bytes
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
 def test_what_only_predicts_is_equal(kind, precision):
@@ -176,6 +179,7 @@ def test_what_only_predicts_is_equal(kind, precision):
     assert report.figures["state_bytes"] == 0 and report.figures["work_bytes"] == report.figures["ram_bytes"] > 0
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("kind", "samples"), [("real", 12), ("two classes", 40), ("real", 3), ("two classes", 1)])
 def test_what_is_trained_is_equal(kind, samples, precision):
@@ -191,7 +195,7 @@ def test_what_is_trained_is_equal(kind, samples, precision):
     assert ("not_trained" if samples == 1 else "done") in report.calls["assess"]
 
 
-@pytest.mark.parametrize("c", find_compilers()[1:], ids=str)
+@pytest.mark.parametrize("c", EACH_COMPILER[1:], ids=str)
 def test_every_compiler_agrees(c):
     for spec in (glass_spec("class"), oven_spec("two classes", "float64")):
         assert_equal(check(spec, samples=3000, levels=("-O2",), compilers=[c.name]))
@@ -247,8 +251,9 @@ def test_the_host_has_every_call():
 # -------------------------------------------------------------------------------------------- the generated project
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_every_kind_compiles_strictly_and_its_example_runs(precision, tmp_path):
+def test_every_kind_compiles_strictly_and_its_example_runs(precision, tmp_path, exhaustive):
     """Each compiler, the files one by one and in one unit; nothing undefined, nothing that can change."""
     for i, spec in enumerate(all_specs(precision)):
         folder = tmp_path / str(i)
@@ -257,7 +262,7 @@ def test_every_kind_compiles_strictly_and_its_example_runs(precision, tmp_path):
         assert len(sources) == (2 if spec.program.learns else 1)
         (folder / "unit.c").write_text("".join(f'#include "{path.name}"\n' for path in sources))
         include = f"-I{folder / 'src'}"
-        for c in find_compilers():
+        for c in compilers(exhaustive) if exhaustive or i == 0 else QUICK[:1]:
             for files in (sources, [folder / "unit.c"]):
                 compile_c(c, [*files, folder / "examples" / "main.c"], folder / "run", ("-O2", include), ())
             compile_c(c, sources, folder / "all.o", ("-O2", "-r", "-nostdlib"), ())
@@ -382,6 +387,7 @@ def test_a_changed_answer_and_a_changed_refusal_are_caught():
     assert re.fullmatch(r"prediction \d+: value\[0\] is .* on the host, .*0\.5.* in C", said)
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -407,6 +413,7 @@ def test_a_changed_action_visit_or_reading_is_caught(old, new, says):
     assert not row["equal"] and re.match(says, row["first_difference"]), row["first_difference"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_no_undefined_behaviour(precision, tmp_path):
@@ -464,6 +471,7 @@ def on_target(*specs, **how):
         yield report
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("target", "precision"), [("cortex-m4f", "float32"), ("cortex-m0plus", "float64")])
 def test_targets_compute_the_hosts_bytes_and_are_measured(target, precision):
     how = {"names": [target], "samples": 300, "chain": "zig", "tries": 60}
@@ -499,6 +507,7 @@ def test_other_emulators_agree(target, chain, emulator):
     assert len(list(on_target(*specs, **how))) == 4
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("emulator", ["unicorn", "qemu"])
 def test_a_change_is_caught_on_a_target_too(emulator):
     pytest.importorskip("unicorn")
@@ -810,9 +819,9 @@ def test_simulate_trains_or_only_scores(files, capsys):
         (("replay", "frozen.toml", "data.csv", "--state", "data.csv"), "frozen learns nothing on the device, so that"),
         (
             ("sweep", "frozen.toml", "data.csv"),
-            "frozen.toml: [learning] rule is frozen, which is not among those",
+            "frozen.toml: [learning] rule is frozen; only rules that learn sample by sample",
         ),
-        (("sweep", "kfd.toml", "data.csv"), "kfd.toml: [learning] rule is kfd, which is not among those"),
+        (("sweep", "kfd.toml", "data.csv"), "kfd.toml: [learning] rule is kfd; only rules that learn sample by sample"),
     ],
 )
 def test_what_makes_no_sense_gets_one_sentence(words, sentence, files, capsys):
@@ -820,6 +829,7 @@ def test_what_makes_no_sense_gets_one_sentence(words, sentence, files, capsys):
     assert code == 2 and not out and err.startswith(f"error: {sentence}") and err.count("\n") == 1
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.usefixtures("one_compiler")
 @pytest.mark.parametrize("rule", MODELS)
 def test_generate_and_check(rule, files, capsys):

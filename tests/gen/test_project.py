@@ -19,6 +19,8 @@ from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers, 
 from pykernel.gen.project import build, generate
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
+from tests.support.compilers import EACH as EACH_COMPILER
+from tests.support.compilers import QUICK
 from tests.support.toys import LABELS, toy_spec
 
 TECHNIQUES = ("nt", "fklms", "mklms")
@@ -45,7 +47,7 @@ def learned(spec, samples=200):
     return model.memory
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, tmp_path):
@@ -55,8 +57,8 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
         generate(spec, folder, memory)
         sources = sorted((folder / "src").glob("*.c"))
         assert len(sources) == (2 if memory is None else 3)
-        for c in find_compilers():
-            for level in ("-O0", "-O3") if c is find_compilers()[0] else ("-O3",):
+        for c in QUICK:
+            for level in ("-O0", "-O3") if c is QUICK[0] else ("-O3",):
                 compile_c(
                     c, [*sources, folder / "examples" / "main.c"], folder / "run", (level, f"-I{folder / 'src'}"), ()
                 )
@@ -73,9 +75,9 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
         assert out.returncode == 0 and "model hash" in out.stdout, out.stdout
 
 
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.in_turn(4)
 def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tmp_path):
     """Strict C99 with every compiler: the files one by one, and all in one unit, in any order."""
     spec = toy_spec(kind, precision)
@@ -84,7 +86,7 @@ def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tm
     for i, order in enumerate([names, names[::-1]]):
         (tmp_path / f"unit{i}.c").write_text("".join(f'#include "{name}"\n' for name in order))
     include = f"-I{tmp_path / 'src'}"
-    for c in find_compilers():
+    for c in QUICK:
         for sources in ([tmp_path / "src" / n for n in names], [tmp_path / "unit0.c"], [tmp_path / "unit1.c"]):
             compile_c(c, [*sources, tmp_path / "examples" / "main.c"], tmp_path / "run", ("-O2", include), ())
             out = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True).stdout
@@ -103,7 +105,7 @@ def test_models_of_all_kinds_are_one_unit_too(tmp_path):
         generate(spec, tmp_path / name, learned(spec))
         text += "".join(f'#include "{name}/src/{name}{part}.c"\n' for part in ("_snapshot", "", "_model"))
     (tmp_path / "unit.c").write_text(text)
-    for c in find_compilers():
+    for c in QUICK:
         compile_c(c, [tmp_path / "unit.c"], tmp_path / "unit.o", (), ("-c",))
 
 
@@ -235,6 +237,7 @@ def unguarded(text):
     return re.sub(r"^#error.*$", "", text, flags=re.MULTILINE)
 
 
+@pytest.mark.in_turn(3)
 @needs_gcc_fma
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_contraction_is_off_even_where_flags_ask_for_it_and_caught_where_it_is_not(technique):
@@ -282,6 +285,7 @@ def vectorised(text):
     return re.sub(r'^#pragma GCC optimize \("no-tree.*$', "", text, flags=re.MULTILINE)
 
 
+@pytest.mark.in_turn
 @needs_gcc_fma
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_gcc_fuses_nothing_in_vectors_and_the_selftest_tells_where_it_would(precision):
@@ -313,6 +317,7 @@ VECTOR_TARGETS = {
 FUSED = r"\b(v?fn?m(ad|sb|la|ls|add|sub)|v?fm[as]|v?f?cmla|vfms|vfma)\w*"
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("target", VECTOR_TARGETS)
 def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target, tmp_path):
     """Complex multiplications of GCC fuse products of vectors, too."""
@@ -336,14 +341,14 @@ def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target,
         assert re.search(instruction, instructions(source, vectorised(text)))
 
 
-@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.in_turn(24)
+@pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
     "flags",
     [("-fno-signed-zeros",), ("-fno-honor-nans",), ("-march=native", "-ffp-contract=fast"), ("-fassociative-math",)],
     ids=" ".join,
 )
-@pytest.mark.in_turn(4)
 def test_flags_that_change_results_are_told_by_the_selftest(flags, precision, c):
     """Of flags that have no macro: either nothing changes, or NAME_selftest says so."""
     spec = spec_of("mklms", precision)
@@ -363,7 +368,7 @@ def test_flags_that_change_results_are_told_by_the_selftest(flags, precision, c)
             assert told
 
 
-@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
 @pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-ffinite-math-only"])
 def test_fast_math_does_not_compile(c, flag, tmp_path):
     generate(spec_of(), tmp_path)
@@ -376,7 +381,8 @@ def test_fast_math_does_not_compile(c, flag, tmp_path):
         assert (c.name, flag) == ("zig", "-Ofast")
 
 
-@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_fast_math_without_the_guard_is_caught_by_the_selftest(c, technique, tmp_path):
     """In a process of its own: loading such code would set this one to flush small numbers to zero."""
@@ -518,7 +524,7 @@ def test_text_from_a_spec_cannot_leave_a_comment_or_a_string(tmp_path):
     hostile = ["*/ int x; /*", "a\\", "??/", '"; system("x"); "', "${HOME}", "{{ 7*7 }}", "#include <x>", "a'b"]
     spec = spec_of(input={"columns": hostile}, label={"column": "*/ y"})
     generate(spec, tmp_path)
-    for c in find_compilers():
+    for c in QUICK:
         compile_c(c, [tmp_path / "src" / "flow.c"], tmp_path / "x.o", (), ("-c",))
     header = (tmp_path / "src" / "flow.h").read_text()
     assert "49" not in header.split("#ifndef")[0] and "* / int x; / *" in header

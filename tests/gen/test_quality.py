@@ -100,7 +100,7 @@ def test_more_warnings_find_nothing(compiler, full, tmp_path, exhaustive):
     if not shutil.which(compiler):
         pytest.skip(f"needs {compiler}")
     for i, model in enumerate((*MODELS, *MACHINES)):
-        if not exhaustive and i % 3 != (compiler == "gcc"):
+        if not exhaustive and i % 12 != (compiler == "gcc"):
             continue
         for precision in PRECISIONS if exhaustive else [PRECISIONS[i % 2]]:
             spec = spec_of(model, precision, full)
@@ -116,10 +116,10 @@ def test_more_warnings_find_nothing(compiler, full, tmp_path, exhaustive):
 # ------------------------------------------------------------------------------------------------------- looks
 
 
+@pytest.mark.in_turn(48)
 @pytest.mark.parametrize("name", ["m", "a_model_with_the_longest_name_x"])
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("model", [*EACH, *MACHINES])
-@pytest.mark.in_turn(3)
 def test_text_is_tidy_and_every_function_has_a_comment(model, full, name):
     spec = spec_of(model, "float64", full, name)
     files = (fitted(spec) if full else build(spec)).files
@@ -156,6 +156,7 @@ def test_long_lines_are_folded_without_a_change_of_meaning():
 # ------------------------------------------------------------------------------------------------------- sizes
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_size_report_shows_every_golden_model():
     words = [sys.executable, "-m", "benchmarks.device.size_report", "--against", "no-such-revision"]
@@ -200,9 +201,9 @@ def fuzz(model, precision, full, folder, *words):
     return run.stdout
 
 
+@pytest.mark.in_turn(12)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize("model", FUZZED)
-@pytest.mark.in_turn(6)
 def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exhaustive):
     """Any function in any order; states with changed numbers and a right CRC; memory that is no model.
 
@@ -222,6 +223,7 @@ def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exha
             assert taken > 0 and unsaved <= taken // 1000, said
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(
     ("how", "old", "new"),

@@ -22,6 +22,8 @@ from pykernel.host.replay import Replay, read_log
 from pykernel.host.simulate import Course, Monitoring, Simulation, prediction_header, prediction_lines, read_samples
 from pykernel.host.snapshot import load, save, snapshot_bytes
 from pykernel.spec.model import load_spec
+from tests.support.compilers import EACH as EACH_COMPILER
+from tests.support.compilers import QUICK
 from tests.support.program_toys import (
     Gauge,
     GaugeConfig,
@@ -125,6 +127,7 @@ def test_programs_that_say_two_things_are_refused(entries, changed, says):
 # ------------------------------------------------------------------------------------------------- the same bytes
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_host_and_c_are_equal(precision):
     """Every answer and status on 20,000 rows, the questions beside, the alarm's state, and all memory."""
@@ -136,7 +139,7 @@ def test_host_and_c_are_equal(precision):
         assert sum(report.statuses.values()) == 20_000
 
 
-@pytest.mark.parametrize("c", find_compilers()[1:], ids=str)
+@pytest.mark.parametrize("c", EACH_COMPILER[1:], ids=str)
 def test_every_compiler_agrees(c):
     assert_equal(check(gauge_spec(), samples=3000, compilers=[c.name]))
 
@@ -189,6 +192,7 @@ def test_labels_are_refused_where_there_are_none_and_missed_where_there_are():
         HostModel(clear_spec()).update(x)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -239,6 +243,7 @@ def test_no_undefined_behaviour(tmp_path):
     assert run.returncode == 0, run.stderr[-2000:]
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("target", "chain", "emulator", "precision"),
     [
@@ -280,13 +285,14 @@ def test_costs_on_a_target_are_of_the_main_question():
 # -------------------------------------------------------------------------------------------- the generated project
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_project_compiles_strictly_and_its_example_runs(precision, tmp_path):
     """Each compiler; the example's state is the simulation's, and it acts upon alarms where there are some."""
     for i, spec in enumerate(all_specs(precision)):
         folder, name = tmp_path / str(i), spec.name
         generate(spec, folder)
-        for c in find_compilers():
+        for c in QUICK:
             files = [*sorted((folder / "src").glob("*.c")), folder / "examples" / "main.c"]
             compile_c(c, files, folder / "run", ("-O2", f"-I{folder / 'src'}"), ())
         out = subprocess.run([folder / "run"], capture_output=True, text=True, check=True).stdout
@@ -581,8 +587,8 @@ def test_simulate_draws(run):
         (("simulate", "monitor.toml", "data.csv", "--delay", "2"), "monitor learns without labels, so that --delay means"),
         (("simulate", "monitor.toml", "data.csv", "--train-every", "2"), "monitor learns without labels, so that --train-e"),
         (("simulate", "monitor.toml", "data.csv", "--refresh-every", "-1"), "refresh-every is -1; it must be a number of"),
-        (("sweep", "monitor.toml", "data.csv"), "monitor.toml: [learning] rule is okfeb, which is not among those"),
-        (("plan", "data.csv", "--spec", "monitor.toml"), "monitor.toml: [learning] rule is okfeb, which is not among those"),
+        (("sweep", "monitor.toml", "data.csv"), "monitor.toml: [learning] rule is okfeb; only rules that learn sample by sample"),
+        (("plan", "data.csv", "--spec", "monitor.toml"), "monitor.toml: [learning] rule is okfeb; only rules that learn sample by sample"),
         (("replay", "monitor.toml", "data.csv"), "data.csv: holds nothing to compare with; record state_hash, status or no"),
     ],
 )  # fmt: skip

@@ -28,6 +28,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
+from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.machines import MACHINES
 from tests.support.toys import LABELS, toy_spec
 
@@ -146,8 +147,8 @@ def refused(spec, data, engine=None):
 # -------------------------------------------------------------------------------------------------- the same bytes
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("standardise", [False, True])
-@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_host_and_device_write_the_same_bytes_and_go_on_as_if_never_interrupted(technique, precision, standardise):
@@ -155,6 +156,7 @@ def test_host_and_device_write_the_same_bytes_and_go_on_as_if_never_interrupted(
     assert_goes_on(spec_of(technique, precision, 3, 16, standardise, learning={"eta": 0.4, "rho": 0.01}))
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_kind_of_label_is_saved(kind, precision):
@@ -209,9 +211,9 @@ def test_a_snapshot_is_laid_out_as_documented():
     assert struct.unpack("<I", data[-4:])[0] == zlib.crc32(data[:-4])
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["cortex-m0plus", "cortex-m4f", "rv32imac"])
-@pytest.mark.in_turn
 def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, precision):
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")
@@ -302,6 +304,7 @@ def test_a_linear_model_knows_what_is_valid():
 # ------------------------------------------------------------------------------------------------------ power loss
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("erases", [False, True])
 @pytest.mark.parametrize(("technique", "precision"), [("mklms", "float32"), ("nt", "float64")])
 def test_power_lost_at_any_byte_leaves_the_older_or_the_newer_state(technique, precision, erases):
@@ -357,6 +360,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, exhaustive):
     """Of two whole slots the newer is not sound.  Whenever power is lost, once or twice, the older state or a later one is left."""
@@ -416,6 +420,7 @@ def test_the_first_save_of_all_may_be_cut_too():
         assert bytes(device.memory.bytes) == before
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize(
     ("older", "newer"),
     [(0, 1), (1, 2), (2**32 - 1, 0), (2**32 - 2, 2**32 - 1), (2**31 - 1, 2**31), (5, 5 + 2**31 - 1)],
@@ -517,6 +522,7 @@ def test_a_newest_snapshot_that_is_not_valid_gives_way_to_the_older():
 # ------------------------------------------------------------------------------------------------ untrusted input
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("technique", "precision"), [("fklms", "float32"), ("mklms", "float64")])
 def test_every_flipped_bit_is_detected_and_changes_nothing(technique, precision):
     spec = spec_of(technique, precision, dim=1, n_max=3)
@@ -591,8 +597,8 @@ def hostile_states(spec):
                 yield f"padding {slot.name}", memory
 
 
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize("standardise", [False, True])
-@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_hostile_states_with_a_right_crc_are_refused_by_both_runtimes(technique, precision, standardise):
@@ -645,7 +651,7 @@ def test_other_models_and_versions_are_foreign():
     assert "configuration" in refused(spec_of("fklms", kernel={"sigma": 2.0}), sealed(spec, pruned))
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
     """Words of a good state replaced by any; what is accepted is learned on: the same bytes.
@@ -769,6 +775,7 @@ def build_driver(spec, tmp_path, main, words):
 SANITISE = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 
 
+@pytest.mark.in_turn(4)
 @needs_gcc
 @pytest.mark.parametrize(
     ("technique", "precision", "standardise"),
@@ -957,7 +964,7 @@ def documented(language):
     return re.search(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[1]
 
 
-@pytest.mark.parametrize("c", find_compilers(), ids=str)
+@pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
 def test_the_documented_firmware_compiles(c, tmp_path):
     generate(spec_of(), tmp_path)
     code = documented("c")

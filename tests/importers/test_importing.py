@@ -234,6 +234,7 @@ def fitted(name):
     return estimator.fit(x, y[target]), held
 
 
+@pytest.mark.in_turn
 @pytest.mark.filterwarnings(COARSE)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ALL)
@@ -485,6 +486,7 @@ COMPILED = ["SVC rbf, 3", "SVC break_ties", "SVC pairs", "SVC linear, 3", "SVR s
             "GPR anisotropic", "OneClassSVM poly"]  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", COMPILED)
 def test_the_c_computes_the_same_bytes(name):
     estimator, _ = fitted(name)
@@ -913,6 +915,7 @@ def lying(content):
     return content
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(("sentence", "name"), [(said, name) for said in BOMBS for name in BOMBS[said]])
 def test_files_that_unpack_without_end_are_refused(sentence, name, tmp_path, monkeypatch):
     monkeypatch.setattr("pykernel.importers.skops.FILE_LIMIT", 2**24)
@@ -1090,7 +1093,7 @@ def test_any_attribute_may_be_anything(tmp_path, exhaustive):
     """As a file may have it: it is refused in a sentence, or is what the spec computes; also when the estimator is asked."""
     rng, whole = np.random.default_rng(0), [*(copy.deepcopy(make()) for make in SAVED.values()), *own_machines()]
     x, path, read = data()[1][:10], tmp_path / "m.skops", 0
-    for _ in range(20_000 if exhaustive else 500):
+    for _ in range(20_000 if exhaustive else 250):
         estimator = copy.deepcopy(whole[rng.integers(len(whole))])
         parts = [estimator, *(part for _, part in import_sklearn.steps_of(estimator))]
         part = parts[rng.integers(len(parts))]

@@ -68,6 +68,7 @@ def test_costs_are_as_measured() -> None:
             assert 2 * int(row["replaced"]) / 168e6 < 10e-3
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("forgetting", [1.0, 0.99])
 def test_memory_is_as_the_formulas_say(forgetting: float, outputs: int) -> None:
@@ -163,6 +164,7 @@ def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
         load_spec(tmp_path / f"{i}.toml")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_the_example_prints_what_the_page_says(tmp_path: Path) -> None:
     said, compared = "", 0

@@ -161,6 +161,7 @@ def test_what_the_page_says_of_bases_is_so():
         assert min(better, key=better.__getitem__) == "rpcholesky"
 
 
+@pytest.mark.exhaustive
 def test_what_the_page_says_of_digits_is_so():
     def worst(model, method, column, isolated=False):
         return {
@@ -560,6 +561,7 @@ def test_a_difference_from_the_host_is_noticed_by_subspaces(monkeypatch):
 # ----------------------------------------------------------------------------------------------- change and searches
 
 
+@pytest.mark.exhaustive
 def test_changes_are_what_is_computed_now_and_the_page_says_so():
     rows = tables.load(tables.DATA / "change.csv")
     kinds = {name: {row["change"] for row in rows if row["name"] == name} for name in change.cases()}

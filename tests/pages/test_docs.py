@@ -48,6 +48,7 @@ def tour(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.usefixtures("one_compiler")
 def test_the_tours_commands_run(tour, capsys):
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
     words = [command.split()[1] for command in commands]
@@ -67,6 +68,7 @@ def test_the_tours_commands_run(tour, capsys):
         compile_c(c, [Path("firmware.c")], Path("firmware.o"), ("-Iflow/src",), ("-c",))
 
 
+@pytest.mark.usefixtures("one_compiler")
 def test_the_python_block_runs(tour):
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(0)
@@ -144,6 +146,7 @@ def test_the_table_of_memory_is_complete():
     assert {technique for rule, technique, _ in MODELS if rule == "klms"} == set(TECHNIQUES)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("rule", "technique", "formulas"), MODELS, ids=lambda value: str(value)[:12])
 def test_memory_is_what_its_formula_says(rule, technique, formulas):
     def value(formula: str, **letters: int) -> int:
@@ -207,6 +210,7 @@ def test_limits_are_as_measured():
     assert f"Above {DRIFT_LIMIT:g} the" in text and f"above {WINDUP:g} times" in text
 
 
+@pytest.mark.exhaustive
 def test_a_deficit_stays_below_the_prior():
     """Of KRLS-T, in float32, over samples that exchange vectors and samples that only sharpen what is known."""
     for forgetting, budget in ((1.0, 16), (0.99, 16), (0.99, 40)):

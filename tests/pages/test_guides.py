@@ -123,6 +123,7 @@ int main(void)
 """
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 def test_an_interrupt_sees_whole_updates_with_the_double_buffer_and_halves_without(tmp_path):
     """Interrupts come at function boundaries all through the updates, and run to their end."""

@@ -109,6 +109,7 @@ def short():
     return type(SPEC).model_validate(content), run.record(parts)[0]
 
 
+@pytest.mark.exhaustive
 def test_the_firmware_says_what_the_simulation_says(short, tmp_path):
     pytest.importorskip("unicorn")
     from pykernel import generate
@@ -138,6 +139,7 @@ def test_faults_are_what_they_are_called():
 # ------------------------------------------------------------------------------------------------------ the detectors
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_detectors_are_equal_in_c(kind, short):
     spec = detector(short[0], kind, **KINDS[kind])

@@ -23,8 +23,10 @@ RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in NAMES}
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
+def quick(tmp_path_factory, exhaustive):
     """The quick results, and the words of the command."""
+    if not exhaustive:
+        pytest.skip("runs with --exhaustive")
     folder = tmp_path_factory.mktemp("paper-001")
     words = ["--quick", "--jobs", "1", "-o", str(folder)]
     paper_001.main(words)

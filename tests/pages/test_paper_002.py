@@ -25,8 +25,10 @@ RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in sorted(NAMES)}
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
+def quick(tmp_path_factory, exhaustive):
     """The quick results, and the words of the command."""
+    if not exhaustive:
+        pytest.skip("runs with --exhaustive")
     folder = tmp_path_factory.mktemp("paper-002")
     words = ["--quick", "--jobs", "1", "-o", str(folder)]
     paper_002.main(words)

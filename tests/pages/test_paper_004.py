@@ -24,8 +24,10 @@ ROUNDING = 1e-20
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
+def quick(tmp_path_factory, exhaustive):
     """The quick results, and the words of the command."""
+    if not exhaustive:
+        pytest.skip("runs with --exhaustive")
     folder = tmp_path_factory.mktemp("paper-004")
     words = ["--quick", "--jobs", "1", "-o", str(folder)]
     paper_004.main(words)
@@ -152,6 +154,7 @@ def test_the_command_goes_on_where_it_stopped(quick, capsys):
         assert (folder / name).read_bytes() == before[name]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["direct_gram", "direct_products", "corrections", "hat", "fold_direct"])
 def test_methods_that_differ_are_noticed(name, monkeypatch):
     """What is timed computes the same residuals; a slip stops the benchmark."""

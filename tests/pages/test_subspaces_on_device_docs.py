@@ -131,7 +131,8 @@ def words(cell: str, **letters: int) -> int:
     return int(found)
 
 
-@pytest.mark.in_turn
+@pytest.mark.exhaustive
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("budget", ["exact", "drop"])
 @pytest.mark.parametrize("update", ["parametric", "hybrid", "nonparametric", "rls"])
 def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
@@ -258,6 +259,7 @@ def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
         load_spec(tmp_path / file)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_the_example_prints_what_the_page_says(tmp_path: Path) -> None:
     pytest.importorskip("scipy")

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
-from pykernel.gen.project import build
+from pykernel.gen.model import model_code
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
 from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, sections
@@ -442,7 +442,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
 
     @functools.cache
     def hash_of_text(text: str) -> str:
-        return str(build(make_spec(json.loads(text))).figures["config_hash"])
+        return str(model_code(make_spec(json.loads(text))).config_hash)
 
     def hash_of(content: Any) -> str:
         return hash_of_text(json.dumps(content))
@@ -455,9 +455,9 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         hashes |= {hash_of(changed), hash_of(base)}
     for own, most in ((rational_quadratic, 1.0), (rational_quadratic, 2.0), (products, 2.0)):
         named = {"function": "custom", "source": "custom_kernels.py", "kernel": own.name, "max_value": most}
-        made = build(make_spec({**frozen, "input": {"dim": 2, "max_abs": 0.5}, "kernel": named}, custom=own))
-        assert made.figures["config_hash"] not in hashes
-        hashes.add(str(made.figures["config_hash"]))
+        made = model_code(make_spec({**frozen, "input": {"dim": 2, "max_abs": 0.5}, "kernel": named}, custom=own))
+        assert str(made.config_hash) not in hashes
+        hashes.add(str(made.config_hash))
     content = make_spec(full).model_dump(mode="json")
     assert hash_of(content) == hash_of(full)
     # what the model or a column is called does not count, and a default may be written out or left out

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from pykernel.algorithms.online.reduction import SEARCHES
 from pykernel.algorithms.online.state import Status
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import Reduction, ridge_of
 from pykernel.spec.model import Spec, keys_of, make_spec
-from tests.support.naive import OWN_PROJECTION, Twin, kernel_values
+from tests.support.naive import OWN_PROJECTION, Disagreement, Twin, kernel_values
 
 TECHNIQUES = tuple(OWN_PROJECTION)
 PROJECTIONS = ("none", "klms", "fklms", "bounded", "ls", "lsridge")
@@ -120,7 +121,10 @@ def assert_sound(model: HostModel) -> None:
 
 
 def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-6) -> HostModel:
-    """Learn one sample at a time, the twin beside; everything that can be seen is compared after each."""
+    """Learn one sample at a time, the twin beside; everything that can be seen is compared after each.
+
+    Ends early where a choice depends on more lost neighbours than the model searches for.
+    """
     model, twin = HostModel(spec), Twin(spec)
     largest = twin.label_max_abs * 1e-6
     for t in range(len(x)):
@@ -135,12 +139,19 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
             rtol=0,
             atol=norm * spec.reduction.n_max * allowed,
         )
+        lost = int((in_use(model, "neighbour") <= 0).sum()) if model.config.keeps_neighbours else 0
         (status,) = model.update(x[t], labels[t : t + 1])
         if status < 0:
             assert persistent(model) == before
         v = in_use(model, "v")
         age = in_use(model, "age") if model.config.keeps_ages else None
-        twin.update(x[t], labels[t], int(status), (v, in_use(model, "alpha") / twin.norms(v)), age)
+        try:
+            twin.update(x[t], labels[t], int(status), (v, in_use(model, "alpha") / twin.norms(v)), age)
+        except Disagreement:
+            # the twin knows all neighbours; the model searches for few in one choice, and takes the best that it knows
+            if lost > SEARCHES:
+                return model
+            raise
         alpha = twin.normalised(twin.model).alpha
         largest = max(largest, np.abs(alpha).max(initial=0.0))
         np.testing.assert_array_equal(v, twin.model.v)

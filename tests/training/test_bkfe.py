@@ -544,6 +544,7 @@ def split(x, y, seed):
     return train_test_split(x, y, test_size=0.3, random_state=seed, stratify=y)
 
 
+@pytest.mark.exhaustive
 def test_the_batchs_errors_on_digits_and_breast_cancer():
     """As measured elsewhere with these kernels: mean residual, |K - Khat|_F / N."""
     for (x, _), gamma, expected in (
@@ -557,6 +558,7 @@ def test_the_batchs_errors_on_digits_and_breast_cancer():
             assert 2.5 < told.residual_bound / told.trace_bound < 8.5
 
 
+@pytest.mark.in_turn
 def test_linear_models_on_features_are_kernel_models():
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.linear_model import LogisticRegression, Ridge
@@ -803,6 +805,7 @@ def test_what_the_guide_says_of_its_tables_is_so():
     assert 0.005 < np.median(spreads) < 0.015
 
 
+@pytest.mark.exhaustive
 def test_the_guides_benchmark_runs(tmp_path, monkeypatch, capsys):
     module, _, tables = guide()
     before = PAGE.read_bytes()

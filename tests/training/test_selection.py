@@ -191,6 +191,7 @@ def test_the_optimism_is_the_papers_mean_where_folds_are_equal():
     assert bias_of_minimum(errors, 1, np.array([0, 1, 2, 3, 3, 3, 3, 3])) == pytest.approx(0.4 * 5 / 8)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("cv", ["deleted", 5])
 def test_labels_of_noise_have_a_true_error_of_a_half(cv):
     """What the least of the grid promises is too little, and the corrected estimate is nearer the truth."""
@@ -328,6 +329,7 @@ def test_widths_for_which_the_kernel_overflows_are_not_chosen():
 # ------------------------------------------------------------------------------------------------------------ the figure
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("widths, ridges", [(WIDTHS, RIDGES), (WIDTHS, [1.0]), ([1.0], RIDGES), ([1.0], [1.0])])
 @pytest.mark.parametrize("by", ["error", "press"])
 def test_the_surface_is_drawn(tmp_path, widths, ridges, by):
@@ -457,6 +459,7 @@ def test_what_the_page_says_of_the_optimism_is_so(scripts):
     assert "40 % on average, and from 4 % to 76 %" in (ROOT / "docs" / "model-selection.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.exhaustive
 def test_what_the_page_shows_is_what_the_command_prints(scripts, tmp_path):
     _, model_selection, _ = scripts
     text = model_selection.PAGE.read_text(encoding="utf-8")

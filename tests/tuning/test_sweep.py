@@ -75,6 +75,7 @@ def whole(folder, run):
     return written(folder / "whole")
 
 
+@pytest.mark.exhaustive
 def test_processes_a_dask_cluster_and_a_second_time_give_the_same_files(folder, run, whole):
     assert {"best.toml", "cheapest.toml", "sweep.csv"} <= set(whole)
     assert run("sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "2", "-o", "two")[0] == 0
@@ -123,6 +124,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_sweep_that_was_stopped_goes_on_to_the_same_files(folder, run, whole, how):
