@@ -44,9 +44,13 @@ def section_of(field: FieldInfo) -> type[Section] | None:
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
-@functools.cache
 def fields_of(spec: type[Section], rule: str) -> tuple[tuple[str, str | None, FieldInfo], ...]:
     """What a rule's spec may say: (section, None) for each section or key outside of one, (section, key) within."""
+    return _fields_of(spec, rule)
+
+
+@functools.cache
+def _fields_of(spec: type[Section], rule: str) -> tuple[tuple[str, str | None, FieldInfo], ...]:
     found: list[tuple[str, str | None, FieldInfo]] = []
     for name, field in spec.model_fields.items():
         if not _has(field, rule):

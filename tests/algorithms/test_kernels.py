@@ -352,7 +352,7 @@ def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, e
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("kernel", NEW)
 def test_a_frozen_model_on_an_emulated_target(kernel: str) -> None:
     pytest.importorskip("unicorn")

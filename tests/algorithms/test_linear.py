@@ -343,7 +343,7 @@ def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
     assert report.statuses["refused_label"] > 10
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus"])
 @pytest.mark.parametrize("precision", ["float32"])
 @EACH

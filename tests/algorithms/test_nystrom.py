@@ -339,6 +339,7 @@ def test_the_twin_without_a_feature_has_learned_all_samples_on_the_rest() -> Non
 # ------------------------------------------------------------------------------------------------- random numbers
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_random_numbers_are_those_of_as_183(precision: str, compiled: bool) -> None:

@@ -136,6 +136,7 @@ def test_sinc_errors_are_those_of_the_note(when: str, exhaustive: bool) -> None:
     assert not wrong, wrong
 
 
+@pytest.mark.exhaustive
 def test_the_papers_claims() -> None:
     """Which hold is in the note, section 9, (a) to (g)."""
     realisations = 20

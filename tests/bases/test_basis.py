@@ -538,6 +538,7 @@ def test_bad_use_of_a_basis_gets_a_sentence():
 # ---------------------------------------------------------------------------------------------------- docs/bases.md
 
 
+@pytest.mark.exhaustive
 def test_the_guides_blocks_run_and_print_what_it_says(tmp_path, monkeypatch):
     """All Python blocks, in their order; numbers within a tenth, since versions of libraries differ."""
     monkeypatch.chdir(tmp_path)

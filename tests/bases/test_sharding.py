@@ -231,6 +231,7 @@ def _fatal(path, died, parent):
     return rows
 
 
+@pytest.mark.exhaustive
 def test_a_worker_that_dies_is_replaced_and_what_was_finished_stays(reference, tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", X)
     rows = Fatal(tmp_path / "x.npy", tmp_path / "died")

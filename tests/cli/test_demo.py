@@ -84,6 +84,7 @@ def test_the_plot_is_an_image_of_some_size(result):
     assert image.shape[0] > 600 and image.shape[1] > 800 and image[..., :3].std() > 0.05
 
 
+@pytest.mark.exhaustive
 def test_without_matplotlib_the_demo_says_what_to_install_and_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)

@@ -65,7 +65,7 @@ def not_promised(estimator):
     return {"check_classifiers_train": "the most probable class need not be that of predict"}
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @parametrize_with_checks(
     [KernelBasis(), KernelBasis("polynomial", n_components=7, method="rpcholesky")]
     + [kind(basis=40, ridge=[0.01, 1.0], basis_params={"method": "uniform"}) for kind in ALL],
@@ -236,7 +236,7 @@ def test_a_basis_of_all_samples_is_the_model_of_all_samples(kind):
     assert (model.reduced_.basis.indices == -1).all()
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("kind, labels", EACH)
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "polynomial", "linear"])
 def test_frozen_and_learning_devices_compute_the_same(kind, labels, kernel):

@@ -79,7 +79,7 @@ def state(model):
     return bytes(model.model_.memory.bytes)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @parametrize_with_checks(
     [
         BudgetedKernelRegressor(),
@@ -675,6 +675,7 @@ def test_the_example_of_classification(tmp_path, monkeypatch, capsys, one_compil
     assert (tmp_path / "condition" / "src" / "condition.h").is_file()
 
 
+@pytest.mark.exhaustive
 def test_the_example_of_several_outputs(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [])
     rows = re.findall(r"rms error (\S+) +([\d,]+) B", run_example("several_outputs.py", capsys))

@@ -106,7 +106,7 @@ def values(model, x):
 # ------------------------------------------------------------------------------------------------------ conventions
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @parametrize_with_checks([kind() for kind in ALL])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
@@ -220,7 +220,7 @@ def twin(model, x, y):
     return Task(MODEL[type(model)], gram, columns, model.ridge, **labels), vectors
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind, labels", EACH)
 def test_they_are_what_they_say(kind, labels, kernel):
@@ -470,7 +470,7 @@ def given_value(kernel, a, b):
     return plain(a, b) / (1 if kernel == "custom" else np.outer(*norms))
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("kernel", GIVEN)
 @pytest.mark.parametrize("kind, labels", EACH)
 def test_a_mercer_kernel_is_taken_as_it_is(kind, labels, kernel):

@@ -100,7 +100,7 @@ def fitted(case, x, y, **parameters):
 # ------------------------------------------------------------------------------------------------------- conventions
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @parametrize_with_checks(
     [
         KernelSubspace(),
@@ -219,7 +219,7 @@ def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
 
 
 # as the bound says of the polynomial kernel's least feature
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.filterwarnings("ignore:KernelSubspace. float32 may move its values:UserWarning")
 @pytest.mark.parametrize("kernel", ["gaussian", "matern52", "polynomial", "custom"])
 @pytest.mark.parametrize("kind", ["features", "numbers", "two numbers", "two classes", "three classes", "clusters"])

@@ -197,7 +197,7 @@ def a_spec(**content):
 
 
 # a failing configuration is small as it is, and each attempt to shrink it compiles
-@settings(max_examples=6, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=4, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.filter_too_much])
 @example("mklms", None, "klms", "one", "float64", 6, 1, 1.0, 0.5, 0.0, 0.03, 1.0, True, 0.1, 0.5, {}, 0)
 @given(
     technique=st.sampled_from(PRESETS),

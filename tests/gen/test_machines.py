@@ -46,7 +46,7 @@ def test_the_stream_reaches_what_it_should(name):
         assert len(np.unique(model.classify(x[400:]))) >= 3
 
 
-@pytest.mark.in_turn(48)
+@pytest.mark.in_turn(96)
 @pytest.mark.parametrize("target", EACH_TARGET)
 @pytest.mark.parametrize("name", MACHINES)
 def test_every_target_computes_the_hosts_bytes(name, target):

@@ -38,7 +38,7 @@ MADE = {}
 """Folder -> its spec and what it had learned."""
 
 
-RARELY = ("fresh", "reals", "trained")
+RARELY = ("fresh", "reals", "predicts", "trained")
 KINDS = ("fresh", "fitted", "reals", "class", "predicts", "trained", "monitor")
 
 

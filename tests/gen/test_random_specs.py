@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc"),
 ]
 LEVELS = ("-O0", "-O2", "-O3 -march=native", "-Os")
-BY_DEFAULT = 3
+BY_DEFAULT = 2
 
 
 def failure(content, seed, calls, levels=LEVELS, patch=str):

@@ -1093,7 +1093,7 @@ def test_any_attribute_may_be_anything(tmp_path, exhaustive):
     """As a file may have it: it is refused in a sentence, or is what the spec computes; also when the estimator is asked."""
     rng, whole = np.random.default_rng(0), [*(copy.deepcopy(make()) for make in SAVED.values()), *own_machines()]
     x, path, read = data()[1][:10], tmp_path / "m.skops", 0
-    for _ in range(20_000 if exhaustive else 250):
+    for _ in range(20_000 if exhaustive else 120):
         estimator = copy.deepcopy(whole[rng.integers(len(whole))])
         parts = [estimator, *(part for _, part in import_sklearn.steps_of(estimator))]
         part = parts[rng.integers(len(parts))]
@@ -1117,7 +1117,7 @@ def test_any_attribute_may_be_anything(tmp_path, exhaustive):
         except UserError as error:
             assert str(error) and "\n" not in str(error) and len(str(error)) < 500, error
             assert "more memory than this machine has" not in str(error), (attribute, value)
-    assert read > 50
+    assert read > 10
 
 
 # ------------------------------------------------------------------------------------------------------------- onnx

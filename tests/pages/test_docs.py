@@ -77,6 +77,7 @@ def test_the_python_block_runs(tour):
     assert Path("flow/src/flow_model.c").is_file()
 
 
+@pytest.mark.exhaustive
 def test_the_demos_output_is_the_demos(tmp_path):
     from pykernel.cli.work.demo import run_demo
 

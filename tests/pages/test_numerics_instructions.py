@@ -30,6 +30,7 @@ def test_the_results_keep_the_goal() -> None:
             assert (r["double"], r["library"]) == ("no", "none") and float(r["error"]) <= 1
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["SVR", "SVC"])
 def test_a_prediction_keeps_the_goal(name: str) -> None:
     """64 vectors of 8 inputs at -O2, with each toolchain found: 3,400 instructions at most, whatever the input is."""

@@ -278,6 +278,7 @@ def test_the_example_prints_what_the_page_says(tmp_path: Path) -> None:
     assert compared == 3
 
 
+@pytest.mark.exhaustive
 def test_a_check_counts_the_instructions_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")

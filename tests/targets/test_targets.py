@@ -100,7 +100,7 @@ def test_every_target_computes_the_hosts_bytes(target):
         rarely("cortex-m3", "fklms", "float32"),
         ("cortex-m4f", "mklms", "float64"),
         rarely("cortex-m7f", "fklms", "float64"),
-        ("rv32imac", "nt", "float32"),
+        rarely("rv32imac", "nt", "float32"),
         rarely("rv32imafc", "fklms", "float64"),
     ],
 )
@@ -220,8 +220,8 @@ def test_a_learned_model_starts_on_the_target_where_the_host_ended():
     spec = spec_of("fklms")
     host = HostModel(spec)
     host.update(*mixed_stream(spec, 300, seed=5))
-    learned = check_targets(spec, ["rv32imac"], host.memory, samples=200, tries=0)
-    fresh = check_targets(spec, ["rv32imac"], samples=200, tries=0)
+    learned = check_targets(spec, ["cortex-m0plus"], host.memory, samples=200, tries=0)
+    fresh = check_targets(spec, ["cortex-m0plus"], samples=200, tries=0)
     assert_equal(learned)
     assert_equal(fresh)
     assert learned.rows[0]["flash_bytes"] > fresh.rows[0]["flash_bytes"]
@@ -411,10 +411,10 @@ def spec_file(tmp_path):
 
 
 def test_the_command(spec_file, capsys):
-    words = ("check", spec_file, "--target", "cortex-m4f", "--target", "rv32imac", "--samples", "200")
+    words = ("check", spec_file, "--target", "cortex-m4f", "--target", "cortex-m0plus", "--samples", "200")
     code, out, _ = run(capsys, *words, "--json")
     report = json.loads(out)
-    assert code == 0 and report["ok"] and [row["target"] for row in report["check"]] == ["cortex-m4f", "rv32imac"]
+    assert code == 0 and report["ok"] and [row["target"] for row in report["check"]] == ["cortex-m4f", "cortex-m0plus"]
     assert {"min", "mean", "median", "max", "worst", "ratio"} == set(report["check"][0]["update"])
     code, out, _ = run(capsys, "targets", "--json")
     listed = json.loads(out)["targets"]

@@ -558,6 +558,7 @@ def test_the_batchs_errors_on_digits_and_breast_cancer():
             assert 2.5 < told.residual_bound / told.trace_bound < 8.5
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn
 def test_linear_models_on_features_are_kernel_models():
     from sklearn.kernel_ridge import KernelRidge

@@ -191,6 +191,7 @@ def test_the_optimism_is_the_papers_mean_where_folds_are_equal():
     assert bias_of_minimum(errors, 1, np.array([0, 1, 2, 3, 3, 3, 3, 3])) == pytest.approx(0.4 * 5 / 8)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.in_turn
 @pytest.mark.parametrize("cv", ["deleted", 5])
 def test_labels_of_noise_have_a_true_error_of_a_half(cv):
