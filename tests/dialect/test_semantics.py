@@ -314,7 +314,7 @@ def compare(folder: Path, seed: int, precision: Precision, kernels: int = 8, rou
 @pytest.mark.parametrize("seed", range(1))
 @pytest.mark.in_turn
 def test_random_programs(seed: int, precision: Precision, tmp_path: Path) -> None:
-    compare(tmp_path, seed, precision)
+    compare(tmp_path, seed, precision, kernels=4)
 
 
 @pytest.mark.exhaustive
