@@ -101,7 +101,5 @@ def test_the_folders_are_the_installed_packages():
     import pykernel.gen
     import pykernel.targets
 
-    assert (
-        Path(pykernel.gen.__file__).parent == ROOT / "gen"
-        and Path(pykernel.targets.__file__).parent == ROOT / "targets"
-    )
+    found = [Path(module.__file__).resolve().parent for module in (pykernel.gen, pykernel.targets)]
+    assert found == [ROOT / "gen", ROOT / "targets"]
