@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,18 +40,33 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--exhaustive"):
         return
+    in_turn: dict[str, list[Any]] = {}
     for item in items:
         # not item.keywords: a parameter may be called so
-        turns = item.get_closest_marker("in_turn")
-        if item.get_closest_marker("exhaustive") or (turns and not _chosen(item, *turns.args)):
-            item.add_marker(pytest.mark.skip(reason="runs with --exhaustive"))
+        if item.get_closest_marker("exhaustive"):
+            item.add_marker(WAITS)
+        elif item.get_closest_marker("in_turn"):
+            in_turn.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for combinations in in_turn.values():
+        _choose(combinations)
 
 
-def _chosen(item: Any, part: int = 2) -> bool:
-    """Whether it is its turn: of the combinations, numbered by the sum of their positions, one in ``part`` runs."""
-    lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
-    first = [(names.split(",")[0].strip() if isinstance(names, str) else names[0]) for names in lists]
-    return sum(item.callspec.indices[name] for name in first) % part == 0
+WAITS = pytest.mark.skip(reason="runs with --exhaustive")
+
+
+def _choose(combinations: list[Any]) -> None:
+    """Let one in ``part`` combinations of a test run: the next one is always the one whose values ran least so far."""
+    arguments = combinations[0].get_closest_marker("in_turn").args
+    part = arguments[0] if arguments else 2
+    # pytest's callspec.indices number combinations, not values; all combinations of a test share their values
+    values = {item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in combinations}
+    runs: Counter[tuple[str, int]] = Counter()
+    for _ in range(-(-len(combinations) // part)):
+        chosen = min(combinations, key=lambda item: sum(runs[value] for value in values[item]))
+        runs.update(values[chosen])
+        combinations.remove(chosen)
+    for item in combinations:
+        item.add_marker(WAITS)
 
 
 @pytest.fixture(scope="session")
