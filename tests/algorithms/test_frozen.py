@@ -17,7 +17,7 @@ from pykernel.gen.check import same_numbers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
-from tests.support.compilers import QUICK
+from tests.support.compilers import compilers
 from tests.support.retraining import KERNELS, Inputs
 
 PRECISIONS = ("float32", "float64")
@@ -484,12 +484,13 @@ def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
 @pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", CASES)
-def test_c_gives_the_same_bits(name: str, precision: str) -> None:
+def test_c_gives_the_same_bits(name: str, precision: str, exhaustive: bool) -> None:
     """Every question, on thousands of inputs of all kinds; answers to what is refused stay unwritten."""
     spec = case(name, precision)
     host, x = HostModel(spec), samples(spec, 5000)
     project = build(spec)
-    for c, level in ((QUICK[0], "-O3"), (QUICK[-1], "-O1")):
+    found = compilers(exhaustive)
+    for c, level in ((found[0], "-O3"), (found[-1], "-O1")):
         device = CModel(project, c, (level,))
         for question in spec.program.questions:
             if host.has(question):

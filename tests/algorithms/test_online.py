@@ -427,6 +427,7 @@ def expected_refusal(spec: Spec, x: np.ndarray, y: float) -> Status | None:
 
 
 @given(streams())
+@settings(max_examples=settings().max_examples * 2)
 def test_refusals_change_nothing_and_the_state_stays_sound(stream: tuple[Spec, np.ndarray, np.ndarray]) -> None:
     made, x, y = stream
     model = HostModel(made)

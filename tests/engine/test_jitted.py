@@ -14,6 +14,7 @@ from pykernel.engine.choice import VARIABLE
 from pykernel.gen.check import check, mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
+from tests.support.compilers import QUICK
 from tests.support.machines import MACHINES, machine
 from tests.support.program_toys import gauge_spec
 from tests.support.random_calls import first_difference, random_calls, trace
@@ -67,7 +68,7 @@ def test_check_compares_with_numba_unless_it_is_told_otherwise(monkeypatch: pyte
     how = {
         "samples": 20,
         "levels": ("-O0",),
-        "compilers": ("gcc",),
+        "compilers": (QUICK[0].name,),
         "stream": mixed_stream(spec, 20),
         "progress": lambda _, text: said.append(text),
     }

@@ -56,7 +56,7 @@ def assert_equal(report):
     assert report.ok, [(row["compiler"], row["flags"], row["first_difference"]) for row in report.rows]
 
 
-@pytest.mark.in_turn(32)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", PRESETS)
 def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
@@ -73,7 +73,7 @@ def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
     assert report.statuses["replaced"] > 500
 
 
-@pytest.mark.in_turn(32)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_rule_and_strategy_is_equal(choice, precision):
@@ -96,7 +96,7 @@ LABELLED = {
 }
 
 
-@pytest.mark.in_turn(32)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LABELLED)
 def test_every_kind_of_label_with_the_real_models(case, precision):
@@ -172,13 +172,11 @@ def test_a_changed_question_is_caught(old, new, says):
 @pytest.mark.parametrize("c", EACH_COMPILER[1:], ids=str)
 @pytest.mark.parametrize(("technique", "precision"), [("fklms", "float64"), ("mklms", "float32")])
 def test_every_compiler_agrees(technique, precision, c):
-    how = {"levels": ["-O2"]} if c.name == "zig" else {}  # which is clang, and slow to start
-    assert_equal(check(spec_of(technique, precision), samples=20_000, compilers=[c.name], **how))
+    assert_equal(check(spec_of(technique, precision), samples=20_000, compilers=[c.name]))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
-@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_the_full_product(technique, precision, c):
@@ -197,7 +195,11 @@ def a_spec(**content):
 
 
 # a failing configuration is small as it is, and each attempt to shrink it compiles
-@settings(max_examples=4, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.filter_too_much])
+@settings(
+    max_examples=max(4, settings().max_examples // 50),
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.filter_too_much],
+)
 @example("mklms", None, "klms", "one", "float64", 6, 1, 1.0, 0.5, 0.0, 0.03, 1.0, True, 0.1, 0.5, {}, 0)
 @given(
     technique=st.sampled_from(PRESETS),

@@ -20,7 +20,7 @@ from pykernel.gen.project import build, generate
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
-from tests.support.compilers import QUICK
+from tests.support.compilers import compilers
 from tests.support.toys import LABELS, toy_spec
 
 TECHNIQUES = ("nt", "fklms", "mklms")
@@ -50,15 +50,16 @@ def learned(spec, samples=200):
 @pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
-def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, tmp_path):
+def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, tmp_path, exhaustive):
     """Strict C99 with every compiler, fitted and fresh; nothing undefined but what compilers insert themselves."""
     spec = spec_of(technique, precision, rho=0.1)
     for folder, memory in ((tmp_path / "fresh", None), (tmp_path / "fitted", learned(spec))):
         generate(spec, folder, memory)
         sources = sorted((folder / "src").glob("*.c"))
         assert len(sources) == (2 if memory is None else 3)
-        for c in QUICK:
-            for level in ("-O0", "-O3") if c is QUICK[0] else ("-O3",):
+        first, *_ = compilers(exhaustive)
+        for c in compilers(exhaustive):
+            for level in ("-O0", "-O3") if c is first else ("-O3",):
                 compile_c(
                     c, [*sources, folder / "examples" / "main.c"], folder / "run", (level, f"-I{folder / 'src'}"), ()
                 )
@@ -78,7 +79,7 @@ def test_compiles_alone_and_brings_no_symbol_from_outside(technique, precision, 
 @pytest.mark.in_turn(16)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
-def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tmp_path):
+def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tmp_path, exhaustive):
     """Strict C99 with every compiler: the files one by one, and all in one unit, in any order."""
     spec = toy_spec(kind, precision)
     generate(spec, tmp_path, learned(spec))
@@ -86,7 +87,7 @@ def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tm
     for i, order in enumerate([names, names[::-1]]):
         (tmp_path / f"unit{i}.c").write_text("".join(f'#include "{name}"\n' for name in order))
     include = f"-I{tmp_path / 'src'}"
-    for c in QUICK:
+    for c in compilers(exhaustive):
         for sources in ([tmp_path / "src" / n for n in names], [tmp_path / "unit0.c"], [tmp_path / "unit1.c"]):
             compile_c(c, [*sources, tmp_path / "examples" / "main.c"], tmp_path / "run", ("-O2", include), ())
             out = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True).stdout
@@ -97,7 +98,7 @@ def test_every_kind_of_label_compiles_and_its_example_learns(kind, precision, tm
         assert {label for _, label in shown} == {str(i) for i in range(len(spec.label.classes))}
 
 
-def test_models_of_all_kinds_are_one_unit_too(tmp_path):
+def test_models_of_all_kinds_are_one_unit_too(tmp_path, exhaustive):
     """A firmware in one file: snapshots' copies of what the model has, too, do not clash, nor do two models."""
     text = ""
     for name, technique, precision in (("flow", "mklms", "float32"), ("level", "nt", "float64")):
@@ -105,7 +106,7 @@ def test_models_of_all_kinds_are_one_unit_too(tmp_path):
         generate(spec, tmp_path / name, learned(spec))
         text += "".join(f'#include "{name}/src/{name}{part}.c"\n' for part in ("_snapshot", "", "_model"))
     (tmp_path / "unit.c").write_text(text)
-    for c in QUICK:
+    for c in compilers(exhaustive):
         compile_c(c, [tmp_path / "unit.c"], tmp_path / "unit.o", (), ("-c",))
 
 
@@ -520,11 +521,11 @@ def test_nothing_is_written_through_links_or_over_strangers(tmp_path):
         generate(spec_of(), tmp_path / "file")
 
 
-def test_text_from_a_spec_cannot_leave_a_comment_or_a_string(tmp_path):
+def test_text_from_a_spec_cannot_leave_a_comment_or_a_string(tmp_path, exhaustive):
     hostile = ["*/ int x; /*", "a\\", "??/", '"; system("x"); "', "${HOME}", "{{ 7*7 }}", "#include <x>", "a'b"]
     spec = spec_of(input={"columns": hostile}, label={"column": "*/ y"})
     generate(spec, tmp_path)
-    for c in QUICK:
+    for c in compilers(exhaustive):
         compile_c(c, [tmp_path / "src" / "flow.c"], tmp_path / "x.o", (), ("-c",))
     header = (tmp_path / "src" / "flow.h").read_text()
     assert "49" not in header.split("#ifndef")[0] and "* / int x; / *" in header

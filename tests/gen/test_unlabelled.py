@@ -23,7 +23,7 @@ from pykernel.host.simulate import Course, Monitoring, Simulation, prediction_he
 from pykernel.host.snapshot import load, save, snapshot_bytes
 from pykernel.spec.model import load_spec
 from tests.support.compilers import EACH as EACH_COMPILER
-from tests.support.compilers import QUICK
+from tests.support.compilers import compilers
 from tests.support.program_toys import (
     Gauge,
     GaugeConfig,
@@ -287,12 +287,12 @@ def test_costs_on_a_target_are_of_the_main_question():
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_project_compiles_strictly_and_its_example_runs(precision, tmp_path):
+def test_a_project_compiles_strictly_and_its_example_runs(precision, tmp_path, exhaustive):
     """Each compiler; the example's state is the simulation's, and it acts upon alarms where there are some."""
     for i, spec in enumerate(all_specs(precision)):
         folder, name = tmp_path / str(i), spec.name
         generate(spec, folder)
-        for c in QUICK:
+        for c in compilers(exhaustive):
             files = [*sorted((folder / "src").glob("*.c")), folder / "examples" / "main.c"]
             compile_c(c, files, folder / "run", ("-O2", f"-I{folder / 'src'}"), ())
         out = subprocess.run([folder / "run"], capture_output=True, text=True, check=True).stdout

@@ -22,6 +22,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import FAMILIES, kernel_settings, load_spec, make_spec
 from tests.support import custom_kernels
+from tests.support.compilers import QUICK
 from tests.support.machines import expansion
 
 SOURCE = Path(custom_kernels.__file__).read_text()
@@ -124,7 +125,7 @@ def test_c_computes_the_hosts_bytes(precision, normalise, tmp_path):
     )
     spec = make_spec(spec.model_dump(exclude_unset=True) | {"precision": precision}, custom=spec.custom)
     assert spec.config.unit == normalise
-    report = check(spec, samples=4000, levels=["-O2"], compilers=["gcc"])
+    report = check(spec, samples=4000, levels=["-O2"], compilers=[QUICK[0].name])
     assert report.ok, [row["first_difference"] for row in report.rows]
     rng = np.random.default_rng(0)
     x, kernel = rng.normal(size=(50, 3)), MercerKernel.of(spec)
