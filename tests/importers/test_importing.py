@@ -1795,7 +1795,7 @@ COARSELY = {
 
 
 @pytest.mark.filterwarnings("ignore:Solver terminated early")
-def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch):
+def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch, exhaustive):
     """At the vectors; and, though it is not said, at all the training data and at data held back, if the kernel is at most 1.
 
     Inputs are as they were measured, which the device gets rounded.
@@ -1806,7 +1806,8 @@ def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch):
         z = np.random.default_rng(seed).normal(size=(300, 4))
         x, y = SHAPES[shape](z), np.sin(2 * z[:, 0]) + z[:, 1]
         y = {"numbers": y, "two": y > 0, "three": np.digitize(y, [-0.5, 0.5])}[target]
-        for scaler in (StandardScaler, RobustScaler, MinMaxScaler):
+        scalers = (StandardScaler, RobustScaler, MinMaxScaler)
+        for scaler in scalers if exhaustive else [scalers[seed % 3]]:
             estimator = make_pipeline(scaler(), clone(model)).fit(x[:150], y[:150])
             source = import_sklearn.read_estimator(estimator)
             try:
@@ -1834,7 +1835,7 @@ def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch):
             # other kernels are larger further out
             assert source.function not in UNIT or apart(x).max() <= stated, (shape, estimator)
             ratios.append(stated / own)
-    assert len(ratios) > 90 and np.median(ratios) <= RATIO, np.median(ratios)
+    assert len(ratios) > 30 * (3 if exhaustive else 1) and np.median(ratios) <= RATIO, np.median(ratios)
     print(
         f"stated / found: median {np.median(ratios):.0f}, {min(ratios):.1f} to {max(ratios):.0f}, {len(ratios)} models"
     )

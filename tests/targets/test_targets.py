@@ -453,13 +453,13 @@ def test_without_the_extra_a_sentence_says_what_to_install(spec_file, capsys, mo
 
 def test_wheels_are_enough(spec_file, exhaustive):
     """Nothing of the system: no compiler, no emulator, no path to find one."""
-    names = ["all"] if exhaustive else OFTEN
+    names = ["all"] if exhaustive else OFTEN[:1]
     words = ["check", spec_file, *(f"--target={name}" for name in names), "--samples", "60", "--json"]
     environment = {key: value for key, value in os.environ.items() if key not in ("PATH", "CC")} | {"PATH": "/nowhere"}
     done = subprocess.run([sys.executable, "-m", "pykernel", *words], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["check"]
-    assert {row["target"] for row in rows} == set(SEVEN if exhaustive else OFTEN)
+    assert {row["target"] for row in rows} == set(SEVEN if exhaustive else OFTEN[:1])
     assert all(row["equal"] and (row["toolchain"], row["emulator"]) == ("zig", "unicorn") for row in rows)
 
 
