@@ -51,7 +51,7 @@ from pykernel.algorithms.online.state import (
 )
 from pykernel.algorithms.online.validity import valid
 from pykernel.algorithms.selftest import strained
-from pykernel.algorithms.standardiser import Standardiser, observe, standardise
+from pykernel.algorithms.stages import StageConfig, Stages, combine, conclude, gain, observe, remain, standardise
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program
 
@@ -60,7 +60,7 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 @kernel
 def predict(
-    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
     """Predict: write f(x) to y.  O(N D).
 
@@ -70,23 +70,25 @@ def predict(
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    if c.standardises:
-        standardise(z, c.clip, x, w.x)
+    if f.standardises:
+        standardise(z, f, x, w.x)
         expand(s, c, q, w.x, y)
+        combine(z, f, w.x, y)
     else:
         expand(s, c, q, x, y)
+        combine(z, f, x, y)
     return Status.DONE
 
 
 @kernel
 def classify(
-    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
+    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, z, w, c, q, x, w.error)
+    status = predict(s, z, w, c, f, q, x, w.error)
     if status == Status.DONE:
         best = 0
         if c.single:
@@ -101,10 +103,10 @@ def classify(
 
 
 @kernel
-def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def compare(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
-    if c.standardises:
-        standardise(z, c.clip, x, w.x)
+    if f.standardises:
+        standardise(z, f, x, w.x)
         if c.keeps_diagonal:
             measure(w, q, w.x)
         present(s, w, c, q, w.x)
@@ -118,7 +120,7 @@ def compare(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCo
 
 @kernel
 def novelty(
-    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
+    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
 ) -> Index:
     """Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
 
@@ -130,7 +132,7 @@ def novelty(
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    compare(s, z, w, c, q, x)
+    compare(s, z, w, c, f, q, x)
     if c.keeps_factor:
         y[0] = w.kappa[0]
     elif q.function != KernelFunction.GAUSSIAN:
@@ -149,7 +151,7 @@ def novelty(
 
 @kernel
 def variance(
-    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
+    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
 ) -> Index:
     """Write to y the expected variance of the label around f(x).  Its unit is the square of the label's unit.
 
@@ -160,7 +162,7 @@ def variance(
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    compare(s, z, w, c, q, x)
+    compare(s, z, w, c, f, q, x)
     foresee(s, w, c)
     power = s.power[0]
     # before the first sample, assume the largest possible variance
@@ -172,6 +174,14 @@ def variance(
             return Status.DONE
         power = w.own[0] * power
     y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_max_abs * c.label_max_abs
+    if f.weighs:
+        # the part of the rule's answer that the gain leaves out, of the output where it is largest
+        most = real(0)
+        for o in range(len(w.error)):
+            left = (real(1) - gain(z, f, o)) * w.error[o]
+            if left * left > most:
+                most = left * left
+        y[0] += most
     return Status.DONE
 
 
@@ -190,7 +200,7 @@ def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> 
             share = real(1) - w.nearest_distance[0]
     elif c.rule != Rule.QKLMS:
         share = gaussian(q.gamma, w.nearest_distance[0])
-    if c.stages:
+    if c.drafts:
         for o in range(len(w.error)):
             w.beta[i, o] += share * w.beta[s.n[0], o]
     else:
@@ -223,7 +233,7 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
     if not fits or not acceptable(s, w, c, s.n[0]):
         return Status.REFUSED_MULTIPLIER
     commit(s, w, c)
-    if not c.stages:
+    if not c.drafts:
         for o in range(len(w.error)):
             s.alpha[w.nearest[0], o] = w.step[o]
     if c.rule == Rule.KRLS_T:
@@ -354,7 +364,7 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
 
 
 @kernel
-def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def renew(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn a sample after a full model has removed a vector: f(x) is that of the reduced model.  O(N^2 + N D).
 
     Mitchinson et al. 2003, section 3.
@@ -384,6 +394,8 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
                 w.beta[i, o] = kept(c, w.beta[i, o])
         if not q.unit:
             value = w.norm[0] * value
+        if f.weighs:
+            w.value[o] = value
         w.error[o] = miss(c, w.y[o], value)
         if not q.unit:
             w.error[o] = w.error[o] / w.norm[0]
@@ -424,7 +436,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
 
 
 @kernel
-def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def learn(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule."""
     if c.keeps_diagonal:
         measure(w, q, x)
@@ -433,11 +445,13 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
             return Status.DISCARDED
     if c.before:
         if s.n[0] == len(s.v):
-            return renew(s, w, c, q, x)
+            return renew(s, w, c, f, q, x)
     present(s, w, c, q, x)
     sure = True
     for o in range(len(w.error)):
         value = -w.error[o]
+        if f.weighs:
+            w.value[o] = value
         if c.rule == Rule.KRLS_T and c.forgets:
             value = c.root_forgetting * value
         w.error[o] = miss(c, w.y[o], value)
@@ -475,24 +489,39 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM])
 
 
 @kernel
-def take(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn the sample x with label w.y; both were checked."""
-    if s.frozen[0] != 0:
-        return Status.FROZEN
-    if c.standardises:
-        if z.seen[0] < c.warmup:
-            observe(z, c.horizon, x)
-            return Status.OBSERVED
-        standardise(z, c.clip, x, w.x)
-        status = learn(s, w, c, q, w.x)
+def follow(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+    """Learn the sample, as the rule sees its input, between the stages of its label."""
+    if f.centers or f.leads or f.weighs:
+        for o in range(len(w.y)):
+            w.label[o] = w.y[o]
+            w.value[o] = real(0)
+        remain(z, f, x, w.label, w.y)
+        status = learn(s, w, c, f, q, x)
         if status > 0:
-            observe(z, c.horizon, x)
+            conclude(z, f, x, w.label, w.y, w.value)
         return status
-    return learn(s, w, c, q, x)
+    return learn(s, w, c, f, q, x)
 
 
 @kernel
-def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
+def take(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+    """Learn the sample x with label w.y; both were checked."""
+    if s.frozen[0] != 0:
+        return Status.FROZEN
+    if f.standardises:
+        if z.seen[0] < f.warmup:
+            observe(z, f, x)
+            return Status.OBSERVED
+        standardise(z, f, x, w.x)
+        status = follow(s, z, w, c, f, q, w.x)
+        if status > 0:
+            observe(z, f, x)
+        return status
+    return follow(s, z, w, c, f, q, x)
+
+
+@kernel
+def update(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(N D) without a Gram matrix, O(N^2 + N D) with one.
@@ -502,15 +531,18 @@ def update(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelCon
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    if not (absolute(y) <= c.label_max_abs):
+    if f.centers or f.leads:
+        if not (absolute(y) <= f.label_limit):
+            return Status.REFUSED_LABEL
+    elif not (absolute(y) <= c.label_max_abs):
         return Status.REFUSED_LABEL
     w.y[0] = y
-    return take(s, z, w, c, q, x)
+    return take(s, z, w, c, f, q, x)
 
 
 @kernel
 def update_many(
-    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
@@ -522,16 +554,19 @@ def update_many(
     if not within(q, x):
         return Status.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_max_abs):
+        if f.centers or f.leads:
+            if not (absolute(y[o]) <= f.label_limit):
+                return Status.REFUSED_LABEL
+        elif not (absolute(y[o]) <= c.label_max_abs):
             return Status.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]
-    return take(s, z, w, c, q, x)
+    return take(s, z, w, c, f, q, x)
 
 
 @kernel
 def update_class(
-    s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], label: Index
+    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], label: Index
 ) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
@@ -553,7 +588,7 @@ def update_class(
         w.y[o] = real(-1)
         if label == positive:
             w.y[o] = real(1)
-    return take(s, z, w, c, q, x)
+    return take(s, z, w, c, f, q, x)
 
 
 @kernel
@@ -627,7 +662,7 @@ def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
 
 
 @kernel
-def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
     for t in range(2 * len(s.v) + 32):
@@ -637,7 +672,7 @@ def rehearse(s: Expansion, z: Standardiser, w: Work, c: OnlineConfig, q: KernelC
         for o in range(len(w.y)):
             seed = (seed * 75 + 74) % 65537
             w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(s, z, w, c, q, x)
+        status = take(s, z, w, c, f, q, x)
         if status < 0:
             break
 
@@ -649,9 +684,9 @@ def _keeps_matrix(c: OnlineConfig) -> bool:
 def _program(*learning: Entry) -> Program:
     return Program(
         name="online",
-        structs=(Expansion, Standardiser, Work),
-        persistent=(Expansion, Standardiser),
-        configs=(OnlineConfig, KernelConfig),
+        structs=(Expansion, Stages, Work),
+        persistent=(Expansion, Stages),
+        configs=(OnlineConfig, StageConfig, KernelConfig),
         status=Status,
         entries=(
             Entry("predict", predict, "question"),

@@ -82,7 +82,7 @@ def candidates(s: Expansion, w: Work, c: OnlineConfig) -> Index:
 @kernel
 def multiplier(s: Expansion, w: Work, c: OnlineConfig, i: Index, o: Index) -> Real:
     """A candidate's new multiplier, before any removal."""
-    if c.stages:
+    if c.drafts:
         return w.beta[i, o]
     if i < s.n[0]:
         return kept(c, s.alpha[i, o])
@@ -494,7 +494,7 @@ def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -
 @kernel
 def acceptable(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
     """Whether every multiplier, except that of r, is within its range."""
-    if c.stages:
+    if c.drafts:
         count = candidates(s, w, c)
         for i in range(count):
             if i != r:
@@ -507,7 +507,7 @@ def acceptable(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
 @kernel
 def commit(s: Expansion, w: Work, c: OnlineConfig) -> None:
     """Copy the new multipliers of the stored vectors to the model."""
-    if c.stages:
+    if c.drafts:
         for i in range(s.n[0]):
             for o in range(len(s.alpha[0])):
                 s.alpha[i, o] = settle(w.beta[i, o])

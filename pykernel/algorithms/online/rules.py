@@ -56,11 +56,11 @@ def propose_gradient(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) ->
     """Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5."""
     for o in range(len(w.error)):
         step = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
-        if c.stages:
+        if c.drafts:
             w.beta[s.n[0], o] = step
         else:
             w.step[o] = step
-    if c.stages:
+    if c.drafts:
         for i in range(s.n[0]):
             for o in range(len(w.error)):
                 w.beta[i, o] = kept(c, s.alpha[i, o])

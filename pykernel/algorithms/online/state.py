@@ -120,7 +120,9 @@ class Work(Struct):
     x: Real[DIM]  # the standardised sample
     own: Real  # k(x, x) of the sample before normalisation
     norm: Real  # square root of that k(x, x)
-    y: Real[OUTPUTS]  # the sample's label: what f(x) should be
+    y: Real[OUTPUTS]  # what f(x) should be: the label, or what the stages leave of it
+    label: Real[OUTPUTS]  # the label
+    value: Real[OUTPUTS]  # f(x) before the sample was learned
     error: Real[OUTPUTS]  # y - f(x)
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
@@ -158,10 +160,8 @@ class OnlineConfig(Config):
     decays: bool  # whether rho > 0
     forgets: bool  # whether forgetting < 1
     relabels: bool  # whether every sample moves the labels of the vectors near it
-    standardises: bool  # whether inputs are standardised while the model learns
-    clamps: bool  # whether predictions are kept between low and high
     limits_step: bool  # whether one sample's multiplier is limited
-    stages: bool  # whether new multipliers are first kept in beta
+    drafts: bool  # whether new multipliers are first kept in beta
     rounds: bool  # whether vectors are also removed without the newest sample among the candidates
     before: bool  # whether a vector is removed before the sample is learned
     newest_only: bool  # whether only the newest sample may go
@@ -200,11 +200,6 @@ class OnlineConfig(Config):
     label_max_abs: Real  # largest |y| that is accepted
     alpha_limit: Real  # largest |alpha| that is stored
     step_limit: Real  # largest |alpha| of a new sample
-    low: Real  # smallest prediction
-    high: Real  # largest prediction
-    clip: Real  # largest standardised input, in standard deviations
-    warmup: Index  # number of samples for the standardiser before the model learns
-    horizon: Index  # number of latest samples that the standardiser's mean and variance describe
     drift_limit: Real  # a refresh is due if the drift is above this
     classes: Index  # number of classes
     rehearsal_input: Real  # the self-test's inputs are within +- half of this
@@ -277,14 +272,6 @@ def measure(w: Work, q: KernelConfig, x: Real[DIM]) -> None:
 
 
 @kernel
-def answer(c: OnlineConfig, y: Real) -> Real:
-    """A prediction, kept between the limits low and high."""
-    if c.clamps:
-        return clipped(y, c.low, c.high)
-    return y
-
-
-@kernel
 def expand(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x) = sum_i alpha_i k(v_i, x).  O(N D).  Mitchinson et al. 2003, eq. 1."""
     if q.function == KernelFunction.GAUSSIAN:
@@ -292,7 +279,7 @@ def expand(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real
             total = real(0)
             for i in range(s.n[0]):
                 total += s.alpha[i, 0] * gaussian(q.gamma, squared_distance(s.v[i], x))
-            y[0] = answer(c, total)
+            y[0] = total
         else:
             for o in range(len(y)):
                 y[o] = real(0)
@@ -300,8 +287,6 @@ def expand(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real
                 value = gaussian(q.gamma, squared_distance(s.v[i], x))
                 for o in range(len(y)):
                     y[o] += s.alpha[i, o] * value
-            for o in range(len(y)):
-                y[o] = answer(c, y[o])
     else:
         expand_alike(s, c, q, x, y)
 
@@ -323,7 +308,6 @@ def expand_alike(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y
             # if own is at most NORM_LEAST, every y[o] is zero already
             if own > NORM_LEAST:
                 y[o] = sqrt(own) * y[o]
-        y[o] = answer(c, y[o])
 
 
 @kernel

@@ -15,19 +15,19 @@ from pykernel.algorithms.online.state import (
     Rule,
     settle,
 )
-from pykernel.algorithms.standardiser import Standardiser, valid_standardiser
+from pykernel.algorithms.stages import StageConfig, Stages, valid_inputs, valid_labels
 from pykernel.dialect import Bool, Constant, Real, absolute, kernel, real
 
 LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
 
 
 @kernel
-def valid_vectors(s: Expansion, c: OnlineConfig, q: KernelConfig) -> Bool:
+def valid_vectors(s: Expansion, c: OnlineConfig, f: StageConfig, q: KernelConfig) -> Bool:
     """Whether vectors and multipliers are within their limits, without NaN or too small multipliers.  O(N D)."""
     n = s.n[0]
     limit = q.input_max_abs
-    if c.standardises:
-        limit = c.clip
+    if f.standardises:
+        limit = f.clip
     for i in range(len(s.v)):
         for j in range(len(s.v[0])):
             if i >= n and s.v[i, j] != real(0):
@@ -127,7 +127,7 @@ def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
 
 
 @kernel
-def valid(s: Expansion, z: Standardiser, c: OnlineConfig, q: KernelConfig) -> Bool:
+def valid(s: Expansion, z: Stages, c: OnlineConfig, f: StageConfig, q: KernelConfig) -> Bool:
     """Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
 
     Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
@@ -136,7 +136,7 @@ def valid(s: Expansion, z: Standardiser, c: OnlineConfig, q: KernelConfig) -> Bo
         return False
     if s.frozen[0] != 0 and s.frozen[0] != 1:
         return False
-    if not valid_vectors(s, c, q):
+    if not valid_vectors(s, c, f, q):
         return False
     if c.keeps_factor or c.keeps_overlap:
         if s.probe[0] < 0 or s.probe[0] > s.n[0]:
@@ -146,9 +146,12 @@ def valid(s: Expansion, z: Standardiser, c: OnlineConfig, q: KernelConfig) -> Bo
             return False
     if not valid_matrices(s, c):
         return False
-    if c.standardises:
-        if s.n[0] > 0 and z.seen[0] < c.warmup:
+    if f.standardises:
+        if s.n[0] > 0 and z.seen[0] < f.warmup:
             return False
-        if not valid_standardiser(z, q.input_max_abs, c.horizon):
+        if not valid_inputs(z, f, q.input_max_abs):
+            return False
+    if f.centers or f.leads or f.weighs:
+        if not valid_labels(z, f):
             return False
     return True

@@ -13,7 +13,7 @@ from pydantic import Field
 from pykernel.algorithms.online.online import ONLINE
 from pykernel.algorithms.online.state import Metric, Projection, Rule, Tie
 from pykernel.dialect.program import LabelKind, Program
-from pykernel.spec import kernel_settings
+from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import KernelSection, Learning, Of, Section, StandardisedInput
@@ -93,6 +93,7 @@ class KernelLearning(Learning):
         lt=2,
         description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored",
     )
+    gain: bool = Field(False, description="multiply the model's answer by how far it has been right lately, from 0 to 1")
     rho: Annotated[float, Of(*GRADIENT)] = Field(
         0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
     )
@@ -207,7 +208,9 @@ class Reduction(Section):
 
 class KernelSpec(Spec):
     input: StandardisedInput
+    label: stages.StagedLabel = stages.StagedLabel()
     kernel: KernelSection | None = None
+    linear: stages.LinearPart | None = None
     learning: KernelLearning = KernelLearning()
     reduction: Reduction = Reduction()
 
@@ -304,6 +307,11 @@ class KernelModels:
         self._complain_of_learning(spec, refuse)
         self._complain_of_reduction(spec, refuse)
         self._complain_of_pairs(spec, refuse)
+        stages.validate(spec, refuse)
+        if spec.learning.rule == "fb-krls" and spec.label.center:
+            refuse("[label] center", "moves labels that fb-krls has stored; leave it out, or take another rule")
+        if spec.learning.rule == "fb-krls" and spec.linear is not None:
+            refuse("[linear]", "moves labels that fb-krls has stored; leave it out, or take another rule")
 
     def _complain_of_kernel(self, spec: KernelSpec, refuse: Refuse) -> None:
         narrow = spec.precision == "float32"
@@ -472,7 +480,7 @@ class KernelModels:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
         assert spec.kernel is not None
         function = spec.kernel.function
-        sigma, limit, alpha_limit = spec.length_scale, spec.label_max_abs, self._alpha_limit(spec)
+        sigma, limit, alpha_limit = spec.length_scale, stages.label_unit(spec), self._alpha_limit(spec)
         ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
         largest_norm = math.sqrt(_most(spec))
@@ -489,7 +497,7 @@ class KernelModels:
             ald_distance = -math.log1p(-ald_threshold) * sigma * sigma
         else:
             ald_distance = _beyond(ald_threshold)
-        return own | {
+        return own | stages.parameters(spec, most) | {
             "rule": choices.rule,
             "metric": choices.metric,
             "projection": choices.projection,
@@ -499,10 +507,8 @@ class KernelModels:
             "decays": learning.rho > 0,
             "forgets": forgetting < 1,
             "relabels": learning.relabel,
-            "standardises": spec.input.standardise,
-            "clamps": spec.label.low is not None or spec.label.high is not None,
             "limits_step": learning.step_limit is not None,
-            "stages": choices.stages,
+            "drafts": choices.stages,
             "rounds": choices.rounds,
             "before": choices.before,
             "newest_only": choices.newest_only,
@@ -545,11 +551,6 @@ class KernelModels:
             "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
             if own["unit"]
             else learning.step_limit or 1.0,
-            "low": spec.label.low if spec.label.low is not None else -most,
-            "high": spec.label.high if spec.label.high is not None else most,
-            "clip": spec.input.clip,
-            "warmup": spec.input.warmup,
-            "horizon": spec.input.horizon,
             "drift_limit": DRIFT_LIMIT,
             "classes": len(spec.label.classes or ()),
             "rehearsal_input": min(3 * sigma / math.sqrt(spec.dim), 2 * spec.input.max_abs),
@@ -560,7 +561,7 @@ class KernelModels:
         """Multipliers are f / sqrt(k(x, x)) in size; no sum of them overflows."""
         norm = math.sqrt(_most(spec))
         widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
-        return min(2.0**20 * spec.label_max_abs * max(1.0, 1 / norm), 2.0**100, widest)
+        return min(2.0**20 * stages.label_unit(spec) * max(1.0, 1 / norm), 2.0**100, widest)
 
 
 def ridge_of(spec: KernelSpec) -> float:
