@@ -12,10 +12,20 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.algorithms.elementary import clipped, cosine
+from pykernel.algorithms.elementary import cosine
 from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.selftest import strained
-from pykernel.algorithms.standardiser import Standardiser, observe, standardise, valid_standardiser
+from pykernel.algorithms.stages import (
+    StageConfig,
+    Stages,
+    combine,
+    conclude,
+    observe,
+    remain,
+    standardise,
+    valid_inputs,
+    valid_labels,
+)
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -79,6 +89,8 @@ class LinearWork(Struct):
     f: Real[FEATURES]  # root phi
     g: Real[FEATURES]  # P phi
     y: Real[OUTPUTS]  # the sample's label: what f(x) should be
+    label: Real[OUTPUTS]  # the label before the stages took their part off
+    value: Real[OUTPUTS]  # f(x) before the sample was learned
     step: Real[OUTPUTS]  # y - f(x); then this error times the gain
     p: Real[FEATURES]  # the diagonal of P
 
@@ -91,8 +103,6 @@ class LinearConfig(Config):
     single: bool  # whether there is one output
     separates: bool  # whether the label is a class: then there is no error where the class is clear enough
     forgets: bool  # whether forgetting < 1
-    standardises: bool  # whether inputs are standardised while the model learns
-    clamps: bool  # whether predictions are kept between low and high
     eta: Real  # learning rate
     forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
     start: Real  # square root of prior_variance
@@ -104,11 +114,6 @@ class LinearConfig(Config):
     input_max_abs: Real  # largest |x_j| that is accepted
     label_max_abs: Real  # largest |y| that is accepted
     weight_limit: Real  # largest |w_k| that is stored
-    low: Real  # smallest prediction
-    high: Real  # largest prediction
-    clip: Real  # largest standardised input, in standard deviations
-    warmup: Index  # number of samples for the standardiser before the model learns
-    horizon: Index  # number of latest samples that the standardiser's mean and variance describe
     classes: Index  # number of classes
     rehearsal_input: Real  # the self-test's inputs are within +- half of this
     rehearsal_label: Real  # the self-test's labels are within +- half of this
@@ -183,37 +188,36 @@ def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
             height = wave(c, i, x)
             for o in range(len(y)):
                 y[o] += s.weights[o, i] * height
-    if c.clamps:
-        for o in range(len(y)):
-            y[o] = clipped(y[o], c.low, c.high)
 
 
 # ---------------------------------------------------------------------------------------------------- questions
 
 
 @kernel
-def predict(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def predict(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y.  O(F) for F features, O(F D) for random ones.
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
-    if c.standardises:
-        standardise(z, c.clip, x, w.x)
+    if f.standardises:
+        standardise(z, f, x, w.x)
         weigh(s, c, w.x, y)
+        combine(z, f, w.x, y)
     else:
         weigh(s, c, x, y)
+        combine(z, f, x, y)
     return LinearStatus.DONE
 
 
 @kernel
-def classify(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index[1]) -> Index:
+def classify(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(F) for F features, O(F D) for random ones.
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, z, w, c, x, w.step)
+    status = predict(s, z, w, c, f, x, w.step)
     if status == LinearStatus.DONE:
         best = 0
         if c.single:
@@ -381,24 +385,45 @@ def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
 
 
 @kernel
-def take(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
+def follow(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> Index:
+    """Learn the sample, as the rule sees its input, between the stages of its label."""
+    for o in range(len(w.y)):
+        w.label[o] = w.y[o]
+    remain(z, f, x, w.label, w.y)
+    if f.weighs:
+        weigh(s, c, x, w.value)
+    status = learn(s, w, c, x)
+    if status == LinearStatus.DONE:
+        conclude(z, f, x, w.label, w.y, w.value)
+    return status
+
+
+@kernel
+def take(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> Index:
     """Learn the sample x with label w.y; both were checked."""
     if s.frozen[0] != 0:
         return LinearStatus.FROZEN
-    if c.standardises:
-        if z.seen[0] < c.warmup:
-            observe(z, c.horizon, x)
+    if f.standardises:
+        if z.seen[0] < f.warmup:
+            observe(z, f, x)
             return LinearStatus.OBSERVED
-        standardise(z, c.clip, x, w.x)
+        standardise(z, f, x, w.x)
+        if f.centers or f.weighs:
+            taken = follow(s, z, w, c, f, w.x)
+            if taken == LinearStatus.DONE:
+                observe(z, f, x)
+            return taken
         status = learn(s, w, c, w.x)
         if status == LinearStatus.DONE:
-            observe(z, c.horizon, x)
+            observe(z, f, x)
         return status
+    if f.centers or f.weighs:
+        return follow(s, z, w, c, f, x)
     return learn(s, w, c, x)
 
 
 @kernel
-def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real) -> Index:
+def update(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
@@ -406,14 +431,17 @@ def update(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[D
     """
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_max_abs):
+    if f.centers:
+        if not (absolute(y) <= f.label_limit):
+            return LinearStatus.REFUSED_LABEL
+    elif not (absolute(y) <= c.label_max_abs):
         return LinearStatus.REFUSED_LABEL
     w.y[0] = y
-    return take(s, z, w, c, x)
+    return take(s, z, w, c, f, x)
 
 
 @kernel
-def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def update_many(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
@@ -422,15 +450,18 @@ def update_many(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: R
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_max_abs):
+        if f.centers:
+            if not (absolute(y[o]) <= f.label_limit):
+                return LinearStatus.REFUSED_LABEL
+        elif not (absolute(y[o]) <= c.label_max_abs):
             return LinearStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]
-    return take(s, z, w, c, x)
+    return take(s, z, w, c, f, x)
 
 
 @kernel
-def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM], label: Index) -> Index:
+def update_class(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
     Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
@@ -449,7 +480,7 @@ def update_class(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: 
                 w.y[o] = real(1)
         elif label == o:
             w.y[o] = real(1)
-    return take(s, z, w, c, x)
+    return take(s, z, w, c, f, x)
 
 
 @kernel
@@ -462,7 +493,7 @@ def freeze(s: Linear, frozen: Index) -> Index:
 
 
 @kernel
-def rehearse(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
+def rehearse(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test."""
     seed = 1
     for t in range(REHEARSED):
@@ -472,7 +503,7 @@ def rehearse(s: Linear, z: Standardiser, w: LinearWork, c: LinearConfig, x: Real
         for o in range(len(w.y)):
             seed = (seed * 75 + 74) % 65537
             w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(s, z, w, c, x)
+        status = take(s, z, w, c, f, x)
         if status < 0:
             break
 
@@ -492,7 +523,7 @@ def valid_root(s: Linear, c: LinearConfig) -> Bool:
 
 
 @kernel
-def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
+def valid(s: Linear, z: Stages, c: LinearConfig, f: StageConfig) -> Bool:
     """Whether learning could have led to this state: numbers are within limits, nothing was learned too early.
 
     O(F) with NLMS, O(F^2) with RLS.
@@ -511,13 +542,16 @@ def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
             return False
         if s.started[0] == 0 and not blank:
             return False
-    if c.standardises:
-        if z.seen[0] < c.warmup and not blank:
+    if f.standardises:
+        if z.seen[0] < f.warmup and not blank:
             return False
         if c.gain == Gain.RLS:
-            if z.seen[0] < c.warmup and s.started[0] == 1:
+            if z.seen[0] < f.warmup and s.started[0] == 1:
                 return False
-        if not valid_standardiser(z, c.input_max_abs, c.horizon):
+        if not valid_inputs(z, f, c.input_max_abs):
+            return False
+    if f.centers or f.weighs:
+        if not valid_labels(z, f):
             return False
     return True
 
@@ -525,9 +559,9 @@ def valid(s: Linear, z: Standardiser, c: LinearConfig) -> Bool:
 def _program(*learning: Entry) -> Program:
     return Program(
         name="linear",
-        structs=(Linear, Standardiser, LinearWork),
-        persistent=(Linear, Standardiser),
-        configs=(LinearConfig,),
+        structs=(Linear, Stages, LinearWork),
+        persistent=(Linear, Stages),
+        configs=(LinearConfig, StageConfig),
         status=LinearStatus,
         entries=(Entry("predict", predict, "question"), *learning, Entry("freeze", freeze, "switch")),
         rehearse=rehearse,

@@ -22,7 +22,7 @@ class Stages(Struct):
     seen: Index  # number of samples behind these statistics, at most the horizon
     center: Real[OUTPUTS]  # running mean of the labels
     labels: Index  # number of labels behind that mean, at most its horizon
-    weights: Real[OUTPUTS, DIM + 1]  # weights of the linear part; the last one belongs to the constant 1
+    slopes: Real[OUTPUTS, DIM + 1]  # weights of the linear part; the last one belongs to the constant 1
     agreement: Real[OUTPUTS]  # running mean of r k: what the rule should have answered times what it answered
     strength: Real[OUTPUTS]  # running mean of k k
     judged: Index  # number of samples behind these means, at most their horizon
@@ -97,9 +97,9 @@ def lead(z: Stages, f: StageConfig, x: Real[DIM], o: Index) -> Real:
     if f.centers:
         total = z.center[o]
     if f.leads:
-        total += z.weights[o, len(x)]
+        total += z.slopes[o, len(x)]
         for j in range(len(x)):
-            total += z.weights[o, j] * x[j]
+            total += z.slopes[o, j] * x[j]
     return total
 
 
@@ -149,8 +149,8 @@ def conclude(z: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[
         for o in range(len(y)):
             step = share * r[o]
             for j in range(len(x)):
-                z.weights[o, j] = clipped(z.weights[o, j] + step * x[j], -f.linear_limit, f.linear_limit)
-            z.weights[o, len(x)] = clipped(z.weights[o, len(x)] + step, -f.linear_limit, f.linear_limit)
+                z.slopes[o, j] = clipped(z.slopes[o, j] + step * x[j], -f.linear_limit, f.linear_limit)
+            z.slopes[o, len(x)] = clipped(z.slopes[o, len(x)] + step, -f.linear_limit, f.linear_limit)
     if f.centers:
         if z.labels[0] < f.center_horizon:
             z.labels[0] += 1
@@ -198,8 +198,8 @@ def valid_labels(z: Stages, f: StageConfig) -> Bool:
             if z.labels[0] == 0 and z.center[o] != real(0):
                 return False
         if f.leads:
-            for j in range(len(z.weights[0])):
-                if not (absolute(z.weights[o, j]) <= f.linear_limit):
+            for j in range(len(z.slopes[0])):
+                if not (absolute(z.slopes[o, j]) <= f.linear_limit):
                     return False
         if f.weighs:
             # answers have no limit but that of their numbers: a forged gain is clipped, and must be a number

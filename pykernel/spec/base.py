@@ -158,7 +158,7 @@ class Spec(Section):
 
     def __getattr__(self, name: str) -> Any:
         """Sections that only some families have: those that many of them share are None where there are none."""
-        if name in ("kernel", "expansion"):
+        if name in ("kernel", "expansion", "linear"):
             return None
         if TYPE_CHECKING:
             return None

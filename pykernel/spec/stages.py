@@ -16,6 +16,9 @@ class StagedLabel(Label):
     center: bool = Field(
         False, description="take the label's running mean off before the model learns, and add it to the prediction"
     )
+    gain: bool = Field(
+        False, description="multiply what the model answers by how far it has been right lately, from 0 to 1"
+    )
     horizon: int = Field(
         1000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
     )
@@ -43,7 +46,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
         if spec.linear is not None and not spec.input.standardise:
             refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
         return
-    for where, given in (("[label] center", spec.label.center), ("[learning] gain", spec.learning.gain)):
+    for where, given in (("[label] center", spec.label.center), ("[label] gain", spec.label.gain)):
         if given:
             refuse(where, "is for labels that are numbers; leave it out for classes")
     if spec.linear is not None:
@@ -59,7 +62,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
         "standardises": spec.input.standardise,
         "centers": label.center,
         "leads": spec.linear is not None,
-        "weighs": spec.learning.gain,
+        "weighs": label.gain,
         "clamps": label.low is not None or label.high is not None,
         "clip": spec.input.clip,
         "warmup": spec.input.warmup,

@@ -491,16 +491,14 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
 @kernel
 def follow(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn the sample, as the rule sees its input, between the stages of its label."""
-    if f.centers or f.leads or f.weighs:
-        for o in range(len(w.y)):
-            w.label[o] = w.y[o]
-            w.value[o] = real(0)
-        remain(z, f, x, w.label, w.y)
-        status = learn(s, w, c, f, q, x)
-        if status > 0:
-            conclude(z, f, x, w.label, w.y, w.value)
-        return status
-    return learn(s, w, c, f, q, x)
+    for o in range(len(w.y)):
+        w.label[o] = w.y[o]
+        w.value[o] = real(0)
+    remain(z, f, x, w.label, w.y)
+    status = learn(s, w, c, f, q, x)
+    if status > 0:
+        conclude(z, f, x, w.label, w.y, w.value)
+    return status
 
 
 @kernel
@@ -513,11 +511,18 @@ def take(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: K
             observe(z, f, x)
             return Status.OBSERVED
         standardise(z, f, x, w.x)
-        status = follow(s, z, w, c, f, q, w.x)
+        if f.centers or f.leads or f.weighs:
+            taken = follow(s, z, w, c, f, q, w.x)
+            if taken > 0:
+                observe(z, f, x)
+            return taken
+        status = learn(s, w, c, f, q, w.x)
         if status > 0:
             observe(z, f, x)
         return status
-    return follow(s, z, w, c, f, q, x)
+    if f.centers or f.weighs:
+        return follow(s, z, w, c, f, q, x)
+    return learn(s, w, c, f, q, x)
 
 
 @kernel

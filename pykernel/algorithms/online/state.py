@@ -120,8 +120,8 @@ class Work(Struct):
     x: Real[DIM]  # the standardised sample
     own: Real  # k(x, x) of the sample before normalisation
     norm: Real  # square root of that k(x, x)
-    y: Real[OUTPUTS]  # what f(x) should be: the label, or what the stages leave of it
-    label: Real[OUTPUTS]  # the label
+    y: Real[OUTPUTS]  # the sample's label: what f(x) should be
+    label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # f(x) before the sample was learned
     error: Real[OUTPUTS]  # y - f(x)
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
-from pykernel.spec import kernel_settings
+from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.sections import KernelSection, Learning, Of, StandardisedInput
@@ -66,6 +66,7 @@ class LinearLearning(Learning):
 
 class LinearSpec(Spec):
     input: StandardisedInput
+    label: stages.StagedLabel = stages.StagedLabel()
     kernel: Annotated[KernelSection | None, Of(*RANDOM)] = None
     learning: LinearLearning = LinearLearning()
 
@@ -134,6 +135,7 @@ class LinearModels:
     def validate(self, spec: LinearSpec, refuse: Refuse) -> None:
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
         gain, kind = RULES[rule]
+        stages.validate(spec, refuse)
         low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
 
         def within(where: str, value: float) -> None:
@@ -211,7 +213,7 @@ class LinearModels:
     def _weight_limit(self, spec: LinearSpec) -> float:
         """No prediction that the weights within it give overflows."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
-        return min(2.0**20 * spec.label_max_abs, 2.0**100, most)
+        return min(2.0**20 * stages.label_unit(spec), 2.0**100, most)
 
     def capacities(self, spec: LinearSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
@@ -225,7 +227,7 @@ class LinearModels:
 
     def parameters(self, spec: LinearSpec) -> dict[str, Any]:
         gain, kind = RULES[spec.learning.rule]
-        learning, limit, features = spec.learning, spec.label_max_abs, self._features(spec)
+        learning, limit, features = spec.learning, stages.label_unit(spec), self._features(spec)
         frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
         if kind is FeatureKind.FOURIER:
             assert spec.kernel is not None
@@ -234,14 +236,12 @@ class LinearModels:
         weight_limit, start = self._weight_limit(spec), math.sqrt(learning.prior_variance)
         trace_limit = WINDUP * features * learning.prior_variance
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
-        return {
+        return stages.parameters(spec, most) | {
             "gain": gain,
             "feature_kind": kind,
             "single": spec.outputs == 1,
             "separates": spec.label_kind == "class",
             "forgets": learning.forgetting < 1,
-            "standardises": spec.input.standardise,
-            "clamps": spec.label.low is not None or spec.label.high is not None,
             "eta": learning.eta,
             "forgetting": learning.forgetting,
             "start": start,
@@ -254,11 +254,6 @@ class LinearModels:
             "input_max_abs": spec.input.max_abs,
             "label_max_abs": limit,
             "weight_limit": weight_limit,
-            "low": spec.label.low if spec.label.low is not None else -most,
-            "high": spec.label.high if spec.label.high is not None else most,
-            "clip": spec.input.clip,
-            "warmup": spec.input.warmup,
-            "horizon": spec.input.horizon,
             "classes": len(spec.label.classes or ()),
             "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
             "rehearsal_label": min(1.0, limit),

@@ -93,7 +93,6 @@ class KernelLearning(Learning):
         lt=2,
         description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored",
     )
-    gain: bool = Field(False, description="multiply the model's answer by how far it has been right lately, from 0 to 1")
     rho: Annotated[float, Of(*GRADIENT)] = Field(
         0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
     )
