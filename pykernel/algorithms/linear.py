@@ -194,7 +194,9 @@ def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def predict(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def predict(
+    s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]
+) -> Index:
     """Write f(x) to y.  O(F) for F features, O(F D) for random ones.
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
@@ -212,7 +214,9 @@ def predict(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig
 
 
 @kernel
-def classify(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index[1]) -> Index:
+def classify(
+    s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index[1]
+) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(F) for F features, O(F D) for random ones.
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
@@ -441,7 +445,9 @@ def update(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig,
 
 
 @kernel
-def update_many(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def update_many(
+    s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]
+) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
@@ -461,7 +467,9 @@ def update_many(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageCo
 
 
 @kernel
-def update_class(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index) -> Index:
+def update_class(
+    s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index
+) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
     Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.

@@ -526,7 +526,9 @@ def take(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: K
 
 
 @kernel
-def update(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
+def update(
+    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real
+) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(N D) without a Gram matrix, O(N^2 + N D) with one.

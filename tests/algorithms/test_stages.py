@@ -1,0 +1,191 @@
+"""Stages around a rule: a mean, a linear part and a gain do what their formulas say, and wait until the rule has accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pykernel.errors import UserError
+from pykernel.gen.check import check
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.stages import GAIN_HORIZON
+
+RULES = ("klms", "qklms", "krls-t", "ald-krls", "nlms", "rls")
+STAGES: dict[str, tuple[dict[str, Any], bool]] = {
+    "mean": ({"center": True}, False),
+    "gain": ({"gain": True}, False),
+    "linear": ({}, True),
+    "mean, linear, gain": ({"center": True, "gain": True, "horizon": 50}, True),
+}
+
+
+def spec_of(rule: str, stages: str | None, precision: str = "float64", outputs: int = 1, **input: Any) -> Spec:
+    label, linear = STAGES[stages] if stages else ({}, False)
+    made: dict[str, Any] = {
+        "name": "m",
+        "precision": precision,
+        "input": {"dim": 2, **input},
+        "label": {"max_abs": 100.0, "outputs": outputs} | label,
+        "learning": {"rule": rule},
+    }
+    if rule not in ("nlms", "rls"):
+        made |= {"kernel": {"sigma": 1.0}, "reduction": {"n_max": 6}}
+        if linear:
+            made["linear"] = {}
+    return make_spec(made)
+
+
+def stream_of(rows: int, outputs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 2)) * [3.0, 0.1] + [10.0, -1.0]
+    z = (x - [10.0, -1.0]) / [3.0, 0.1]
+    y = 40 + 5 * z[:, :1] + np.sin(2 * z[:, 1:]) * np.arange(1, outputs + 1) + rng.normal(0, 0.1, (rows, outputs))
+    return x, y
+
+
+class Around:
+    """The formulas of docs/maths in float64, around a model without label stages that sees standardised inputs."""
+
+    def __init__(self, spec: Spec) -> None:
+        label = spec.label.model_copy(update={"center": False, "gain": False, "low": None, "high": None})
+        staged = spec.label.center or spec.linear is not None
+        label = label.model_copy(update={"max_abs": spec.label.max_abs * (2 if staged else 1)})
+        bare: dict[str, Any] = {"label": label, "input": spec.input.model_copy(update={"standardise": False})}
+        if "linear" in type(spec).model_fields:
+            bare["linear"] = None
+        self.rule, self.spec = HostModel(spec.model_copy(update=bare)), spec
+        n, d = spec.outputs, spec.dim
+        self.mean, self.power, self.seen = np.zeros(d), np.zeros(d), 0
+        self.center, self.labels, self.slopes = np.zeros(n), 0, np.zeros((n, d + 1))
+        self.agreement, self.strength, self.judged = np.zeros(n), np.zeros(n), 0
+
+    def seen_by_rule(self, x: np.ndarray) -> np.ndarray:
+        if not self.spec.input.standardise:
+            return x
+        scale = 1 / np.sqrt(self.power + 2.0**-80) if self.seen else np.zeros(len(x))
+        return np.clip((x - self.mean) * scale, -self.spec.input.clip, self.spec.input.clip)
+
+    def lead(self, z: np.ndarray) -> np.ndarray:
+        return self.center + self.slopes @ np.append(z, 1)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        z = self.seen_by_rule(x)
+        k = np.reshape(self.rule.predict(z[None]), -1)
+        gain = np.ones(len(k))
+        if self.spec.label.gain and self.judged >= 20:
+            known = self.strength > 0
+            gain[known] = np.clip(self.agreement[known] / self.strength[known], 0, 1)
+        return np.asarray(self.lead(z) + gain * k)
+
+    def update(self, x: np.ndarray, y: np.ndarray) -> int:
+        if self.spec.input.standardise and self.seen < self.spec.input.warmup:
+            self.observe(x)
+            return 6
+        z = self.seen_by_rule(x)
+        k = np.reshape(self.rule.predict(z[None]), -1)
+        limit = self.spec.label.max_abs
+        r = np.clip(y - self.lead(z), -2 * limit, 2 * limit)
+        (status,) = self.rule.update(z[None], r[None] if len(r) > 1 else r)
+        if status < 0:
+            return int(status)
+        self.judged = min(self.judged + 1, GAIN_HORIZON)
+        self.agreement += (r * k / limit**2 - self.agreement) / self.judged
+        self.strength += (k * k / limit**2 - self.strength) / self.judged
+        if self.spec.linear is not None:
+            step = self.spec.linear.eta * r / (1 + z @ z)
+            self.slopes = np.clip(self.slopes + np.outer(step, np.append(z, 1)), -limit, limit)
+        if self.spec.label.center:
+            self.labels = min(self.labels + 1, self.spec.label.horizon)
+            self.center += (y - self.center) / self.labels
+        if self.spec.input.standardise:
+            self.observe(x)
+        return int(status)
+
+    def observe(self, x: np.ndarray) -> None:
+        self.seen = min(self.seen + 1, self.spec.input.horizon)
+        rate, difference = 1 / self.seen, x - self.mean
+        self.mean += rate * difference
+        self.power = (1 - rate) * (self.power + rate * difference**2)
+
+
+def fits(rule: str, stages: str) -> bool:
+    return not (rule in ("nlms", "rls") and "linear" in stages)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.in_turn(3)
+def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None:
+    if not fits(rule, stages):
+        pytest.skip("a linear rule has no linear part beside it")
+    spec = spec_of(rule, stages, outputs=outputs, standardise=True)
+    model, twin = HostModel(spec), Around(spec)
+    x, y = stream_of(400, outputs)
+    y[50] = 1e3  # refused
+    for t in range(len(x)):
+        np.testing.assert_allclose(
+            np.reshape(model.predict(x[t : t + 1]), -1), twin.predict(x[t]), rtol=1e-7, atol=1e-7
+        )
+        (status,) = model.update(x[t : t + 1], y[t : t + 1] if outputs > 1 else y[t])
+        assert status == (-2 if t == 50 else twin.update(x[t], y[t]))
+    assert twin.judged == GAIN_HORIZON
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.in_turn(4)
+def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exhaustive: bool) -> None:
+    if not fits(rule, stages):
+        pytest.skip("a linear rule has no linear part beside it")
+    spec = spec_of(rule, stages, precision, standardise=True)
+    report = check(spec, samples=100_000 if exhaustive else 4_000, levels=["-O2"], compilers=["gcc"])
+    assert report.ok, [row["first_difference"] for row in report.rows]
+
+
+def test_what_the_rule_refuses_changes_no_stage() -> None:
+    """A multiplier would leave its range: nothing but the answer to that sample is lost."""
+    spec = spec_of("krls-t", "mean, linear, gain", standardise=True)
+    model = HostModel(spec)
+    x, y = stream_of(100, 1)
+    model.update(x, y[:, 0])
+    before = model.memory.bytes[: spec.program.state_bytes(model.memory.layout)]
+    for bad, label in ((np.array([[np.nan, 0.0]]), 1.0), (x[:1], np.inf), (x[:1], 101.0)):
+        (status,) = model.update(bad, np.array([label]))
+        assert status < 0
+        assert model.memory.bytes[: spec.program.state_bytes(model.memory.layout)] == before
+
+
+@pytest.mark.parametrize("field", ["center", "slopes", "agreement", "strength", "labels", "judged"])
+def test_a_forged_stage_is_refused(field: str) -> None:
+    spec = spec_of("klms", "mean, linear, gain", "float32", standardise=True)
+    model = HostModel(spec)
+    x, y = stream_of(100, 1)
+    model.update(x, y[:, 0])
+    assert model.executor.call(spec.program.valid)
+    restored = HostModel(spec)
+    snapshot.load(restored, snapshot.save(model))
+    assert restored.memory.bytes == model.memory.bytes or restored.predict(x).tobytes() == model.predict(x).tobytes()
+    array = model.memory.field(field)
+    for value in (np.nan, np.inf, -1e38) if array.dtype.kind == "f" else (-1, 10**9):
+        kept = array.copy()
+        array.reshape(-1)[0] = value
+        assert not model.executor.call(spec.program.valid), (field, value)
+        array[...] = kept
+
+
+def test_stages_that_mean_nothing_are_refused() -> None:
+    for changed, says in (
+        ({"label": {"classes": ["a", "b"], "center": True}}, r"\[label\] center is for labels that are numbers"),
+        ({"label": {"classes": ["a", "b"], "gain": True}}, r"\[label\] gain is for labels that are numbers"),
+        ({"linear": {}}, r"\[linear\] needs inputs of a known size"),
+        ({"label": {"center": True}, "learning": {"rule": "fb-krls"}}, r"moves labels that fb-krls has stored"),
+    ):
+        base: dict[str, Any] = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
+        with pytest.raises(UserError, match=says):
+            make_spec(base | changed)
