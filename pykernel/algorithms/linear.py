@@ -21,6 +21,7 @@ from pykernel.algorithms.stages import (
     combine,
     conclude,
     observe,
+    observe_both,
     remain,
     standardise,
     valid_inputs,
@@ -195,7 +196,7 @@ def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def predict(
-    s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]
+    s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
     """Write f(x) to y.  O(F) for F features, O(F D) for random ones.
 
@@ -204,24 +205,24 @@ def predict(
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     if f.standardises:
-        standardise(z, f, x, w.x)
+        standardise(a, f, x, w.x)
         weigh(s, c, w.x, y)
-        combine(z, f, w.x, y)
+        combine(a, f, w.x, y)
     else:
         weigh(s, c, x, y)
-        combine(z, f, x, y)
+        combine(a, f, x, y)
     return LinearStatus.DONE
 
 
 @kernel
 def classify(
-    s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index[1]
+    s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(F) for F features, O(F D) for random ones.
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, z, w, c, f, x, w.step)
+    status = predict(s, a, w, c, f, x, w.step)
     if status == LinearStatus.DONE:
         best = 0
         if c.single:
@@ -389,45 +390,45 @@ def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
 
 
 @kernel
-def follow(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> Index:
+def follow(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> Index:
     """Learn the sample, as the rule sees its input, between the stages of its label."""
     for o in range(len(w.y)):
         w.label[o] = w.y[o]
-    remain(z, f, x, w.label, w.y)
-    if f.weighs:
+    remain(a, f, x, w.label, w.y)
+    if f.gains:
         weigh(s, c, x, w.value)
     status = learn(s, w, c, x)
     if status == LinearStatus.DONE:
-        conclude(z, f, x, w.label, w.y, w.value)
+        conclude(a, f, x, w.label, w.y, w.value)
     return status
 
 
 @kernel
-def take(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> Index:
+def take(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> Index:
     """Learn the sample x with label w.y; both were checked."""
     if s.frozen[0] != 0:
         return LinearStatus.FROZEN
     if f.standardises:
-        if z.seen[0] < f.warmup:
-            observe(z, f, x)
+        if a.observed[0] < f.input_warmup:
+            observe_both(a, f, x, w.y)
             return LinearStatus.OBSERVED
-        standardise(z, f, x, w.x)
-        if f.centers or f.weighs:
-            taken = follow(s, z, w, c, f, w.x)
+        standardise(a, f, x, w.x)
+        if f.follows:
+            taken = follow(s, a, w, c, f, w.x)
             if taken == LinearStatus.DONE:
-                observe(z, f, x)
+                observe(a, f, x)
             return taken
         status = learn(s, w, c, w.x)
         if status == LinearStatus.DONE:
-            observe(z, f, x)
+            observe(a, f, x)
         return status
-    if f.centers or f.weighs:
-        return follow(s, z, w, c, f, x)
+    if f.follows:
+        return follow(s, a, w, c, f, x)
     return learn(s, w, c, x)
 
 
 @kernel
-def update(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real) -> Index:
+def update(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
@@ -435,18 +436,18 @@ def update(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig,
     """
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
-    if f.centers:
+    if f.follows:
         if not (absolute(y) <= f.label_limit):
             return LinearStatus.REFUSED_LABEL
     elif not (absolute(y) <= c.label_max_abs):
         return LinearStatus.REFUSED_LABEL
     w.y[0] = y
-    return take(s, z, w, c, f, x)
+    return take(s, a, w, c, f, x)
 
 
 @kernel
 def update_many(
-    s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]
+    s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
@@ -456,19 +457,19 @@ def update_many(
     if not bounded(c.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if f.centers:
+        if f.follows:
             if not (absolute(y[o]) <= f.label_limit):
                 return LinearStatus.REFUSED_LABEL
         elif not (absolute(y[o]) <= c.label_max_abs):
             return LinearStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]
-    return take(s, z, w, c, f, x)
+    return take(s, a, w, c, f, x)
 
 
 @kernel
 def update_class(
-    s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index
+    s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index
 ) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
@@ -488,7 +489,7 @@ def update_class(
                 w.y[o] = real(1)
         elif label == o:
             w.y[o] = real(1)
-    return take(s, z, w, c, f, x)
+    return take(s, a, w, c, f, x)
 
 
 @kernel
@@ -501,7 +502,7 @@ def freeze(s: Linear, frozen: Index) -> Index:
 
 
 @kernel
-def rehearse(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> None:
+def rehearse(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test."""
     seed = 1
     for t in range(REHEARSED):
@@ -511,7 +512,7 @@ def rehearse(s: Linear, z: Stages, w: LinearWork, c: LinearConfig, f: StageConfi
         for o in range(len(w.y)):
             seed = (seed * 75 + 74) % 65537
             w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(s, z, w, c, f, x)
+        status = take(s, a, w, c, f, x)
         if status < 0:
             break
 
@@ -531,7 +532,7 @@ def valid_root(s: Linear, c: LinearConfig) -> Bool:
 
 
 @kernel
-def valid(s: Linear, z: Stages, c: LinearConfig, f: StageConfig) -> Bool:
+def valid(s: Linear, a: Stages, c: LinearConfig, f: StageConfig) -> Bool:
     """Whether learning could have led to this state: numbers are within limits, nothing was learned too early.
 
     O(F) with NLMS, O(F^2) with RLS.
@@ -551,15 +552,15 @@ def valid(s: Linear, z: Stages, c: LinearConfig, f: StageConfig) -> Bool:
         if s.started[0] == 0 and not blank:
             return False
     if f.standardises:
-        if z.seen[0] < f.warmup and not blank:
+        if a.observed[0] < f.input_warmup and not blank:
             return False
         if c.gain == Gain.RLS:
-            if z.seen[0] < f.warmup and s.started[0] == 1:
+            if a.observed[0] < f.input_warmup and s.started[0] == 1:
                 return False
-        if not valid_inputs(z, f, c.input_max_abs):
+        if not valid_inputs(a, f, c.input_max_abs):
             return False
-    if f.centers or f.weighs:
-        if not valid_labels(z, f):
+    if f.follows:
+        if not valid_labels(a, f):
             return False
     return True
 

@@ -4,9 +4,9 @@ From the outside in: inputs are standardised; the label's running mean m is take
 rule learns what remains; and a gain g says how far the rule has been right.  The answer is f(x) = m + l(x) + g k(x), where
 k is the rule's own answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).
 
-A stage sees of the rule its status and k(x), and changes only after the rule has taken the sample.  A stage that is
-switched off leaves no memory and no code.  Zeros mean that nothing was learned yet.  Squares are taken in units of the
-label's limit, so that none overflows.
+A stage sees of the rule its status and k(x), and changes only after the rule has taken the sample.  A rule that knows the
+noise of its labels may have it estimated by what it left of them.  A stage that is switched off leaves no memory and no
+code.  Zeros mean that nothing was learned yet.  Squares are taken in units of the label's limit, so that none overflows.
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -19,12 +19,14 @@ class Stages(Struct):
     mean: Real[DIM]  # running mean of each input
     variance: Real[DIM]  # running variance of each input
     scale: Real[DIM]  # 1 / standard deviation of each input
-    seen: Index  # number of samples behind these statistics, at most the horizon
+    observed: Index  # number of samples behind these statistics, at most the horizon
     center: Real[OUTPUTS]  # running mean of the labels
-    labels: Index  # number of labels behind that mean, at most its horizon
+    averaged: Index  # number of labels behind that mean, at most its horizon
     slopes: Real[OUTPUTS, DIM + 1]  # weights of the linear part; the last one belongs to the constant 1
     agreement: Real[OUTPUTS]  # running mean of r k: what the rule should have answered times what it answered
     strength: Real[OUTPUTS]  # running mean of k k
+    left_power: Real  # running mean of |r - k|^2
+    label_power: Real  # running mean of |y - m|^2
     judged: Index  # number of samples behind these means, at most their horizon
 
 
@@ -34,113 +36,175 @@ class StageConfig(Config):
     standardises: bool  # whether inputs are standardised while the model learns
     centers: bool  # whether the label's running mean is taken off
     leads: bool  # whether a linear part is taken off
-    weighs: bool  # whether the rule's answer is multiplied by a gain
+    gains: bool  # whether the rule's answer is multiplied by a gain
+    estimates_noise: bool  # whether the noise of the labels is estimated
+    follows: bool  # whether any of these four is so: labels pass stages
     clamps: bool  # whether predictions are kept between low and high
     clip: Real  # largest standardised input, in standard deviations
-    warmup: Index  # number of samples for the standardiser before the model learns
-    horizon: Index  # number of latest samples that the inputs' mean and variance describe
+    input_warmup: Index  # number of samples for the standardiser before the model learns
+    input_horizon: Index  # number of latest samples that the inputs' mean and variance describe
     center_horizon: Index  # number of latest labels that their mean describes
-    gain_horizon: Index  # number of latest samples that the gain describes
+    gain_horizon: Index  # number of latest samples that the gain and the noise describe
     linear_eta: Real  # learning rate of the linear part
     linear_limit: Real  # largest weight of the linear part
     remainder_limit: Real  # largest |r| that the rule has to learn
     label_limit: Real  # largest |y| that is accepted
     label_unit: Real  # 1 / that limit
+    noise_first: Real  # the noise before it is estimated
+    noise_known: Real  # least part of the labels' variance that counts as known
+    noise_low: Real  # smallest noise
+    noise_high: Real  # largest noise
     low: Real  # smallest prediction
     high: Real  # largest prediction
 
 
 VARIANCE_FLOOR = Constant(2.0**-80)
 """Added to each variance: a constant input has none, and stays zero."""
-WIDE = Constant(float32=1e30, float64=1e200)
-"""Far above any mean of squares in units of the label's limit."""
+FAR = Constant(5.0)
+"""An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
+LOUD = Constant(2.0**20)
+"""Answers and remainders count at most this many times the label's limit, so that no square overflows."""
 TRUSTED = 20
-"""The rule's answer counts in full for so many samples: a gain of fewer would be chance."""
+"""The rule's answer counts in full, and its noise is the first guess, for so many samples: fewer would be chance."""
 
 
 # ------------------------------------------------------------------------------------------------------- inputs
 
 
 @kernel
-def standardise(z: Stages, f: StageConfig, x: Real[DIM], standardised: Real[DIM]) -> None:
+def standardise(a: Stages, f: StageConfig, x: Real[DIM], standardised: Real[DIM]) -> None:
     """The sample in standard deviations from the mean, kept within +- clip.  O(D)."""
     for j in range(len(x)):
-        standardised[j] = clipped((x[j] - z.mean[j]) * z.scale[j], -f.clip, f.clip)
+        standardised[j] = clipped((x[j] - a.mean[j]) * a.scale[j], -f.clip, f.clip)
 
 
 @kernel
-def observe(z: Stages, f: StageConfig, x: Real[DIM]) -> None:
+def observe(a: Stages, f: StageConfig, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
     Up to the horizon, mean and variance are exact (D. H. D. West, Comm. ACM 22, 1979).  Later samples are weighted
     exponentially, so that mean and variance follow slow changes.
     """
-    if z.seen[0] < f.horizon:
-        z.seen[0] += 1
-    rate = real(1) / real(z.seen[0])
+    if a.observed[0] < f.input_horizon:
+        a.observed[0] += 1
+    rate = real(1) / real(a.observed[0])
     rest = real(1) - rate
     for j in range(len(x)):
-        difference = x[j] - z.mean[j]
-        z.mean[j] += rate * difference
+        difference = x[j] - a.mean[j]
+        # an input that was constant may begin to move
+        if a.variance[j] > real(0):
+            most = FAR / a.scale[j]
+            difference = clipped(difference, -most, most)
+        a.mean[j] += rate * difference
         # a product of numbers that are not negative: rounding cannot make the variance negative
-        z.variance[j] = rest * (z.variance[j] + rate * (difference * difference))
-        z.scale[j] = real(1) / sqrt(z.variance[j] + VARIANCE_FLOOR)
+        a.variance[j] = rest * (a.variance[j] + rate * (difference * difference))
+        a.scale[j] = real(1) / sqrt(a.variance[j] + VARIANCE_FLOOR)
 
 
 # ------------------------------------------------------------------------------------------------------- labels
 
 
 @kernel
-def lead(z: Stages, f: StageConfig, x: Real[DIM], o: Index) -> Real:
+def average(a: Stages, f: StageConfig, y: Real[OUTPUTS]) -> None:
+    """Add the label to its running mean."""
+    if a.averaged[0] < f.center_horizon:
+        a.averaged[0] += 1
+    rate = real(1) / real(a.averaged[0])
+    for o in range(len(y)):
+        a.center[o] += rate * (y[o] - a.center[o])
+
+
+@kernel
+def observe_both(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """Before the rule begins, the statistics of inputs and labels do."""
+    observe(a, f, x)
+    if f.centers:
+        average(a, f, y)
+
+
+@kernel
+def lead(a: Stages, f: StageConfig, x: Real[DIM], o: Index) -> Real:
     """m + l(x) of output o, for the input as the rule sees it.  O(D)."""
     total = real(0)
     if f.centers:
-        total = z.center[o]
+        total = a.center[o]
     if f.leads:
-        total += z.slopes[o, len(x)]
+        total += a.slopes[o, len(x)]
         for j in range(len(x)):
-            total += z.slopes[o, j] * x[j]
+            total += a.slopes[o, j] * x[j]
     return total
 
 
 @kernel
-def gain(z: Stages, f: StageConfig, o: Index) -> Real:
+def trust(a: Stages, f: StageConfig, o: Index) -> Real:
     """How far the rule has been right: 1 in full, 0 not at all."""
-    if z.judged[0] < TRUSTED or not (z.strength[o] > real(0)):
+    if a.judged[0] < TRUSTED or not (a.strength[o] > real(0)):
         return real(1)
-    return clipped(z.agreement[o] / z.strength[o], real(0), real(1))
+    return clipped(a.agreement[o] / a.strength[o], real(0), real(1))
 
 
 @kernel
-def combine(z: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def noise(a: Stages, f: StageConfig) -> Real:
+    """The labels' noise in parts of the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2."""
+    if a.judged[0] < TRUSTED or not (a.label_power[0] > real(0)):
+        return f.noise_first
+    u = clipped(a.left_power[0] / a.label_power[0], real(0), real(1))
+    known = real(1) - u
+    if known < f.noise_known:
+        known = f.noise_known
+    return clipped(u / known, f.noise_low, f.noise_high)
+
+
+@kernel
+def combine(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = m + l(x) + g y, then kept between low and high.  O(D) for each output."""
     for o in range(len(y)):
-        if f.weighs:
-            y[o] = gain(z, f, o) * y[o]
+        if f.gains:
+            y[o] = trust(a, f, o) * y[o]
         if f.centers or f.leads:
-            y[o] = lead(z, f, x, o) + y[o]
+            y[o] = lead(a, f, x, o) + y[o]
         if f.clamps:
             y[o] = clipped(y[o], f.low, f.high)
 
 
 @kernel
-def remain(z: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
-    """r = y - m - l(x), within its limit: what the rule has to learn.  O(D) for each output."""
+def remain(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
+    """r = y - m - l(x), within its limit: what the rule has to learn.  O(D) for each output.
+
+    The first label is its own mean: nothing remains.
+    """
     for o in range(len(y)):
-        r[o] = clipped(y[o] - lead(z, f, x, o), -f.remainder_limit, f.remainder_limit)
+        r[o] = clipped(y[o] - lead(a, f, x, o), -f.remainder_limit, f.remainder_limit)
+        if f.centers:
+            if a.averaged[0] == 0:
+                r[o] = real(0)
 
 
 @kernel
-def conclude(z: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
+def conclude(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
     """The rule has learned r where it had answered k: the stages learn, too.  O(D) for each output."""
-    if f.weighs:
-        if z.judged[0] < f.gain_horizon:
-            z.judged[0] += 1
-        rate = real(1) / real(z.judged[0])
-        for o in range(len(y)):
-            answered = k[o] * f.label_unit
-            z.agreement[o] += rate * (r[o] * f.label_unit * answered - z.agreement[o])
-            z.strength[o] += rate * (answered * answered - z.strength[o])
+    if f.gains or f.estimates_noise:
+        if a.judged[0] < f.gain_horizon:
+            a.judged[0] += 1
+        rate = real(1) / real(a.judged[0])
+        if f.gains:
+            for o in range(len(y)):
+                answered = clipped(k[o] * f.label_unit, -LOUD, LOUD)
+                a.agreement[o] += rate * (r[o] * f.label_unit * answered - a.agreement[o])
+                a.strength[o] += rate * (answered * answered - a.strength[o])
+        if f.estimates_noise:
+            missed = real(0)
+            spread = real(0)
+            for o in range(len(y)):
+                left = clipped((r[o] - k[o]) * f.label_unit, -LOUD, LOUD)
+                missed += left * left
+                away = y[o]
+                if f.centers:
+                    away = y[o] - a.center[o]
+                away = away * f.label_unit
+                spread += away * away
+            a.left_power[0] += rate * (missed - a.left_power[0])
+            a.label_power[0] += rate * (spread - a.label_power[0])
     if f.leads:
         power = real(1)
         for j in range(len(x)):
@@ -149,62 +213,106 @@ def conclude(z: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[
         for o in range(len(y)):
             step = share * r[o]
             for j in range(len(x)):
-                z.slopes[o, j] = clipped(z.slopes[o, j] + step * x[j], -f.linear_limit, f.linear_limit)
-            z.slopes[o, len(x)] = clipped(z.slopes[o, len(x)] + step, -f.linear_limit, f.linear_limit)
+                a.slopes[o, j] = clipped(a.slopes[o, j] + step * x[j], -f.linear_limit, f.linear_limit)
+            a.slopes[o, len(x)] = clipped(a.slopes[o, len(x)] + step, -f.linear_limit, f.linear_limit)
     if f.centers:
-        if z.labels[0] < f.center_horizon:
-            z.labels[0] += 1
-        rate = real(1) / real(z.labels[0])
-        for o in range(len(y)):
-            z.center[o] += rate * (y[o] - z.center[o])
+        average(a, f, y)
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots
 
 
 @kernel
-def valid_inputs(z: Stages, f: StageConfig, limit: Real) -> Bool:
+def valid_inputs(a: Stages, f: StageConfig, limit: Real) -> Bool:
     """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
-    if z.seen[0] < 0 or z.seen[0] > f.horizon:
+    if a.observed[0] < 0 or a.observed[0] > f.input_horizon:
         return False
-    for j in range(len(z.mean)):
+    for j in range(len(a.mean)):
         # twice the limit, and eight times its square: both with room for rounding
-        if not (absolute(z.mean[j]) * real(0.5) <= limit):
+        if not (absolute(a.mean[j]) * real(0.5) <= limit):
             return False
-        if not (z.variance[j] >= real(0) and z.variance[j] * real(0.125) <= limit * limit):
+        if not (a.variance[j] >= real(0) and a.variance[j] * real(0.125) <= limit * limit):
             return False
-        if z.seen[0] == 0:
-            if z.mean[j] != real(0) or z.variance[j] != real(0) or z.scale[j] != real(0):
+        if a.observed[0] == 0:
+            if a.mean[j] != real(0) or a.variance[j] != real(0) or a.scale[j] != real(0):
                 return False
-        elif z.scale[j] != real(1) / sqrt(z.variance[j] + VARIANCE_FLOOR):
+        elif a.scale[j] != real(1) / sqrt(a.variance[j] + VARIANCE_FLOOR):
             return False
     return True
 
 
 @kernel
-def valid_labels(z: Stages, f: StageConfig) -> Bool:
+def valid_labels(a: Stages, f: StageConfig) -> Bool:
     """Whether labels within their limit can have led to this mean, linear part and gain.  O(D) for each output."""
     if f.centers:
-        if z.labels[0] < 0 or z.labels[0] > f.center_horizon:
+        if a.averaged[0] < 0 or a.averaged[0] > f.center_horizon:
             return False
-    if f.weighs:
-        if z.judged[0] < 0 or z.judged[0] > f.gain_horizon:
+    # twice the largest square: room for rounding
+    most = real(2) * LOUD * LOUD
+    if f.gains or f.estimates_noise:
+        if a.judged[0] < 0 or a.judged[0] > f.gain_horizon:
             return False
-    for o in range(len(z.center)):
+    if f.estimates_noise:
+        total = most * real(len(a.center))
+        if not (a.left_power[0] >= real(0) and a.left_power[0] <= total):
+            return False
+        if not (a.label_power[0] >= real(0) and a.label_power[0] <= total):
+            return False
+        if a.judged[0] == 0 and (a.left_power[0] != real(0) or a.label_power[0] != real(0)):
+            return False
+    for o in range(len(a.center)):
         if f.centers:
             # twice the limit: room for rounding
-            if not (absolute(z.center[o]) * f.label_unit <= real(2)):
+            if not (absolute(a.center[o]) * f.label_unit <= real(2)):
                 return False
-            if z.labels[0] == 0 and z.center[o] != real(0):
+            if a.averaged[0] == 0 and a.center[o] != real(0):
                 return False
         if f.leads:
-            for j in range(len(z.slopes[0])):
-                if not (absolute(z.slopes[o, j]) <= f.linear_limit):
+            for j in range(len(a.slopes[0])):
+                if not (absolute(a.slopes[o, j]) <= f.linear_limit):
                     return False
-        if f.weighs:
-            # answers have no limit but that of their numbers: a forged gain is clipped, and must be a number
-            if not (z.strength[o] >= real(0) and absolute(z.agreement[o]) <= WIDE and z.strength[o] <= WIDE):
+        if f.gains:
+            if not (a.strength[o] >= real(0) and absolute(a.agreement[o]) <= most and a.strength[o] <= most):
                 return False
-            if z.judged[0] == 0 and (z.agreement[o] != real(0) or z.strength[o] != real(0)):
+            if a.judged[0] == 0 and (a.agreement[o] != real(0) or a.strength[o] != real(0)):
                 return False
     return True
+
+
+@kernel
+def valid_stages(a: Stages, f: StageConfig, limit: Real) -> Bool:
+    """Whether inputs up to the limit, and labels up to theirs, can have led to these stages.  O(D) for each output."""
+    if f.standardises:
+        if not valid_inputs(a, f, limit):
+            return False
+    if f.follows:
+        if not valid_labels(a, f):
+            return False
+    return True
+
+
+@kernel
+def forget(a: Stages, f: StageConfig) -> None:
+    """Nothing was learned yet.  O(D) for each output."""
+    if f.standardises:
+        for j in range(len(a.mean)):
+            a.mean[j] = real(0)
+            a.variance[j] = real(0)
+            a.scale[j] = real(0)
+        a.observed[0] = 0
+    for o in range(len(a.center)):
+        if f.centers:
+            a.center[o] = real(0)
+        if f.leads:
+            for j in range(len(a.slopes[0])):
+                a.slopes[o, j] = real(0)
+        if f.gains:
+            a.agreement[o] = real(0)
+            a.strength[o] = real(0)
+    if f.centers:
+        a.averaged[0] = 0
+    if f.estimates_noise:
+        a.left_power[0] = real(0)
+        a.label_power[0] = real(0)
+    if f.gains or f.estimates_noise:
+        a.judged[0] = 0

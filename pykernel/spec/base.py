@@ -244,6 +244,11 @@ class Spec(Section):
         """What is subtracted from the inputs, and what they are multiplied by after that."""
         return (self.input.center, self.input.scale) if isinstance(self.input, ScaledInput) else (None, None)
 
+    @property
+    def standardises(self) -> bool:
+        """Whether the kernel sees inputs in running standard deviations."""
+        return isinstance(self.input, StandardisedInput) and self.input.standardise
+
     def unscaled(self, x: np.ndarray) -> np.ndarray:
         """The inputs that the kernel sees as x, (samples, DIM)."""
         center, scale = self.scaling

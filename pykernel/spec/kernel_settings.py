@@ -86,6 +86,8 @@ def validate(spec: Spec, refuse: Refuse) -> None:
 
 def reach(spec: Spec) -> np.ndarray:
     """Bounds of the scaled inputs, (DIM,)."""
+    if spec.standardises:
+        return np.full(spec.dim, spec.input.clip)
     given, factors = spec.scaling
     center = np.zeros(spec.dim) if given is None else np.array(given)
     scale = np.ones(spec.dim) if factors is None else np.array(factors)

@@ -124,6 +124,10 @@ class ScaledInput(Input):
     )
 
 
+class AnyInput(StandardisedInput, ScaledInput):
+    """What a model sees that learns sample by sample: scaled by numbers that are given, or by running ones."""
+
+
 class Label(Section):
     """What the model learns to predict: a number, several numbers, or one of several classes."""
 

@@ -31,45 +31,68 @@ class LinearPart(Section):
 
 
 GAIN_HORIZON = 300
+NOISE = {"noise_first": 0.1, "noise_known": 0.05, "noise_low": 0.01, "noise_high": 3.0}
+"""Of noise = "auto": benchmarks/host/first_streams.py."""
 REMAINDER = 2.0
 """What the label's stages leave is within this many times the label's limit."""
 
 
 def label_unit(spec: Any) -> float:
     """The limit of what the rule has to learn."""
-    return float(spec.label_max_abs * (REMAINDER if spec.label.center or spec.linear is not None else 1.0))
+    return float(spec.label_max_abs * (REMAINDER if _moves(spec) else 1.0))
+
+
+def estimates_noise(spec: Any) -> bool:
+    return getattr(spec.learning, "noise", None) == "auto"
+
+
+def _moves(spec: Any) -> bool:
+    """Whether the rule learns something else than the label."""
+    return spec.label.center or getattr(spec, "linear", None) is not None
 
 
 def validate(spec: Any, refuse: Refuse) -> None:
     """Refuse stages that do not fit what is learned."""
-    if spec.label.classes is None:
-        if spec.linear is not None and not spec.input.standardise:
+    linear = getattr(spec, "linear", None)
+    if spec.input.standardise and spec.scaling != (None, None):
+        refuse(
+            "[input]", "has both standardise and center or scale, which do the same with given numbers; leave one out"
+        )
+    if spec.label_kind in ("real", "reals"):
+        if linear is not None and not spec.input.standardise:
             refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
         return
-    for where, given in (("[label] center", spec.label.center), ("[label] gain", spec.label.gain)):
+    given = {"[label] center": spec.label.center, "[label] gain": spec.label.gain, "[linear]": linear is not None}
+    for where in [where for where in given if given[where]]:
+        refuse(where, "is for labels that are numbers; leave it out")
+
+
+def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
+    """Refuse stages that move the labels which the keeper has stored."""
+    for where, given in (("[label] center", spec.label.center), ("[linear]", spec.linear is not None)):
         if given:
-            refuse(where, "is for labels that are numbers; leave it out for classes")
-    if spec.linear is not None:
-        refuse("[linear]", "is for labels that are numbers; leave it out for classes")
+            refuse(where, f"moves labels that {keeper} has stored; leave one of them out")
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:
     """Values of StageConfig; most: the largest answer of the rule."""
-    limit, label = spec.label_max_abs, spec.label
-    staged = label.center or spec.linear is not None
-    widest = most + (limit * (2 + spec.input.clip * spec.dim) if staged else 0.0)
-    return {
+    limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
+    linear = getattr(spec, "linear", None)
+    widest = most + (limit * (2 + spec.input.clip * spec.dim) if moves else 0.0)
+    return NOISE | {
         "standardises": spec.input.standardise,
         "centers": label.center,
-        "leads": spec.linear is not None,
-        "weighs": label.gain,
+        "leads": linear is not None,
+        "gains": label.gain,
+        "estimates_noise": estimates_noise(spec),
+        "follows": moves or label.gain or estimates_noise(spec),
         "clamps": label.low is not None or label.high is not None,
         "clip": spec.input.clip,
-        "warmup": spec.input.warmup,
-        "horizon": spec.input.horizon,
+        "input_warmup": spec.input.warmup,
+        "input_horizon": spec.input.horizon,
         "center_horizon": label.horizon,
         "gain_horizon": GAIN_HORIZON,
-        "linear_eta": spec.linear.eta if spec.linear is not None else 0.0,
+        "linear_eta": linear.eta if linear is not None else 0.0,
         "linear_limit": limit,
         "remainder_limit": REMAINDER * limit,
         "label_limit": limit,

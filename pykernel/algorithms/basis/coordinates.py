@@ -40,6 +40,7 @@ class NystromStatus(IntEnum):
     DONE = 0
     ADDED = 1  # the sample was added to the basis; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important basis vector
+    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
     REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
     TOO_FEW = -4  # there is no sample to choose a basis from
@@ -67,6 +68,8 @@ class NystromWork(Struct):
     loss: Real[N_MAX]  # loss of the reservoir's rows without each basis vector
     y: Real[OUTPUTS]  # function values
     target: Real[OUTPUTS]  # labels: what the function values should be
+    label: Real[OUTPUTS]  # the label before the stages took their part off
+    value: Real[OUTPUTS]  # function values before the sample was learned
     error: Real[OUTPUTS]  # target - y
     rest: Real[M_MAX]  # rest of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
@@ -82,7 +85,7 @@ class NystromConfig(Config):
 
     method: Method
     single: bool  # whether there is one function
-    clamps: bool  # whether predictions are kept between low and high
+    bounded: bool  # whether predictions are kept between low and high
     weighs: bool  # whether predictions are weighted sums of coordinates; or the coordinates themselves
     forgets: bool  # whether forgetting < 1
     caches: bool  # whether the reservoir keeps its rows' coordinates
@@ -110,8 +113,8 @@ class NystromConfig(Config):
     reciprocal_limit: Real  # above the reciprocal of any residual's root
     solved_limit: Real  # limit above every element of K_SS^-1 k
     label_max_abs: Real  # largest |y| that is accepted
-    low: Real  # smallest prediction
-    high: Real  # largest prediction
+    least_value: Real  # smallest prediction
+    largest_value: Real  # largest prediction
     classes: Index  # number of classes
     rehearsed: Index  # number of samples in the self-test
     rehearsal_input: Real  # the self-test's inputs are within +- half of this
@@ -183,7 +186,7 @@ def combine(w: NystromWork, c: NystromConfig, y: Real[OUTPUTS]) -> None:
             total = c.bias[o]
             for i in range(len(w.z)):
                 total += c.weights[i, o] * w.z[i]
-            y[o] = clipped(total, c.low, c.high) if c.clamps else total
+            y[o] = clipped(total, c.least_value, c.largest_value) if c.bounded else total
     else:
         for o in range(len(y)):
             y[o] = w.z[o]

@@ -30,12 +30,23 @@ from pykernel.algorithms.basis.least_squares import (
     valid_regression,
 )
 from pykernel.algorithms.basis.reservoir import MOST_SEEN, Reservoir, choose_basis, enlarge, least_missed
-from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.algorithms.packed import row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
 from pykernel.algorithms.selftest import strained
+from pykernel.algorithms.stages import (
+    StageConfig,
+    Stages,
+    combine,
+    conclude,
+    forget,
+    observe,
+    observe_both,
+    remain,
+    standardise,
+    valid_stages,
+)
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry, LabelKind, Program
 
@@ -73,18 +84,35 @@ def countable(b: DeviceBasis, g: Regression, e: Reservoir, c: NystromConfig) -> 
 
 
 @kernel
-def evaluate(g: Regression, w: NystromWork, c: NystromConfig, n: Index, y: Real[OUTPUTS]) -> None:
-    """The functions' values at the coordinates w.z."""
+def evaluate(g: Regression, w: NystromWork, n: Index, y: Real[OUTPUTS]) -> None:
+    """The functions' values at the coordinates w.z.  O(N) for each output."""
     for o in range(len(y)):
         total = real(0)
         for i in range(n):
             total += g.coefficients[i, o] * w.z[i]
-        y[o] = clipped(total, c.low, c.high) if c.clamps else total
+        y[o] = total
+
+
+@kernel
+def prepare(a: Stages, w: NystromWork, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """The input as the kernel sees it, to w.x.  O(D)."""
+    if f.standardises:
+        standardise(a, f, x, w.x)
+    else:
+        scaled(w, q, x)
 
 
 @kernel
 def predict(
-    b: DeviceBasis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+    b: DeviceBasis,
+    g: Regression,
+    a: Stages,
+    w: NystromWork,
+    c: NystromConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    y: Real[OUTPUTS],
 ) -> Index:
     """Predict: write f(x) = weights' z(x) to y.  Without a basis f(x) is 0.  O(N^2 / 2 + N D).
 
@@ -94,28 +122,46 @@ def predict(
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(w, q, x)
+    prepare(a, w, f, q, x)
     project(b, w, c, q, w.x)
-    evaluate(g, w, c, size(b, c), y)
+    evaluate(g, w, size(b, c), y)
+    combine(a, f, w.x, y)
     return NystromStatus.DONE
 
 
 @kernel
 def classify(
-    b: DeviceBasis, g: Regression, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
+    b: DeviceBasis,
+    g: Regression,
+    a: Stages,
+    w: NystromWork,
+    c: NystromConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    label: Index[1],
 ) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(b, g, w, c, q, x, w.y)
+    status = predict(b, g, a, w, c, f, q, x, w.y)
     if status == NystromStatus.DONE:
         label[0] = winner(w.y)
     return status
 
 
 @kernel
-def features(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
+def features(
+    b: DeviceBasis,
+    a: Stages,
+    w: NystromWork,
+    c: NystromConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    z: Real[N_MAX],
+) -> Index:
     """Write the coordinates z(x) = L^-1 k_S(x) to z; unused places are zero.  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with z unchanged.
@@ -124,7 +170,7 @@ def features(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, 
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(w, q, x)
+    prepare(a, w, f, q, x)
     project(b, w, c, q, w.x)
     n = size(b, c)
     for i in range(len(z)):
@@ -133,7 +179,16 @@ def features(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, 
 
 
 @kernel
-def residual(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
+def residual(
+    b: DeviceBasis,
+    a: Stages,
+    w: NystromWork,
+    c: NystromConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    part: Real[1],
+) -> Index:
     """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with part unchanged.
@@ -142,7 +197,7 @@ def residual(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, 
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(w, q, x)
+    prepare(a, w, f, q, x)
     project(b, w, c, q, w.x)
     part[0] = relative(w)
     return NystromStatus.DONE
@@ -254,12 +309,13 @@ def keep_row(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig) -> 
 
 
 @kernel
-def take(
-    b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
+def learn(
+    b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, f: StageConfig, q: KernelConfig
 ) -> Index:
-    """Learn the sample x with labels w.target; both were checked."""
-    scaled(w, q, x)
+    """Learn the sample w.x with labels w.target."""
     project(b, w, c, q, w.x)
+    if f.follows:
+        evaluate(g, w, size(b, c), w.value)
     status = 0
     if c.method != Method.GIVEN:
         start_draws(b, c)
@@ -277,6 +333,36 @@ def take(
 
 
 @kernel
+def take(
+    b: DeviceBasis,
+    g: Regression,
+    e: Reservoir,
+    a: Stages,
+    w: NystromWork,
+    c: NystromConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+) -> Index:
+    """Learn the sample x with labels w.target between the stages; both were checked."""
+    if f.standardises:
+        if a.observed[0] < f.input_warmup:
+            observe_both(a, f, x, w.target)
+            return NystromStatus.OBSERVED
+    prepare(a, w, f, q, x)
+    if f.follows:
+        for o in range(len(w.target)):
+            w.label[o] = w.target[o]
+        remain(a, f, w.x, w.label, w.target)
+    status = learn(b, g, e, w, c, f, q)
+    if f.follows:
+        conclude(a, f, w.x, w.label, w.target, w.value)
+    if f.standardises:
+        observe(a, f, x)
+    return status
+
+
+@kernel
 def start_given(g: Regression, c: NystromConfig) -> None:
     """Coordinates of a constant basis begin with the first sample."""
     if g.r[0] == real(0):
@@ -289,8 +375,10 @@ def update(
     b: DeviceBasis,
     g: Regression,
     e: Reservoir,
+    a: Stages,
     w: NystromWork,
     c: NystromConfig,
+    f: StageConfig,
     q: KernelConfig,
     x: Real[DIM],
     y: Real,
@@ -303,10 +391,10 @@ def update(
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_max_abs):
+    if not (absolute(y) <= f.label_limit):
         return NystromStatus.REFUSED_LABEL
     w.target[0] = y
-    return take(b, g, e, w, c, q, x)
+    return take(b, g, e, a, w, c, f, q, x)
 
 
 @kernel
@@ -314,8 +402,10 @@ def update_many(
     b: DeviceBasis,
     g: Regression,
     e: Reservoir,
+    a: Stages,
     w: NystromWork,
     c: NystromConfig,
+    f: StageConfig,
     q: KernelConfig,
     x: Real[DIM],
     y: Real[OUTPUTS],
@@ -329,11 +419,11 @@ def update_many(
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_max_abs):
+        if not (absolute(y[o]) <= f.label_limit):
             return NystromStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.target[o] = y[o]
-    return take(b, g, e, w, c, q, x)
+    return take(b, g, e, a, w, c, f, q, x)
 
 
 @kernel
@@ -341,8 +431,10 @@ def update_class(
     b: DeviceBasis,
     g: Regression,
     e: Reservoir,
+    a: Stages,
     w: NystromWork,
     c: NystromConfig,
+    f: StageConfig,
     q: KernelConfig,
     x: Real[DIM],
     label: Index,
@@ -364,7 +456,7 @@ def update_class(
         if not c.single:
             positive = o
         w.target[o] = real(1) if label == positive else real(-1)
-    return take(b, g, e, w, c, q, x)
+    return take(b, g, e, a, w, c, f, q, x)
 
 
 # --------------------------------------------------------------------------------------------- a basis on demand
@@ -415,8 +507,9 @@ def drop_basis(b: DeviceBasis, g: Regression, e: Reservoir) -> None:
 
 
 @kernel
-def restart(b: DeviceBasis, g: Regression, e: Reservoir) -> Index:
+def restart(b: DeviceBasis, g: Regression, e: Reservoir, a: Stages, f: StageConfig) -> Index:
     """Forget everything, except the state of the random numbers.  O(N^2 + M (N + D))."""
+    forget(a, f)
     drop_basis(b, g, e)
     for t in range(len(e.rows)):
         for j in range(len(e.rows[0])):
@@ -433,7 +526,15 @@ def restart(b: DeviceBasis, g: Regression, e: Reservoir) -> Index:
 
 @kernel
 def rehearse(
-    b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]
+    b: DeviceBasis,
+    g: Regression,
+    e: Reservoir,
+    a: Stages,
+    w: NystromWork,
+    c: NystromConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
 ) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the basis and the reservoir."""
     seed = 1
@@ -446,7 +547,7 @@ def rehearse(
         for o in range(len(w.target)):
             seed = (seed * 75 + 74) % 65537
             w.target[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(b, g, e, w, c, q, x)
+        status = take(b, g, e, a, w, c, f, q, x)
         if status < 0:
             break
     if c.method == Method.EFVS or c.method == Method.SGMA:
@@ -522,8 +623,12 @@ def valid_rows(b: DeviceBasis, e: Reservoir, c: NystromConfig) -> Bool:
 
 
 @kernel
-def valid(b: DeviceBasis, g: Regression, e: Reservoir, c: NystromConfig) -> Bool:
+def valid(
+    b: DeviceBasis, g: Regression, e: Reservoir, a: Stages, c: NystromConfig, f: StageConfig, q: KernelConfig
+) -> Bool:
     """Whether learning could have led to this state: numbers within their limits.  O(N^2 + M (N + D))."""
+    if not valid_stages(a, f, q.input_max_abs):
+        return False
     if c.method == Method.GIVEN:
         if g.r[0] == real(0):
             return valid_regression(g, c, 0)
@@ -540,9 +645,9 @@ def _chooses(c: NystromConfig) -> bool:
 def _program(*learning: Entry) -> Program:
     return Program(
         name="nystrom_rls",
-        structs=(DeviceBasis, Regression, Reservoir, NystromWork),
-        persistent=(DeviceBasis, Regression, Reservoir),
-        configs=(NystromConfig, KernelConfig),
+        structs=(DeviceBasis, Regression, Reservoir, Stages, NystromWork),
+        persistent=(DeviceBasis, Regression, Reservoir, Stages),
+        configs=(NystromConfig, StageConfig, KernelConfig),
         status=NystromStatus,
         entries=(
             Entry("predict", predict, "question"),

@@ -51,7 +51,18 @@ from pykernel.algorithms.online.state import (
 )
 from pykernel.algorithms.online.validity import valid
 from pykernel.algorithms.selftest import strained
-from pykernel.algorithms.stages import StageConfig, Stages, combine, conclude, gain, observe, remain, standardise
+from pykernel.algorithms.stages import (
+    StageConfig,
+    Stages,
+    combine,
+    conclude,
+    noise,
+    observe,
+    observe_both,
+    remain,
+    standardise,
+    trust,
+)
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program
 
@@ -60,7 +71,7 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 @kernel
 def predict(
-    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
     """Predict: write f(x) to y.  O(N D).
 
@@ -71,24 +82,24 @@ def predict(
     if not within(q, x):
         return Status.REFUSED_INPUT
     if f.standardises:
-        standardise(z, f, x, w.x)
+        standardise(a, f, x, w.x)
         expand(s, c, q, w.x, y)
-        combine(z, f, w.x, y)
+        combine(a, f, w.x, y)
     else:
         expand(s, c, q, x, y)
-        combine(z, f, x, y)
+        combine(a, f, x, y)
     return Status.DONE
 
 
 @kernel
 def classify(
-    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
+    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
 ) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, z, w, c, f, q, x, w.error)
+    status = predict(s, a, w, c, f, q, x, w.error)
     if status == Status.DONE:
         best = 0
         if c.single:
@@ -103,10 +114,10 @@ def classify(
 
 
 @kernel
-def compare(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def compare(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
     if f.standardises:
-        standardise(z, f, x, w.x)
+        standardise(a, f, x, w.x)
         if c.keeps_diagonal:
             measure(w, q, w.x)
         present(s, w, c, q, w.x)
@@ -120,7 +131,7 @@ def compare(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q
 
 @kernel
 def novelty(
-    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
+    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
 ) -> Index:
     """Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
 
@@ -132,7 +143,7 @@ def novelty(
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    compare(s, z, w, c, f, q, x)
+    compare(s, a, w, c, f, q, x)
     if c.keeps_factor:
         y[0] = w.kappa[0]
     elif q.function != KernelFunction.GAUSSIAN:
@@ -151,7 +162,7 @@ def novelty(
 
 @kernel
 def variance(
-    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
+    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
 ) -> Index:
     """Write to y the expected variance of the label around f(x).  Its unit is the square of the label's unit.
 
@@ -162,7 +173,9 @@ def variance(
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    compare(s, z, w, c, f, q, x)
+    compare(s, a, w, c, f, q, x)
+    if c.unsure:
+        w.noise[0] = noise(a, f)
     foresee(s, w, c)
     power = s.power[0]
     # before the first sample, assume the largest possible variance
@@ -170,15 +183,18 @@ def variance(
         power = real(1)
     if not q.unit:
         if w.norm[0] == real(0):
-            y[0] = c.noise * power * c.label_max_abs * c.label_max_abs
+            least = c.noise
+            if c.unsure:
+                least = w.noise[0]
+            y[0] = least * power * c.label_max_abs * c.label_max_abs
             return Status.DONE
         power = w.own[0] * power
     y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_max_abs * c.label_max_abs
-    if f.weighs:
+    if f.gains:
         # the part of the rule's answer that the gain leaves out, of the output where it is largest
         most = real(0)
         for o in range(len(w.error)):
-            left = (real(1) - gain(z, f, o)) * w.error[o]
+            left = (real(1) - trust(a, f, o)) * w.error[o]
             if left * left > most:
                 most = left * left
         y[0] += most
@@ -394,7 +410,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
                 w.beta[i, o] = kept(c, w.beta[i, o])
         if not q.unit:
             value = w.norm[0] * value
-        if f.weighs:
+        if f.follows:
             w.value[o] = value
         w.error[o] = miss(c, w.y[o], value)
         if not q.unit:
@@ -450,7 +466,7 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
     sure = True
     for o in range(len(w.error)):
         value = -w.error[o]
-        if f.weighs:
+        if f.follows:
             w.value[o] = value
         if c.rule == Rule.KRLS_T and c.forgets:
             value = c.root_forgetting * value
@@ -489,45 +505,47 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
 
 
 @kernel
-def follow(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def follow(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn the sample, as the rule sees its input, between the stages of its label."""
     for o in range(len(w.y)):
         w.label[o] = w.y[o]
         w.value[o] = real(0)
-    remain(z, f, x, w.label, w.y)
+    remain(a, f, x, w.label, w.y)
+    if c.unsure:
+        w.noise[0] = noise(a, f)
     status = learn(s, w, c, f, q, x)
     if status > 0:
-        conclude(z, f, x, w.label, w.y, w.value)
+        conclude(a, f, x, w.label, w.y, w.value)
     return status
 
 
 @kernel
-def take(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def take(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn the sample x with label w.y; both were checked."""
     if s.frozen[0] != 0:
         return Status.FROZEN
     if f.standardises:
-        if z.seen[0] < f.warmup:
-            observe(z, f, x)
+        if a.observed[0] < f.input_warmup:
+            observe_both(a, f, x, w.y)
             return Status.OBSERVED
-        standardise(z, f, x, w.x)
-        if f.centers or f.leads or f.weighs:
-            taken = follow(s, z, w, c, f, q, w.x)
+        standardise(a, f, x, w.x)
+        if f.follows:
+            taken = follow(s, a, w, c, f, q, w.x)
             if taken > 0:
-                observe(z, f, x)
+                observe(a, f, x)
             return taken
         status = learn(s, w, c, f, q, w.x)
         if status > 0:
-            observe(z, f, x)
+            observe(a, f, x)
         return status
-    if f.centers or f.weighs:
-        return follow(s, z, w, c, f, q, x)
+    if f.follows:
+        return follow(s, a, w, c, f, q, x)
     return learn(s, w, c, f, q, x)
 
 
 @kernel
 def update(
-    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real
+    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real
 ) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
@@ -538,18 +556,18 @@ def update(
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    if f.centers or f.leads:
+    if f.follows:
         if not (absolute(y) <= f.label_limit):
             return Status.REFUSED_LABEL
     elif not (absolute(y) <= c.label_max_abs):
         return Status.REFUSED_LABEL
     w.y[0] = y
-    return take(s, z, w, c, f, q, x)
+    return take(s, a, w, c, f, q, x)
 
 
 @kernel
 def update_many(
-    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
 ) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
@@ -561,19 +579,19 @@ def update_many(
     if not within(q, x):
         return Status.REFUSED_INPUT
     for o in range(len(y)):
-        if f.centers or f.leads:
+        if f.follows:
             if not (absolute(y[o]) <= f.label_limit):
                 return Status.REFUSED_LABEL
         elif not (absolute(y[o]) <= c.label_max_abs):
             return Status.REFUSED_LABEL
     for o in range(len(y)):
         w.y[o] = y[o]
-    return take(s, z, w, c, f, q, x)
+    return take(s, a, w, c, f, q, x)
 
 
 @kernel
 def update_class(
-    s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], label: Index
+    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], label: Index
 ) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
@@ -595,7 +613,7 @@ def update_class(
         w.y[o] = real(-1)
         if label == positive:
             w.y[o] = real(1)
-    return take(s, z, w, c, f, q, x)
+    return take(s, a, w, c, f, q, x)
 
 
 @kernel
@@ -669,7 +687,7 @@ def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
 
 
 @kernel
-def rehearse(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
     for t in range(2 * len(s.v) + 32):
@@ -679,7 +697,7 @@ def rehearse(s: Expansion, z: Stages, w: Work, c: OnlineConfig, f: StageConfig, 
         for o in range(len(w.y)):
             seed = (seed * 75 + 74) % 65537
             w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(s, z, w, c, f, q, x)
+        status = take(s, a, w, c, f, q, x)
         if status < 0:
             break
 

@@ -43,9 +43,12 @@ def limited_by_norm(w: Work, c: OnlineConfig, step: Real) -> Real:
 @kernel
 def noise_at(w: Work, c: OnlineConfig, q: KernelConfig) -> Real:
     """Variance of the sample's noise / prior variance of the function at the sample."""
+    noise = c.noise
+    if c.unsure:
+        noise = w.noise[0]
     if q.unit:
-        return c.noise
-    part = c.noise / w.own[0]
+        return noise
+    part = noise / w.own[0]
     if part < c.noise_least:
         return c.noise_least
     return part

@@ -143,6 +143,7 @@ class Work(Struct):
     inverse_kappa: Real  # 1 / kappa; 0 if the newest sample is no candidate for removal
     s_re: Real  # real part of 1 / the Schur complement of Z
     s_im: Real  # imaginary part of 1 / the Schur complement of Z
+    noise: Real  # variance of a label's noise / variance of the function, where it is estimated
     spread: Real  # posterior / prior variance of the function at the sample; ALD-KRLS: 1 + u'h
     nearest: Index  # position of the nearest expansion vector
     newest: Index  # 1: the newest sample is a candidate for removal
@@ -182,6 +183,7 @@ class OnlineConfig(Config):
     keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
     forgetting: Real  # forgetting factor: each update multiplies what was learned by this factor
     root_forgetting: Real  # square root of the forgetting factor
+    unsure: bool  # whether that noise is estimated: w.noise, in place of the number here
     noise: Real  # variance of a label's noise / variance of the function
     noise_least: Real  # smallest variance of a label's noise / variance of the function at the sample
     label_scale: Real  # 1 / label_max_abs

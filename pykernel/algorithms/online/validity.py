@@ -15,7 +15,7 @@ from pykernel.algorithms.online.state import (
     Rule,
     settle,
 )
-from pykernel.algorithms.stages import StageConfig, Stages, valid_inputs, valid_labels
+from pykernel.algorithms.stages import StageConfig, Stages, valid_stages
 from pykernel.dialect import Bool, Constant, Real, absolute, kernel, real
 
 LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
@@ -127,7 +127,7 @@ def valid_matrices(s: Expansion, c: OnlineConfig) -> Bool:
 
 
 @kernel
-def valid(s: Expansion, z: Stages, c: OnlineConfig, f: StageConfig, q: KernelConfig) -> Bool:
+def valid(s: Expansion, a: Stages, c: OnlineConfig, f: StageConfig, q: KernelConfig) -> Bool:
     """Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
 
     Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
@@ -147,11 +147,6 @@ def valid(s: Expansion, z: Stages, c: OnlineConfig, f: StageConfig, q: KernelCon
     if not valid_matrices(s, c):
         return False
     if f.standardises:
-        if s.n[0] > 0 and z.seen[0] < f.warmup:
+        if s.n[0] > 0 and a.observed[0] < f.input_warmup:
             return False
-        if not valid_inputs(z, f, q.input_max_abs):
-            return False
-    if f.centers or f.leads or f.weighs:
-        if not valid_labels(z, f):
-            return False
-    return True
+    return valid_stages(a, f, q.input_max_abs)

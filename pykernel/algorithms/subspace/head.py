@@ -31,14 +31,6 @@ def evaluate(h: Head, w: SubspaceWork, y: Real[OUTPUTS]) -> None:
         y[o] = total
 
 
-@kernel
-def clamp(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
-    """Keep predictions between the limits low and high."""
-    if c.clamps:
-        for o in range(len(y)):
-            y[o] = clipped(y[o], c.low, c.high)
-
-
 # ------------------------------------------------------------------------------------------------ ridge regression
 
 

@@ -10,6 +10,19 @@ from __future__ import annotations
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.algorithms.selftest import strained
+from pykernel.algorithms.stages import (
+    StageConfig,
+    Stages,
+    combine,
+    conclude,
+    forget,
+    observe,
+    observe_both,
+    remain,
+    standardise,
+    valid_inputs,
+    valid_stages,
+)
 from pykernel.algorithms.subspace.alarms import (
     MOST_ODDS,
     Monitor,
@@ -23,7 +36,6 @@ from pykernel.algorithms.subspace.alarms import (
 from pykernel.algorithms.subspace.budget import FAINT, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.algorithms.subspace.head import (
     Head,
-    clamp,
     evaluate,
     forget_labels,
     in_turn,
@@ -80,7 +92,25 @@ MOST_FORGOTTEN = Constant(0.5)
 
 
 @kernel
-def novelty(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], score: Real[1]) -> Index:
+def prepare(a: Stages, w: SubspaceWork, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
+    """The input as the kernel sees it, to w.x.  O(D)."""
+    if f.standardises:
+        standardise(a, f, x, w.x)
+    else:
+        scaled(w, q, x)
+
+
+@kernel
+def novelty(
+    s: Subspace,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    score: Real[1],
+) -> Index:
     """Write to score how new x is: the part of x that the subspace does not express, from 0 to 1.
 
     score = |phi(x) - L q|^2 / k(x, x).  Before the first sample score is 1.  O(N (D + r) + r^3 / 6).
@@ -90,14 +120,23 @@ def novelty(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x:
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    scaled(w, q, x)
+    prepare(a, w, f, q, x)
     code(s, w, c, q)
     score[0] = w.score[0]
     return SubspaceStatus.DONE
 
 
 @kernel
-def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], z: Real[RANK]) -> Index:
+def features(
+    s: Subspace,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    z: Real[RANK],
+) -> Index:
     """Write the features of x to z.  The product z(a)'z(b) approximates the kernel k(a, b).  Unused features are zero.
 
     z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
@@ -107,7 +146,7 @@ def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    scaled(w, q, x)
+    prepare(a, w, f, q, x)
     code(s, w, c, q)
     make_features(s, w, c)
     for j in range(len(z)):
@@ -117,7 +156,15 @@ def features(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x
 
 @kernel
 def predict(
-    s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
+    s: Subspace,
+    h: Head,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    y: Real[OUTPUTS],
 ) -> Index:
     """Predict: write f(x) = coefficients' (z(x), 1) to y.  O(N (D + r) + r^3 / 3).
 
@@ -128,23 +175,31 @@ def predict(
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    scaled(w, q, x)
+    prepare(a, w, f, q, x)
     code(s, w, c, q)
     make_features(s, w, c)
     evaluate(h, w, y)
-    clamp(c, y)
+    combine(a, f, w.x, y)
     return SubspaceStatus.DONE
 
 
 @kernel
 def classify(
-    s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
+    s: Subspace,
+    h: Head,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    label: Index[1],
 ) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N (D + r) + r^3 / 3).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, h, w, c, q, x, w.y)
+    status = predict(s, h, a, w, c, f, q, x, w.y)
     if status == SubspaceStatus.DONE:
         label[0] = winner(w.y)
     return status
@@ -152,13 +207,21 @@ def classify(
 
 @kernel
 def probability(
-    s: Subspace, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]
+    s: Subspace,
+    h: Head,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    p: Real[CLASSES],
 ) -> Index:
     """Write the probability of each class at x to p.  O(N (D + r) + r^3 / 3).
 
     Returns DONE, or REFUSED_INPUT with p unchanged.
     """
-    status = predict(s, h, w, c, q, x, w.y)
+    status = predict(s, h, a, w, c, f, q, x, w.y)
     if status == SubspaceStatus.DONE:
         probabilities(c, w.y)
         if c.single:
@@ -418,9 +481,8 @@ def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> 
 
 
 @kernel
-def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn an input that was checked.  In models with labels, also write its features to w.z."""
-    scaled(w, q, x)
+def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
+    """Learn the input w.x, as the kernel sees it.  In models with labels, also write its features to w.z."""
     code(s, w, c, q)
     if c.learns_labels:
         make_features(s, w, c)
@@ -440,7 +502,72 @@ def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kernel
 
 
 @kernel
-def update(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def take(
+    s: Subspace,
+    m: Monitor,
+    h: Head,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+) -> Index:
+    """Learn the sample x with labels w.target between the stages; both were checked."""
+    if f.standardises:
+        if a.observed[0] < f.input_warmup:
+            observe_both(a, f, x, w.target)
+            return SubspaceStatus.OBSERVED
+    prepare(a, w, f, q, x)
+    if f.follows:
+        for o in range(len(w.target)):
+            w.label[o] = w.target[o]
+        remain(a, f, w.x, w.label, w.target)
+    status = track(s, m, w, c, q)
+    if f.follows:
+        evaluate(h, w, w.value)
+    learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
+    if f.follows:
+        conclude(a, f, w.x, w.label, w.target, w.value)
+    if f.standardises:
+        observe(a, f, x)
+    return status
+
+
+@kernel
+def take_input(
+    s: Subspace,
+    m: Monitor,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+) -> Index:
+    """Learn the input x, which was checked."""
+    if f.standardises:
+        if a.observed[0] < f.input_warmup:
+            observe(a, f, x)
+            return SubspaceStatus.OBSERVED
+    prepare(a, w, f, q, x)
+    status = track(s, m, w, c, q)
+    if f.standardises:
+        observe(a, f, x)
+    return status
+
+
+@kernel
+def update(
+    s: Subspace,
+    m: Monitor,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+) -> Index:
     """Learn one sample x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
 
     Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT with nothing changed.
@@ -449,13 +576,21 @@ def update(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Kerne
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    status = track(s, m, w, c, q, x)
-    return status
+    return take_input(s, m, a, w, c, f, q, x)
 
 
 @kernel
 def update_real(
-    s: Subspace, m: Monitor, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM], y: Real
+    s: Subspace,
+    m: Monitor,
+    h: Head,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+    y: Real,
 ) -> Index:
     """Learn one sample: the input x, and its label y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
 
@@ -465,12 +600,10 @@ def update_real(
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_max_abs):
+    if not (absolute(y) <= f.label_limit):
         return SubspaceStatus.REFUSED_LABEL
     w.target[0] = y
-    status = track(s, m, w, c, q, x)
-    learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
-    return status
+    return take(s, m, h, a, w, c, f, q, x)
 
 
 @kernel
@@ -478,8 +611,10 @@ def update_reals(
     s: Subspace,
     m: Monitor,
     h: Head,
+    a: Stages,
     w: SubspaceWork,
     c: SubspaceConfig,
+    f: StageConfig,
     q: KernelConfig,
     x: Real[DIM],
     y: Real[OUTPUTS],
@@ -493,13 +628,11 @@ def update_reals(
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_max_abs):
+        if not (absolute(y[o]) <= f.label_limit):
             return SubspaceStatus.REFUSED_LABEL
     for o in range(len(y)):
         w.target[o] = y[o]
-    status = track(s, m, w, c, q, x)
-    learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
-    return status
+    return take(s, m, h, a, w, c, f, q, x)
 
 
 @kernel
@@ -507,8 +640,10 @@ def update_class(
     s: Subspace,
     m: Monitor,
     h: Head,
+    a: Stages,
     w: SubspaceWork,
     c: SubspaceConfig,
+    f: StageConfig,
     q: KernelConfig,
     x: Real[DIM],
     label: Index,
@@ -530,9 +665,7 @@ def update_class(
         if not c.single:
             positive = o
         w.target[o] = real(1) if label == positive else real(-1)
-    status = track(s, m, w, c, q, x)
-    learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
-    return status
+    return take(s, m, h, a, w, c, f, q, x)
 
 
 # ------------------------------------------------------------------------------------------------------- actions
@@ -583,17 +716,19 @@ def forget_samples(s: Subspace, m: Monitor) -> None:
 
 
 @kernel
-def restart(s: Subspace, m: Monitor) -> Index:
+def restart(s: Subspace, m: Monitor, a: Stages, f: StageConfig) -> Index:
     """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
     forget_samples(s, m)
+    forget(a, f)
     return SubspaceStatus.DONE
 
 
 @kernel
-def restart_all(s: Subspace, m: Monitor, h: Head) -> Index:
+def restart_all(s: Subspace, m: Monitor, h: Head, a: Stages, f: StageConfig) -> Index:
     """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
     forget_samples(s, m)
     forget_labels(h)
+    forget(a, f)
     return SubspaceStatus.DONE
 
 
@@ -601,7 +736,16 @@ def restart_all(s: Subspace, m: Monitor, h: Head) -> Index:
 
 
 @kernel
-def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(
+    s: Subspace,
+    m: Monitor,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
+) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
     for t in range(c.rehearsed):
@@ -610,14 +754,22 @@ def rehearse(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: Ker
             x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
             if q.rescales:
                 x[j] = x[j] / q.scale[j] + q.center[j]
-        status = track(s, m, w, c, q, x)
+        status = take_input(s, m, a, w, c, f, q, x)
         if status < 0:
             break
 
 
 @kernel
 def rehearse_labels(
-    s: Subspace, m: Monitor, h: Head, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, x: Real[DIM]
+    s: Subspace,
+    m: Monitor,
+    h: Head,
+    a: Stages,
+    w: SubspaceWork,
+    c: SubspaceConfig,
+    f: StageConfig,
+    q: KernelConfig,
+    x: Real[DIM],
 ) -> None:
     """Learn a fixed sequence of made-up samples and labels, for the self-test.  They fill the budget."""
     seed = 1
@@ -627,13 +779,12 @@ def rehearse_labels(
             x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
             if q.rescales:
                 x[j] = x[j] / q.scale[j] + q.center[j]
-        status = track(s, m, w, c, q, x)
-        if status < 0:
-            break
         for o in range(len(w.target)):
             seed = (seed * 75 + 74) % 65537
             w.target[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
+        status = take(s, m, h, a, w, c, f, q, x)
+        if status < 0:
+            break
 
 
 @kernel
@@ -722,15 +873,21 @@ def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
 
 
 @kernel
-def valid(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
+def valid(s: Subspace, m: Monitor, a: Stages, c: SubspaceConfig, f: StageConfig, q: KernelConfig) -> Bool:
     """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
-    return valid_subspace(s, c) and valid_rest(s, m, c)
+    if not (valid_subspace(s, c) and valid_rest(s, m, c)):
+        return False
+    if f.standardises:
+        return valid_inputs(a, f, q.input_max_abs)
+    return True
 
 
 @kernel
-def valid_all(s: Subspace, m: Monitor, h: Head, c: SubspaceConfig) -> Bool:
+def valid_all(s: Subspace, m: Monitor, h: Head, a: Stages, c: SubspaceConfig, f: StageConfig, q: KernelConfig) -> Bool:
     """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
-    return valid_subspace(s, c) and valid_rest(s, m, c) and valid_head(h, c)
+    if not (valid_subspace(s, c) and valid_rest(s, m, c) and valid_head(h, c)):
+        return False
+    return valid_stages(a, f, q.input_max_abs)
 
 
 ALARMS = (SubspaceStatus.NOVEL, SubspaceStatus.HELD)
@@ -747,9 +904,9 @@ def _logistic(c: SubspaceConfig) -> bool:
 def _labelled(*learning: Entry) -> Program:
     return Program(
         name="okfeb",
-        structs=(Subspace, Monitor, Head, SubspaceWork),
-        persistent=(Subspace, Monitor, Head),
-        configs=(SubspaceConfig, KernelConfig),
+        structs=(Subspace, Monitor, Head, Stages, SubspaceWork),
+        persistent=(Subspace, Monitor, Head, Stages),
+        configs=(SubspaceConfig, StageConfig, KernelConfig),
         status=SubspaceStatus,
         entries=(
             Entry("predict", predict, "question"),
@@ -770,9 +927,9 @@ def _labelled(*learning: Entry) -> Program:
 OKFEB: dict[LabelKind, Program] = {
     "none": Program(
         name="okfeb",
-        structs=(Subspace, Monitor, SubspaceWork),
-        persistent=(Subspace, Monitor),
-        configs=(SubspaceConfig, KernelConfig),
+        structs=(Subspace, Monitor, Stages, SubspaceWork),
+        persistent=(Subspace, Monitor, Stages),
+        configs=(SubspaceConfig, StageConfig, KernelConfig),
         status=SubspaceStatus,
         entries=(
             Entry("novelty", novelty, "question"),

@@ -79,6 +79,7 @@ class SubspaceStatus(IntEnum):
     CENSORED = 3  # the subspace expresses the sample well already, and did not learn it
     NOVEL = 4  # alarm: the alarm level is above its threshold
     HELD = 5  # alarm: the alarm level is above its threshold, and the subspace did not learn the sample
+    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
     REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
     REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
@@ -130,6 +131,8 @@ class SubspaceWork(Struct):
     gain: Real[RANK + 1]  # change of the head's coefficients for an error of 1
     y: Real[OUTPUTS]  # function values
     target: Real[OUTPUTS]  # labels: what the function values should be
+    label: Real[OUTPUTS]  # the label before the stages took their part off
+    value: Real[OUTPUTS]  # function values before the sample was learned
     error: Real[OUTPUTS]  # target - y
     own: Real  # k(x, x)
     left: Real  # rest |phi - L q|^2: the part of the sample that the subspace does not express
@@ -153,7 +156,6 @@ class SubspaceConfig(Config):
     learns_labels: bool  # whether there is a head
     logistic: bool  # whether the head is a logistic regression
     single: bool  # whether there is one function
-    clamps: bool  # whether predictions are kept between low and high
     forgets: bool  # whether the head's forgetting < 1
     shrinkage: Real  # lambda, the weight of |q|^2
     root_bound: Real  # 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal
@@ -189,9 +191,6 @@ class SubspaceConfig(Config):
     refill: Real  # head: what is added to keep the ridge constant while earlier samples fade
     coefficient_limit: Real  # head: largest coefficient
     sum_limit: Real  # head: limit above every element of its factor
-    label_max_abs: Real  # largest |y| that is accepted
-    low: Real  # smallest prediction
-    high: Real  # largest prediction
     classes: Index  # number of classes
     smoothing: Real  # weight of a new score in the alarm level; 1: the level is the score
     alarm_threshold: Real  # fixed alarm threshold

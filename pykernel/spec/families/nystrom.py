@@ -18,10 +18,19 @@ from pykernel.dialect import FLOAT64, Kernel, Memory, substitute
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
-from pykernel.spec import kernel_settings
+from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import KernelSection, Learning, Numbers, Rows, ScaledInput, Section, VectorsSection
+from pykernel.spec.sections import (
+    AnyInput,
+    KernelSection,
+    Learning,
+    Numbers,
+    Rows,
+    ScaledInput,
+    Section,
+    VectorsSection,
+)
 
 BASIS_LIMIT = 1024
 METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, "sgma": Method.SGMA}
@@ -124,8 +133,10 @@ class NystromSpec(Spec):
 
 
 class NystromRlsSpec(Spec):
-    input: ScaledInput
+    input: AnyInput
+    label: stages.StagedLabel = stages.StagedLabel()
     kernel: KernelSection | None = None
+    linear: stages.LinearPart | None = None
     learning: NystromLearning = NystromLearning()
     reduction: NystromReduction = NystromReduction()
     basis: BasisSection = BasisSection()
@@ -198,7 +209,7 @@ class _NystromModels:
         return kernel_settings.parameters(spec) | {
             "method": method,
             "single": spec.outputs == 1,
-            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "bounded": spec.label.low is not None or spec.label.high is not None,
             "weighs": weights is not None,
             "forgets": learning.forgetting < 1,
             "caches": method in (Method.EFVS, Method.SGMA) or (method is Method.STREAM and basis.cache),
@@ -225,9 +236,9 @@ class _NystromModels:
             "turned_limit": 2.02 * value * math.sqrt(size),
             "reciprocal_limit": 1.01 * 2.0 ** (45 if narrow else 450),
             "solved_limit": 1e18 if narrow else 1e150,
-            "label_max_abs": spec.label_max_abs,
-            "low": spec.label.low if spec.label.low is not None else -most,
-            "high": spec.label.high if spec.label.high is not None else most,
+            "label_max_abs": stages.label_unit(spec) if learns else spec.label_max_abs,
+            "least_value": spec.label.low if spec.label.low is not None else -most,
+            "largest_value": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
             "rehearsed": REHEARSED if given else samples + (4 if method is Method.STREAM else 0),
             "rehearsal_input": self._rehearsal(spec),
@@ -236,7 +247,7 @@ class _NystromModels:
 
     def _coefficient_limit(self, spec: Spec, ridge: float, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge, and what a reservoir can add to that."""
-        return 2.0**10 * spec.label_max_abs * max(1.0, value / ridge, 1 / math.sqrt(ridge))
+        return 2.0**10 * stages.label_unit(spec) * max(1.0, value / ridge, 1 / math.sqrt(ridge))
 
 
 def _dependence(spec: Spec, row: int) -> str:
@@ -377,6 +388,9 @@ class NystromLearners(_NystromModels):
 
     def validate(self, spec: NystromRlsSpec, refuse: Refuse) -> None:
         method, learning, n_max = spec.basis.method, spec.learning, spec.reduction.n_max
+        stages.validate(spec, refuse)
+        if method in ("efvs", "sgma"):
+            stages.refuse_moving(spec, refuse, f'[basis] method = "{method}"')
         value = self._complain_of_kernel(spec, refuse)
         if method == "given":
             if spec.expansion is None:
@@ -462,7 +476,10 @@ class NystromLearners(_NystromModels):
         )
 
     def parameters(self, spec: NystromRlsSpec) -> dict[str, Any]:
-        return self._parameters(spec)
+        made = self._parameters(spec)
+        if spec.input.standardise:
+            made["rehearsed"] += spec.input.warmup
+        return made | stages.parameters(spec, made["largest_value"])
 
 
 NYSTROM_MODELS: Family = NystromModels()

@@ -84,6 +84,9 @@ FAILS = {
 N_MAX_LIMIT = 4096
 
 
+Noise = Annotated[float, Field(gt=0, le=1e6)]
+
+
 class KernelLearning(Learning):
     """How a sample changes the model."""
 
@@ -117,11 +120,9 @@ class KernelLearning(Learning):
         le=1,
         description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.9999",
     )
-    noise: Annotated[float, Of("krls-t")] = Field(
+    noise: Annotated[Noise | Literal["auto"], Of("krls-t")] = Field(
         0.01,
-        gt=0,
-        le=1e6,
-        description="variance of the labels' noise, in parts of the function's variance, where k(x, x) = 1; at least 1e-4 (float64: 1e-10)",
+        description="variance of the labels' noise, in parts of the function's variance, where k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated by what the model has left of the latest labels",
     )
 
 
@@ -307,10 +308,8 @@ class KernelModels:
         self._complain_of_reduction(spec, refuse)
         self._complain_of_pairs(spec, refuse)
         stages.validate(spec, refuse)
-        if spec.learning.rule == "fb-krls" and spec.label.center:
-            refuse("[label] center", "moves labels that fb-krls has stored; leave it out, or take another rule")
-        if spec.learning.rule == "fb-krls" and spec.linear is not None:
-            refuse("[linear]", "moves labels that fb-krls has stored; leave it out, or take another rule")
+        if spec.learning.rule == "fb-krls":
+            stages.refuse_moving(spec, refuse, "fb-krls")
 
     def _complain_of_kernel(self, spec: KernelSpec, refuse: Refuse) -> None:
         narrow = spec.precision == "float32"
@@ -376,7 +375,7 @@ class KernelModels:
                     f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1 or at most {near}, or what is "
                     "left of the variance is lost in rounding",
                 )
-            if learning.noise < least:
+            if learning.noise != "auto" and learning.noise < least:
                 refuse("[learning] noise", f"is {learning.noise:g}; it must be {least:g} or more for {spec.precision}")
             # the variance is limit^2 k(x, x)
             most /= max(1.0, math.sqrt(_most(spec)))
@@ -481,6 +480,8 @@ class KernelModels:
         function = spec.kernel.function
         sigma, limit, alpha_limit = spec.length_scale, stages.label_unit(spec), self._alpha_limit(spec)
         ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
+        # the largest that may be estimated
+        noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
         largest_norm = math.sqrt(_most(spec))
         most = alpha_limit * reduction.n_max * largest_norm
@@ -532,12 +533,13 @@ class KernelModels:
                 "keep": 1 - learning.eta * learning.rho,
                 "forgetting": forgetting,
                 "root_forgetting": math.sqrt(forgetting),
-                "noise": learning.noise,
+                "unsure": stages.estimates_noise(spec),
+                "noise": noise,
                 "noise_least": NOISE_LEAST[spec.precision],
                 "label_scale": 1 / limit,
                 # no variance overflows: (noise + prior) k(x, x) power limit^2
                 "power_limit": kernel_settings.largest(spec.precision)
-                / ((learning.noise + 1 + ridge_of(spec)) * max(1.0, _most(spec)) * max(1.0, limit * limit)),
+                / ((noise + 1 + ridge_of(spec)) * max(1.0, _most(spec)) * max(1.0, limit * limit)),
                 "ridge_diagonal": 1 + ridge_of(spec),
                 "kappa_least": ridge_of(spec) or ald_threshold * 2.0**-10 or 2.0**-50,
                 "ald_threshold": ald_threshold,

@@ -12,10 +12,10 @@ from pydantic import Field
 from pykernel.algorithms.subspace.okfeb import MOST_SEEN, OKFEB
 from pykernel.algorithms.subspace.state import Budget, Step, Update
 from pykernel.dialect.program import LabelKind, Program
-from pykernel.spec import kernel_settings
+from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import KernelSection, Learning, ScaledInput, Section
+from pykernel.spec.sections import AnyInput, KernelSection, Learning, Section
 
 BUDGET_LIMIT = 1024
 RANK_LIMIT = 128
@@ -174,8 +174,10 @@ class NoveltySection(Section):
 
 
 class OkfebSpec(Spec):
-    input: ScaledInput
+    input: AnyInput
+    label: stages.StagedLabel = stages.StagedLabel()
     kernel: KernelSection | None = None
+    linear: stages.LinearPart | None = None
     learning: SubspaceLearning = SubspaceLearning()
     reduction: SubspaceReduction = SubspaceReduction()
     subspace: SubspaceSection = SubspaceSection()
@@ -249,6 +251,7 @@ class SubspaceModels:
 
     def validate(self, spec: OkfebSpec, refuse: Refuse) -> None:
         kernel_settings.validate(spec, refuse)
+        stages.validate(spec, refuse)
         if spec.kernel is not None and spec.kernel.function == "sigmoid":
             refuse(
                 "[kernel] function",
@@ -366,7 +369,7 @@ class SubspaceModels:
     def _coefficient_limit(self, spec: OkfebSpec, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge; a logistic one is far from it."""
         ridge = spec.learning.ridge
-        return 2.0**10 * spec.label_max_abs * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
+        return 2.0**10 * stages.label_unit(spec) * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
 
     def _sum_limit(self, spec: OkfebSpec, value: float) -> float:
         size = rank_of(spec) + 1
@@ -404,76 +407,76 @@ class SubspaceModels:
         eta, rls = eta_of(spec), subspace.update == "rls"
         constant = step_of(spec) == "constant"
         labels, logistic = spec.label_kind != "none", subspace.head == "logistic"
-        most = 1e37 if narrow else 1e305
         root_ridge = math.sqrt(learning.ridge)
         faded = learning.forgetting ** (rank + 1)
         square_limit = GROWTH[spec.precision] * shrinkage
         rate = novelty.false_alarm_rate if novelty is not None else 0.01
         fixed = novelty is not None and novelty.threshold is not None
-        return kernel_settings.parameters(spec) | {
-            "update": UPDATES[subspace.update],
-            "step": Step.CONSTANT if rls else STEPS[step_of(spec)],
-            "budget": BUDGETS[subspace.budget],
-            "fades": subspace.fading < 1,
-            "leaks": subspace.forgetting < 1,
-            "tolerates": subspace.insensitivity > 0,
-            "censors": subspace.censoring > 0,
-            "watches": novelty is not None,
-            "adapts": not fixed,
-            "learns_labels": labels,
-            "logistic": logistic,
-            "single": spec.outputs == 1,
-            "clamps": spec.label.low is not None or spec.label.high is not None,
-            "forgets": learning.forgetting < 1,
-            "shrinkage": shrinkage,
-            "root_bound": 1 / math.sqrt(shrinkage),
-            "eta": 4 * shrinkage * eta if constant else eta,
-            "window": window,
-            "averaging": 1 - 1 / window,
-            "memory": subspace.forgetting,
-            "fading": subspace.fading,
-            "ald_threshold": ald_threshold_of(spec),
-            "dead": DEAD * shrinkage,
-            "renewal_bound": 1 / math.sqrt(0.25 * ald_threshold_of(spec) * value),
-            "insensitivity": subspace.insensitivity,
-            "more_censoring": growth(CENSOR_STEP * subspace.censoring),
-            "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
-            "square_limit": square_limit,
-            # what one sample adds to a trace within its limit, and what A'KA can be after many
-            "element_limit": 16 * square_limit,
-            "factor_limit": 4.04 * math.sqrt(square_limit + shrinkage),
-            "inner_limit": 4.04 * math.sqrt(square_limit * value),
-            "code_limit": math.sqrt(value / shrinkage),
-            "moment_root": 1.01 * math.sqrt(self._moment_limit(spec, value) + shrinkage),
-            "row_limit": math.sqrt((1e30 if narrow else 1e250) / max(1.0, value)) / n_max,
-            "inverse_limit": (1e12 if narrow else 1e60) / min(1.0, value),
-            "inverse_least": 0.5 / value,
-            "coordinate_limit": 1.01 * math.sqrt(value),
-            "value_bound": 1.01 * value,
-            "scaled_limit": 1.01 * float(reach.max()),
-            "moment_limit": self._moment_limit(spec, value),
-            "root_ridge": root_ridge,
-            "head_ridge": learning.ridge,
-            "head_eta": (4 if spec.outputs == 1 else 2) * learning.eta,
-            "head_least": 0.25 * root_ridge * math.sqrt(faded),
-            "root_forgetting": math.sqrt(learning.forgetting),
-            "refill": root_ridge * math.sqrt(1 - faded),
-            "coefficient_limit": self._coefficient_limit(spec, value),
-            "sum_limit": self._sum_limit(spec, value),
-            "label_max_abs": spec.label_max_abs,
-            "low": spec.label.low if spec.label.low is not None else -most,
-            "high": spec.label.high if spec.label.high is not None else most,
-            "classes": len(spec.label.classes or ()),
-            "smoothing": novelty.smoothing if novelty is not None else 1.0,
-            "alarm_threshold": novelty.threshold if novelty is not None and novelty.threshold is not None else 1.0,
-            "more_alarm": growth(ALARM_STEP * (1 - rate)),
-            "less_alarm": growth(-ALARM_STEP * rate),
-            "warmup": novelty.warmup if novelty is not None else 0,
-            "relearn_after": novelty.relearn_after if novelty is not None else 0,
-            "rehearsed": n_max + 12,
-            "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), float(reach.min()) / 2),
-            "rehearsal_label": min(1.0, spec.label_max_abs),
-        }
+        staged = stages.parameters(spec, 1e37 if narrow else 1e305)
+        return (
+            kernel_settings.parameters(spec)
+            | staged
+            | {
+                "update": UPDATES[subspace.update],
+                "step": Step.CONSTANT if rls else STEPS[step_of(spec)],
+                "budget": BUDGETS[subspace.budget],
+                "fades": subspace.fading < 1,
+                "leaks": subspace.forgetting < 1,
+                "tolerates": subspace.insensitivity > 0,
+                "censors": subspace.censoring > 0,
+                "watches": novelty is not None,
+                "adapts": not fixed,
+                "learns_labels": labels,
+                "logistic": logistic,
+                "single": spec.outputs == 1,
+                "forgets": learning.forgetting < 1,
+                "shrinkage": shrinkage,
+                "root_bound": 1 / math.sqrt(shrinkage),
+                "eta": 4 * shrinkage * eta if constant else eta,
+                "window": window,
+                "averaging": 1 - 1 / window,
+                "memory": subspace.forgetting,
+                "fading": subspace.fading,
+                "ald_threshold": ald_threshold_of(spec),
+                "dead": DEAD * shrinkage,
+                "renewal_bound": 1 / math.sqrt(0.25 * ald_threshold_of(spec) * value),
+                "insensitivity": subspace.insensitivity,
+                "more_censoring": growth(CENSOR_STEP * subspace.censoring),
+                "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
+                "square_limit": square_limit,
+                # what one sample adds to a trace within its limit, and what A'KA can be after many
+                "element_limit": 16 * square_limit,
+                "factor_limit": 4.04 * math.sqrt(square_limit + shrinkage),
+                "inner_limit": 4.04 * math.sqrt(square_limit * value),
+                "code_limit": math.sqrt(value / shrinkage),
+                "moment_root": 1.01 * math.sqrt(self._moment_limit(spec, value) + shrinkage),
+                "row_limit": math.sqrt((1e30 if narrow else 1e250) / max(1.0, value)) / n_max,
+                "inverse_limit": (1e12 if narrow else 1e60) / min(1.0, value),
+                "inverse_least": 0.5 / value,
+                "coordinate_limit": 1.01 * math.sqrt(value),
+                "value_bound": 1.01 * value,
+                "scaled_limit": 1.01 * float(reach.max()),
+                "moment_limit": self._moment_limit(spec, value),
+                "root_ridge": root_ridge,
+                "head_ridge": learning.ridge,
+                "head_eta": (4 if spec.outputs == 1 else 2) * learning.eta,
+                "head_least": 0.25 * root_ridge * math.sqrt(faded),
+                "root_forgetting": math.sqrt(learning.forgetting),
+                "refill": root_ridge * math.sqrt(1 - faded),
+                "coefficient_limit": self._coefficient_limit(spec, value),
+                "sum_limit": self._sum_limit(spec, value),
+                "classes": len(spec.label.classes or ()),
+                "smoothing": novelty.smoothing if novelty is not None else 1.0,
+                "alarm_threshold": novelty.threshold if novelty is not None and novelty.threshold is not None else 1.0,
+                "more_alarm": growth(ALARM_STEP * (1 - rate)),
+                "less_alarm": growth(-ALARM_STEP * rate),
+                "warmup": novelty.warmup if novelty is not None else 0,
+                "relearn_after": novelty.relearn_after if novelty is not None else 0,
+                "rehearsed": n_max + 12 + (spec.input.warmup if spec.input.standardise else 0),
+                "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), float(reach.min()) / 2),
+                "rehearsal_label": min(1.0, spec.label_max_abs),
+            }
+        )
 
 
 SUBSPACE_MODELS: Family = SubspaceModels()
