@@ -10,6 +10,7 @@ code.  Zeros mean that nothing was learned yet.  Squares are taken in units of t
 """
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.kernel_choice import KernelConfig, rescale
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, kernel, real, sqrt
 
 
@@ -60,7 +61,7 @@ class StageConfig(Config):
 
 VARIANCE_FLOOR = Constant(2.0**-80)
 """Added to each variance: a constant input has none, and stays zero."""
-FAR = Constant(5.0)
+OUTLYING = Constant(5.0)
 """An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
 LOUD = Constant(2.0**20)
 """Answers and remainders count at most this many times the label's limit, so that no square overflows."""
@@ -79,11 +80,24 @@ def standardise(a: Stages, f: StageConfig, x: Real[DIM], standardised: Real[DIM]
 
 
 @kernel
+def scaled(a: Stages, f: StageConfig, q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
+    """Write the scaled input to out, by running statistics or by given numbers.  O(D)."""
+    if f.standardises:
+        standardise(a, f, x, out)
+    elif q.rescales:
+        rescale(q, x, out)
+    else:
+        for j in range(len(x)):
+            out[j] = x[j]
+
+
+@kernel
 def observe(a: Stages, f: StageConfig, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
-    Up to the horizon, mean and variance are exact (D. H. D. West, Comm. ACM 22, 1979).  Later samples are weighted
-    exponentially, so that mean and variance follow slow changes.
+    Up to the horizon, mean and variance are exact (D. H. D. West, Comm. ACM 22, 1979), but for what lies further than five
+    standard deviations away after the warm-up: it counts as five.  Later samples are weighted exponentially, so that mean
+    and variance follow slow changes.
     """
     if a.observed[0] < f.input_horizon:
         a.observed[0] += 1
@@ -92,8 +106,8 @@ def observe(a: Stages, f: StageConfig, x: Real[DIM]) -> None:
     for j in range(len(x)):
         difference = x[j] - a.mean[j]
         # an input that was constant may begin to move
-        if a.variance[j] > real(0):
-            most = FAR / a.scale[j]
+        if a.observed[0] > f.input_warmup and a.variance[j] > real(0):
+            most = OUTLYING / a.scale[j]
             difference = clipped(difference, -most, most)
         a.mean[j] += rate * difference
         # a product of numbers that are not negative: rounding cannot make the variance negative

@@ -247,7 +247,7 @@ def _with_custom(spec: Spec, custom: Kernel, where: str) -> Spec:
 
 def _sentence(error: ValidationError, kind: type[Spec]) -> str:
     """The first thing that is wrong, where, and what would be right."""
-    first = error.errors(include_url=False)[0]
+    first, *others = error.errors(include_url=False)
     location = [str(part) for part in first["loc"]]
     section = f"[{location[0]}] " if len(location) > 1 else ""
     key = location[1 if len(location) > 1 else 0] if location else ""
@@ -269,4 +269,6 @@ def _sentence(error: ValidationError, kind: type[Spec]) -> str:
     message = (
         message.replace("Input should be", "it must be").replace("a valid", "a").replace("a integer", "a whole number")
     )
-    return f"{section}{key} is {shown_value(first['input'])}; {message[0].lower()}{message[1:]}"
+    words = [other["ctx"]["expected"] for other in others if other["type"] == "literal_error" and len(location) > 2]
+    message = " or ".join([message[0].lower() + message[1:], *words])
+    return f"{section}{key} is {shown_value(first['input'])}; {message}"

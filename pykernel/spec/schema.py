@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -187,8 +187,15 @@ def _named(having: tuple[str, ...]) -> str:
 def _range(field: FieldInfo) -> str:
     """The numbers that a declaration allows."""
     words = {"gt": "above", "ge": "from", "lt": "below", "le": "to"}
-    bounds = {name: getattr(each, name) for name in words for each in field.metadata if hasattr(each, name)}
-    return ", ".join(
+    # a number, or a word in its place
+    kinds = get_args(field.annotation)
+    numbers = [part for kind in kinds for part in get_args(kind) if isinstance(part, FieldInfo)]
+    given = [*field.metadata, *(each for number in numbers for each in number.metadata)]
+    bounds = {name: getattr(each, name) for name in words for each in given if hasattr(each, name)}
+    shown = [
         f"{words[name]} {bound:g}" if isinstance(bound, float) else f"{words[name]} {bound:,}"
         for name, bound in bounds.items()
-    )
+    ]
+    if numbers:
+        shown += [f'or `"{word}"`' for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    return ", ".join(shown)

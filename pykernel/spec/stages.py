@@ -48,7 +48,7 @@ def estimates_noise(spec: Any) -> bool:
 
 def _moves(spec: Any) -> bool:
     """Whether the rule learns something else than the label."""
-    return spec.label.center or getattr(spec, "linear", None) is not None
+    return isinstance(spec.label, StagedLabel) and (spec.label.center or getattr(spec, "linear", None) is not None)
 
 
 def validate(spec: Any, refuse: Refuse) -> None:

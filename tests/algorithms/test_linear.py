@@ -32,7 +32,7 @@ from tests.support.naive import kernel_values
 BOTH = pytest.mark.parametrize("precision", ["float32", "float64"])
 EACH = pytest.mark.parametrize("rule", RULES)
 KINDS: dict[str, dict[str, Any]] = {"real": {}, "reals": {"outputs": 3}, "class": {"classes": ["a", "b", "c"]}}
-PERSISTENT = ["weights", "root", "started", "frozen", "mean", "variance", "scale", "seen"]
+PERSISTENT = ["weights", "root", "started", "frozen", "mean", "variance", "scale", "observed"]
 
 
 def spec_of(rule: str, precision: str = "float64", dim: int = 3, learning: Any = None, **sections: Any) -> Spec:
@@ -566,8 +566,8 @@ def test_forged_states_are_refused(rule):
         ("weights", np.nan),
         ("weights", 1e30),
         ("frozen", 2),
-        ("seen", 3),
-        ("seen", 9999),
+        ("observed", 3),
+        ("observed", 9999),
     ]
     forged += [("mean", np.inf), ("variance", -1.0), ("scale", 3.0)]
     if rule != "nlms":

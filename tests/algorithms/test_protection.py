@@ -68,7 +68,7 @@ def test_mean_and_deviation_are_those_of_all_samples_until_the_horizon_and_expon
         variance = (1 - 1 / 50) * (variance + difference**2 / 50)
     np.testing.assert_allclose(model.memory.field("mean"), mean, rtol=1e-9)
     np.testing.assert_allclose(model.memory.field("variance"), variance, rtol=1e-9)
-    assert model.memory.field("seen")[0] == 50
+    assert model.memory.field("observed")[0] == 50
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -110,7 +110,7 @@ def test_a_refused_sample_leaves_the_statistics_alone():
     x, y = data(100)
     model.update(x, y)
     before = bytes(model.memory.bytes)
-    state = model.memory.layout.ends["Standardiser"]
+    state = model.memory.layout.ends["Stages"]
     for row, label in (([np.nan, 0], 0), ([11.0, 0], 0), ([0, 0], np.inf), ([0, 0], 11.0)):
         assert model.update([row], [label])[0] < 0
         assert bytes(model.memory.bytes)[:state] == before[:state]

@@ -572,7 +572,7 @@ def hostile_states(spec):
     if spec.input.standardise:
         changes += [
             *((field, 1, bad) for bad in (np.nan, np.inf) for field in ("mean", "variance", "scale")),
-            ("seen", 0, -1), ("seen", 0, 0), ("seen", 0, spec.input.horizon + 1), ("seen", 0, spec.input.warmup - 1),
+            ("observed", 0, -1), ("observed", 0, 0), ("observed", 0, spec.input.horizon + 1), ("observed", 0, spec.input.warmup - 1),
             ("mean", 0, 3 * float(config.input_max_abs)), ("variance", 0, -1.0), ("scale", 0, 1e30),
         ]  # fmt: skip
     for name, at, value in changes:

@@ -14,7 +14,7 @@ OPERATORS = {
     "exclusiveMaximum": operator.lt,
 }
 USED = {
-    "$ref", "$schema", "additionalProperties", "allOf", "const", "default", "definitions", "description", "enum",
+    "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "default", "definitions", "description", "enum",
     "exclusiveMaximum", "exclusiveMinimum", "if", "items", "maxItems", "maximum", "minItems", "minimum", "prefixItems",
     "properties", "required", "then", "title", "type",
 }  # fmt: skip
@@ -55,6 +55,8 @@ def _misfits(schema: Any, value: Any, path: str, root: Any) -> list[tuple[str, s
         for key, each in value.items():
             inner = known.get(key, schema.get("additionalProperties", True))
             found += _misfits(inner, each, f"{path}.{key}".lstrip("."), root)
+    if "anyOf" in schema and all(_misfits(part, value, path, root) for part in schema["anyOf"]):
+        found.append((path, "is none of the kinds"))
     for part in schema.get("allOf", ()):
         found += _misfits(part, value, path, root)
     if "if" in schema and not _misfits(schema["if"], value, path, root):

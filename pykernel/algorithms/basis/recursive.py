@@ -18,7 +18,6 @@ from pykernel.algorithms.basis.coordinates import (
     project,
     relative,
     rotate_pair,
-    scaled,
 )
 from pykernel.algorithms.basis.least_squares import (
     Regression,
@@ -44,7 +43,7 @@ from pykernel.algorithms.stages import (
     observe,
     observe_both,
     remain,
-    standardise,
+    scaled,
     valid_stages,
 )
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
@@ -94,15 +93,6 @@ def evaluate(g: Regression, w: NystromWork, n: Index, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def prepare(a: Stages, w: NystromWork, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """The input as the kernel sees it, to w.x.  O(D)."""
-    if f.standardises:
-        standardise(a, f, x, w.x)
-    else:
-        scaled(w, q, x)
-
-
-@kernel
 def predict(
     b: DeviceBasis,
     g: Regression,
@@ -122,7 +112,7 @@ def predict(
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     project(b, w, c, q, w.x)
     evaluate(g, w, size(b, c), y)
     combine(a, f, w.x, y)
@@ -170,7 +160,7 @@ def features(
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     project(b, w, c, q, w.x)
     n = size(b, c)
     for i in range(len(z)):
@@ -197,7 +187,7 @@ def residual(
         return NystromStatus.REFUSED_STATE
     if not acceptable(q, x):
         return NystromStatus.REFUSED_INPUT
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     project(b, w, c, q, w.x)
     part[0] = relative(w)
     return NystromStatus.DONE
@@ -349,7 +339,7 @@ def take(
         if a.observed[0] < f.input_warmup:
             observe_both(a, f, x, w.target)
             return NystromStatus.OBSERVED
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     if f.follows:
         for o in range(len(w.target)):
             w.label[o] = w.target[o]

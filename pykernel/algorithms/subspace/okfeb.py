@@ -19,7 +19,7 @@ from pykernel.algorithms.stages import (
     observe,
     observe_both,
     remain,
-    standardise,
+    scaled,
     valid_inputs,
     valid_stages,
 )
@@ -59,7 +59,6 @@ from pykernel.algorithms.subspace.state import (
     make_features,
     redundancy,
     restart_column,
-    scaled,
     square,
     start_column,
     weakest_column,
@@ -92,15 +91,6 @@ MOST_FORGOTTEN = Constant(0.5)
 
 
 @kernel
-def prepare(a: Stages, w: SubspaceWork, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """The input as the kernel sees it, to w.x.  O(D)."""
-    if f.standardises:
-        standardise(a, f, x, w.x)
-    else:
-        scaled(w, q, x)
-
-
-@kernel
 def novelty(
     s: Subspace,
     a: Stages,
@@ -120,7 +110,7 @@ def novelty(
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     code(s, w, c, q)
     score[0] = w.score[0]
     return SubspaceStatus.DONE
@@ -146,7 +136,7 @@ def features(
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     code(s, w, c, q)
     make_features(s, w, c)
     for j in range(len(z)):
@@ -175,7 +165,7 @@ def predict(
         return SubspaceStatus.REFUSED_STATE
     if not acceptable(q, x):
         return SubspaceStatus.REFUSED_INPUT
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     code(s, w, c, q)
     make_features(s, w, c)
     evaluate(h, w, y)
@@ -518,7 +508,7 @@ def take(
         if a.observed[0] < f.input_warmup:
             observe_both(a, f, x, w.target)
             return SubspaceStatus.OBSERVED
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     if f.follows:
         for o in range(len(w.target)):
             w.label[o] = w.target[o]
@@ -550,7 +540,7 @@ def take_input(
         if a.observed[0] < f.input_warmup:
             observe(a, f, x)
             return SubspaceStatus.OBSERVED
-    prepare(a, w, f, q, x)
+    scaled(a, f, q, x, w.x)
     status = track(s, m, w, c, q)
     if f.standardises:
         observe(a, f, x)

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, rescale, self_value
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import (
     factorise,
     row_of,
@@ -212,16 +212,6 @@ def intact(s: Subspace) -> Bool:
         return False
     # each of the first vectors starts a column
     return rank == len(s.a[0]) or rank == n
-
-
-@kernel
-def scaled(w: SubspaceWork, q: KernelConfig, x: Real[DIM]) -> None:
-    """Write the scaled input to w.x.  O(D)."""
-    if q.rescales:
-        rescale(q, x, w.x)
-    else:
-        for j in range(len(x)):
-            w.x[j] = x[j]
 
 
 @kernel

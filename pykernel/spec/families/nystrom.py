@@ -236,7 +236,7 @@ class _NystromModels:
             "turned_limit": 2.02 * value * math.sqrt(size),
             "reciprocal_limit": 1.01 * 2.0 ** (45 if narrow else 450),
             "solved_limit": 1e18 if narrow else 1e150,
-            "label_max_abs": stages.label_unit(spec) if learns else spec.label_max_abs,
+            "label_max_abs": stages.label_unit(spec),
             "least_value": spec.label.low if spec.label.low is not None else -most,
             "largest_value": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),

@@ -298,11 +298,24 @@ static bool monitor_acceptable(const float x[MONITOR_DIM])
     return true;
 }
 
-/* Write the scaled input to w.x.  O(D). */
-static void monitor_scaled(monitor_t *w, const float x[MONITOR_DIM])
+/* x, limited to the range from low to high.  NaN gives low. */
+static inline float monitor_clipped(float x, float low, float high)
+{
+    if (x > high) {
+        return high;
+    }
+    /* not "if (x < low)": NaN must give low */
+    if (x >= low) {
+        return x;
+    }
+    return low;
+}
+
+/* Write the scaled input to out, by running statistics or by given numbers.  O(D). */
+static void monitor_scaled(const float x[MONITOR_DIM], float out[MONITOR_DIM])
 {
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
-        w->x[j] = x[j];
+        out[j] = x[j];
     }
 }
 
@@ -348,19 +361,6 @@ static inline float monitor_squared_distance(const float a[MONITOR_DIM], const f
 static inline float monitor_kernel_value(const float a[MONITOR_DIM], const float b[MONITOR_DIM])
 {
     return monitor_exp2_negative(-(MONITOR_RATE * monitor_squared_distance(a, b)));
-}
-
-/* x, limited to the range from low to high.  NaN gives low. */
-static inline float monitor_clipped(float x, float low, float high)
-{
-    if (x > high) {
-        return high;
-    }
-    /* not "if (x < low)": NaN must give low */
-    if (x >= low) {
-        return x;
-    }
-    return low;
 }
 
 /* Factorise g + shift I = L L'.  Write L to l, which may be g, with the reciprocals of L's diagonal.  O(n^3 / 6).
@@ -479,7 +479,7 @@ int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score)
     if (!monitor_acceptable(x)) {
         return MONITOR_REFUSED_INPUT;
     }
-    monitor_scaled(s, x);
+    monitor_scaled(x, s->x);
     monitor_code(s);
     *score = s->score;
     return MONITOR_DONE;
@@ -1372,10 +1372,9 @@ static int32_t monitor_adjust(monitor_t *s)
     return learned;
 }
 
-/* Learn an input that was checked.  In models with labels, also write its features to w.z. */
-static int32_t monitor_track(monitor_t *s, const float x[MONITOR_DIM])
+/* Learn the input w.x, as the kernel sees it.  In models with labels, also write its features to w.z. */
+static int32_t monitor_track(monitor_t *s)
 {
-    monitor_scaled(s, x);
     monitor_code(s);
     int32_t alarmed = 0;
     alarmed = monitor_watch(s, s->score, s->seen);
@@ -1390,6 +1389,14 @@ static int32_t monitor_track(monitor_t *s, const float x[MONITOR_DIM])
     return (alarmed == 1) ? MONITOR_NOVEL : status;
 }
 
+/* Learn the input x, which was checked. */
+static int32_t monitor_take_input(monitor_t *s, const float x[MONITOR_DIM])
+{
+    monitor_scaled(x, s->x);
+    const int32_t status = monitor_track(s);
+    return status;
+}
+
 int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM])
 {
     if (!monitor_countable(s)) {
@@ -1398,8 +1405,7 @@ int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM])
     if (!monitor_acceptable(x)) {
         return MONITOR_REFUSED_INPUT;
     }
-    const int32_t status = monitor_track(s, x);
-    return status;
+    return monitor_take_input(s, x);
 }
 
 int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONITOR_RANK])
@@ -1410,7 +1416,7 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
     if (!monitor_acceptable(x)) {
         return MONITOR_REFUSED_INPUT;
     }
-    monitor_scaled(s, x);
+    monitor_scaled(x, s->x);
     monitor_code(s);
     monitor_make_features(s);
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
@@ -1501,7 +1507,7 @@ static void monitor_rehearse(monitor_t *s, float x[MONITOR_DIM])
             seed = ((seed * 75) + 74) % 65537;
             x[j] = MONITOR_REHEARSAL_INPUT * monitor_strained(((float)seed / 65536.0f) - 0.5f);
         }
-        const int32_t status = monitor_track(s, x);
+        const int32_t status = monitor_take_input(s, x);
         if (status < 0) {
             break;
         }

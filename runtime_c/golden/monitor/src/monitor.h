@@ -28,7 +28,7 @@ extern "C" {
 #define MONITOR_RAM_BYTES 4612u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 3740u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0x2BC95735u /* another spec or another algorithm gives another number */
+#define MONITOR_CONFIG_HASH 0xFC0DF1E4u /* another spec or another algorithm gives another number */
 #define MONITOR_GENERATOR "pykernel 0.1.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -38,6 +38,8 @@ extern "C" {
 #define MONITOR_CENSORED 3 /* the subspace expresses the sample well already, and did not learn it */
 #define MONITOR_NOVEL 4 /* alarm: the alarm level is above its threshold */
 #define MONITOR_HELD 5 /* alarm: the alarm level is above its threshold, and the subspace did not learn the sample */
+/* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+#define MONITOR_OBSERVED 6
 #define MONITOR_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
 #define MONITOR_REFUSED_LABEL (-2) /* the label is not finite, is beyond its limit, or is not a class */
 /* a count is out of its range: init was never called, or the memory was overwritten */

@@ -279,7 +279,10 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 /* Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r)). */
 static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
-    return monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored);
+    if (!(monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored))) {
+        return false;
+    }
+    return true;
 }
 
 /* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED. */
