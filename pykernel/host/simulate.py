@@ -14,7 +14,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pykernel.errors import UserError
+from pykernel.host.advice import Signs, Trial, advice
 from pykernel.host.model import HostModel
+from pykernel.host.scores import MOMENTS, Errors
+from pykernel.host.simple import Simple, latest
 from pykernel.spec.model import Spec
 
 BATCH = 4096
@@ -23,8 +26,6 @@ LINE_LIMIT = 2**20
 """Most bytes in a line."""
 DELAY_LIMIT = 10**6
 """Most rows that are kept until their labels arrive."""
-MOMENTS = 2**14
-"""Most moments of a stream at which sums of errors are kept, and most windows of what was answered."""
 ALARMS = 1000
 """Most alarms of which the first and last row are kept."""
 ADVISE_AFTER = 100
@@ -263,114 +264,6 @@ def shown_cell(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# ---------------------------------------------------------------------------------------------------------- errors
-
-
-class Errors:
-    """Errors of several predictors over a stream of any length, in constant memory.
-
-    Running sums are kept at up to ``moments`` moments, evenly spaced; a later part of the stream, or a window, is the
-    difference of two.  A row counts only if every predictor has an error there.
-    """
-
-    def __init__(self, names: Sequence[str], moments: int = MOMENTS) -> None:
-        self.names, self.moments, self.spacing = tuple(names), moments, 1
-        # row, rows that count, sums of |e|, sums of e^2
-        self.sums = np.zeros((1, 2 + 2 * len(self.names)))
-        self.total = self.sums[0]
-
-    @property
-    def rows(self) -> int:
-        return int(self.total[0])
-
-    def add(self, errors: np.ndarray) -> None:
-        """Take the errors of the next rows, (rows, predictors), NaN where there is none; or (rows, predictors, labels),
-        over which means are taken."""
-        if not len(errors):
-            return
-        errors = errors.reshape(len(errors), len(self.names), -1)
-        counts = np.isfinite(errors).all(axis=(1, 2))
-        e = np.where(counts[:, None, None], errors, 0.0)
-        steps = np.column_stack([np.ones(len(e)), counts, np.abs(e).mean(axis=2), (e * e).mean(axis=2)])
-        sums = self.total + np.cumsum(steps, axis=0)
-        self.total = sums[-1]
-        self.sums = np.concatenate([self.sums, sums[sums[:, 0] % self.spacing == 0]])
-        while len(self.sums) > self.moments:
-            self.spacing *= 2
-            self.sums = self.sums[self.sums[:, 0] % self.spacing == 0]
-
-    def summary(self, first: int = 0) -> dict[str, Any]:
-        """Mean absolute error (mae) and root mean square error (rmse) of each predictor from row ``first`` on.
-
-        The nearest moment kept, at or before ``first``, is told as ``first_row``.  None if no row counts.
-        """
-        start = self.sums[np.searchsorted(self.sums[:, 0], first, side="right") - 1]
-        k, part = len(self.names), self.total - start
-        n = part[1]
-
-        def each(sums: np.ndarray) -> dict[str, float | None]:
-            return {name: float(s) if n else None for name, s in zip(self.names, sums, strict=True)}
-
-        n_or_1 = max(n, 1)
-        return {
-            "first_row": int(start[0]),
-            "scored": int(n),
-            "mae": each(part[2 : 2 + k] / n_or_1),
-            "rmse": each(np.sqrt(part[2 + k :] / n_or_1)),
-        }
-
-    def curve(self, windows: int = 60) -> tuple[np.ndarray, np.ndarray]:
-        """Mean absolute errors in up to ``windows`` equal windows: middles (rows), errors (windows, predictors)."""
-        marks = np.unique(np.linspace(0, len(self.sums) - 1, windows + 1).astype(int))
-        parts = np.diff(self.sums[marks], axis=0)
-        middles = self.sums[marks[:-1], 0] + parts[:, 0] / 2
-        with np.errstate(invalid="ignore"):
-            return middles, parts[:, 2 : 2 + len(self.names)] / parts[:, 1:2]
-
-
-class Trivial:
-    """What every model has to beat: the last known label and the mean of those known.  0 before the first."""
-
-    names = ("last label", "running mean")
-
-    def __init__(self) -> None:
-        self.last = self.sum = 0.0
-        self.count = 0
-
-    def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then take the label that becomes known after it (NaN for none)."""
-        known = ~np.isnan(released)
-        last = _latest(self.last, released, known)
-        sums = self.sum + np.concatenate([[0.0], np.cumsum(np.where(known, released, 0.0))])
-        counts = self.count + np.concatenate([[0], np.cumsum(known)])
-        self.last, self.sum, self.count = float(last[-1]), float(sums[-1]), int(counts[-1])
-        return last[:-1], sums[:-1] / np.maximum(counts[:-1], 1)
-
-
-class TrivialClass:
-    """The same for classes: the last known one, and the most frequent of those known.  The first before that."""
-
-    names = ("last label", "majority class")
-
-    def __init__(self, classes: int) -> None:
-        self.last, self.counts = 0, np.zeros(classes, np.int64)
-
-    def step(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then take the class that becomes known after it (-1 for none)."""
-        known = released >= 0
-        last = _latest(self.last, released, known)
-        steps = (released[:, None] == np.arange(len(self.counts))) & known[:, None]
-        counts = np.concatenate([[self.counts], self.counts + np.cumsum(steps, axis=0)])
-        self.last, self.counts = int(last[-1]), counts[-1]
-        return last[:-1], counts[:-1].argmax(axis=1)
-
-
-def _latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The latest known value before each row, and after the last."""
-    values = np.concatenate([[before], values])
-    return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
-
-
 # ------------------------------------------------------------------------------------------------------ simulation
 
 
@@ -475,8 +368,11 @@ class _Run:
         self._waiting_x = np.zeros((0, spec.dim), spec.real.dtype)
         self._waiting_y = np.zeros((0, *self._shape), self._dtype)
 
-    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
-        """Judge the answers to the next rows; released: the labels that became known after them, y: their own."""
+    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        """Judge the answers to the next rows; released: the labels that became known after them.
+
+        x, y: those rows, after the ones that wait for their labels.
+        """
         raise NotImplementedError
 
     def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
@@ -574,7 +470,7 @@ class _Run:
             predictions, states, statuses = self.model.prequential_alarms(all_x, all_y, waiting, self.delay, question)
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
-        self._score(predictions, released, y)
+        self._score(predictions, released, all_x, all_y)
         if not self.spec.program.learns:
             learnt = np.ones(rows, bool)  # of predictions, all rows have a status
         else:
@@ -666,12 +562,11 @@ class Simulation(_Run):
         if spec.program.label_kind == "none":
             raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare it by")
         super().__init__(spec, delay, refresh_every, train_every)
-        self._trivial: list[Any] = [Trivial() for _ in range(self._shape[0] if self._shape else 1)]
-        if self.classes:
-            self._trivial = [TrivialClass(len(self.classes))]
-        names = ("model", *self._trivial[0].names)
+        self.simple = Simple(spec, delay)
+        names = ("model", *self.simple.names)
         self.errors = Errors(names)
-        self.each = [Errors(names) for _ in self._trivial] if self._shape else []  # of several labels, each's errors
+        self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []  # of several labels, each's
+        self.signs = Signs(spec, delay)
         self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
 
     @property
@@ -680,25 +575,26 @@ class Simulation(_Run):
         names = self.spec.label_columns
         return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
 
-    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
-        """Compare the model and the trivial predictors, who learn what is released, with the labels."""
+    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        """Compare the model and the simple predictors, who learn what is released, with the labels."""
+        waiting, truth = len(y) - len(asked), y[len(y) - len(asked) :]
         if self.classes:
             known = np.where(self._valid(released), released, -1)
-            guesses = np.column_stack([asked, *self._trivial[0].step(known)])
-            scored = self._valid(y) & (asked >= 0)
-            self.errors.add(np.where(scored[:, None], guesses != y[:, None], np.nan))
-            np.add.at(self.confusion, (y[scored], asked[scored]), 1)
+            guesses = np.column_stack([asked, *self.simple.step(x, y, waiting, _table(known)).T])
+            scored = self._valid(truth) & (asked >= 0)
+            self.errors.add(np.where(scored[:, None], guesses != truth[:, None], np.nan))
+            np.add.at(self.confusion, (truth[scored], asked[scored]), 1)
             return
         # (rows, labels)
-        model, known, truth = (_table(a).astype(np.float64) for a in (asked, released, y))
+        model, known, truth = (_table(a).astype(np.float64) for a in (asked, released, truth))
         known = np.where(_table(self._valid(released)), known, np.nan)
-        truth = np.where(_table(self._valid(y)), truth, np.nan)
-        trivial = [each.step(known[:, i]) for i, each in enumerate(self._trivial)]
-        guesses = np.stack([model, *(np.column_stack(one) for one in zip(*trivial, strict=True))], axis=1)
-        errors = guesses - truth[:, None, :]
+        truth = np.where(_table(self._valid(y[waiting:])), truth, np.nan)
+        simple = self.simple.step(x, y, waiting, known)
+        errors = np.concatenate([model[:, None], simple], axis=1) - truth[:, None]
         self.errors.add(errors)
         for i, one in enumerate(self.each):
             one.add(errors[:, :, i])
+        self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
 
     def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
         if status != "REFUSED_LABEL":
@@ -734,12 +630,12 @@ class Simulation(_Run):
             **({"samples": self.visited} if self.visits else {}),
         }
 
-    def report(self) -> dict[str, Any]:
+    def report(self, trial: Trial | None = None) -> dict[str, Any]:
         """The whole run, as plain values.
 
         all, second_half: see ``summary``; over several labels, means, and ``labels`` has each one's.  confusion: how
         many rows of each class (a row of the table) were taken for each (a column).  statuses: of updates, or of the
-        predictions of a model that does not learn.  trainings, leave_one_out: of a model that is trained.  alarms: see
+        predictions of a model that does not learn.  advice: see ``advice``; trial: how a change is tried.  trainings, leave_one_out: of a model that is trained.  alarms: see
         ``Alarms``, of a model that raises some.
         """
         parts = {"all": 0, "second_half": self.rows // 2}
@@ -769,8 +665,24 @@ class Simulation(_Run):
                 else {}
             ),
             **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
+            "advice": advice(self, trial),
             "warning": self.warning,
         }
+
+
+def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
+    """The batches, with the latest known label of each row as one more input (several: as many); 0 before the first."""
+    waiting: np.ndarray | None = None
+    last = np.zeros(0)
+    for batch in batches:
+        y = _table(batch.y).astype(np.float64)
+        if waiting is None:
+            waiting, last = np.full((delay + 1, y.shape[1]), np.nan), np.zeros(y.shape[1])
+        past = np.concatenate([waiting, y])
+        known = past[: len(y)]
+        columns = [latest(last[i], known[:, i], ~np.isnan(known[:, i]))[1:] for i in range(y.shape[1])]
+        waiting, last = past[len(y) :], np.array([column[-1] for column in columns])
+        yield Batch(np.column_stack([batch.x, *columns]), batch.y, batch.position)
 
 
 class Course:
@@ -863,7 +775,7 @@ class Monitoring(_Run):
         self.course = Course(answer_names(spec))
         self._answers = np.zeros((0, len(self.course.names)))
 
-    def _score(self, asked: np.ndarray, released: np.ndarray, y: np.ndarray) -> None:
+    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         self._answers = np.where(self._missing(asked)[:, None], np.nan, _table(asked).astype(np.float64))
 
     def _follow(self, steps: Steps) -> np.ndarray:

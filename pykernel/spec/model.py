@@ -19,6 +19,7 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
+from pykernel.spec.defaults import completed
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
@@ -135,14 +136,17 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
 
 def _validated(content: Mapping[str, Any], where: str) -> Spec:
     kind: type[Spec] | None = None
+    named, content = content, completed(content) if isinstance(content, Mapping) else content
     try:
         rule, family = _family(content)
         kind = family.spec
         return kind.model_validate(_own(content, kind, rule))
     except ValidationError as error:
-        raise UserError(f"{where}: {_sentence(error, kind or Spec)}") from None
+        sentence = _sentence(error, kind or Spec)
     except _Refused as error:
-        raise UserError(f"{where}: {error}") from None
+        sentence = str(error)
+    taken = f" (no rule is named: {rule} is taken)" if content is not named and rule in sentence else ""
+    raise UserError(f"{where}: {sentence}{taken}")
 
 
 class _Refused(Exception):
@@ -150,9 +154,9 @@ class _Refused(Exception):
 
 
 def _family(content: Any) -> tuple[str, Family]:
-    """The rule that a content names, or does not have to, and its family."""
+    """The rule that a completed content names, and its family."""
     learning = content.get("learning") if isinstance(content, Mapping) else None
-    rule = learning.get("rule", "klms") if isinstance(learning, Mapping) else "klms"
+    rule = learning.get("rule") if isinstance(learning, Mapping) else "krls-t"
     known = rules()
     if not isinstance(rule, str) or rule not in known:
         *others, last = map(repr, known)

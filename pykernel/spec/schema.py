@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from pykernel.spec.base import Spec
+from pykernel.spec.defaults import ALARMS, NUMBERS
 from pykernel.spec.model import declared, keys_of, rules, sections
 from pykernel.spec.sections import Section, fields_of, section_of
 
@@ -55,11 +56,14 @@ def spec_schema() -> Schema:
 
 
 def _if(names: list[str]) -> Schema:
-    """That the rule is one of these; klms is the one of a spec that names none."""
-    condition: Schema = {"properties": {"learning": {"properties": {"rule": {"enum": names}}}}}
-    if "klms" not in names:
-        condition["properties"]["learning"]["required"] = ["rule"]
-        condition["required"] = ["learning"]
+    """That the rule is one of these, or that a spec which names none gets one of these."""
+    named: Schema = {"required": ["rule"], "properties": {"rule": {"enum": names}}}
+    condition: Schema = {"properties": {"learning": named}, "required": ["learning"]}
+    nameless: Schema = {"not": {"properties": {"learning": {"required": ["rule"]}}, "required": ["learning"]}}
+    for rule, alarms in ((NUMBERS["learning"]["rule"], False), (ALARMS["learning"]["rule"], True)):
+        if rule in names:
+            watched: Schema = {"required": ["novelty"]}
+            return {"anyOf": [condition, {"allOf": [nameless, watched if alarms else {"not": watched}]}]}
     return condition
 
 
@@ -89,7 +93,7 @@ def _all_keys(section: str) -> Schema:
             for key, value in _section(family.spec.model_json_schema(), field, rule)["properties"].items():
                 made.setdefault(key, {"description": value["description"]} if "description" in value else {})
     if section == "learning":
-        made["rule"] = made["rule"] | {"enum": list(rules()), "default": "klms"}
+        made["rule"] = made["rule"] | {"enum": list(rules())}
     return made
 
 
@@ -169,7 +173,7 @@ def _table(rows: Iterator[Row], headed: bool = False) -> str:
         if (section, having if headed else ()) != last:
             last = (section, having if headed else ())
             lines.append(f"| **`[{section}]`** | {_named(last[1])} | | | |")
-        default = "" if field.default is None or field.is_required() else f"`{json.dumps(field.default)}`"
+        default = "" if field.default in (None, "") or field.is_required() else f"`{json.dumps(field.default)}`"
         meaning = re.sub(r"(?<!\\)\|", r"\\|", field.description or "")
         of = "" if headed else _named(having)
         lines.append(" | ".join([f"| `{key}`", of, default, _range(field), meaning]) + " |")

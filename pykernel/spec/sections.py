@@ -211,7 +211,10 @@ class KernelSection(Section):
 class Learning(Section):
     """How a sample changes the model."""
 
-    rule: str = Field("klms", description="how a sample changes the model")
+    rule: str = Field(
+        "",
+        description="how a sample changes the model. If not given, a model that learns from raw data: `krls-t` within stages, with `[novelty]` `okfeb`",
+    )
 
 
 class VectorsSection(Section):

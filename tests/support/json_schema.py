@@ -15,7 +15,7 @@ OPERATORS = {
 }
 USED = {
     "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "default", "definitions", "description", "enum",
-    "exclusiveMaximum", "exclusiveMinimum", "if", "items", "maxItems", "maximum", "minItems", "minimum", "prefixItems",
+    "exclusiveMaximum", "exclusiveMinimum", "if", "items", "maxItems", "maximum", "minItems", "minimum", "not", "prefixItems",
     "properties", "required", "then", "title", "type",
 }  # fmt: skip
 
@@ -57,6 +57,8 @@ def _misfits(schema: Any, value: Any, path: str, root: Any) -> list[tuple[str, s
             found += _misfits(inner, each, f"{path}.{key}".lstrip("."), root)
     if "anyOf" in schema and all(_misfits(part, value, path, root) for part in schema["anyOf"]):
         found.append((path, "is none of the kinds"))
+    if "not" in schema and not _misfits(schema["not"], value, path, root):
+        found.append((path, "is what it must not be"))
     for part in schema.get("allOf", ()):
         found += _misfits(part, value, path, root)
     if "if" in schema and not _misfits(schema["if"], value, path, root):

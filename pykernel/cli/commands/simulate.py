@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ from pykernel.cli.options import CsvData, Delay, Engine, Json, SpecFile, TrustCo
 from pykernel.errors import UserError
 
 if TYPE_CHECKING:
+    from pykernel.host.advice import Trial
     from pykernel.host.simulate import Monitoring, Simulation
     from pykernel.spec.model import Spec
 
@@ -62,7 +63,11 @@ def simulate(options: SimulateOptions) -> None:
         inputs.need_matplotlib()
     simulation = run(spec, options)
     files = {"output": options.answers, "plot": options.plot}
-    report = simulation.report() | {key: str(path) if path else None for key, path in files.items()}
+    with output.progress(options.as_json, None) as show:
+        report = (
+            simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial(spec, options, show))
+        )
+    report |= {key: str(path) if path else None for key, path in files.items()}
     if options.as_json:
         output.print_json(report)
     elif isinstance(simulation, Monitoring):
@@ -107,6 +112,29 @@ def run(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
         if options.plot:
             draw(options.plot, simulation)
     return simulation
+
+
+def trial(spec: Spec, options: SimulateOptions, show: Callable[[float, str], None]) -> Trial | None:
+    """Runs another model over the same rows; None if they cannot be read again."""
+    from pykernel.host.simulate import Simulation, samples_of, with_last_label
+
+    if not Path(options.data).is_file():
+        return None
+
+    def error(changed: Spec, lagged: bool) -> float | None:
+        show(0, "trying what may help")
+        with contextlib.ExitStack() as stack:
+            name, file, _ = inputs.open_data(options.data, stack)
+            batches = samples_of(spec, file, name)
+            refreshed = options.refresh_every if changed.learning.rule == spec.learning.rule else 0
+            run = Simulation(changed, options.delay, refreshed)
+            for batch in with_last_label(batches, options.delay) if lagged else batches:
+                for _ in run.run(batch.x, batch.y):
+                    pass
+        found = run.summary(run.errors, run.rows // 2)
+        return found["error_rate" if run.classes else "rmse"]["model"]
+
+    return error
 
 
 def draw(path: Path, simulation: Simulation | Monitoring) -> None:
@@ -192,6 +220,8 @@ def print_training(report: Mapping[str, Any]) -> None:
 
 
 def print_end(report: Mapping[str, Any]) -> None:
+    for each in report.get("advice", ()):
+        print(f"advice   {each['test']}: {each['why']}\n         {each['change']}")
     if report["warning"]:
         output.warn(report["warning"])
     for key in ("output", "plot"):

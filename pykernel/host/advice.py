@@ -1,0 +1,258 @@
+"""Why a model is bad, and what to change: tests on what a simulation has seen, and the changes tried on the same rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.host.scores import Sums
+from pykernel.spec.model import Spec, make_spec
+
+if TYPE_CHECKING:
+    from pykernel.host.simulate import Simulation
+
+LEAST_SLOPE = 0.8
+"""Of label over answer, both without the label's mean: below it, answers are too large for what they know."""
+MOST_CORRELATION = 0.3
+"""Of an error and the latest known one: above it, that error says something about the next."""
+FAR_LABELS = 1.0
+"""Standard deviations between the labels' mean and 0."""
+FAR_INPUTS = 3.0
+"""Standard deviations between an input's mean and 0."""
+UNLIKE = 10.0
+"""How many times the largest standard deviation of an input is the smallest."""
+WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
+"""A model is worse than a simple predictor if its error is so many times larger, and t over so many blocks is so large."""
+WORTH = 0.95
+"""A change is told if the error falls to this part or below."""
+FEW = 200
+"""Of fewer scored rows nothing is said."""
+
+
+class Signs:
+    """What the tests need of a stream, in constant memory: sums of residuals, and the first two moments of the columns."""
+
+    def __init__(self, spec: Spec, delay: int) -> None:
+        # r k, k k, e e', e e
+        self.sums = Sums(4)
+        self.rows = 0
+        self.first: np.ndarray | None = None
+        self.moments = np.zeros((2, spec.dim + spec.outputs))
+        self._waiting = np.zeros((delay + 1, spec.outputs))
+
+    def take(self, x: np.ndarray, truth: np.ndarray, errors: np.ndarray, mean: np.ndarray) -> None:
+        """The next rows: inputs, labels (NaN for none), the model's errors, and the running mean, each (rows, ...)."""
+        k = np.nan_to_num(errors + truth - mean)
+        r = np.where(np.isfinite(errors), truth - mean, 0.0)
+        k = np.where(np.isfinite(errors), k, 0.0)
+        own = np.nan_to_num(errors)
+        past = np.concatenate([self._waiting, own])
+        pairs = ((r, k), (k, k), (own, past[: len(own)]), (own, own))
+        with np.errstate(over="ignore"):
+            self.sums.add(np.column_stack([(a * b).sum(axis=1) for a, b in pairs]))
+        self._waiting = past[len(own) :]
+        table = np.column_stack([x.astype(np.float64), truth])
+        table = table[np.isfinite(table).all(axis=1)]
+        if self.first is None and len(table):
+            self.first = table[0].copy()
+        if len(table):
+            # from the first row on, so that no digits are lost
+            table = table - self.first
+            self.rows += len(table)
+            self.moments += np.stack([table.sum(axis=0), (table * table).sum(axis=0)])
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of each input, then of each label."""
+        mean, square = self.moments / max(1, self.rows)
+        first = np.zeros(len(mean)) if self.first is None else self.first
+        return mean + first, np.sqrt(np.maximum(square - mean * mean, 0))
+
+
+Trial = Callable[[Spec, bool], "float | None"]
+"""The error over the second half of the same rows: of another spec; with the last known label as one more input, or not."""
+Content = dict[str, Any]
+Change = tuple[str, Content, bool]
+"""What to write, the spec's content then, and whether the last known label is one more input."""
+LAST_LABEL = "add a column that holds the latest known label to [input] columns"
+
+
+def advice(simulation: Simulation, trial: Trial | None = None) -> list[dict[str, Any]]:
+    """What is wrong, as {test, value, why, change}: nothing for a good model.
+
+    Without a trial, whatever a test finds is told.  With one, a change is told if it makes the error of the second half
+    smaller by a twentieth, on top of the changes told before.
+    """
+    return _Adviser(simulation, trial).found()
+
+
+class _Adviser:
+    def __init__(self, simulation: Simulation, trial: Trial | None) -> None:
+        self.simulation, self.spec, self.trial = simulation, simulation.spec, trial
+        self.half = simulation.rows // 2
+        self.kind = "error_rate" if simulation.classes else "rmse"
+        second = simulation.summary(simulation.errors, self.half)
+        self.scored, self.errors = second["scored"], second[self.kind]
+        self.now: float = self.errors["model"] or 0.0
+        self.content: Content = self.spec.model_dump(exclude_unset=True)
+        self.lagged = False
+        self.told: list[dict[str, Any]] = []
+
+    def found(self) -> list[dict[str, Any]]:
+        if self.scored < FEW or not self.spec.program.learns or self.simulation.trains:
+            return []
+        self._refused()
+        if not self.simulation.classes:
+            self._units()
+            self._slope()
+            self._memory()
+        self._simple()
+        return self.told
+
+    # ------------------------------------------------------------------------------------------------ the tests
+
+    def _refused(self) -> None:
+        count = self.simulation.statuses.get(getattr(self.spec.program.status, "REFUSED_MULTIPLIER", None), 0)
+        if count:
+            why = f"{count:,} samples were refused because a multiplier would have left its range: learning diverges"
+            self._propose("refused multipliers", count, why, [*self._smaller_steps(), *self._recipes()])
+
+    def _units(self) -> None:
+        mean, deviation = self.simulation.signs.columns()
+        d = self.spec.dim
+        away = _largest(mean[d:], deviation[d:])
+        if away > FAR_LABELS and not getattr(self.spec.label, "center", True):
+            why = f"the labels' mean is {away:.3g} standard deviations from 0, where a kernel model begins"
+            self._propose("labels far from 0", away, why, [self._with("[label] center = true", label={"center": True})])
+        if self.spec.standardises or self.spec.scaling != (None, None) or not self.spec.has("input", "standardise"):
+            return
+        moving = deviation[:d] > 0
+        unlike = float(np.divide(deviation[:d][moving].max(), deviation[:d][moving].min())) if moving.any() else 1.0
+        away = _largest(mean[:d], deviation[:d])
+        if unlike > UNLIKE or away > FAR_INPUTS:
+            why = f"standard deviations of the inputs differ {unlike:.3g} times" if unlike > UNLIKE else (
+                f"an input's mean is {away:.3g} of its standard deviations from 0")  # fmt: skip
+            changed: dict[str, Content] = {"input": {"standardise": True}}
+            told = "[input] standardise = true"
+            if self.spec.kernel is not None and self.spec.kernel.function == "gaussian":
+                sigma = float(f"{math.sqrt(d):.4g}")
+                changed["kernel"] = {"sigma": sigma, "gamma": None}
+                told += f", [kernel] sigma = {sigma:g}"
+            self._propose("inputs of unlike size", max(unlike, away), why, [self._with(told, **changed)])
+
+    def _slope(self) -> None:
+        _, (rk, kk, _, _) = self.simulation.signs.sums.since(self.half)
+        slope = float(rk / kk) if kk > 0 else 1.0
+        if slope < LEAST_SLOPE:
+            why = f"a label is on average {slope:.2g} times as far from the mean as the answer: the model follows the noise"
+            gain = [self._with("[label] gain = true", label={"gain": True})] if self.spec.has("label", "gain") else []
+            self._propose("answers too large", slope, why, [*self._smaller_steps(), *gain])
+
+    def _memory(self) -> None:
+        _, (_, _, ee, e2) = self.simulation.signs.sums.since(self.half)
+        correlation = float(ee / e2) if e2 > 0 else 0.0
+        if correlation > MOST_CORRELATION:
+            why = f"an error and the latest known one correlate by {correlation:.2f}: the past says something that no input does"
+            self._propose("errors that follow each other", correlation, why, self._last_label())
+
+    def _simple(self) -> None:
+        squares = self.simulation.errors.squares(BLOCKS, self.half)
+        if len(squares) < BLOCKS // 2 or self.now == 0:
+            return
+        names = self.simulation.errors.names
+        apart = {}
+        for i, name in enumerate(names[1:], 1):
+            if self.errors[name] is None or not self.now > WORSE * self.errors[name]:
+                continue
+            differences = squares[:, 0] - squares[:, i]
+            spread = float(differences.std(ddof=1)) / math.sqrt(len(differences))
+            if differences.mean() > CHANCE * spread:
+                apart[name] = self.now / max(self.errors[name], 1e-300)
+        if not apart:
+            return
+        name = max(apart, key=lambda each: apart[each])
+        why = (
+            f"the {name} errs {self._shown(self.errors[name])}, the model {self._shown(self.now)}, over the second half"
+        )
+        remedies = [*(self._last_label() if name == "last label" else []), *self._recipes()]
+        self._propose("a simple predictor is better", apart[name], why, remedies, always=True)
+
+    # ------------------------------------------------------------------------------------------------ what to change
+
+    def _with(self, told: str, **changes: Content) -> Change:
+        """Some keys have other values; None takes a key away."""
+        made: Content = {n: dict(part) if isinstance(part, Mapping) else part for n, part in self.content.items()}
+        for section, keys in changes.items():
+            made[section] = {k: v for k, v in {**made.get(section, {}), **keys}.items() if v is not None}
+        return told, made, self.lagged
+
+    def _last_label(self) -> list[Change]:
+        if self.lagged or self.simulation.classes:
+            return []
+        columns = self.spec.input.columns
+        wider: Content = {"dim": self.spec.dim + self.spec.outputs}
+        if columns:
+            wider = {"columns": [*columns, *(f"last {name}" for name in self.simulation.labels)]}
+        found = [(LAST_LABEL, self._with("", input=wider)[1], True)]
+        for told, content, _ in self._recipes():
+            found.append((f"{LAST_LABEL}, and {told}", content | {"input": content["input"] | wider}, True))
+        return found
+
+    def _smaller_steps(self) -> list[Change]:
+        learning = self.spec.learning
+        if self.spec.has("learning", "eta"):
+            eta = float(f"{0.4 * learning.eta:.2g}")
+            return [self._with(f"[learning] eta = {eta:g}", learning={"eta": eta})]
+        if self.spec.has("learning", "noise") and learning.noise != "auto":
+            return [self._with('[learning] noise = "auto"', learning={"noise": "auto"})]
+        return []
+
+    def _recipes(self) -> list[Change]:
+        """A model that names no rule."""
+        kept = {name: self.content[name] for name in ("name", "precision") if name in self.content}
+        kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}
+        label = self.content.get("label", {})
+        kept["label"] = {k: v for k, v in label.items() if k not in ("center", "gain", "horizon")}
+        if "n_max" in self.content.get("reduction", {}):
+            kept["reduction"] = {"n_max": self.content["reduction"]["n_max"]}
+        if make_spec(kept).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump():
+            return []
+        return [("leave [kernel] and [learning] out: the default learns from raw data", kept, self.lagged)]
+
+    def _propose(self, test: str, value: float, why: str, changes: list[Change], always: bool = False) -> None:
+        """Tell what was found, with the change that helps most."""
+        if self.trial is None:
+            if changes or always:
+                self._tell(test, value, why, " or ".join(told for told, *_ in changes) or "nothing is known to help")
+            return
+        best: tuple[float, Change] | None = None
+        for change in changes:
+            try:
+                error = self.trial(make_spec(change[1], custom=self.spec.custom), change[2])
+            except UserError:  # what does not go together
+                continue
+            if error is not None and (best is None or error < best[0]):
+                best = (error, change)
+        if best is not None and best[0] <= WORTH * self.now:
+            error, (told, self.content, self.lagged) = best
+            added = ", together with the above" if self.told else ""
+            self._tell(test, value, why, f"{told}: {self._shown(error)} in place of {self._shown(self.now)}{added}")
+            self.now = error
+        elif always:
+            tried = f"; tried without success: {'; '.join(told for told, *_ in changes)}" if changes else ""
+            self._tell(test, value, why, f"take the simple one{tried}")
+
+    def _tell(self, test: str, value: float, why: str, change: str) -> None:
+        self.told.append({"test": test, "value": float(value), "why": why, "change": change})
+
+    def _shown(self, error: float) -> str:
+        return f"{100 * error:.3g} %" if self.kind == "error_rate" else f"{error:.4g}"
+
+
+def _largest(mean: np.ndarray, deviation: np.ndarray) -> float:
+    """How many standard deviations a mean is from 0, at most; of a column that never changes, nothing is said."""
+    moving = deviation > 1e-9 * np.abs(mean)
+    return float((np.abs(mean[moving]) / deviation[moving]).max()) if moving.any() else 0.0

@@ -1,0 +1,64 @@
+"""What a spec gets that names no rule.  benchmarks/host/first_results.py measures it on many raw streams.
+
+A rule that is named is the published algorithm and nothing else.  Without a name there is a model that learns well from raw
+data: inputs in running standard deviations, a kernel as wide as a sample is long, and for numbers the stages of
+``algorithms/stages.py``.  What the spec gives stays as it is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+STAGED_CLIP = 3.0
+"""Standardised inputs are limited to so many standard deviations."""
+FORGETTING = 0.999
+NUMBERS: dict[str, Any] = {
+    "label": {"center": True, "gain": True},
+    "linear": {},
+    "learning": {"rule": "krls-t", "noise": "auto", "forgetting": FORGETTING},
+}
+CLASSES: dict[str, Any] = {"learning": {"rule": "krls-t", "noise": 1.0, "forgetting": FORGETTING}}
+ALARMS: dict[str, Any] = {"learning": {"rule": "okfeb"}}
+
+
+def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The content with a rule, and with what belongs to the rule if the content names none."""
+    learning = content.get("learning", {})
+    if not isinstance(learning, Mapping) or "rule" in learning:
+        return content
+    if "novelty" in content:
+        chosen = ALARMS
+    else:
+        chosen = CLASSES if _section(content, "label").get("classes") is not None else NUMBERS
+    input, kernel = _section(content, "input"), _section(content, "kernel")
+    own_unit = any(kernel.get(key) is not None for key in ("sigma", "gamma"))
+    made = dict(chosen)
+    if input.get("standardise", not own_unit) is True:
+        made["input"] = {"standardise": True, "clip": STAGED_CLIP}
+        if not own_unit and kernel.get("function", "gaussian") == "gaussian" and (dim := _dim(input)):
+            made["kernel"] = {"sigma": float(f"{math.sqrt(dim):.6g}")}
+    else:
+        made.pop("linear", None)
+    return {**content, **{name: _over(made[name], content.get(name)) for name in made}}
+
+
+def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    given = content.get(name)
+    return given if isinstance(given, Mapping) else {}
+
+
+def _over(default: Mapping[str, Any], given: Any) -> Any:
+    """The default below what is given; what is no section stays, and is refused later."""
+    if given is None:
+        return dict(default)
+    return {**default, **given} if isinstance(given, Mapping) else given
+
+
+def _dim(input: Mapping[str, Any]) -> int:
+    """How many inputs there are, 0 if the spec does not say it as it should."""
+    columns, dim = input.get("columns"), input.get("dim")
+    if columns is not None:
+        return len(columns) if isinstance(columns, (list, tuple)) else 0
+    return dim if isinstance(dim, int) and dim > 0 else 0
