@@ -109,9 +109,9 @@ FAULTS = [
         *("if not (absolute(y[o]) <= c.label_max_abs):", "if absolute(y[o]) > c.label_limit:"),
     ),
     Fault(
-        *("brackets of a variance", "pykernel/algorithms/standardiser.py"),
-        "rest * (z.variance[j] + rate * (difference * difference))",
-        "rest * z.variance[j] + rate * (difference * difference)",
+        *("brackets of a variance", "pykernel/algorithms/stages.py"),
+        "rest * (a.variance[j] + rate * (difference * difference))",
+        "rest * a.variance[j] + rate * (difference * difference)",
     ),
     Fault(
         *("NaN goes on", "pykernel/algorithms/elementary.py", "if not (x >= EXP_LOWEST):", "if x < EXP_LOWEST:"),

@@ -131,9 +131,9 @@ def test_a_wrong_name_is_refused_before_anything_is_written(tmp_path):
 
 LEARNERS = {
     "mklms": BudgetedKernelRegressor(n_max=8),
-    "mklms, rho": BudgetedKernelRegressor(n_max=8, rho=0.01, precision="float64"),
-    "fklms": BudgetedKernelRegressor("fklms", n_max=8, sigma=0.5),
-    "nt": BudgetedKernelRegressor("nt", n_max=8, precision="float64"),
+    "mklms, rho": BudgetedKernelRegressor(rule="klms", n_max=8, rho=0.01, precision="float64"),
+    "fklms": BudgetedKernelRegressor("fklms", rule="klms", n_max=8, sigma=0.5),
+    "nt": BudgetedKernelRegressor("nt", rule="klms", n_max=8, precision="float64"),
     "two outputs": BudgetedKernelRegressor(n_max=8),
     "two outputs, rls": BudgetedKernelRegressor(rule="rls", precision="float64"),
     "two classes": BudgetedKernelClassifier(n_max=8),

@@ -46,7 +46,7 @@ def model_of(technique: str, n_max: int = VECTORS, **options: Any) -> HostModel:
             "name": "measured",
             "input": {"dim": 1},
             "kernel": {"sigma": options["sigma"]},
-            "learning": {"eta": 0.5},
+            "learning": {"rule": "klms", "eta": 0.5},
             "reduction": {"technique": technique, "n_max": n_max} | (PUBLISHED if technique in FAST else {}),
         }
     )

@@ -46,7 +46,7 @@ def write_models(folder: Path) -> list[Path]:
                         "input": {"dim": 3, "standardise": full},
                         "label": {"low": -1.0, "high": 1.0} if full else {},
                         "kernel": {"sigma": 1.0},
-                        "learning": {"rho": 0.01, "step_limit": 0.5} if full else {},
+                        "learning": {"rule": "klms"} | ({"rho": 0.01, "step_limit": 0.5} if full else {}),
                         "reduction": {"technique": technique, "n_max": 8, "force": True},
                     }
                 )

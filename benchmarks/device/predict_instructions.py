@@ -88,6 +88,7 @@ def pykernel_row(chain: str, listing: bool) -> None:
             "name": "model",
             "input": {"dim": INPUTS},
             "kernel": {"sigma": 1.0},
+            "learning": {"rule": "klms"},
             "reduction": {"technique": "nt", "n_max": VECTORS, "ald_threshold": 0.0},
         }
     )

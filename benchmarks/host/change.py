@@ -90,6 +90,7 @@ def cases() -> dict[str, Case]:
 def spec_of(name: str, case: Case) -> Spec:
     rule = case.get("learning", {}).get("rule", "klms")
     content: dict[str, Any] = {"name": "changing", "input": {"dim": DIM, "max_abs": 1e4}, **case}
+    content["learning"] = {"rule": rule, **case.get("learning", {})}
     if rule not in ("nlms", "rls"):
         content["kernel"] = {"sigma": 1.0}
         content["reduction"] = {"n_max": VECTORS, **case.get("reduction", {})}

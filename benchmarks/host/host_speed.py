@@ -35,7 +35,7 @@ def spec_of(technique: str, n_max: int, dim: int) -> Spec:
             "name": "speed",
             "input": {"dim": dim},
             "kernel": {"sigma": 1.0},
-            "learning": {"eta": 0.5, "rho": 0.1},
+            "learning": {"rule": "klms", "eta": 0.5, "rho": 0.1},
             "reduction": {"technique": technique, "n_max": n_max},
         }
     )

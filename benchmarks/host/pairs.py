@@ -57,7 +57,7 @@ class Task:
                 "precision": self.precision,
                 "input": {"dim": 1 if sinc else 3},
                 "kernel": {"sigma": 0.5 if sinc else 1.0},
-                "learning": {"eta": 0.1} if sinc else {},
+                "learning": {"rule": "klms", "eta": 0.1 if sinc else 0.5},
                 "reduction": reduction,
             }
         )

@@ -43,7 +43,12 @@ def counting(source: str, limit: int) -> str:
 
 
 def model_of(technique: str, when: str, n_max: int, dim: int, limit: int) -> CModel:
-    content = {"name": "m", "input": {"dim": dim, "max_abs": 1e6}, "kernel": {"sigma": 1.0}}
+    content = {
+        "name": "m",
+        "input": {"dim": dim, "max_abs": 1e6},
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "klms"},
+    }
     spec = make_spec({**content, "reduction": {"technique": technique, "n_max": n_max, "when": when}})
     model = CModel(build(spec), compiler("gcc"), ("-O2",), patch=lambda source: counting(source, limit))
     model._ffi.cdef("int m_searches(void);")

@@ -59,7 +59,10 @@ LONGEST_UPDATE = 0.5
 TECHNIQUES = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
 FAST = ("nt", "at", "fklms", "fmklms", "afklms", "afmklms", "qklms, nt")
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    **{name: {"learning": {"eta": ETA, "rho": RHO}, "reduction": {"technique": name}} for name in TECHNIQUES},
+    **{
+        name: {"learning": {"rule": "klms", "eta": ETA, "rho": RHO}, "reduction": {"technique": name}}
+        for name in TECHNIQUES
+    },
     "qklms, nt": {"learning": {"rule": "qklms", "eta": ETA, "rho": RHO}, "reduction": {"technique": "nt"}},
     "krls-t, sup": {"learning": {"rule": "krls-t", "forgetting": 0.99}, "reduction": {"technique": "sup"}},
     "fb-krls, sup": {"learning": {"rule": "fb-krls"}, "reduction": {"technique": "sup"}},

@@ -61,7 +61,7 @@ def content_of(
         "precision": "float64" if exact else "float32",
         "input": {"dim": 1},
         "kernel": {"sigma": sigma},
-        "learning": {**rule, **(learning or {})},
+        "learning": {"rule": "klms", **rule, **(learning or {})},
         "reduction": reduction,
     }
 

@@ -77,7 +77,7 @@ class _BudgetedKernelModel(Streaming):
         self,
         technique: str | None = None,
         *,
-        rule: str = "klms",
+        rule: str | None = None,
         n_max: int | None = None,
         sigma: float | str | None = None,
         kernel: str | MercerKernel | None = None,
@@ -90,7 +90,7 @@ class _BudgetedKernelModel(Streaming):
         step_limit: float | None = None,
         quantisation: float | None = None,
         forgetting: float | None = None,
-        noise: float | None = None,
+        noise: float | str | None = None,
         relabel: bool = False,
         prior_variance: float | None = None,
         features: int | None = None,
@@ -150,8 +150,8 @@ class _BudgetedKernelModel(Streaming):
         return GRADIENT_EPOCHS if values["rule"] in GRADIENT else 1
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
-        """Of a linear rule it is refused: by the spec, in its words."""
-        return values["rule"] not in NO_KERNEL or bool(self._stated(*KERNEL))
+        """Of a linear rule it is refused: by the spec, in its words.  Without a rule the spec has one of its own."""
+        return values["rule"] not in (None, *NO_KERNEL) or bool(self._stated(*KERNEL))
 
     def _remedy(self) -> str:
         """What to do about divergence."""
@@ -172,7 +172,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     predicted, and ``rule`` says how its error is corrected. When the budget is exceeded, the least important vector
     is removed. Several labels share the vectors, but each has its own multipliers. There are also rules of linear
     models, on the inputs, their products or random features; use them for comparison, or if they are good enough.
-    Kernel rules have no intercept: centre labels that are far from zero.
+    Without a rule, the model takes raw inputs and raw labels. A kernel rule that is named has no intercept: centre labels
+    that are far from zero.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that
     starts from a fitted estimator continues with the same bytes.
@@ -188,8 +189,10 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         if many lie within a ``sigma`` of each other, it diverges. docs/online.md describes the others; "afmklms"
         needs ``force``.
     rule : {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
-default="klms"
-        How a sample changes the model. "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
+default=None
+        How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
+        deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
+        kernel, and the noise is estimated. A rule that is named is the published algorithm: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
         vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls"
@@ -199,7 +202,7 @@ default="klms"
         The budget: the largest number of expansion vectors. For example, a model with ``n_max=32`` stores at most 32
         samples.
     sigma : float or "scale", default="scale"
-        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
+        With a rule, or where it is given: width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
@@ -232,8 +235,8 @@ default="klms"
     forgetting : float, default=1.0
         "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
         factor, in (0.5, 1]. About the last ``1 / (1 - forgetting)`` samples count: with 0.99, the last 100.
-    noise : float, default=0.01
-        "krls-t": variance of the labels' noise, divided by the function's variance.
+    noise : float or "auto", default=0.01
+        "krls-t": variance of the labels' noise, divided by the function's variance; "auto" estimates it.
     relabel : bool, default=False
         "fb-krls": move the labels of stored samples towards newer labels nearby.
     prior_variance : float, default=100.0
@@ -374,7 +377,7 @@ default="klms"
         self,
         technique: str | None = None,
         *,
-        rule: str = "klms",
+        rule: str | None = None,
         n_max: int | None = None,
         sigma: float | str | None = None,
         kernel: str | MercerKernel | None = None,
@@ -387,7 +390,7 @@ default="klms"
         step_limit: float | None = None,
         quantisation: float | None = None,
         forgetting: float | None = None,
-        noise: float | None = None,
+        noise: float | str | None = None,
         relabel: bool = False,
         prior_variance: float | None = None,
         features: int | None = None,
@@ -528,8 +531,10 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         if many lie within a ``sigma`` of each other, it diverges. docs/online.md describes the others; "afmklms"
         needs ``force``.
     rule : {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
-default="klms"
-        How a sample changes the model. "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
+default=None
+        How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
+        deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
+        kernel, and the noise is estimated. A rule that is named is the published algorithm: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
         vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls"
@@ -539,7 +544,7 @@ default="klms"
         The budget: the largest number of expansion vectors. For example, a model with ``n_max=32`` stores at most 32
         samples.
     sigma : float or "scale", default="scale"
-        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
+        With a rule, or where it is given: width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
@@ -572,8 +577,8 @@ default="klms"
     forgetting : float, default=1.0
         "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
         factor, in (0.5, 1]. About the last ``1 / (1 - forgetting)`` samples count: with 0.99, the last 100.
-    noise : float, default=0.01
-        "krls-t": variance of the labels' noise, divided by the function's variance.
+    noise : float or "auto", default=0.01
+        "krls-t": variance of the labels' noise, divided by the function's variance; "auto" estimates it.
     relabel : bool, default=False
         "fb-krls": move the labels of stored samples towards newer labels nearby.
     prior_variance : float, default=100.0

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.host.scores import Sums
+from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
-
-if TYPE_CHECKING:
-    from pykernel.host.simulate import Simulation
 
 LEAST_SLOPE = 0.8
 """Of label over answer, both without the label's mean: below it, answers are too large for what they know."""
@@ -80,7 +78,7 @@ Change = tuple[str, Content, bool]
 LAST_LABEL = "add a column that holds the latest known label to [input] columns"
 
 
-def advice(simulation: Simulation, trial: Trial | None = None) -> list[dict[str, Any]]:
+def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
     """What is wrong, as {test, value, why, change}: nothing for a good model.
 
     Without a trial, whatever a test finds is told.  With one, a change is told if it makes the error of the second half
@@ -90,7 +88,7 @@ def advice(simulation: Simulation, trial: Trial | None = None) -> list[dict[str,
 
 
 class _Adviser:
-    def __init__(self, simulation: Simulation, trial: Trial | None) -> None:
+    def __init__(self, simulation: Any, trial: Trial | None) -> None:
         self.simulation, self.spec, self.trial = simulation, simulation.spec, trial
         self.half = simulation.rows // 2
         self.kind = "error_rate" if simulation.classes else "rmse"
@@ -138,7 +136,7 @@ class _Adviser:
             changed: dict[str, Content] = {"input": {"standardise": True}}
             told = "[input] standardise = true"
             if self.spec.kernel is not None and self.spec.kernel.function == "gaussian":
-                sigma = float(f"{math.sqrt(d):.4g}")
+                sigma = width(d)
                 changed["kernel"] = {"sigma": sigma, "gamma": None}
                 told += f", [kernel] sigma = {sigma:g}"
             self._propose("inputs of unlike size", max(unlike, away), why, [self._with(told, **changed)])

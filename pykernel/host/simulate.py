@@ -580,7 +580,7 @@ class Simulation(_Run):
         waiting, truth = len(y) - len(asked), y[len(y) - len(asked) :]
         if self.classes:
             known = np.where(self._valid(released), released, -1)
-            guesses = np.column_stack([asked, *self.simple.step(x, y, waiting, _table(known)).T])
+            guesses = np.column_stack([asked, self.simple.step(x, y, waiting, _table(known))[:, :, 0]])
             scored = self._valid(truth) & (asked >= 0)
             self.errors.add(np.where(scored[:, None], guesses != truth[:, None], np.nan))
             np.add.at(self.confusion, (truth[scored], asked[scored]), 1)

@@ -13,14 +13,20 @@ from typing import Any
 
 STAGED_CLIP = 3.0
 """Standardised inputs are limited to so many standard deviations."""
-FORGETTING = 0.999
+INPUT_LIMIT, LABEL_LIMIT = 1e12, 1e9
+"""Raw numbers may be large: what is standardised, and in units of its limit, overflows nothing."""
 NUMBERS: dict[str, Any] = {
-    "label": {"center": True, "gain": True},
+    "label": {"center": True, "gain": True, "max_abs": LABEL_LIMIT},
     "linear": {},
-    "learning": {"rule": "krls-t", "noise": "auto", "forgetting": FORGETTING},
+    "learning": {"rule": "krls-t", "noise": "auto", "forgetting": 0.999},
 }
-CLASSES: dict[str, Any] = {"learning": {"rule": "krls-t", "noise": 1.0, "forgetting": FORGETTING}}
+CLASSES: dict[str, Any] = {"learning": {"rule": "krls-t", "noise": 1.0, "forgetting": 0.9999}}
 ALARMS: dict[str, Any] = {"learning": {"rule": "okfeb"}}
+
+
+def width(dim: int) -> float:
+    """sigma for inputs in standard deviations: the length of a sample, sqrt(D), and less where D is below 6."""
+    return float(f"{min(1.0, 0.4 + 0.1 * dim) * math.sqrt(dim):.4g}")
 
 
 def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -36,9 +42,9 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
     own_unit = any(kernel.get(key) is not None for key in ("sigma", "gamma"))
     made = dict(chosen)
     if input.get("standardise", not own_unit) is True:
-        made["input"] = {"standardise": True, "clip": STAGED_CLIP}
+        made["input"] = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
         if not own_unit and kernel.get("function", "gaussian") == "gaussian" and (dim := _dim(input)):
-            made["kernel"] = {"sigma": float(f"{math.sqrt(dim):.6g}")}
+            made["kernel"] = {"sigma": width(dim)}
     else:
         made.pop("linear", None)
     return {**content, **{name: _over(made[name], content.get(name)) for name in made}}

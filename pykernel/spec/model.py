@@ -145,7 +145,7 @@ def _validated(content: Mapping[str, Any], where: str) -> Spec:
         sentence = _sentence(error, kind or Spec)
     except _Refused as error:
         sentence = str(error)
-    taken = f" (no rule is named: {rule} is taken)" if content is not named and rule in sentence else ""
+    taken = f" (no rule is named, and {rule} is taken)" if content is not named and rule in sentence else ""
     raise UserError(f"{where}: {sentence}{taken}")
 
 

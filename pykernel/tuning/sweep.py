@@ -20,6 +20,7 @@ from pykernel.dialect import sources_digest
 from pykernel.errors import MissingExtra, UserError
 from pykernel.host.simulate import DELAY_LIMIT, Simulation
 from pykernel.parallel import Workers
+from pykernel.spec import stages
 from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
 from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
 
@@ -326,6 +327,8 @@ def _reason(error: UserError) -> str:
 
 def _held(spec: Spec, knob: Knob) -> float:
     value = getattr(getattr(spec, knob.section), knob.key)
+    if value == "auto":
+        value = stages.NOISE["noise_first"]
     return float(ridge_of(spec) if isinstance(spec, KernelSpec) and value is None and knob.key == "ridge" else value)
 
 

@@ -26,6 +26,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, ridge_of
 from pykernel.spec.model import make_spec
+from tests.support.specs import named
 
 
 def spec_of(technique="mklms", precision="float64", dim=2, **sections):
@@ -37,8 +38,10 @@ def spec_of(technique="mklms", precision="float64", dim=2, **sections):
         "reduction": {"technique": technique, "n_max": 10},
     }
     return make_spec(
-        {key: content.get(key, {}) | value for key, value in sections.items()}
-        | {key: value for key, value in content.items() if key not in sections}
+        named(
+            {key: content.get(key, {}) | value for key, value in sections.items()}
+            | {key: value for key, value in content.items() if key not in sections}
+        )
     )
 
 

@@ -24,6 +24,7 @@ from pykernel.gen.project import build
 from pykernel.spec.model import make_spec
 from tests.support.compilers import QUICK
 from tests.support.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, executors, load, plain_bytes
+from tests.support.specs import named
 from tests.support.table_toy import frozen_spec
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
@@ -850,7 +851,7 @@ def store(s: Box, k: Index) -> None:
 def test_what_a_model_does_not_use_is_gone() -> None:
     def code(technique: str) -> tuple[str, str]:
         content = {"name": "flow", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "reduction": {"technique": technique}}
-        files = build(make_spec(content)).files
+        files = build(make_spec(named(content))).files
         return files["src/flow.h"], files["src/flow.c"]
 
     for technique, fields in (("nt", "m beta p u k neighbour"), ("fklms", "m p u kappa"), ("mklms", "neighbour")):

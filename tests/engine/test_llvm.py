@@ -490,7 +490,9 @@ def test_a_state_is_restored_into_it() -> None:
                     verdicts.add((slot.name, bad if bad == bad else "nan", judged(model)))
                     model.memory.field(slot.name)[...] = kept
     assert len({each[:2] for each in verdicts}) == len(verdicts) > 10  # both say the same
-    assert sum(not each[2] for each in verdicts) > len(verdicts) / 2
+    # what the model does not use may be anything
+    used = {slot.name for slot in mine.memory.layout.slots} - set(build(spec).drop)
+    assert sum(not each[2] for each in verdicts if each[0] in used) > len(verdicts) / 3
 
 
 def test_what_a_machine_works_on_stays_alive() -> None:

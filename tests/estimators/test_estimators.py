@@ -33,12 +33,12 @@ EXAMPLES = ROOT / "examples"
 BOTH = (BudgetedKernelRegressor, BudgetedKernelClassifier)
 MODELS = {
     "mklms": BudgetedKernelRegressor(),
-    "fklms": BudgetedKernelRegressor("fklms", precision="float64"),
-    "nt": BudgetedKernelRegressor("nt", n_max=7, rho=0.01),
-    "small": BudgetedKernelRegressor(n_max=5, precision="float64", rho=0.1),
-    "lsridge": BudgetedKernelRegressor("lsridge", n_max=9, when="before"),
-    "lambda": BudgetedKernelRegressor("klms", n_max=9, lambda_max=0.1, removals=2, tie="oldest"),
-    "truncation": BudgetedKernelRegressor("at", n_max=9, truncate_below=0.01, truncate_age=100),
+    "fklms": BudgetedKernelRegressor("fklms", precision="float64", rule="klms"),
+    "nt": BudgetedKernelRegressor("nt", n_max=7, rho=0.01, rule="klms"),
+    "small": BudgetedKernelRegressor(n_max=5, precision="float64", rho=0.1, rule="klms"),
+    "lsridge": BudgetedKernelRegressor("lsridge", n_max=9, when="before", rule="klms"),
+    "lambda": BudgetedKernelRegressor("klms", n_max=9, lambda_max=0.1, removals=2, tie="oldest", rule="klms"),
+    "truncation": BudgetedKernelRegressor("at", n_max=9, truncate_below=0.01, truncate_age=100, rule="klms"),
     "qklms": BudgetedKernelRegressor("at", rule="qklms", quantisation=0.2),
     "krls-t": BudgetedKernelRegressor(rule="krls-t", n_max=8, forgetting=0.999, noise=0.1),
     "fb-krls": BudgetedKernelRegressor("at", rule="fb-krls", projection="klms", n_max=8),
@@ -51,7 +51,7 @@ MODELS = {
     "two outputs, krls-t": BudgetedKernelRegressor(rule="krls-t", n_max=8),
     "two outputs, rls": BudgetedKernelRegressor(rule="rls"),
     "two classes": BudgetedKernelClassifier(n_max=8),
-    "three classes": BudgetedKernelClassifier("nt", n_max=8, precision="float64"),
+    "three classes": BudgetedKernelClassifier("nt", n_max=8, precision="float64", rule="klms"),
     "three classes, krls-t": BudgetedKernelClassifier(rule="krls-t", n_max=8),
     "three classes, quadratic-rls": BudgetedKernelClassifier(rule="quadratic-rls"),
 }
@@ -93,7 +93,7 @@ def state(model):
         BudgetedKernelRegressor(rule="quadratic-rls"),
         BudgetedKernelRegressor(rule="rff-rls"),
         BudgetedKernelClassifier(),
-        BudgetedKernelClassifier("nt", precision="float64"),
+        BudgetedKernelClassifier("nt", precision="float64", rule="klms"),
         BudgetedKernelClassifier("lsridge", rule="qklms"),
         BudgetedKernelClassifier(rule="krls-t"),
         BudgetedKernelClassifier(rule="rls"),
@@ -149,6 +149,7 @@ def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the
             assert parameters[key].default in (None, field.default), key
             (default,) = re.findall(rf"^    {key} : .*?,\s*default=(.*)$", kind.__doc__, re.MULTILINE)
             shown = f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
+            shown = "None" if key == "rule" else shown
             assert (float(default) == field.default) if type(field.default) is float else default == shown, key
 
 
@@ -202,7 +203,7 @@ def test_it_is_the_host_model(stream, case):
 
 def test_fit_forgets_and_partial_fit_does_not(stream):
     x, y = stream
-    model = BudgetedKernelRegressor().fit(x, y)
+    model = BudgetedKernelRegressor(rule="klms").fit(x, y)
     once = state(model)
     assert state(model.fit(x, y)) == once
     assert state(model.partial_fit(x, -y)) != once
@@ -213,7 +214,7 @@ def test_fit_forgets_and_partial_fit_does_not(stream):
 
 def test_parameters_count_from_the_next_fit(stream):
     x, y = stream
-    model = BudgetedKernelRegressor(n_max=4).fit(x, y).set_params(n_max=6)
+    model = BudgetedKernelRegressor(n_max=4, rule="klms").fit(x, y).set_params(n_max=6)
     assert model.partial_fit(x, y).spec_.reduction.n_max == 4
     assert model.fit(x, y).status_counts_["ADDED"] == 6
 
@@ -236,8 +237,8 @@ def test_copies_go_on_as_the_original(stream, case):
 @pytest.mark.parametrize("factor", [2.0**-20, 8.0, 2.0**30])
 def test_scale_follows_the_unit_of_the_inputs(stream, factor, precision):
     x, y = stream
-    model = BudgetedKernelRegressor(precision=precision).fit(x, y)
-    scaled = BudgetedKernelRegressor(precision=precision).fit(factor * x, y)
+    model = BudgetedKernelRegressor(precision=precision, rule="klms").fit(x, y)
+    scaled = BudgetedKernelRegressor(precision=precision, rule="klms").fit(factor * x, y)
     assert scaled.spec_.kernel.sigma == factor * model.spec_.kernel.sigma
     assert scaled.spec_.input.max_abs == factor * model.spec_.input.max_abs
     assert scaled.predict(factor * x).tobytes() == model.predict(x).tobytes()
@@ -246,9 +247,9 @@ def test_scale_follows_the_unit_of_the_inputs(stream, factor, precision):
 def test_scale_is_that_of_svr(stream):
     x, y = stream
     x -= x.mean(axis=0)
-    sigma = BudgetedKernelRegressor(sigma="scale").fit(x, y).spec_.kernel.sigma
+    sigma = BudgetedKernelRegressor(sigma="scale", rule="klms").fit(x, y).spec_.kernel.sigma
     assert 1 / (2 * sigma**2) == pytest.approx(1 / (x.shape[1] * x.var()))
-    assert BudgetedKernelRegressor().fit(x, y).spec_.kernel.sigma == sigma
+    assert BudgetedKernelRegressor(rule="klms").fit(x, y).spec_.kernel.sigma == sigma
 
 
 @pytest.mark.parametrize("x", [np.ones((1, 2)), np.ones((50, 2))])
@@ -257,8 +258,8 @@ def test_scale_needs_samples_that_differ(x):
         ValueError,
         match=r"these are (1 sample|50 equal samples); start with more, or give sigma",
     ):
-        BudgetedKernelRegressor().partial_fit(x, np.ones(len(x)))
-    BudgetedKernelRegressor(sigma=1.0).partial_fit(x, np.ones(len(x)))
+        BudgetedKernelRegressor(rule="klms").partial_fit(x, np.ones(len(x)))
+    BudgetedKernelRegressor(sigma=1.0, rule="klms").partial_fit(x, np.ones(len(x)))
     BudgetedKernelRegressor(rule="rls").partial_fit(x, np.ones(len(x)))
 
 
@@ -269,7 +270,7 @@ def test_scale_needs_samples_that_differ(x):
 )
 def test_defaults_learn(data):
     x, y = data
-    model, ours, means = BudgetedKernelRegressor().partial_fit(x[:30], y[:30]), [], []
+    model, ours, means = BudgetedKernelRegressor(rule="klms").partial_fit(x[:30], y[:30]), [], []
     for t in range(30, len(x)):
         ours.append(float(model.predict(x[t : t + 1])[0]))
         means.append(y[:t].mean())
@@ -303,7 +304,7 @@ def test_a_grid_over_a_pipeline(stream):
     assert search.score(100 * x, y) > 0.7
     # and what is linear is found to be
     assert "budgetedkernelregressor__rule" in search.fit(x, x @ [1.0, -2.0, 3.0]).best_params_
-    search = GridSearchCV(BudgetedKernelClassifier(), {"technique": ["mklms", "nt"]}, error_score="raise")
+    search = GridSearchCV(BudgetedKernelClassifier(rule="klms"), {"technique": ["mklms", "nt"]}, error_score="raise")
     assert search.fit(x, labels("two classes", y)).score(x, labels("two classes", y)) > 0.8
 
 
@@ -314,11 +315,11 @@ def test_labels_that_share_vectors_are_learned_as_if_alone(stream, parameters):
     """Where the choice of vectors asks nothing of multipliers, several labels are several models, to the byte."""
     x, y = stream
     several = np.column_stack([y, 3 * y[::-1], np.cos(x[:, 2])])
-    model = BudgetedKernelRegressor(**parameters, label_max_abs=100.0).fit(x, several)
+    model = BudgetedKernelRegressor(**{"rule": "klms", **parameters}, label_max_abs=100.0).fit(x, several)
     together = model.predict(x)
     assert together.shape == (300, 3) and model.spec_.outputs == 3
     for o in range(3):
-        alone = BudgetedKernelRegressor(**parameters, label_max_abs=100.0).fit(x, several[:, o])
+        alone = BudgetedKernelRegressor(**{"rule": "klms", **parameters}, label_max_abs=100.0).fit(x, several[:, o])
         assert alone.predict(x).tobytes() == together[:, o].tobytes()
     with pytest.raises(ValueError, match="y has 2 outputs, but the BudgetedKernelRegressor learns 3"):
         model.partial_fit(x, several[:, :2])
@@ -337,14 +338,14 @@ def test_a_column_of_labels_is_predicted_as_a_column(stream):
 
 def test_novelty_is_what_the_vectors_leave_over(stream):
     x, y = stream
-    for model in (BudgetedKernelRegressor(ridge=1e-3), BudgetedKernelClassifier("fklms")):
+    for model in (BudgetedKernelRegressor(ridge=1e-3, rule="klms"), BudgetedKernelClassifier("fklms", rule="klms")):
         model.fit(x, y > 0 if isinstance(model, BudgetedKernelClassifier) else y)
         n, vectors = model.model_.memory.field("n")[0], model.model_.memory.field("v")
         assert model.novelty(vectors[:n]).max() < 3e-3
         assert model.novelty([[50.0, 50.0, 50.0]]) == pytest.approx(1, abs=1e-3 + 1e-6)
         assert ((model.novelty(x) >= 0) & (model.novelty(x) <= 1.001 + 1e-6)).all()
     sigma, ridge = model.spec_.kernel.sigma, 1e-3
-    model = BudgetedKernelRegressor(ridge=ridge, precision="float64").fit(x, y)
+    model = BudgetedKernelRegressor(ridge=ridge, precision="float64", rule="klms").fit(x, y)
     n, vectors = model.model_.memory.field("n")[0], model.model_.memory.field("v")[:32]
     assert n == 32
 
@@ -371,7 +372,7 @@ def test_deviations_are_those_of_the_labels():
     scaled = clone(model).fit(x, 1000 * y)
     np.testing.assert_allclose(scaled.predict(x, return_std=True)[1], 1000 * near, rtol=1e-3)
     with pytest.raises(UserError, match=r"rule 'klms' does not know how sure it is; for return_std give rule='krls-t'"):
-        BudgetedKernelRegressor().fit(x, y).predict(x, return_std=True)
+        BudgetedKernelRegressor(rule="klms").fit(x, y).predict(x, return_std=True)
 
 
 @pytest.mark.parametrize(
@@ -392,7 +393,7 @@ def test_classes_of_any_kind(stream, classes, names):
     y = classes[np.digitize(y, np.linspace(-0.5, 0.5, len(classes) - 1))]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")
-        model = BudgetedKernelClassifier().fit(x, y)
+        model = BudgetedKernelClassifier(rule="klms").fit(x, y)
         learned = state(model)
         assert model.score(x, y) > 0.7
     assert (model.classes_ == np.unique(y)).all() and model.classes_.dtype == classes.dtype
@@ -403,19 +404,19 @@ def test_classes_of_any_kind(stream, classes, names):
     positions = (values > 0).astype(int) if len(classes) == 2 else values.argmax(axis=1)
     assert (predictions == model.classes_[positions]).all()
     # it is positions that are learned
-    assert learned == state(BudgetedKernelClassifier().fit(x, np.searchsorted(model.classes_, y)))
+    assert learned == state(BudgetedKernelClassifier(rule="klms").fit(x, np.searchsorted(model.classes_, y)))
 
 
 def test_classes_that_cannot_be(stream):
     x, y = stream
     y = labels("three classes", y)
     with pytest.raises(UserError, match=r"^BudgetedKernelClassifier: y holds one class, 7; a classifier needs"):
-        BudgetedKernelClassifier().fit(x, np.full(300, 7))
+        BudgetedKernelClassifier(rule="klms").fit(x, np.full(300, 7))
     with pytest.raises(UserError, match=r"^BudgetedKernelClassifier: \[label\] classes holds 100 names; .* 2 to 64"):
-        BudgetedKernelClassifier().fit(x, np.arange(300) % 100)
+        BudgetedKernelClassifier(rule="klms").fit(x, np.arange(300) % 100)
     with pytest.raises(ValueError, match="the first call of partial_fit needs classes"):
-        BudgetedKernelClassifier().partial_fit(x, y)
-    model = BudgetedKernelClassifier().partial_fit(x[:100], y[:100], classes=[2, 1, 0])
+        BudgetedKernelClassifier(rule="klms").partial_fit(x, y)
+    model = BudgetedKernelClassifier(rule="klms").partial_fit(x[:100], y[:100], classes=[2, 1, 0])
     before = state(model)
     with pytest.raises(ValueError, match=r"classes are \[0 1\], but the first call of partial_fit had \[0 1 2\]"):
         model.partial_fit(x, y, classes=[0, 1])
@@ -424,20 +425,22 @@ def test_classes_that_cannot_be(stream):
             model.partial_fit(x, strange)
     assert state(model) == before
     assert state(model.partial_fit(x[100:], y[100:])) == state(
-        BudgetedKernelClassifier().partial_fit(x[:100], y[:100], [0, 1, 2]).partial_fit(x[100:], y[100:], [0, 1, 2])
+        BudgetedKernelClassifier(rule="klms")
+        .partial_fit(x[:100], y[:100], [0, 1, 2])
+        .partial_fit(x[100:], y[100:], [0, 1, 2])
     )
 
 
 def test_a_class_that_never_comes_is_never_predicted(stream):
     x, y = stream
     y = labels("three classes", y)
-    model = BudgetedKernelClassifier().partial_fit(x, y, classes=[0, 1, 2, 3])
+    model = BudgetedKernelClassifier(rule="klms").partial_fit(x, y, classes=[0, 1, 2, 3])
     assert model.decision_function(x).shape == (300, 4) and set(model.predict(x)) == {0, 1, 2}
 
 
 def test_what_is_beyond_the_limit_has_no_class(stream):
     x, y = stream
-    model = BudgetedKernelClassifier(input_max_abs=10.0).fit(x, y > 0)
+    model = BudgetedKernelClassifier(input_max_abs=10.0, rule="klms").fit(x, y > 0)
     bad = np.vstack([x[:2], [[11.0, 0, 0]]])
     with pytest.raises(UserError, match="1 of 3 samples have an input beyond the limit of 10 and cannot be classified"):
         model.predict(bad)
@@ -451,8 +454,8 @@ def test_what_is_beyond_the_limit_has_no_class(stream):
 
 def test_derived_limits_leave_room(stream):
     x, y = stream
-    assert BudgetedKernelRegressor(sigma=0.5).fit(x, y / abs(y).max()).spec_.label.max_abs == 1e6
-    model = BudgetedKernelRegressor(sigma=0.5).fit(x, 1e9 * y)
+    assert BudgetedKernelRegressor(sigma=0.5, rule="klms").fit(x, y / abs(y).max()).spec_.label.max_abs == 1e6
+    model = BudgetedKernelRegressor(sigma=0.5, rule="klms").fit(x, 1e9 * y)
     assert model.spec_.label.max_abs == 1e6 * abs(1e9 * y).max() and model.spec_.input.max_abs == 0.5e6
     assert model.status_counts_["REFUSED_LABEL"] == 0
     for rule in estimators.NO_KERNEL:
@@ -463,7 +466,7 @@ def test_derived_limits_leave_room(stream):
 
 def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     x, y = stream
-    model = BudgetedKernelRegressor(input_max_abs=10.0, label_max_abs=20.0).fit(x, y)
+    model = BudgetedKernelRegressor(input_max_abs=10.0, label_max_abs=20.0, rule="klms").fit(x, y)
     before = state(model)
     bad = np.full((4, 3), 10.5)
     bad[2:] = 1e300  # infinite in float32
@@ -481,7 +484,7 @@ def test_what_is_out_of_range_is_refused_counted_and_named(stream):
 
 def test_a_model_that_keeps_refusing_says_so(stream):
     x, y = stream
-    model = BudgetedKernelRegressor(input_max_abs=10.0).fit(x, y)
+    model = BudgetedKernelRegressor(input_max_abs=10.0, rule="klms").fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(base.WARN_AFTER - 1):
@@ -496,13 +499,15 @@ def test_a_model_that_keeps_refusing_says_so(stream):
         model.partial_fit(x[:1], y[:1])
     for parameters in ({"sigma": 1.0}, {"rule": "rls"}):
         with pytest.warns(UserWarning, match="updates were all refused: raise label_max_abs from 0.001;"):
-            BudgetedKernelRegressor(label_max_abs=1e-3, **parameters).fit(x[:2], [1.0, 2.0])
+            BudgetedKernelRegressor(label_max_abs=1e-3, **{"rule": "klms", **parameters}).fit(x[:2], [1.0, 2.0])
 
 
 def test_a_model_that_diverges_says_so_and_can_be_reset():
     x = np.random.default_rng(0).normal(size=(2000, 2))
     y = np.ones(len(x))
-    model = BudgetedKernelRegressor("fklms", sigma=3.0, projection="fklms", force=True)  # far from orthogonal
+    model = BudgetedKernelRegressor(
+        "fklms", sigma=3.0, projection="fklms", force=True, rule="klms"
+    )  # far from orthogonal
     with pytest.warns(
         UserWarning,
         match="^learning diverges: lower sigma or eta; to start afresh call fit",
@@ -559,7 +564,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
 )
 def test_parameters_that_cannot_be(stream, parameters, sentence):
     with pytest.raises(UserError) as caught:
-        BudgetedKernelRegressor(**parameters).fit(*stream)
+        BudgetedKernelRegressor(**{"rule": "klms", **parameters}).fit(*stream)
     assert str(caught.value).startswith("BudgetedKernelRegressor: " + sentence)
     assert "\n" not in str(caught.value)
 
@@ -576,14 +581,16 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         "linear": {"normalise": True},
         "polynomial": {"gamma": 0.3, "coef0": 0.5, "degree": 2, "normalise": True},
     }.items():
-        named = BudgetedKernelRegressor(kernel=kernel, n_max=8, **parameters).fit(x, y)
-        model = BudgetedKernelRegressor(kernel=MercerKernel(kernel, **parameters), n_max=8).fit(x, y)
+        named = BudgetedKernelRegressor(kernel=kernel, n_max=8, **{"rule": "klms", **parameters}).fit(x, y)
+        model = BudgetedKernelRegressor(kernel=MercerKernel(kernel, **{"rule": "klms", **parameters}), n_max=8).fit(
+            x, y
+        )
         assert state(model) == state(named) and model.spec_ == named.spec_
     rff = {"rule": "rff-rls", "features": 8}
     named = BudgetedKernelRegressor(kernel="laplacian", gamma=0.4, **rff).fit(x, y)
     assert state(BudgetedKernelRegressor(kernel=MercerKernel("laplacian", gamma=0.4), **rff).fit(x, y)) == state(named)
 
-    model = BudgetedKernelRegressor(kernel=CUSTOM, n_max=8, input_max_abs=10.0, n_epochs=1).fit(x, y)
+    model = BudgetedKernelRegressor(kernel=CUSTOM, n_max=8, input_max_abs=10.0, n_epochs=1, rule="klms").fit(x, y)
     spec = make_spec(model.spec_.model_dump(exclude_unset=True), custom=CUSTOM.custom)
     assert spec.kernel.model_dump(exclude_unset=True) == CUSTOM.section()
     host = HostModel(spec)
@@ -593,7 +600,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert state(other) == state(model)
         assert state(other.partial_fit(x, y)) != state(model)
-    classes = BudgetedKernelClassifier(kernel=CUSTOM, n_max=8, input_max_abs=10.0).fit(x, y > 0)
+    classes = BudgetedKernelClassifier(kernel=CUSTOM, n_max=8, input_max_abs=10.0, rule="klms").fit(x, y > 0)
     assert classes.spec_.custom is CUSTOM.custom and classes.score(x, y > 0) > 0.8
 
 
@@ -615,7 +622,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
 )
 def test_a_mercer_kernel_says_all_itself(stream, parameters, sentence):
     with pytest.raises(UserError) as caught:
-        BudgetedKernelRegressor(**{"kernel": CUSTOM, **parameters}).fit(*stream)
+        BudgetedKernelRegressor(**{"rule": "klms", "kernel": CUSTOM, **parameters}).fit(*stream)
     assert str(caught.value).startswith(f"BudgetedKernelRegressor: {sentence}") and "\n" not in str(caught.value)
 
 

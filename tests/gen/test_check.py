@@ -17,6 +17,7 @@ from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
+from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
 
 PRESETS = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
@@ -41,14 +42,16 @@ CHOICES = {
 
 def spec_of(technique="mklms", precision="float32", dim=3, n_max=16, **sections):
     return make_spec(
-        {
-            "name": "flow",
-            "precision": precision,
-            "input": {"dim": dim},
-            "kernel": {"sigma": 1.0},
-            "reduction": {"technique": technique, "n_max": n_max},
-        }
-        | sections
+        named(
+            {
+                "name": "flow",
+                "precision": precision,
+                "input": {"dim": dim},
+                "kernel": {"sigma": 1.0},
+                "reduction": {"technique": technique, "n_max": n_max},
+            }
+            | sections
+        )
     )
 
 

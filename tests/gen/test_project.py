@@ -21,6 +21,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import compilers
+from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
 
 TECHNIQUES = ("nt", "fklms", "mklms")
@@ -29,15 +30,17 @@ PRECISIONS = ("float32", "float64")
 
 def spec_of(technique="mklms", precision="float32", name="flow", dim=3, n_max=8, rho=0.0, **sections):
     return make_spec(
-        {
-            "name": name,
-            "precision": precision,
-            "input": {"dim": dim},
-            "kernel": {"sigma": 1.0},
-            "learning": {"rho": rho},
-            "reduction": {"technique": technique, "n_max": n_max},
-        }
-        | sections
+        named(
+            {
+                "name": name,
+                "precision": precision,
+                "input": {"dim": dim},
+                "kernel": {"sigma": 1.0},
+                "learning": {"rho": rho},
+                "reduction": {"technique": technique, "n_max": n_max},
+            }
+            | sections
+        )
     )
 
 

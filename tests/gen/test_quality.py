@@ -16,6 +16,7 @@ from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.harness import SANITIZERS, build_fuzzer, write_sources
 from tests.support.machines import MACHINES, machine
+from tests.support.specs import named
 
 PRECISIONS = ("float32", "float64")
 MORE_WARNINGS = """-Wmissing-prototypes -Wstrict-prototypes -Wcast-qual -Wcast-align -Wundef -Wpointer-arith
@@ -58,7 +59,7 @@ def spec_of(model="mklms", precision="float32", full=False, name="m", dim=2, n_m
             content["learning"] = {"rho": 0.01, "step_limit": 0.5} | content.get("learning", {})
     if model not in LINEAR:
         content |= {"kernel": {"sigma": 1.0}, "reduction": {"n_max": n_max} | content.get("reduction", {})}
-    return make_spec(content)
+    return make_spec(named(content))
 
 
 def fitted(spec):

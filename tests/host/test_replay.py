@@ -22,6 +22,7 @@ from pykernel.host.replay import Replay, _digits, _number, answer_columns, calla
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.sections import Input
 from tests.support import DOCS
+from tests.support.specs import named
 from tests.support.toys import TOYS, toy_spec
 
 ROWS = 600
@@ -36,7 +37,7 @@ def spec_of(technique="mklms", precision="float32", **sections):
         "kernel": {"sigma": 1.0},
         "reduction": {"technique": technique, "n_max": 8},
     }
-    return make_spec(content | sections)
+    return make_spec(named(content | sections))
 
 
 def run(log, spec=None, batch=64, **how):

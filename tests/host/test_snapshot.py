@@ -30,6 +30,7 @@ from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.machines import MACHINES
+from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
 
 TECHNIQUES = ("nt", "fklms", "mklms")
@@ -42,14 +43,16 @@ needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
 def spec_of(technique="mklms", precision="float32", dim=2, n_max=6, standardise=False, **sections):
     return make_spec(
-        {
-            "name": "flow",
-            "precision": precision,
-            "input": {"dim": dim, "standardise": standardise},
-            "kernel": {"sigma": 1.0},
-            "reduction": {"technique": technique, "n_max": n_max},
-        }
-        | sections
+        named(
+            {
+                "name": "flow",
+                "precision": precision,
+                "input": {"dim": dim, "standardise": standardise},
+                "kernel": {"sigma": 1.0},
+                "reduction": {"technique": technique, "n_max": n_max},
+            }
+            | sections
+        )
     )
 
 
@@ -366,7 +369,7 @@ def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, 
     """Of two whole slots the newer is not sound.  Whenever power is lost, once or twice, the older state or a later one is left."""
     content = FAMILIES[family]
     dim = len(content["expansion"]["vectors"][0]) if "expansion" in content else 3
-    spec = make_spec(content | {"name": "flow", "input": {"dim": dim} | content.get("input", {})})
+    spec = make_spec(named(content | {"name": "flow", "input": {"dim": dim} | content.get("input", {})}))
     rng, device = np.random.default_rng(len(family)), Device(spec)
     x, y = mixed_stream(spec, 120, seed=1)
     host = HostModel(spec, build(spec).drop)

@@ -14,17 +14,18 @@ from pykernel.algorithms.online.state import Status
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
+from pykernel.host.scores import Errors
+from pykernel.host.simple import LastAndMajority
 from pykernel.host.simulate import (
     BATCH,
-    Errors,
     Simulation,
-    TrivialClass,
     prediction_header,
     prediction_lines,
     read_samples,
     samples_of,
 )
 from pykernel.spec.model import make_spec
+from tests.support.specs import named
 from tests.support.toys import TOYS, toy_spec
 
 INPUTS, LABEL = ("a", "b"), "y"
@@ -44,7 +45,7 @@ def spec(technique="mklms", n_max=6, **changes):
         "kernel": {"sigma": 1.0},
         "reduction": {"technique": technique, "n_max": n_max},
     }
-    return make_spec(content | changes)
+    return make_spec(named(content | changes))
 
 
 # --------------------------------------------------------------------------------------------------------- reading
@@ -375,7 +376,7 @@ def test_several_labels_and_classes_are_simulated_one_row_at_a_time(kind, sample
 
 
 def test_the_majority_is_the_first_of_equals():
-    trivial = TrivialClass(3)
+    trivial = LastAndMajority(3)
     last, majority = trivial.step(np.array([2, -1, 1, 1, 2], np.int32))
     assert last.tolist() == [0, 2, 2, 1, 1] and majority.tolist() == [0, 2, 2, 1, 1]
     last, majority = trivial.step(np.array([2, -1], np.int32))

@@ -362,7 +362,9 @@ def test_a_difference_from_the_host_is_noticed(monkeypatch):
     chain = "gcc" if shutil.which("arm-none-eabi-gcc") else "zig"
     spec = update_cost.spec_of("nt", 4)
     project = build(spec)
-    other = build(make_spec(spec.model_dump(exclude_unset=True) | {"learning": {"eta": 0.5, "rho": 0.2}}))
+    other = build(
+        make_spec(spec.model_dump(exclude_unset=True) | {"learning": {"rule": "klms", "eta": 0.5, "rho": 0.2}})
+    )
     monkeypatch.setattr(preset_instructions, "model_image", lambda p, target, c: REAL_IMAGE(other, target, c))
     with pytest.raises(RuntimeError, match="not the host's"):
         preset_instructions.row(project, "nt", 4, "cortex-m4f", chain, 10)

@@ -15,6 +15,7 @@ from pykernel.spec.schema import key_tables, spec_schema
 from tests.support import ROOT
 from tests.support.json_schema import misfits
 from tests.support.random_specs import random_spec
+from tests.support.specs import named
 
 SCHEMA = spec_schema()
 SPECS = sorted(p for p in ROOT.glob("**/*.toml") if "name =" in p.read_text(encoding="utf-8") and "[input]" in p.read_text(encoding="utf-8") and not {".venv", "build"} & set(p.parts))  # fmt: skip
@@ -75,7 +76,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("change", "where"), WRONG, ids=str)
 def test_what_does_not_fit_is_refused_by_both(change, where):
-    content = {"name": "m", "input": {"dim": 2}, **KERNEL, **change}
+    content = named({"name": "m", "input": {"dim": 2}, **KERNEL, **change})
     assert where in {path for path, _ in misfits(SCHEMA, content)}
     with pytest.raises(UserError, match=re.escape(where.split(".")[-1] if not where[-1].isdigit() else "vectors")):
         make_spec(content)

@@ -18,6 +18,7 @@ from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.schema import key_tables, spec_schema
 from pykernel.spec.sections import Learning, Of, Section
 from tests.support.json_schema import misfits
+from tests.support.specs import named
 
 # -------------------------------------------------------------------------------------- the family: a level that follows
 
@@ -181,7 +182,7 @@ REFUSED = [
 @pytest.mark.parametrize(("change", "says"), REFUSED, ids=lambda value: str(value)[:40])
 def test_refusals_follow_from_its_declarations(change, says):
     with pytest.raises(UserError) as refused:
-        make_spec(BASE | change)
+        make_spec(named(BASE | change))
     assert str(refused.value).startswith(f"spec: {says}")
 
 

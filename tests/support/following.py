@@ -13,6 +13,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.families.online import Reduction, ridge_of
 from pykernel.spec.model import Spec, keys_of, make_spec
 from tests.support.naive import OWN_PROJECTION, Disagreement, Twin, kernel_values
+from tests.support.specs import named
 
 TECHNIQUES = tuple(OWN_PROJECTION)
 PROJECTIONS = ("none", "klms", "fklms", "bounded", "ls", "lsridge")
@@ -39,7 +40,7 @@ def spec_of(technique: str = "mklms", n_max: int = 8, dim: int = 1, precision: s
         del content["reduction"]["technique"]
     content["reduction"] |= {key: keys.pop(key) for key in list(keys) if key in Reduction.model_fields}
     assert not keys, f"{list(keys)} are not keys of a spec"
-    return make_spec(content)
+    return make_spec(named(content))
 
 
 def persistent(model: HostModel) -> bytes:

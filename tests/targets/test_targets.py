@@ -26,6 +26,7 @@ from pykernel.targets.target import Region, all_targets, find_target, make_targe
 from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
 from tests.gen.test_check import CHOICES, PRESETS
+from tests.support.specs import named
 from tests.support.targets import EACH_TARGET, OFTEN, SEVEN, rarely
 from tests.support.toys import LABELS, toy_spec
 
@@ -37,14 +38,16 @@ TECHNIQUES = ("nt", "fklms", "mklms")
 
 def spec_of(technique="mklms", precision="float32", dim=3, n_max=8, **sections):
     return make_spec(
-        {
-            "name": "flow",
-            "precision": precision,
-            "input": {"dim": dim},
-            "kernel": {"sigma": 1.0},
-            "reduction": {"technique": technique, "n_max": n_max},
-        }
-        | sections
+        named(
+            {
+                "name": "flow",
+                "precision": precision,
+                "input": {"dim": dim},
+                "kernel": {"sigma": 1.0},
+                "reduction": {"technique": technique, "n_max": n_max},
+            }
+            | sections
+        )
     )
 
 

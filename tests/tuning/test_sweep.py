@@ -22,6 +22,7 @@ from pykernel.tuning import sweep as search
 from pykernel.tuning.costs import memory_bytes, target_costs
 from pykernel.tuning.sweep import Data
 from tests.support import interrupts
+from tests.support.specs import named
 
 SPEC = """
 name = "flow"
@@ -48,7 +49,7 @@ def stream(rows=300, seed=0):
 
 def base(**reduction):
     content = {"name": "flow", "input": {"columns": ["a", "b"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}}
-    return make_spec(content | ({"reduction": reduction} if reduction else {}))
+    return make_spec(named(content | ({"reduction": reduction} if reduction else {})))
 
 
 @pytest.fixture
@@ -333,13 +334,15 @@ def test_what_diverges_and_what_is_refused_is_told(folder, run):
 
 def test_keys_of_the_spec_that_mean_something_are_kept():
     spec = make_spec(
-        {
-            "name": "flow",
-            "input": {"dim": 2},
-            "kernel": {"sigma": 0.7},
-            "learning": {"rho": 0.01, "eta": 0.4},
-            "reduction": {"n_max": 8, "tie": "newest", "technique": "fklms"},
-        }
+        named(
+            {
+                "name": "flow",
+                "input": {"dim": 2},
+                "kernel": {"sigma": 0.7},
+                "learning": {"rho": 0.01, "eta": 0.4},
+                "reduction": {"n_max": 8, "tie": "newest", "technique": "fklms"},
+            }
+        )
     )
     tried, _ = search.combine(spec, ["klms", "krls-t", "rls"], ["fklms", "mklms"])
     by_name = {combination.name: combination.content for combination in tried}
