@@ -296,7 +296,7 @@ def test_a_grid_over_a_pipeline(stream):
     }
     linear = {"budgetedkernelregressor__rule": np.array(["rls", "nlms"])}
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), BudgetedKernelRegressor()),
+        make_pipeline(StandardScaler(), BudgetedKernelRegressor(rule="klms")),
         [kernels, linear],
         error_score="raise",
     )
@@ -582,7 +582,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         "polynomial": {"gamma": 0.3, "coef0": 0.5, "degree": 2, "normalise": True},
     }.items():
         named = BudgetedKernelRegressor(kernel=kernel, n_max=8, **{"rule": "klms", **parameters}).fit(x, y)
-        model = BudgetedKernelRegressor(kernel=MercerKernel(kernel, **{"rule": "klms", **parameters}), n_max=8).fit(
+        model = BudgetedKernelRegressor(kernel=MercerKernel(kernel, **parameters), n_max=8, rule="klms").fit(
             x, y
         )
         assert state(model) == state(named) and model.spec_ == named.spec_
