@@ -1,0 +1,222 @@
+"""First results: a spec that names no rule, and the estimator without parameters, on raw streams.
+
+    python -m benchmarks.host.first_results                # models and simple predictors: docs/data/first-results.csv
+    python -m benchmarks.host.first_results --river        # river's models, hours: docs/data/first-river.csv
+    python -m benchmarks.host.first_results --show         # ratios of both files
+
+Each row is predicted, then learned, in float32.  error: of numbers the root mean square error, of classes the part that
+is wrong, over the second half of the rows.  Data is raw, but for river's models, which get it standardised, as its own
+examples do.  state_bytes: what the device keeps; of river, what its models say of their memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from benchmarks.host.first_streams import CLASS_VARIANTS, CLASSES, REGRESSION, VARIANTS, stream
+from benchmarks.provenance import ROOT
+from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.host.simple import LastAndMajority, LastAndMean, linear_spec
+from pykernel.spec.model import Spec, make_spec
+
+DATA = ROOT / "docs" / "data"
+COLUMNS = ("stream", "variant", "predictor", "error", "state_bytes", "microseconds", "refused_in_a_row")
+SIMPLE = ("running mean", "last label", "linear model")
+FIRST = 50
+"""Rows that the estimator is fitted to before it goes on row by row."""
+
+
+def minimal(dim: int, classes: int) -> Spec:
+    """A name, columns and a label."""
+    label: dict[str, Any] = {"column": "y"} | ({"classes": [str(i) for i in range(classes)]} if classes else {})
+    return make_spec({"name": "first", "input": {"columns": [f"x{i}" for i in range(dim)]}, "label": label})
+
+
+def streak(statuses: np.ndarray) -> int:
+    """Most samples that were refused in a row."""
+    taken = np.flatnonzero(statuses >= 0)
+    return int(np.diff(np.concatenate([[-1], taken, [len(statuses)]])).max()) - 1
+
+
+def learned(model: HostModel, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float, int]:
+    """Answers, microseconds a sample, and refusals in a row."""
+    model.prequential(x[:2], y[:2])
+    model.reset()
+    start = time.perf_counter()
+    answers, statuses = model.prequential(x, y, question="classify" if model.spec.label.classes else "predict")
+    return answers, 1e6 * (time.perf_counter() - start) / len(x), streak(statuses)
+
+
+def of_estimator(x: np.ndarray, y: np.ndarray, classes: int) -> tuple[np.ndarray, HostModel]:
+    """Answers to all rows but the first, by the estimator's own model."""
+    kind: Any = BudgetedKernelClassifier() if classes else BudgetedKernelRegressor()
+    known = {"classes": np.arange(classes)} if classes else {}
+    kind.partial_fit(x[:FIRST], y[:FIRST], **known)
+    answers, _ = kind.model_.prequential(x[FIRST:], y[FIRST:], question="classify" if classes else "predict")
+    return np.concatenate([np.full(FIRST, np.nan), answers.astype(float)]), kind.model_
+
+
+def error_of(answers: np.ndarray, y: np.ndarray, classes: int) -> float:
+    half = len(y) // 2
+    answers, truth = answers[half:], y[half:]
+    if classes:
+        return float((answers != truth).mean())
+    return math.sqrt(float(np.mean((np.nan_to_num(answers.astype(float)) - truth) ** 2)))
+
+
+SIZES: dict[tuple[str, int, int], int] = {}
+
+
+def state_bytes(spec: Spec) -> int:
+    sizes = spec.learning.rule, spec.dim, spec.outputs
+    if sizes not in SIZES:
+        SIZES[sizes] = build(spec).figures["state_bytes"]
+    return SIZES[sizes]
+
+
+def rows_of(name: str, variant: str) -> Iterator[dict[str, Any]]:
+    """What the product and the simple predictors do on a stream."""
+    x, y = stream(name, variant)
+    classes = int(y.max()) + 1 if name in CLASSES else 0
+    y = y.astype(np.int32) if classes else y
+
+    def row(predictor: str, answers: np.ndarray, size: int, us: float = math.nan, refused: int = 0) -> dict[str, Any]:
+        values = (name, variant, predictor, error_of(answers, y, classes), size, us, refused)
+        return dict(zip(COLUMNS, values, strict=True))
+
+    spec = minimal(x.shape[1], classes)
+    yield row("spec without a rule", *_sized(spec, learned(HostModel(spec), x, y)))
+    answers, model = of_estimator(x, y, classes)
+    yield row("estimator without parameters", answers, state_bytes(model.spec))
+    if classes:
+        last, mean = LastAndMajority(classes).step(y)
+        yield row("running mean", mean, 4 * classes)
+        yield row("last label", last, 4)
+    else:
+        last, mean = LastAndMean().step(y)
+        yield row("running mean", mean, 8)
+        yield row("last label", last, 4)
+    linear = linear_spec(spec)
+    assert linear is not None
+    yield row("linear model", *_sized(linear, learned(HostModel(linear), x, y)))
+
+
+def _sized(spec: Spec, found: tuple[np.ndarray, float, int]) -> tuple[np.ndarray, int, float, int]:
+    answers, us, refused = found
+    return answers, state_bytes(spec), us, refused
+
+
+def river_models(classes: int) -> dict[str, Callable[[], Any]]:
+    from river import forest, neighbors, preprocessing, rules, tree
+
+    def scaled(model: Any) -> Any:
+        return preprocessing.StandardScaler() | model
+
+    if classes:
+        return {
+            "river KNN": lambda: scaled(neighbors.KNNClassifier()),
+            "river Hoeffding adaptive tree": lambda: scaled(tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
+            "river ARF": lambda: scaled(forest.ARFClassifier(seed=0)),
+        }
+    return {
+        "river KNN": lambda: scaled(neighbors.KNNRegressor()),
+        "river Hoeffding adaptive tree": lambda: scaled(tree.HoeffdingAdaptiveTreeRegressor(seed=0)),
+        "river AMRules": lambda: scaled(rules.AMRules()),
+        "river ARF": lambda: scaled(forest.ARFRegressor(seed=0)),
+    }
+
+
+def river_rows(name: str, variant: str) -> Iterator[dict[str, Any]]:
+    x, y = stream(name, variant)
+    classes = int(y.max()) + 1 if name in CLASSES else 0
+    for called, make in river_models(classes).items():
+        model, answers, start = make(), np.zeros(len(y)), time.perf_counter()
+        for t in range(len(y)):
+            sample = dict(enumerate(x[t].tolist()))
+            answers[t] = model.predict_one(sample) or 0
+            model.learn_one(sample, int(y[t]) if classes else float(y[t]))
+        us = 1e6 * (time.perf_counter() - start) / len(y)
+        values = (name, variant, called, error_of(answers, y, classes), model._raw_memory_usage, us, 0)
+        yield dict(zip(COLUMNS, values, strict=True))
+
+
+def all_streams() -> Iterator[tuple[str, str]]:
+    yield from product(REGRESSION, VARIANTS)
+    yield from product(CLASSES, CLASS_VARIANTS)
+
+
+def write(path: str, rows: Callable[[str, str], Iterator[dict[str, Any]]]) -> None:
+    found = []
+    for name, variant in all_streams():
+        found += rows(name, variant)
+        print(name, variant, *(f"{row['predictor']} {row['error']:.4g}" for row in found[-5:]), flush=True)
+    with (DATA / path).open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**row, "error": f"{row['error']:.6g}", "microseconds": f"{row['microseconds']:.2f}"} for row in found)
+
+
+def read() -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
+    """By stream and variant, by predictor."""
+    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for path in ("first-results.csv", "first-river.csv"):
+        if (DATA / path).exists():
+            with (DATA / path).open() as file:
+                for row in csv.DictReader(file):
+                    found.setdefault((row["stream"], row["variant"]), {})[row["predictor"]] = row
+    return found
+
+
+def ratios(predictor: str, classes: bool, against: tuple[str, ...]) -> np.ndarray:
+    """Error over the least of others', of each stream and variant."""
+    made = []
+    for (name, _), rows in read().items():
+        if (name in CLASSES) == classes and predictor in rows and all(other in rows for other in against):
+            least = min(float(rows[other]["error"]) for other in against)
+            made.append(float(rows[predictor]["error"]) / max(least, 1e-12))
+    return np.array(made)
+
+
+def show() -> None:
+    for classes in (False, True):
+        print("\nclasses" if classes else "numbers")
+        names = list(dict.fromkeys(name for (stream, _), rows in read().items() if (stream in CLASSES) == classes for name in rows))
+        against = SIMPLE if classes else ("running mean", "linear model")
+        for name in names:
+            found = ratios(name, classes, against)
+            print(f"{name:32} median {np.median(found):.3f}  90 % {np.quantile(found, 0.9):.3f}  worst {found.max():.3f}")
+        for name in names:
+            if name.startswith("river"):
+                found = ratios("spec without a rule", classes, (name,))
+                sizes = [float(rows[name]["state_bytes"]) / float(rows["spec without a rule"]["state_bytes"])
+                         for (stream, _), rows in read().items() if (stream in CLASSES) == classes and name in rows]  # fmt: skip
+                print(f"spec without a rule to {name}: median {np.median(found):.3f}, whose bytes are {np.median(sizes):.0f} times as many")
+    worst = max(int(rows["spec without a rule"]["refused_in_a_row"]) for rows in read().values())
+    print(f"most samples that were refused in a row: {worst}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--river", action="store_true", help="river's models")
+    parser.add_argument("--show", action="store_true", help="ratios of what was measured")
+    options = parser.parse_args()
+    if options.show:
+        show()
+    elif options.river:
+        write("first-river.csv", river_rows)
+    else:
+        write("first-results.csv", rows_of)
+
+
+if __name__ == "__main__":
+    main()
