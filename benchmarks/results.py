@@ -85,6 +85,11 @@ def subspaces() -> list[Spec]:
     return specs([*found, WIDTH | follows | {"label": {"outputs": 1}, "novelty": {}}])
 
 
+def default() -> list[Spec]:
+    """What a spec gets that names no rule."""
+    return specs([{}, CLASSES, {"novelty": {}}])
+
+
 def demo() -> list[Spec]:
     return [bikeshare_spec()]
 
@@ -95,7 +100,19 @@ def monitor() -> list[Spec]:
 
 MODELS = {
     made.__name__: made
-    for made in (techniques, projections, recursive, linear, kernels, training, streaming, subspaces, demo, monitor)
+    for made in (
+        techniques,
+        projections,
+        recursive,
+        linear,
+        kernels,
+        training,
+        streaming,
+        subspaces,
+        default,
+        demo,
+        monitor,
+    )
 }
 
 # ------------------------------------------------------------------------------------------------------ results
@@ -115,6 +132,13 @@ def paper(name: str, code: tuple[str, ...], modules: tuple[str, ...], figures: s
 
 RESULTS: dict[str, Result] = {
     "accuracy": Result("-m benchmarks.host.accuracy_table", ("accuracy.*",), "hours", FITTED),
+    "advice": Result(
+        "-m benchmarks.host.advice_figures",
+        ("advice/*.svg",),
+        "seconds",
+        ("default", "techniques"),
+        ("pykernel.host.advice",),
+    ),
     "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
     "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),
     "choosing": Result(
@@ -122,6 +146,10 @@ RESULTS: dict[str, Result] = {
     ),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),
+    "first-results": Result(
+        "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear")
+    ),
+    "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",), "hours"),
     "flat-cost": Result("-m benchmarks.host.flat_cost", ("flat-cost.csv",), "minutes", (), (BASES,)),
     "grid-search": Result(
         "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)

@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -156,14 +157,32 @@ def all_streams() -> Iterator[tuple[str, str]]:
 
 
 def write(path: str, rows: Callable[[str, str], Iterator[dict[str, Any]]]) -> None:
-    found = []
-    for name, variant in all_streams():
-        found += rows(name, variant)
-        print(name, variant, *(f"{row['predictor']} {row['error']:.4g}" for row in found[-5:]), flush=True)
-    with (DATA / path).open("w", newline="") as file:
+    """Measure stream by stream; what the file's part has already is not measured again."""
+    part = ROOT / "build" / path
+    part.parent.mkdir(exist_ok=True)
+    found = list(csv.DictReader(part.open())) if part.exists() else []
+    done = {(row["stream"], row["variant"]) for row in found}
+    # raw streams first: a part is of some use, too
+    for name, variant in sorted(all_streams(), key=lambda each: each[1] != "as is"):
+        if (name, variant) in done:
+            continue
+        new = [
+            {**row, "error": f"{row['error']:.6g}", "microseconds": f"{row['microseconds']:.2f}"}
+            for row in rows(name, variant)
+        ]
+        found += new
+        _save(part, found)
+        print(name, variant, *(f"{row['predictor']} {row['error']}" for row in new), flush=True)
+    order = {each: i for i, each in enumerate(all_streams())}
+    _save(DATA / path, sorted(found, key=lambda row: order[row["stream"], row["variant"]]))
+    part.unlink()
+
+
+def _save(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows({**row, "error": f"{row['error']:.6g}", "microseconds": f"{row['microseconds']:.2f}"} for row in found)
+        writer.writerows(rows)
 
 
 def read() -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
@@ -190,17 +209,25 @@ def ratios(predictor: str, classes: bool, against: tuple[str, ...]) -> np.ndarra
 def show() -> None:
     for classes in (False, True):
         print("\nclasses" if classes else "numbers")
-        names = list(dict.fromkeys(name for (stream, _), rows in read().items() if (stream in CLASSES) == classes for name in rows))
+        names = list(
+            dict.fromkeys(
+                name for (stream, _), rows in read().items() if (stream in CLASSES) == classes for name in rows
+            )
+        )
         against = SIMPLE if classes else ("running mean", "linear model")
         for name in names:
             found = ratios(name, classes, against)
-            print(f"{name:32} median {np.median(found):.3f}  90 % {np.quantile(found, 0.9):.3f}  worst {found.max():.3f}")
+            print(
+                f"{name:32} median {np.median(found):.3f}  90 % {np.quantile(found, 0.9):.3f}  worst {found.max():.3f}"
+            )
         for name in names:
             if name.startswith("river"):
                 found = ratios("spec without a rule", classes, (name,))
                 sizes = [float(rows[name]["state_bytes"]) / float(rows["spec without a rule"]["state_bytes"])
                          for (stream, _), rows in read().items() if (stream in CLASSES) == classes and name in rows]  # fmt: skip
-                print(f"spec without a rule to {name}: median {np.median(found):.3f}, whose bytes are {np.median(sizes):.0f} times as many")
+                print(
+                    f"spec without a rule to {name}: median {np.median(found):.3f}, whose bytes are {np.median(sizes):.0f} times as many"
+                )
     worst = max(int(rows["spec without a rule"]["refused_in_a_row"]) for rows in read().values())
     print(f"most samples that were refused in a row: {worst}")
 

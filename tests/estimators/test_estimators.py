@@ -582,9 +582,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
         "polynomial": {"gamma": 0.3, "coef0": 0.5, "degree": 2, "normalise": True},
     }.items():
         named = BudgetedKernelRegressor(kernel=kernel, n_max=8, **{"rule": "klms", **parameters}).fit(x, y)
-        model = BudgetedKernelRegressor(kernel=MercerKernel(kernel, **parameters), n_max=8, rule="klms").fit(
-            x, y
-        )
+        model = BudgetedKernelRegressor(kernel=MercerKernel(kernel, **parameters), n_max=8, rule="klms").fit(x, y)
         assert state(model) == state(named) and model.spec_ == named.spec_
     rff = {"rule": "rff-rls", "features": 8}
     named = BudgetedKernelRegressor(kernel="laplacian", gamma=0.4, **rff).fit(x, y)

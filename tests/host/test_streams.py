@@ -15,7 +15,7 @@ from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.scores import Errors
-from pykernel.host.simple import LastAndMajority
+from pykernel.host.simple import LastAndMajority, linear_spec
 from pykernel.host.simulate import (
     BATCH,
     Simulation,
@@ -187,10 +187,10 @@ def test_sums_of_errors_are_those_of_the_whole_table(parts, seed):
     for rows in parts:
         errors.add(table[start : start + rows])
         start += rows
-    assert errors.rows == len(table) and len(errors.sums) <= 64
+    assert errors.rows == len(table) and len(errors.kept.sums) <= 64
     for first in (0, len(table) // 2, len(table) - 1):
         summary = errors.summary(first)
-        assert first - errors.spacing < summary["first_row"] <= first
+        assert first - errors.kept.spacing < summary["first_row"] <= first
         rest = table[summary["first_row"] :]
         rest = rest[np.isfinite(rest).all(axis=1)]
         assert summary["scored"] == len(rest)
@@ -210,12 +210,14 @@ def test_sums_of_errors_are_those_of_the_whole_table(parts, seed):
 def twin(a_spec, x, y, delay, refresh_every):
     """One row at a time, everything kept."""
     model, known, rows, statuses = HostModel(a_spec), [], [], {}
+    linear = HostModel(linear_spec(a_spec))
     for t in range(len(x)):
-        prediction = model.predict(x[t])[0]
+        prediction, line = model.predict(x[t])[0], linear.predict(x[t])[0]
         last, mean = (known[-1], np.mean(known)) if known else (0.0, 0.0)
         status = None
         if t >= delay:
             status = Status(model.update(x[t - delay], y[t - delay])[0])
+            linear.update(x[t - delay], y[t - delay])
             label = np.float32(y[t - delay])
             if np.isnan(label):
                 status = None
@@ -226,7 +228,11 @@ def twin(a_spec, x, y, delay, refresh_every):
         truth = np.float32(y[t])
         scored = abs(truth) <= a_spec.label.max_abs and not np.isnan(prediction)
         rows.append(
-            (prediction, status, [abs(float(p) - float(truth)) for p in (prediction, last, mean)] if scored else None)
+            (
+                prediction,
+                status,
+                [abs(float(p) - float(truth)) for p in (prediction, last, mean, line)] if scored else None,
+            )
         )
         if refresh_every and (t + 1) % refresh_every == 0:
             model.refresh()
@@ -262,7 +268,7 @@ def test_a_simulation_in_batches_is_one_row_at_a_time(samples, delay, size, refr
     assert report["rows"] == samples and report["unlabelled"] == np.isnan(y).sum()
     assert report["waiting"] == np.count_nonzero(~np.isnan(y[max(0, samples - delay) :]))
     assert report["labelled"] - report["waiting"] == sum(statuses.values())
-    scored = np.array([row[2] for row in rows if row[2]], float).reshape(-1, 3)
+    scored = np.array([row[2] for row in rows if row[2]], float).reshape(-1, 4)
     assert report["all"]["scored"] == len(scored)
     if len(scored):
         np.testing.assert_allclose(list(report["all"]["mae"].values()), scored.mean(axis=0), rtol=1e-9)
@@ -275,6 +281,7 @@ def test_a_simulation_in_batches_is_one_row_at_a_time(samples, delay, size, refr
 def twin_of_others(a_spec, x, y, delay):
     """The same for several labels, and for classes: predictions, statuses, errors of each predictor and label."""
     model, classes = HostModel(a_spec), a_spec.label.classes
+    linear = HostModel(linear_spec(a_spec))
     labels, known, predictions, statuses, errors = 1 if classes else y.shape[1], [], [], [], []
     for t in range(len(x)):
         answer = model.classify(x[t]) if classes else model.predict(x[t])[0]
@@ -286,6 +293,7 @@ def twin_of_others(a_spec, x, y, delay):
             each = [[row[o] for row in known if row[o] is not None] for o in range(labels)]
             trivial = [[column[-1] if column else 0.0 for column in each]]
             trivial += [[np.mean(column) if column else 0.0 for column in each]]
+        trivial.append(linear.classify(x[t]) if classes else linear.predict(x[t])[0])
         refused = answer[0] < 0 if classes else np.isnan(answer[0])
         row = []
         for guess in (answer, *trivial):
@@ -294,11 +302,12 @@ def twin_of_others(a_spec, x, y, delay):
                 valid = 0 <= label < len(classes) if classes else abs(label) <= 50
                 error = float(guess[o] != label) if classes else abs(float(guess[o]) - float(label))
                 row.append(np.nan if refused or not valid else error)
-        errors.append(np.reshape(row, (3, labels)))
+        errors.append(np.reshape(row, (4, labels)))
         statuses.append(None)
         if t >= delay:
             label = y[t - delay]
             status = int(model.update(x[t - delay], y[t - delay : t - delay + 1])[0])
+            linear.update(x[t - delay], y[t - delay : t - delay + 1])
             with np.errstate(invalid="ignore"):
                 if label >= 0 if classes else not np.isnan(label).any():
                     statuses[-1] = status

@@ -183,10 +183,9 @@ def variance(
         power = real(1)
     if not q.unit:
         if w.norm[0] == real(0):
-            least = c.noise
+            y[0] = c.noise * power * c.label_max_abs * c.label_max_abs
             if c.unsure:
-                least = w.noise[0]
-            y[0] = least * power * c.label_max_abs * c.label_max_abs
+                y[0] = w.noise[0] * power * c.label_max_abs * c.label_max_abs
             return Status.DONE
         power = w.own[0] * power
     y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_max_abs * c.label_max_abs

@@ -43,12 +43,13 @@ def limited_by_norm(w: Work, c: OnlineConfig, step: Real) -> Real:
 @kernel
 def noise_at(w: Work, c: OnlineConfig, q: KernelConfig) -> Real:
     """Variance of the sample's noise / prior variance of the function at the sample."""
-    noise = c.noise
-    if c.unsure:
-        noise = w.noise[0]
     if q.unit:
-        return noise
-    part = noise / w.own[0]
+        if c.unsure:
+            return w.noise[0]
+        return c.noise
+    part = c.noise / w.own[0]
+    if c.unsure:
+        part = w.noise[0] / w.own[0]
     if part < c.noise_least:
         return c.noise_least
     return part

@@ -1,0 +1,92 @@
+"""Advice: each cause is named on a stream that has it, and what is advised helps; a good model gets none."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.host import advice_figures
+from benchmarks.host.first_streams import stream
+from pykernel.host.advice import Signs
+from pykernel.host.simulate import Batch, Simulation, with_last_label
+from pykernel.spec.model import make_spec
+
+
+@pytest.mark.parametrize("test", advice_figures.CASES)
+def test_each_cause_is_named_and_what_is_advised_cuts_the_error_by_a_fifth(test: str) -> None:
+    advice, before, _, _, _ = advice_figures.advised(test)
+    assert [each["test"] for each in advice] == [test]
+    after, now = re.search(r": (\S+) in place of (\S+)$", advice[0]["change"]).groups()
+    assert now == f"{before:.4g}" and float(after) < 0.8 * before
+
+
+@pytest.mark.parametrize("name", ["sinc", "friedman 1", "bikes", "plant"])
+def test_a_good_model_gets_none(name: str) -> None:
+    x, y = stream(name)
+    spec = make_spec({"name": "good", "input": {"dim": x.shape[1]}, "label": {"outputs": 1}})
+
+    def trial(changed, lagged):
+        simulation, _ = advice_figures.run(x, y, changed, lagged)
+        return simulation.summary(simulation.errors, len(x) // 2)["rmse"]["model"]
+
+    simulation, _ = advice_figures.run(x, y, spec)
+    assert simulation.report(trial)["advice"] == []
+
+
+def test_the_command_tells_it_with_numbers_and_without_them_for_what_is_read_once(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, y, spec = advice_figures.samples("labels far from 0")
+    rows = "".join(f"{a:.6g},{b:.6g},{c:.6g}\n" for (a, b), c in zip(x[:1000], y[:1000], strict=True))
+    Path("data.csv").write_text("x0,x1,y\n" + rows)
+    Path("spec.toml").write_text(spec.to_toml())
+    code, out, _ = run("simulate", "spec.toml", "data.csv", "--json")
+    (advice,) = json.loads(out)["advice"]
+    assert code == 0 and set(advice) == {"test", "value", "why", "change"} and " in place of " in advice["change"]
+    code, out, _ = run("simulate", "spec.toml", "data.csv")
+    assert f"advice   {advice['test']}: {advice['why']}" in out and advice["change"] in out
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_sums_are_those_of_the_whole_stream_however_it_comes(delay: int) -> None:
+    rng = np.random.default_rng(delay)
+    spec = make_spec({"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}})
+    x, truth, errors, mean = rng.normal(5, 2, (300, 2)), *(rng.normal(3, 1, (300, 1)) for _ in range(3))
+    truth[rng.random(300) < 0.1] = np.nan
+    errors = np.where(np.isnan(truth), np.nan, errors)
+    signs = Signs(spec, delay)
+    for start in range(0, 300, 37):
+        part = slice(start, start + 37)
+        signs.take(x[part], truth[part], errors[part], mean[part])
+    known = ~np.isnan(truth[:, 0])
+    k, r = (errors + truth - mean)[known], (truth - mean)[known]
+    e = np.nan_to_num(errors[:, 0])
+    own = [(r * k).sum(), (k * k).sum(), e[delay + 1 :] @ e[: -delay - 1], e @ e]
+    np.testing.assert_allclose(signs.sums.since(0)[1], own, rtol=1e-9)
+    table = np.column_stack([x, truth])[known]
+    for ours, theirs in zip(signs.columns(), (table.mean(0), table.std(0)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_the_last_label_as_an_input_is_one_that_is_known(delay: int) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+    y[rng.random(50) < 0.3] = np.nan
+    parts = with_last_label((Batch(x[i : i + 7], y[i : i + 7], 0) for i in range(0, 50, 7)), delay)
+    found = np.concatenate([part.x for part in parts])
+    for t in range(50):
+        known = y[: max(0, t - delay)]
+        known = known[~np.isnan(known)]
+        assert found[t].tolist() == [*x[t], known[-1] if len(known) else 0.0]
+
+
+def test_few_rows_and_models_that_do_not_learn_online_get_none() -> None:
+    x, y, spec = advice_figures.samples("labels far from 0")
+    simulation = Simulation(spec)
+    for _ in simulation.run(x[:150], y[:150]):
+        pass
+    assert simulation.report()["advice"] == []
