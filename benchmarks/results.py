@@ -144,12 +144,12 @@ RESULTS: dict[str, Result] = {
     "choosing": Result(
         "-m benchmarks.host.choosing_figure", ("choosing.png",), "minutes", FITTED, ("pykernel.tuning",)
     ),
+    "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),
     "first-results": Result(
         "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear")
     ),
-    "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",), "hours"),
     "flat-cost": Result("-m benchmarks.host.flat_cost", ("flat-cost.csv",), "minutes", (), (BASES,)),
     "grid-search": Result(
         "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)

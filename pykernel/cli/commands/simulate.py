@@ -47,7 +47,8 @@ def simulate(options: SimulateOptions) -> None:
         pykernel simulate spec.toml data.csv --delay 24 --plot errors.png
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
-    over their second half. The table compares the model with two simple forecasts: the last label and the running mean.
+    over their second half. The table compares the model with simple forecasts: the last label, the running mean and a
+    linear model. Lines of advice say why a model is bad, and what change helps on these rows.
     For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
     and the largest answer, and the alarms.
 

@@ -1,0 +1,84 @@
+"""What a spec that names no rule costs on the device, and each of its stages; writes docs/data/default-cost.csv.
+
+    python -m benchmarks.device.default_cost
+
+Three inputs, one label, budget 32, float32, -O2; 800 raw samples of the demo's kind.  Instructions are means of the calls
+after the budget is full.  "krls-t" is the rule alone, with the width that the default has.  Every row's memory is compared
+with the host's.  The README quotes the results; ``tests/pages/test_first_results.py`` compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.tables import DATA, save
+from pykernel.spec.defaults import completed
+from pykernel.spec.model import make_spec
+from pykernel.targets.check import check_targets
+
+TARGETS = ("cortex-m0plus", "cortex-m4f")
+BASE: dict[str, Any] = {"name": "flow", "input": {"columns": ["a", "b", "c"]}, "reduction": {"n_max": 32}}
+NUMBERS = completed(BASE | {"label": {"column": "y"}})
+
+
+def without(*stages: str) -> dict[str, Any]:
+    """The default without some of its stages."""
+    made = {name: dict(part) if isinstance(part, dict) else part for name, part in NUMBERS.items()}
+    for stage in stages:
+        if stage == "linear":
+            made.pop("linear", None)
+        elif stage == "noise":
+            made["learning"]["noise"] = 0.1
+        elif stage == "standardise":
+            made["input"] = {"columns": BASE["input"]["columns"]}
+        else:
+            made["label"].pop(stage)
+    return made
+
+
+MODELS: dict[str, dict[str, Any]] = {
+    "no rule, a number": without(),
+    "without gain": without("gain"),
+    "without gain, linear part": without("gain", "linear"),
+    "without gain, linear part, noise": without("gain", "linear", "noise"),
+    "without gain, linear part, noise, center": without("gain", "linear", "noise", "center"),
+    "krls-t": without("gain", "linear", "noise", "center", "standardise"),
+    "no rule, three classes": dict(completed(BASE | {"label": {"column": "y", "classes": ["a", "b", "c"]}})),
+    "no rule, alarms": dict(completed(BASE | {"novelty": {}})),
+}
+
+
+def samples() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(800, 3))
+    y = np.sin(2 * z[:, 0]) + z[:, 1] + 0.1 * rng.normal(size=800)
+    return z * [1, 20, 0.1] + [20, 1000, 0], 50 + 5 * y
+
+
+def main() -> None:
+    x, y = samples()
+    rows = []
+    for name, content in MODELS.items():
+        spec = make_spec(content)
+        labels = np.digitize(y, [46, 54]).astype(np.int32) if spec.label.classes else y
+        stream = (x, np.zeros((len(x), 0)) if spec.program.label_kind == "none" else labels)
+        for row in check_targets(spec, TARGETS, stream=stream, tries=0).rows:
+            if not row["equal"]:
+                raise RuntimeError(f"{name} on {row['target']}: {row['first_difference']}")
+            asked = row.get("predict") or row.get("novelty") or row.get("classify")
+            rows.append(
+                {
+                    **{"model": name, "target": row["target"], "ram_bytes": row["ram_bytes"]},
+                    **{"flash_bytes": row["flash_bytes"], "stack_bytes": row["stack_bytes"]},
+                    **{"predict_mean": round(asked["mean"]), "update_mean": round(row["update"]["mean"])},
+                    "update_max": row["update"]["max"],
+                }
+            )
+            print(*rows[-1].values(), flush=True)
+    save(DATA / "default-cost.csv", rows)
+
+
+if __name__ == "__main__":
+    main()
