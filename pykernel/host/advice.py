@@ -210,7 +210,7 @@ class _Adviser:
 
     def _recipes(self) -> list[Change]:
         """A model that names no rule."""
-        kept = {name: self.content[name] for name in ("name", "precision") if name in self.content}
+        kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}
         label = self.content.get("label", {})
         kept["label"] = {k: v for k, v in label.items() if k not in ("center", "gain", "horizon")}

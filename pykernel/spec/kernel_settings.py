@@ -10,6 +10,7 @@ import numpy as np
 from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Refuse
+from pykernel.spec.sections import StandardisedInput
 
 FUNCTIONS = {
     "gaussian": KernelFunction.GAUSSIAN,
@@ -86,7 +87,7 @@ def validate(spec: Spec, refuse: Refuse) -> None:
 
 def reach(spec: Spec) -> np.ndarray:
     """Bounds of the scaled inputs, (DIM,)."""
-    if spec.standardises:
+    if isinstance(spec.input, StandardisedInput) and spec.input.standardise:
         return np.full(spec.dim, spec.input.clip)
     given, factors = spec.scaling
     center = np.zeros(spec.dim) if given is None else np.array(given)

@@ -23,6 +23,7 @@ from pykernel.parallel import Workers
 from pykernel.spec import stages
 from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
 from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
+from pykernel.spec.sections import StandardisedInput
 
 SIZES = (8, 16, 32, 64)
 ROUNDS = 3
@@ -116,7 +117,7 @@ def _simulated(spec: Spec, data: Data) -> Simulation:
 def typical_distance(spec: Spec, x: np.ndarray) -> float:
     """The median distance of two inputs, as the model sees them; of PAIRS pairs, always the same."""
     x = x[(np.abs(x) <= spec.input.max_abs).all(axis=1)]
-    if spec.standardises and len(x):
+    if isinstance(spec.input, StandardisedInput) and spec.input.standardise and len(x):
         deviation = x.std(axis=0)
         x = np.clip((x - x.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0), -spec.input.clip, spec.input.clip)
     if len(x) < 2:
