@@ -187,7 +187,8 @@ FAULTS = [
     ),
     Fault(
         *("-0.0 becomes 0.0", "gen/specialise.py"),
-        *("if value == 0 and math.copysign(1, value) < 0:", "if value == 0 and value < 0:"),
+        'return Unary(node.line, Real, "-", Literal(node.line, Real, 0.0))',
+        "return Literal(node.line, Real, 0.0)",
     ),
     Fault("what callees write is forgotten", "gen/effects.py", "                fields |= below.fields\n", ""),
     Fault(

@@ -481,6 +481,26 @@ def test_swaps_make_the_basis_better(precision: str) -> None:
     assert trace_residual(kernel, fresh, last) < 0.9 * trace_residual(kernel, fresh, first)
 
 
+def test_of_vectors_that_the_reservoir_does_not_miss_the_first_goes() -> None:
+    """Samples so far apart that k = 0: what is no row of the reservoir is missed by none, and neither is the sample."""
+    model = HostModel(spec_of(n=3, rows=6, dim=1, input={"max_abs": 1e4}))
+    vectors, rows = model.memory.field("v"), model.memory.field("rows")
+    seen = Counter[str]()
+    for t in range(600):
+        known, kept = vectors[:, 0].copy(), rows[:, 0].copy()
+        (status,) = model.update(np.array([[10.0 * t]]), np.zeros(1))
+        if t < 6:
+            continue
+        missing = [i for i in range(3) if known[i] not in kept]
+        if missing:
+            del_first = [*known[: missing[0]], *known[missing[0] + 1 :], 10.0 * t]
+            assert status == NystromStatus.REPLACED and vectors[:, 0].tolist() == del_first
+        else:
+            assert status == NystromStatus.DONE and (vectors[:, 0] == known).all()
+        seen[NystromStatus(status).name] += 1
+    assert min(seen["REPLACED"], seen["DONE"]) > 20
+
+
 @pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "wide", "cubic", "matern52"])
