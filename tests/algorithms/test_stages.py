@@ -244,3 +244,21 @@ def test_stages_that_mean_nothing_are_refused() -> None:
         base: dict[str, Any] = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
         with pytest.raises(UserError, match=says):
             make_spec(base | changed)
+
+
+@pytest.mark.parametrize("deviation", [0.1, 0.5, 2.0])
+def test_the_variance_covers_the_labels(deviation: float) -> None:
+    """Of raw labels, 95 % lie within 1.96 standard deviations of the prediction, by the default model with all stages."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(4000, 2))
+    y = 50 + np.sin(2 * z[:, 0]) + z[:, 1] + deviation * rng.normal(size=len(z))
+    x = z * [1, 100] + [0, 1000]
+    model = HostModel(make_spec({"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}}))
+    model.update(x[:2000], y[:2000])
+    within = []
+    for start in range(2000, 4000, 10):
+        part = slice(start, start + 10)
+        variances, _ = model.ask("variance", x[part])
+        within += (np.abs(y[part] - model.predict(x[part])) <= 1.96 * np.sqrt(variances.ravel())).tolist()
+        model.update(x[part], y[part])
+    assert 0.92 < np.mean(within) < 0.97
