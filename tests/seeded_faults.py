@@ -147,8 +147,8 @@ FAULTS = [
     ),
     # ---- bases
     Fault(
-        *("less than nothing left over", f"{BASIS}/coordinates.py"),
-        *("w.kappa[0] = rest if rest > real(0) else real(0)", "w.kappa[0] = rest"),
+        *("coordinates in place of their squares", f"{BASIS}/coordinates.py"),
+        *("rest = rest - w.z[i] * w.z[i]", "rest = rest - w.z[i]"),
     ),
     Fault(
         *("a turn too many", f"{BASIS}/least_squares.py"),
@@ -172,8 +172,8 @@ FAULTS = [
     Fault(
         "brackets are left out",
         "gen/print_c.py",
-        "self.level(node.left) == level and",
-        "self.level(node.left) <= level and",
+        "right = self.operand(node.right, UNARY)",
+        "right = self.operand(node.right, level)",
     ),
     Fault("a turn too many", "gen/print_c.py", "{v} {'<' if up else '>'} ", "{v} {'<=' if up else '>='} "),
     Fault("digits are lost", "gen/print_c.py", "else str(np.float32(value))", 'else f"{np.float32(value):.7g}"'),

@@ -18,6 +18,7 @@ from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel
 
 from pykernel import from_sklearn
 from pykernel.algorithms.kernel_choice import custom_kernel, kernel_value, self_value
+from pykernel.algorithms.kernels import cosine_similarity as cosine_kernel
 from pykernel.algorithms.kernels import matern32, matern52
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.dialect import FLOAT32, FLOAT64, PRECISIONS, Memory, Precision, substitute
@@ -223,6 +224,22 @@ def test_limits_of_stationary_kernels(name: str) -> None:
     np.testing.assert_allclose(MercerKernel(name, gamma=1e-9).gram(x, x), 1, atol=1e-6)
     np.testing.assert_array_equal(MercerKernel(name, gamma=1e9).gram(x, x), np.eye(6))
     assert (MercerKernel(name).gram(x * 1e200, -x * 1e200) == 0).all()
+
+
+@BOTH
+def test_a_cosine_is_at_most_1(precision: Precision) -> None:
+    """Also where rounding has made k(a, b) larger than the root of k(a, a) k(b, b)."""
+    of = numba_function(cosine_kernel, precision)
+    rng = np.random.default_rng(8)
+    above = 0
+    for own, other in 10.0 ** rng.uniform(-3, 3, (2000, 2)):
+        own, other = precision.real(own), precision.real(other)
+        value = np.sqrt(own * other)
+        for _ in range(3):
+            above += value / np.sqrt(own * other) > 1
+            assert of(value, own, other) <= 1 and of(-value, own, other) >= -1
+            value = np.nextafter(value, precision.real(np.inf))
+    assert above > 1000
 
 
 def test_a_norm_of_zero_is_at_a_right_angle_to_everything() -> None:

@@ -444,6 +444,24 @@ def precedence(s: Box, a: Real, b: Real) -> Real:
 
 
 @kernel
+def decided_when_printed(c: Settings, s: Box, k: Index) -> Index:
+    found = 1 if c.kind < 0 else 0
+    found += 2 if c.kind < 1 else 0
+    found += 4 if c.kind <= 0 else 0
+    found += 8 if c.kind <= 1 else 0
+    found += 16 if c.kind > 0 else 0
+    found += 32 if c.kind > 1 else 0
+    found += 64 if c.kind >= 0 else 0
+    found += 128 if c.kind >= 1 else 0
+    found += 256 if c.kind == 0 else 0
+    found += 512 if c.kind != 0 else 0
+    found += 1024 if k <= k else 0
+    found += 2048 if k < k or k > k or k != k else 0
+    found += 4096 if k >= k and k == k else 0
+    return found
+
+
+@kernel
 def mixed_conditions(s: Box, k: Index) -> Bool:
     low = k < 3
     high = k > 5 if low else k > -5 and not low

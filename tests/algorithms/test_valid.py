@@ -1,0 +1,46 @@
+"""``valid`` of every rule: what no learning can lead to is refused, whatever the configuration."""
+
+import numpy as np
+import pytest
+
+from pykernel.dialect.program import taken_by
+from pykernel.gen.model import model_code
+from pykernel.host.model import HostModel
+from tests.support.following import is_valid
+from tests.support.random_calls import Samples
+from tests.support.random_specs import RULES, random_spec
+
+SPECS = 2
+"""Random specs of each rule."""
+
+
+def learned(seed: int, rule: str) -> HostModel:
+    rng = np.random.default_rng([29, seed])
+    spec = random_spec(rng, rule)
+    model = HostModel(spec, model_code(spec).drop)
+    samples = Samples(model.spec, rng)
+    takes = len(taken_by(spec.program.entry("update")))
+    for _ in range(80):
+        model.call("update", *(samples.x(), samples.y())[:takes])
+    return model
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("frozen", "nystrom")])
+def test_no_state_may_have_a_number_that_is_none(rule: str, exhaustive: bool) -> None:
+    """Each real field of what is saved, each of some elements: infinity and NaN are refused."""
+    for seed in range(10 * SPECS if exhaustive else SPECS):
+        model = learned(seed, rule)
+        assert is_valid(model)
+        for struct in model.spec.program.persistent:
+            for name in set(struct.fields) - set(model_code(model.spec).drop):
+                field = model.memory.field(name)
+                if field.dtype.kind != "f" or not field.size:
+                    continue
+                flat = field.reshape(-1)
+                for at in {0, flat.size // 2, flat.size - 1}:
+                    for value in (np.inf, -np.inf, np.nan):
+                        kept = flat[at]
+                        flat[at] = value
+                        assert not is_valid(model), (seed, name, at, value)
+                        flat[at] = kept
+        assert is_valid(model)
