@@ -24,8 +24,7 @@ from pykernel.algorithms.stages import (
     observe_both,
     remain,
     standardise,
-    valid_inputs,
-    valid_labels,
+    valid_stages,
 )
 from pykernel.dialect import (
     DIM,
@@ -557,12 +556,7 @@ def valid(s: Linear, a: Stages, c: LinearConfig, f: StageConfig) -> Bool:
         if c.gain == Gain.RLS:
             if a.observed[0] < f.input_warmup and s.started[0] == 1:
                 return False
-        if not valid_inputs(a, f, c.input_max_abs):
-            return False
-    if f.follows:
-        if not valid_labels(a, f):
-            return False
-    return True
+    return valid_stages(a, f, c.input_max_abs)
 
 
 def _program(*learning: Entry) -> Program:

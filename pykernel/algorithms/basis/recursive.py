@@ -304,7 +304,7 @@ def learn(
 ) -> Index:
     """Learn the sample w.x with labels w.target."""
     project(b, w, c, q, w.x)
-    if f.follows:
+    if f.gains:
         evaluate(g, w, size(b, c), w.value)
     status = 0
     if c.method != Method.GIVEN:

@@ -514,7 +514,7 @@ def take(
             w.label[o] = w.target[o]
         remain(a, f, w.x, w.label, w.target)
     status = track(s, m, w, c, q)
-    if f.follows:
+    if f.gains:
         evaluate(h, w, w.value)
     learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
     if f.follows:
