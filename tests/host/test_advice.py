@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +50,12 @@ def test_the_command_tells_it_with_numbers_and_without_them_for_what_is_read_onc
     assert code == 0 and set(advice) == {"test", "value", "why", "change"} and " in place of " in advice["change"]
     code, out, _ = run("simulate", "spec.toml", "data.csv")
     assert f"advice   {advice['test']}: {advice['why']}" in out and advice["change"] in out
+    # what is read once cannot be tried again
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("data.csv").read_bytes())))
+    code, out, _ = run("simulate", "spec.toml", "-", "--json")
+    once, *_ = json.loads(out)["advice"]
+    assert code == 0 and once["test"] == advice["test"] and once["value"] == advice["value"]
+    assert advice["change"].startswith(once["change"]) and " in place of " not in once["change"]
 
 
 @pytest.mark.parametrize("delay", [0, 3])

@@ -110,6 +110,17 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
             content["label"] = {"outputs": len(content["expansion"]["vectors"])}
     if rule == "okfeb" and rng.random() < 0.5:
         content["novelty"] = {}
+    return _staged(rng, rule, content) if label and not classes and rng.random() < 0.4 else content
+
+
+def _staged(rng: np.random.Generator, rule: str, content: Content) -> Content:
+    """The content with some of the stages that the rule can have; one key at a time seldom leads to several."""
+    for key in ("center", "gain"):
+        if rule in declared("label", key) and rng.random() < 0.6:
+            content["label"] |= {key: True}
+    content["input"] |= {"standardise": True, "warmup": int(rng.integers(1, 20))}
+    if rule in declared("linear") and rng.random() < 0.6:
+        content["linear"] = {}
     return content
 
 
