@@ -90,6 +90,10 @@ def default() -> list[Spec]:
     return specs([{}, CLASSES, {"novelty": {}}])
 
 
+def alarms() -> list[Spec]:
+    return specs([{"novelty": {}}])
+
+
 def demo() -> list[Spec]:
     return [bikeshare_spec()]
 
@@ -110,6 +114,7 @@ MODELS = {
         streaming,
         subspaces,
         default,
+        alarms,
         demo,
         monitor,
     )
@@ -147,6 +152,9 @@ RESULTS: dict[str, Result] = {
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),
+    "first-alarms": Result(
+        "-m benchmarks.host.first_alarms", ("first-alarms.csv",), "minutes", ("alarms",), ("pykernel.host.simple",)
+    ),
     "first-results": Result(
         "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear")
     ),

@@ -1,4 +1,5 @@
-"""What every model has to beat: the label's last value, its running mean (of classes the most frequent), a linear model."""
+"""What every model has to beat: the label's last value, its running mean (of classes the most frequent), a linear model;
+without labels max |z| and Mahalanobis distance."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 
 LINEAR_MOST = 64
-"""A linear model of more inputs is not compared: a sample takes the square of their number."""
+"""What takes the square of the number of inputs for each sample is not compared for more of them: that is not simple."""
 
 
 class LastAndMean:
@@ -109,3 +110,105 @@ class Simple:
             answers, _ = self.linear.prequential(x, y, waiting, self.delay, question)
             guesses.append(answers.reshape(len(released), -1))
         return np.stack(guesses, axis=1)
+
+
+class Distances:
+    """How far each row is from the mean of those before it: the largest |z| of an input, and the Mahalanobis distance.
+
+    About the last ``HORIZON`` rows count.  Moments are those before the row's block of ``BLOCK`` rows; 0 in the first.
+    """
+
+    HORIZON, BLOCK = 1000, 50
+    RIDGE = 1e-3
+    """Added to the correlations: inputs may depend on each other."""
+
+    def __init__(self, dim: int) -> None:
+        self.names = ("max |z|", *(("Mahalanobis distance",) if dim <= LINEAR_MOST else ()))
+        # numbers that the device would keep: means and variances, or covariances
+        self.numbers = (2 * dim, dim + dim * (dim + 1) // 2)[: len(self.names)]
+        self.rows, self.weight = 0, 0.0
+        self.mean, self.covariance = np.zeros(dim), np.zeros((dim, dim))
+        self._block: list[np.ndarray] = []
+
+    def step(self, x: np.ndarray) -> np.ndarray:
+        """Distances of the next rows, (rows, predictors); NaN where a row has what is no number."""
+        found, start = np.zeros((len(x), len(self.names))), 0
+        while start < len(x):
+            end = min(len(x), start + self.BLOCK - self.rows % self.BLOCK)
+            part = x[start:end].astype(np.float64)
+            if self.weight:
+                found[start:end] = self._judge(part)
+            self._block.append(part[np.isfinite(part).all(axis=1)])
+            self.rows += end - start
+            if self.rows % self.BLOCK == 0:
+                self._learn(np.concatenate(self._block))
+                self._block = []
+            start = end
+        return found
+
+    def _judge(self, x: np.ndarray) -> np.ndarray:
+        # of an input that was constant, any other value is far
+        deviation = np.sqrt(np.diag(self.covariance)) + 1e-9 * np.abs(self.mean) + 1e-30
+        z = (x - self.mean) / deviation
+        found = [np.abs(z).max(axis=1)]
+        if len(self.names) > 1:
+            correlation = self.covariance / np.outer(deviation, deviation) + self.RIDGE * np.eye(len(deviation))
+            found.append(np.sqrt((z * np.linalg.solve(correlation, z.T).T).sum(axis=1)))
+        return np.column_stack(found)
+
+    def _learn(self, x: np.ndarray) -> None:
+        if not len(x):
+            return
+        self.weight = min(self.weight + len(x), float(self.HORIZON))
+        share, away = len(x) / self.weight, x.mean(axis=0) - self.mean
+        inner = np.cov(x.T, bias=True).reshape(self.covariance.shape)
+        self.covariance = (1 - share) * (self.covariance + share * np.outer(away, away)) + share * inner
+        self.mean = self.mean + share * away
+
+
+class SeenAlarms:
+    """Of a model's alarms, how many a distance would have raised, too, with as many rows in alarm.  Constant memory.
+
+    A distance counts in steps of 4 %.
+    """
+
+    STEPS, FROM, TO = 18, -64, 64
+    """Steps for each doubling; least and largest exponent of 2."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        # rows, and alarms by their largest distance
+        self.counts = np.zeros((2, len(names), self.STEPS * (self.TO - self.FROM)), np.int64)
+        self.in_alarm = 0
+        self._largest: np.ndarray | None = None
+
+    def take(self, distances: np.ndarray, alarmed: np.ndarray) -> None:
+        """The next rows: distances, (rows, predictors), and which are in alarm, (rows,)."""
+        with np.errstate(divide="ignore"):
+            places = np.floor((np.log2(np.nan_to_num(distances, posinf=2.0**60)) - self.FROM) * self.STEPS)
+        places = np.clip(places, 0, self.counts.shape[2] - 1).astype(int)
+        for i in range(len(self.names)):
+            np.add.at(self.counts[0, i], places[:, i], 1)
+        self.in_alarm += int(alarmed.sum())
+        for row, now in enumerate(alarmed.tolist()):
+            if now:
+                self._largest = places[row] if self._largest is None else np.maximum(self._largest, places[row])
+            elif self._largest is not None:
+                self._end(self.counts)
+                self._largest = None
+
+    def _end(self, counts: np.ndarray) -> None:
+        if self._largest is not None:
+            counts[1, np.arange(len(self.names)), self._largest] += 1
+
+    def report(self) -> dict[str, float | None]:
+        """The part of the alarms, by predictor; None if there was no alarm."""
+        counts = self.counts.copy()
+        self._end(counts)
+        found: dict[str, float | None] = {}
+        for i, name in enumerate(self.names):
+            # rows and alarms at this distance or a larger one
+            rows, alarms = np.cumsum(counts[:, i, ::-1], axis=1)
+            most = int(np.searchsorted(rows, self.in_alarm, side="right")) - 1
+            found[name] = float((alarms[most] if most >= 0 else 0) / alarms[-1]) if alarms[-1] else None
+        return found

@@ -17,7 +17,7 @@ from pykernel.errors import UserError
 from pykernel.host.advice import Signs, Trial, advice
 from pykernel.host.model import HostModel
 from pykernel.host.scores import MOMENTS, Errors
-from pykernel.host.simple import Simple, latest
+from pykernel.host.simple import Distances, SeenAlarms, Simple, latest
 from pykernel.spec.model import Spec
 
 BATCH = 4096
@@ -774,13 +774,23 @@ class Monitoring(_Run):
         super().__init__(spec, refresh_every=refresh_every)
         self.course = Course(answer_names(spec))
         self._answers = np.zeros((0, len(self.course.names)))
+        self.simple = Distances(spec.dim)
+        self.seen = SeenAlarms(self.simple.names)
+        self._distances = np.zeros((0, len(self.simple.names)))
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         self._answers = np.where(self._missing(asked)[:, None], np.nan, _table(asked).astype(np.float64))
+        if self.alarms is not None:
+            self._distances = self.simple.step(x)
 
     def _follow(self, steps: Steps) -> np.ndarray:
         alarmed = super()._follow(steps)
-        states = steps.states if self.alarms is not None else np.full((len(alarmed), 2), np.nan)
+        states = np.full((len(alarmed), 2), np.nan)
+        if self.alarms is not None:
+            states = steps.states
+            warmup = self.spec.novelty.warmup if self.spec.has("novelty", "warmup") else 0
+            begun = max(0, warmup - self.rows)
+            self.seen.take(self._distances[begun:], alarmed[begun:])
         self.course.add(self._answers, alarmed, states)
         return alarmed
 
@@ -788,15 +798,23 @@ class Monitoring(_Run):
         """The whole run, as plain values.
 
         question: what each row was asked; all, second_half: see ``Course.summary``.  statuses: of updates, or of the
-        answers of a model that does not learn.  alarms: see ``Alarms``, of a model that raises some.
+        answers of a model that does not learn.  alarms: see ``Alarms``, of a model that raises some; ``simple`` is the part
+        of them that each simple predictor would have raised, too, with as many rows in alarm, and its bytes.
         """
         parts = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}
         if self.alarms is None:
             parts = {name: {k: v for k, v in part.items() if k != "in_alarm"} for name, part in parts.items()}
+        told = self._told()
+        if self.alarms is not None:
+            size = self.spec.real.dtype.itemsize
+            told["alarms"]["simple"] = {
+                name: {"seen": seen, "bytes": size * numbers}
+                for (name, seen), numbers in zip(self.seen.report().items(), self.simple.numbers, strict=True)
+            }
         return {
             "name": self.spec.name,
             "rows": self.rows,
-            **self._told(),
+            **told,
             "question": self.spec.program.asks,
             **parts,
             "warning": self.warning,

@@ -21,11 +21,22 @@ NUMBERS: dict[str, Any] = {
     "learning": {"rule": "krls-t", "noise": "auto", "forgetting": 0.999},
 }
 CLASSES: dict[str, Any] = {"learning": {"rule": "krls-t", "noise": 1.0, "forgetting": 0.9999}}
-ALARMS: dict[str, Any] = {"learning": {"rule": "okfeb"}}
+ALARMS: dict[str, Any] = {
+    "learning": {"rule": "okfeb", "features": 12},
+    "novelty": {"smoothing": 0.5, "relearn_after": 100},
+}
+"""Measured by benchmarks/host/first_alarms.py."""
+ALARM_CLIP = 6.0
+"""For alarms: what is far stays far."""
+
+
+def length(dim: int) -> float:
+    """The length of a sample whose inputs are in standard deviations, sqrt(D): sigma for alarms."""
+    return float(f"{math.sqrt(dim):.4g}")
 
 
 def width(dim: int) -> float:
-    """sigma for inputs in standard deviations: the length of a sample, sqrt(D), and less where D is below 6."""
+    """sigma for labels, with inputs in standard deviations: the length of a sample, and less where D is below 6."""
     return float(f"{min(1.0, 0.4 + 0.1 * dim) * math.sqrt(dim):.4g}")
 
 
@@ -34,17 +45,20 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
-    if "novelty" in content:
-        chosen = ALARMS
+    alarms = "novelty" in content
+    if alarms:
+        made = dict(ALARMS)
+        budget = _section(content, "reduction").get("n_max")
+        if isinstance(budget, int) and 0 < budget < ALARMS["learning"]["features"]:
+            made["learning"] = ALARMS["learning"] | {"features": budget}
     else:
-        chosen = CLASSES if _section(content, "label").get("classes") is not None else NUMBERS
+        made = dict(CLASSES if _section(content, "label").get("classes") is not None else NUMBERS)
     input, kernel = _section(content, "input"), _section(content, "kernel")
     own_unit = any(kernel.get(key) is not None for key in ("sigma", "gamma"))
-    made = dict(chosen)
     if input.get("standardise", not own_unit) is True:
-        made["input"] = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
+        made["input"] = {"standardise": True, "clip": ALARM_CLIP if alarms else STAGED_CLIP, "max_abs": INPUT_LIMIT}
         if not own_unit and kernel.get("function", "gaussian") == "gaussian" and (dim := _dim(input)):
-            made["kernel"] = {"sigma": width(dim)}
+            made["kernel"] = {"sigma": length(dim) if alarms else width(dim)}
     else:
         made.pop("linear", None)
     return {**content, **{name: _over(made[name], content.get(name)) for name in made}}

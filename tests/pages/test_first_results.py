@@ -8,12 +8,14 @@ import tomllib
 
 import numpy as np
 
-from benchmarks.host import advice_figures, first_results
+from benchmarks.host import advice_figures, first_alarms, first_results
 from benchmarks.provenance import ROOT
+from benchmarks.tables import load
 from pykernel.spec.model import make_spec
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ONLINE = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
+NOVELTY = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
 WHY = (ROOT / "docs" / "why-is-my-model-bad.md").read_text(encoding="utf-8")
 
 
@@ -43,6 +45,20 @@ def test_ratios_on_the_page_are_the_measured_ones() -> None:
     assert np.median(numbers) <= 0.92 and np.quantile(numbers, 0.9) <= 1.03 and numbers.max() <= 1.2
     assert np.median(classes) <= 0.95 and classes.max() <= 1.5
     assert all(rows["spec without a rule"]["refused_in_a_row"] == "0" for rows in first_results.read().values())
+
+
+def test_alarms_without_a_rule_are_chosen_from_these_settings() -> None:
+    """The page has the measured table; of the settings that take as much memory, none sees clearly more."""
+    rows = load(first_alarms.DATA / "first-alarms.csv")
+    assert first_alarms.table(rows) in NOVELTY
+    own = [float(row["detected"]) for row in rows if row["predictor"].startswith("own threshold")]
+    assert all(f"{value:.1%}".replace("%", " %") in NOVELTY for value in own)
+    found: dict[str, float] = {}
+    for row in rows:
+        if row["faults"] in first_alarms.SIZES:
+            found[row["predictor"]] = found.get(row["predictor"], 0) + float(row["detected"]) / 10
+    assert set(first_alarms.VARIANTS) < set(found)
+    assert all(found[name] < found[first_alarms.DEFAULT] + 0.02 for name in first_alarms.VARIANTS)
 
 
 def test_what_the_page_writes_out_is_what_a_spec_without_a_rule_gets() -> None:

@@ -261,6 +261,11 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
             else (f"{found['count']:,} alarms, {found['samples']:,} rows")
         )
         output.show_table(count, table)
+        for name, simple in found.get("simple", {}).items():
+            print(
+                f"{name} ({simple['bytes']:,} bytes), with as many rows in alarm, sees {output.rate(simple['seen'])} of these alarms"
+            )
+        print()
     said = "" if found["count"] else "no alarm; "
     print(
         f"{said}at the end the level is {output.number(found['level'])}, the threshold {output.number(found['threshold'])}\n"
