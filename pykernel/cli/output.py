@@ -119,7 +119,8 @@ def print_next(spec: str) -> None:
     print(f"\nnext:\n  pykernel generate {quoted(spec)} -o out/")
 
 
-def print_sizes(figures: Mapping[str, Any]) -> None:
+def print_sizes(figures: Mapping[str, Any], simple: Mapping[str, int] | None = None) -> None:
+    """Bytes of the model, and of simple predictors."""
     table = new_table("part", "size")
     for key, text in (
         ("state_bytes", "state (RAM)"),
@@ -127,6 +128,8 @@ def print_sizes(figures: Mapping[str, Any]) -> None:
         ("const_bytes", "tables and trained values (flash)"),
     ):
         table.add_row(text, byte_count(figures[key]))
+    for text, size in (simple or {}).items():
+        table.add_row(f"instead: {text}", byte_count(size))
     show_table(f"{figures['name']} in memory", table)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError
+from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 
@@ -61,7 +62,7 @@ def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
 def linear_spec(spec: Spec) -> Spec | None:
     """Linear recursive least squares on the same columns, standardised; None if it would not be simple.
 
-    One weight for each input and output, and (D + 1) (D + 2) / 2 numbers of a triangle.
+    D + 1 weights for each output, and (D + 1)^2 numbers.
     """
     if spec.dim > LINEAR_MOST:
         return None
@@ -112,6 +113,22 @@ class Simple:
         return np.stack(guesses, axis=1)
 
 
+def simple_bytes(spec: Spec) -> dict[str, int]:
+    """What each simple predictor would keep on the device, by its name; nothing for a model with which none competes."""
+    size = spec.real.dtype.itemsize
+    if not spec.program.learns or (spec.label_kind == "none" and not spec.program.raises_alarms(spec.config)):
+        return {}
+    if spec.label_kind == "none":
+        return {name: size * numbers for name, numbers in Distances.numbers(spec.dim).items()}
+    classes = spec.label.classes
+    last, mean = (4, 4 * len(classes)) if classes else (size * spec.outputs, (size + 4) * spec.outputs)
+    found = dict(zip((LastAndMajority if classes else LastAndMean).names, (last, mean), strict=True))
+    linear = linear_spec(spec)
+    if linear is not None:
+        found["linear model"] = linear.program.state_bytes(model_code(linear).layout)
+    return found
+
+
 class Distances:
     """How far each row is from the mean of those before it: the largest |z| of an input, and the Mahalanobis distance.
 
@@ -123,12 +140,16 @@ class Distances:
     """Added to the correlations: inputs may depend on each other."""
 
     def __init__(self, dim: int) -> None:
-        self.names = ("max |z|", *(("Mahalanobis distance",) if dim <= LINEAR_MOST else ()))
-        # numbers that the device would keep: means and variances, or covariances
-        self.numbers = (2 * dim, dim + dim * (dim + 1) // 2)[: len(self.names)]
+        self.names = tuple(self.numbers(dim))
         self.rows, self.weight = 0, 0.0
         self.mean, self.covariance = np.zeros(dim), np.zeros((dim, dim))
         self._block: list[np.ndarray] = []
+
+    @staticmethod
+    def numbers(dim: int) -> dict[str, int]:
+        """Of each, how many numbers it keeps: means with variances, or with covariances."""
+        found = {"max |z|": 2 * dim, "Mahalanobis distance": dim + dim * (dim + 1) // 2}
+        return found if dim <= LINEAR_MOST else {"max |z|": found["max |z|"]}
 
     def step(self, x: np.ndarray) -> np.ndarray:
         """Distances of the next rows, (rows, predictors); NaN where a row has what is no number."""

@@ -17,7 +17,7 @@ from pykernel.errors import UserError
 from pykernel.host.advice import Signs, Trial, advice
 from pykernel.host.model import HostModel
 from pykernel.host.scores import MOMENTS, Errors
-from pykernel.host.simple import Distances, SeenAlarms, Simple, latest
+from pykernel.host.simple import Distances, SeenAlarms, Simple, latest, simple_bytes
 from pykernel.spec.model import Spec
 
 BATCH = 4096
@@ -806,10 +806,9 @@ class Monitoring(_Run):
             parts = {name: {k: v for k, v in part.items() if k != "in_alarm"} for name, part in parts.items()}
         told = self._told()
         if self.alarms is not None:
-            size = self.spec.real.dtype.itemsize
+            sizes = simple_bytes(self.spec)
             told["alarms"]["simple"] = {
-                name: {"seen": seen, "bytes": size * numbers}
-                for (name, seen), numbers in zip(self.seen.report().items(), self.simple.numbers, strict=True)
+                name: {"seen": seen, "bytes": sizes[name]} for name, seen in self.seen.report().items()
             }
         return {
             "name": self.spec.name,

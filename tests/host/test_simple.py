@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from pykernel.host.simple import Distances, SeenAlarms
+from pykernel.host.simple import Distances, SeenAlarms, simple_bytes
+from pykernel.spec.model import make_spec
 
 
 def in_parts(step, rows, length):
@@ -63,6 +64,22 @@ def test_alarms_that_a_distance_sees_are_counted_as_if_all_rows_were_kept() -> N
         enough = [t for t in np.unique(distances) if (distances >= t).sum() <= alarmed.sum()]
         expected = sum(max_of >= min(enough) for max_of in alarms) / len(alarms) if enough and alarms else 0.0
         assert seen.report()["d"] == (expected if alarms else None)
+
+
+@pytest.mark.parametrize(
+    ("content", "bytes"),
+    [
+        # the linear model: three weights, a matrix of 3 x 3, three moments of each input, a mean, and four counts
+        ({"label": {"column": "y"}}, {"last label": 4, "running mean": 8, "linear model": 4 * (3 + 9 + 6 + 1 + 4)}),
+        ({"label": {"column": "y"}, "precision": "float64"}, {"last label": 8, "running mean": 12}),
+        ({"label": {"column": "y", "classes": ["a", "b", "c"]}}, {"last label": 4, "majority class": 12}),
+        ({"novelty": {}}, {"max |z|": 16, "Mahalanobis distance": 20}),
+        ({"learning": {"rule": "okfeb"}, "kernel": {"sigma": 1.0}}, {}),
+    ],
+)
+def test_bytes_of_simple_predictors(content: dict, bytes: dict) -> None:
+    found = simple_bytes(make_spec({"name": "m", "input": {"dim": 2}} | content))
+    assert {name: found[name] for name in bytes} == bytes and bool(found) == bool(bytes)
 
 
 def test_the_command_tells_it(run, tmp_path, monkeypatch) -> None:
