@@ -158,6 +158,8 @@ RESULTS: dict[str, Result] = {
     "first-results": Result(
         "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear")
     ),
+    # river's models, not ours: only another script or other streams make it stale
+    "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",), "hours"),
     "flat-cost": Result("-m benchmarks.host.flat_cost", ("flat-cost.csv",), "minutes", (), (BASES,)),
     "grid-search": Result(
         "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -182,3 +182,31 @@ def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[
         "worst": worst,
         "ratio": round((worst or max(costs)) / median, 3),
     }
+
+
+def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> list[str]:
+    """What takes more than the spec's [target] allows, a sentence each.
+
+    figures: of the project.  rows: of ``check_targets``; those of another CPU than the [target]'s say nothing.
+    """
+    limits, found = spec.target, []
+    if limits is None:
+        return found
+    on = [row for row in rows if limits.name in (None, row["target"])]
+    taken = {
+        "ram": [("", figures["state_bytes"] + figures["work_bytes"])],
+        "flash": [(f" on {row['target']}", row["flash_bytes"]) for row in on],
+        "instructions": [
+            (f" on {row['target']}", max(row[call][key] or 0 for key in ("max", "worst")))
+            for row in on
+            for call in row["calls"]
+            if call == "update"
+        ],
+    }
+    unit = {"ram": "bytes of RAM", "flash": "bytes of flash", "instructions": "instructions for an update"}
+    for key, values in taken.items():
+        limit = getattr(limits, key)
+        for where, value in values:
+            if limit is not None and value > limit:
+                found.append(f"{spec.name} takes {value:,.0f} {unit[key]}{where}; [target] {key} is {limit:,}")
+    return found

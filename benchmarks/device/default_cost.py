@@ -47,6 +47,11 @@ MODELS: dict[str, dict[str, Any]] = {
     "krls-t": without("gain", "linear", "noise", "center", "standardise"),
     "no rule, three classes": dict(completed(BASE | {"label": {"column": "y", "classes": ["a", "b", "c"]}})),
     "no rule, alarms": dict(completed(BASE | {"novelty": {}})),
+    "no rule, a number, small target": dict(completed(BASE | {"label": {"column": "y"}, "target": {"ram": 4096}})),
+    **{
+        f"no rule, a number, {n} vectors": dict(completed(BASE | {"label": {"column": "y"}, "reduction": {"n_max": n}}))
+        for n in (8, 16, 64)
+    },
 }
 
 

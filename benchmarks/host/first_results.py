@@ -2,7 +2,7 @@
 
     python -m benchmarks.host.first_results                # models and simple predictors: docs/data/first-results.csv
     python -m benchmarks.host.first_results --river        # river's models, hours: docs/data/first-river.csv
-    python -m benchmarks.host.first_results --show         # ratios of both files
+    python -m benchmarks.host.first_results --show         # ratios of both files, for docs/online.md
 
 Each row is predicted, then learned, in float32.  error: of numbers the root mean square error, of classes the part that
 is wrong, over the second half of the rows.  Data is raw, but for river's models, which get it standardised, as its own
@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.host.first_streams import CLASS_VARIANTS, CLASSES, REGRESSION, VARIANTS, stream
 from benchmarks.provenance import ROOT
+from benchmarks.tables import markdown, publish
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
@@ -33,14 +34,19 @@ from pykernel.spec.model import Spec, make_spec
 DATA = ROOT / "docs" / "data"
 COLUMNS = ("stream", "variant", "predictor", "error", "state_bytes", "microseconds", "refused_in_a_row")
 SIMPLE = ("running mean", "last label", "linear model")
+NUMBERS_SIMPLE = ("running mean", "linear model")
 FIRST = 50
 """Rows that the estimator is fitted to before it goes on row by row."""
 
 
-def minimal(dim: int, classes: int) -> Spec:
+SMALL = {"target": {"ram": 1}}
+"""Too little for a model with a matrix: the spec without a rule gets another one."""
+
+
+def minimal(dim: int, classes: int, **more: Any) -> Spec:
     """A name, columns and a label."""
     label: dict[str, Any] = {"column": "y"} | ({"classes": [str(i) for i in range(classes)]} if classes else {})
-    return make_spec({"name": "first", "input": {"columns": [f"x{i}" for i in range(dim)]}, "label": label})
+    return make_spec({"name": "first", "input": {"columns": [f"x{i}" for i in range(dim)]}, "label": label} | more)
 
 
 def streak(statuses: np.ndarray) -> int:
@@ -97,6 +103,8 @@ def rows_of(name: str, variant: str) -> Iterator[dict[str, Any]]:
 
     spec = minimal(x.shape[1], classes)
     yield row("spec without a rule", *_sized(spec, learned(HostModel(spec), x, y)))
+    small = minimal(x.shape[1], classes, **SMALL)
+    yield row("spec for a small target", *_sized(small, learned(HostModel(small), x, y)))
     answers, model = of_estimator(x, y, classes)
     yield row("estimator without parameters", answers, state_bytes(model.spec))
     if classes:
@@ -206,43 +214,51 @@ def ratios(predictor: str, classes: bool, against: tuple[str, ...]) -> np.ndarra
     return np.array(made)
 
 
+def table() -> str:
+    """Of each predictor the ratios of its errors to the best simple one, and its bytes."""
+    found = read()
+    names = dict.fromkeys(name for rows in found.values() for name in rows)
+    made = []
+    for name in names:
+        line = [name]
+        for classes in (False, True):
+            each = ratios(name, classes, SIMPLE if classes else NUMBERS_SIMPLE)
+            line += (
+                [f"{q:.2f}" for q in (np.median(each), np.quantile(each, 0.9), each.max())] if len(each) else [""] * 3
+            )
+        sizes = [float(rows[name]["state_bytes"]) for rows in found.values() if name in rows]
+        made.append([*line, f"{np.median(sizes):,.0f}"])
+    heads = ["", *(f"{what}: {of}" for what in ("numbers", "classes") for of in ("median", "90 %", "worst")), "bytes"]
+    return markdown(heads, made)
+
+
 def show() -> None:
+    publish({"first-results": table()}, DATA.parent / "online.md")
+    print(table())
     for classes in (False, True):
-        print("\nclasses" if classes else "numbers")
-        names = list(
-            dict.fromkeys(
-                name for (stream, _), rows in read().items() if (stream in CLASSES) == classes for name in rows
-            )
-        )
-        against = SIMPLE if classes else ("running mean", "linear model")
-        for name in names:
-            found = ratios(name, classes, against)
-            print(
-                f"{name:32} median {np.median(found):.3f}  90 % {np.quantile(found, 0.9):.3f}  worst {found.max():.3f}"
-            )
-        for name in names:
-            if name.startswith("river"):
-                found = ratios("spec without a rule", classes, (name,))
-                sizes = [float(rows[name]["state_bytes"]) / float(rows["spec without a rule"]["state_bytes"])
-                         for (stream, _), rows in read().items() if (stream in CLASSES) == classes and name in rows]  # fmt: skip
-                print(
-                    f"spec without a rule to {name}: median {np.median(found):.3f}, whose bytes are {np.median(sizes):.0f} times as many"
-                )
-    worst = max(int(rows["spec without a rule"]["refused_in_a_row"]) for rows in read().values())
+        for name in (name for name in dict.fromkeys(n for rows in read().values() for n in rows) if "river" in name):
+            each = ratios("spec without a rule", classes, (name,))
+            if len(each):
+                print(f"{'classes' if classes else 'numbers'}: spec without a rule to {name}: {np.median(each):.3f}")
+    worst = max(int(row["refused_in_a_row"]) for rows in read().values() for row in rows.values())
     print(f"most samples that were refused in a row: {worst}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--river", action="store_true", help="river's models")
-    parser.add_argument("--show", action="store_true", help="ratios of what was measured")
+    parser.add_argument(
+        "--show", action="store_true", help="only the table of what was measured, in docs/online.md, too"
+    )
     options = parser.parse_args()
     if options.show:
         show()
     elif options.river:
         write("first-river.csv", river_rows)
+        show()
     else:
         write("first-results.csv", rows_of)
+        show()
 
 
 if __name__ == "__main__":

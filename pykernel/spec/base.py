@@ -26,6 +26,7 @@ from pykernel.spec.sections import (
     ScaledInput,
     Section,
     StandardisedInput,
+    TargetSection,
     fields_of,
     shown_value,
 )
@@ -46,6 +47,7 @@ class Spec(Section):
     precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
     input: Input
     label: Label = Label()
+    target: TargetSection | None = None
     if TYPE_CHECKING:  # each family says which one, at its place among the sections
         learning: Learning
     _custom: Kernel | None = PrivateAttr(None)

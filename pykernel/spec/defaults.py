@@ -21,6 +21,20 @@ NUMBERS: dict[str, Any] = {
     "learning": {"rule": "krls-t", "noise": "auto", "forgetting": 0.999},
 }
 CLASSES: dict[str, Any] = {"learning": {"rule": "krls-t", "noise": 1.0, "forgetting": 0.9999}}
+SMALL_NUMBERS: dict[str, Any] = NUMBERS | {
+    "learning": {"rule": "qklms", "eta": 0.3, "quantisation": 1.0},
+    "reduction": {"technique": "nt"},
+}
+SMALL_CLASSES: dict[str, Any] = {
+    "learning": {"rule": "qklms", "eta": 0.2, "quantisation": 0.7},
+    "reduction": {"technique": "nt"},
+}
+"""Where the ones above do not fit the target: no matrix, a tenth of the instructions."""
+SMALL_WIDTH = 0.7
+"""Of numbers: times ``width``."""
+DEFAULT_BUDGET = 32
+WITHOUT_FPU = frozenset({"avr", "cortex-m0plus", "cortex-m3", "rv32imac"})
+SINGLE_FPU = frozenset({"cortex-m4f", "cortex-m33f", "rv32imafc"})
 ALARMS: dict[str, Any] = {
     "learning": {"rule": "okfeb", "features": 12},
     "novelty": {"smoothing": 0.5, "relearn_after": 100},
@@ -45,23 +59,62 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
-    alarms = "novelty" in content
+    alarms, classes = "novelty" in content, _section(content, "label").get("classes") is not None
+    small = not alarms and not fits(content)
     if alarms:
         made = dict(ALARMS)
         budget = _section(content, "reduction").get("n_max")
         if isinstance(budget, int) and 0 < budget < ALARMS["learning"]["features"]:
             made["learning"] = ALARMS["learning"] | {"features": budget}
+    elif classes:
+        made = dict(SMALL_CLASSES if small else CLASSES)
     else:
-        made = dict(CLASSES if _section(content, "label").get("classes") is not None else NUMBERS)
+        made = dict(SMALL_NUMBERS if small else NUMBERS)
     input, kernel = _section(content, "input"), _section(content, "kernel")
     own_unit = any(kernel.get(key) is not None for key in ("sigma", "gamma"))
     if input.get("standardise", not own_unit) is True:
         made["input"] = {"standardise": True, "clip": ALARM_CLIP if alarms else STAGED_CLIP, "max_abs": INPUT_LIMIT}
         if not own_unit and kernel.get("function", "gaussian") == "gaussian" and (dim := _dim(input)):
-            made["kernel"] = {"sigma": length(dim) if alarms else width(dim)}
+            sigma = length(dim) if alarms else width(dim) * (SMALL_WIDTH if small and not classes else 1.0)
+            made["kernel"] = {"sigma": float(f"{sigma:.4g}")}
     else:
         made.pop("linear", None)
     return {**content, **{name: _over(made[name], content.get(name)) for name in made}}
+
+
+def fits(content: Mapping[str, Any]) -> bool:
+    """Whether the spec's target has the RAM and the instructions that krls-t within its stages takes."""
+    target, label = _section(content, "target"), _section(content, "label")
+    named = [len(given) for key in ("columns", "classes") if isinstance(given := label.get(key), (list, tuple))]
+    outputs = named[0] if named else label.get("outputs")
+    if outputs == 2 and label.get("classes") is not None:
+        outputs = 1  # one function tells two classes apart
+    n, d, o = _budget(content), _dim(_section(content, "input")), outputs if isinstance(outputs, int) else 1
+    wide = content.get("precision") == "float64"
+    ram, instructions, name = (target.get(key) for key in ("ram", "instructions", "name"))
+    soft = name in WITHOUT_FPU or (wide and name in SINGLE_FPU)
+    return not (
+        (isinstance(ram, int) and ram_bytes(n, d, o, 8 if wide else 4) > ram)
+        or (isinstance(instructions, int) and update_instructions(n, soft) > instructions)
+    )
+
+
+def ram_bytes(n: int, d: int, o: int, size: int = 4) -> int:
+    """RAM of krls-t within its stages, for n vectors, d inputs, o outputs and numbers of that size; of classes, at most."""
+    return size * (2 * n * n + n * (d + 2 * o + 6) + d * (4 + o) + 9 * o + 20)
+
+
+def update_instructions(n: int, soft: bool) -> int:
+    """About the most expensive update of krls-t within its stages, n vectors; soft: without a floating-point unit.
+
+    Measured for 8 to 64 vectors on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
+    """
+    return (88 * n * n + 300 * n) * (30 if soft else 1)
+
+
+def _budget(content: Mapping[str, Any]) -> int:
+    given = _section(content, "reduction").get("n_max", DEFAULT_BUDGET)
+    return given if isinstance(given, int) and given > 0 else DEFAULT_BUDGET
 
 
 def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -217,8 +217,19 @@ class Learning(Section):
     )
 
 
+class TargetSection(Section):
+    """What the model may take on the device.  It changes no byte of the C."""
+
+    name: str | None = Field(None, description="the CPU, one of `pykernel targets`; `check` runs the model there, too")
+    ram: int | None = Field(None, gt=0, description="bytes of RAM that the model may take, state and work")
+    flash: int | None = Field(None, gt=0, description="bytes of flash that a program with the model may take")
+    instructions: int | None = Field(
+        None, gt=0, description="instructions that an update may take, the most expensive one that `check` finds"
+    )
+
+
 class VectorsSection(Section):
-    """VectorsSection that the device has in flash."""
+    """Vectors that the device has in flash."""
 
     vectors: Rows = Field(strict=False, description="a row of numbers for each vector, scaled as the inputs are")
 

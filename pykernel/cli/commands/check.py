@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pykernel.cli import inputs, output
 from pykernel.cli.options import Engine, Json, SpecFile, TrustCode, option, takes
@@ -13,6 +13,10 @@ from pykernel.errors import CheckFailed, UserError
 if TYPE_CHECKING:
     from pykernel.gen.check import Report
     from pykernel.spec.model import Spec
+
+
+ON_TARGETS = 1000
+"""Random samples on a target, if the command does not say how many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,29 +63,42 @@ def check(options: CheckOptions) -> None:
     is the most expensive call that a search found. Instead: what simple predictors would keep, which simulate compares with
     the model.
 
-    Exit codes: 0 equal, 1 not equal, 2 bad input (or no compiler, or a model too large for a target's part).
+    A spec's [target] sets limits: RAM, flash, instructions. With a name, the model runs on that CPU, too.
+
+    Exit codes: 0 equal, 1 not equal or beyond the [target], 2 bad input (or no compiler, or a model too large for a target's part).
     """
     from pykernel.gen.record import record, require_project
     from pykernel.host.simple import simple_bytes
+    from pykernel.targets.check import exceeded
 
     spec = inputs.read_spec(options.spec_file, options.trust)
     samples = options.samples
     if samples is None:
-        samples = 1000 if options.target else 100_000
+        samples = ON_TARGETS if options.target else 100_000
     need_possible(options, samples)
     if options.record:
         require_project(options.record, spec)
     report = run(spec, options, samples)
+    on_target = check_own_target(spec, options)
     if options.record:
         record(options.record, spec, report)
     simple = simple_bytes(spec)
+    rows = [*report.rows, *on_target]
+    too_much = exceeded(spec, report.figures, rows if options.target else on_target)
+    ok = all(row["equal"] for row in rows) and not too_much
     if options.as_json:
-        output.print_json({"ok": report.ok, "check": report.rows, "sizes": report.figures, "simple_bytes": simple})
+        output.print_json(
+            {"ok": ok, "check": rows, "sizes": report.figures, "simple_bytes": simple, "exceeded": too_much}
+        )
     else:
         (output.print_targets if options.target else output.print_check)(report.rows)
+        if on_target:
+            output.print_targets(on_target)
         output.print_sizes(report.figures, simple)
-    if not report.ok:
-        raise CheckFailed(output.first_difference(report.rows))
+    if not all(row["equal"] for row in rows):
+        raise CheckFailed(output.first_difference(rows))
+    if too_much:
+        raise CheckFailed("; ".join(too_much))
 
 
 def need_possible(options: CheckOptions, samples: int) -> None:
@@ -93,6 +110,14 @@ def need_possible(options: CheckOptions, samples: int) -> None:
     for name, value in (("--toolchain", options.toolchain), ("--emulator", options.emulator)):
         if value and not options.target:
             raise UserError(f"{name} {value} is for targets; add --target …, or --target all")
+
+
+def check_own_target(spec: Spec, options: CheckOptions) -> list[Any]:
+    """What the CPU of the spec's [target] says, where limits need it and the command names no CPU."""
+    limits = spec.target
+    if options.target or limits is None or limits.name is None or not (limits.flash or limits.instructions):
+        return []
+    return run(spec, replace(options, target=[limits.name]), options.samples or ON_TARGETS).rows
 
 
 def run(spec: Spec, options: CheckOptions, samples: int) -> Report:

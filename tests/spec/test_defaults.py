@@ -1,0 +1,120 @@
+"""What a spec without a rule gets: the model that fits its [target], and the estimates by which that is decided."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.provenance import ROOT
+from benchmarks.tables import load
+from pykernel.errors import UserError
+from pykernel.gen.model import model_code
+from pykernel.gen.project import build
+from pykernel.spec import defaults
+from pykernel.spec.model import make_spec
+
+
+def spec_of(dim: int = 3, n_max: int = 32, precision: str = "float32", **more: Any) -> Any:
+    base = {"name": "m", "precision": precision, "input": {"dim": dim}, "reduction": {"n_max": n_max}}
+    return make_spec(base | {"label": {"outputs": 1}} | more)
+
+
+def ram_of(spec: Any) -> int:
+    figures = build(spec).figures
+    return int(figures["state_bytes"] + figures["work_bytes"])
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_ram_is_known_before_there_is_c(precision: str) -> None:
+    size = 8 if precision == "float64" else 4
+    for (n, d), o in itertools.product([(8, 1), (17, 5), (40, 3)], [1, 3]):
+        estimate = defaults.ram_bytes(n, d, o, size)  # of two classes, o is 1
+        # float64 has whole numbers of 32 bits, and pairs of them
+        assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"outputs": o})) <= estimate
+        classes = ["a", "b", "c"][: max(2, o)]
+        taken = ram_of(spec_of(d, n, precision, label={"column": "y", "classes": classes}))
+        assert estimate * 0.9 <= taken <= estimate
+
+
+def test_instructions_are_those_measured_within_a_quarter() -> None:
+    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "no rule, a number" in row["model"]]
+    rows = [row for row in rows if "small" not in row["model"]]
+    assert len(rows) == 8
+    for row in rows:
+        *_, last = row["model"].split(", ")
+        n = int(last.split()[0]) if "vectors" in last else 32
+        estimate = defaults.update_instructions(n, row["target"] in defaults.WITHOUT_FPU)
+        assert 0.8 <= estimate / int(row["update_max"]) <= 1.25, (row, estimate)
+
+
+def test_who_has_no_fpu_is_what_the_targets_say() -> None:
+    targets = {path.stem: tomllib.loads(path.read_text()) for path in (ROOT / "targets").glob("*.toml")}
+    assert {name for name, each in targets.items() if each["fpu"] == "none"} == defaults.WITHOUT_FPU
+    assert {name for name, each in targets.items() if each["fpu"] == "single"} == defaults.SINGLE_FPU
+
+
+@pytest.mark.parametrize(
+    ("target", "small"),
+    [
+        ({"ram": defaults.ram_bytes(32, 3, 1)}, False),
+        ({"ram": defaults.ram_bytes(32, 3, 1) - 1}, True),
+        ({"name": "cortex-m4f", "instructions": 100_000}, False),
+        ({"name": "cortex-m0plus", "instructions": 100_000}, True),
+        ({"name": "cortex-m4f", "flash": 9000}, False),
+    ],
+)
+@pytest.mark.parametrize("label", [{"column": "y"}, {"column": "y", "classes": ["a", "b"]}], ids=["number", "class"])
+def test_a_target_that_is_too_small_gets_a_model_without_a_matrix(target: dict, small: bool, label: dict) -> None:
+    spec = spec_of(target=target, label=label)
+    assert spec.learning.rule == ("qklms" if small else "krls-t")
+    if small:
+        assert ram_of(spec) < 1500
+    # what the spec names stays as it is
+    named = {"kernel": {"sigma": 1.0}, "learning": {"rule": "krls-t"}}
+    assert spec_of(target=target, label=label, **named).learning.rule == "krls-t"
+
+
+def test_a_target_changes_no_byte_of_the_c() -> None:
+    with_target = spec_of(target={"name": "cortex-m7f", "ram": 100_000, "flash": 1000, "instructions": 200_000})
+    with_it, without = ({name: text for name, text in build(spec).files.items() if name.endswith((".c", ".h"))}
+                        for spec in (with_target, spec_of()))  # fmt: skip
+    assert with_it == without and model_code(with_target).config_hash == model_code(spec_of()).config_hash
+
+
+@pytest.mark.parametrize("target", [{"ram": 0}, {"ram": "8 kB"}, {"cycles": 3}, {"name": 7}, 5])
+def test_targets_that_are_none(target: Any) -> None:
+    with pytest.raises(UserError, match="target"):
+        spec_of(target=target)
+
+
+def test_check_fails_where_a_model_has_outgrown_its_target(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    named: dict[str, Any] = {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}}
+
+    def checked(**target: Any) -> tuple[int, Any]:
+        Path("m.toml").write_text(spec_of(1, 4, target=target, **named).to_toml())
+        code, out, err = run("check", "m.toml", "--samples", "50", "--json")
+        return code, (json.loads(out), err)
+
+    ram = ram_of(spec_of(1, 4, **named))
+    code, (report, _) = checked(ram=ram)
+    assert code == 0 and report["ok"] and report["exceeded"] == []
+    code, (report, err) = checked(ram=ram - 1)
+    sentence = f"m takes {ram} bytes of RAM; [target] ram is {ram - 1}"
+    assert code == 1 and not report["ok"] and report["exceeded"] == [sentence] and sentence in err
+    # with the name of a CPU the model runs there, too
+    code, (report, err) = checked(name="cortex-m4f", ram=ram, flash=1000, instructions=50)
+    *_, row = report["check"]
+    assert code == 1 and row["target"] == "cortex-m4f" and row["equal"]
+    most = max(row["update"]["max"], row["update"]["worst"])
+    assert report["exceeded"] == [
+        f"m takes {row['flash_bytes']:,} bytes of flash on cortex-m4f; [target] flash is 1,000",
+        f"m takes {most:,} instructions for an update on cortex-m4f; [target] instructions is 50",
+    ]
+    assert checked(name="cortex-m4f", flash=row["flash_bytes"], instructions=most)[0] == 0
