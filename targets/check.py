@@ -185,28 +185,35 @@ def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[
 
 
 def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> list[str]:
-    """What takes more than the spec's [target] allows, a sentence each.
+    """What takes more than the spec's [target] allows, a sentence each; and limits that could not be judged.
 
-    figures: of the project.  rows: of ``check_targets``; those of another CPU than the [target]'s say nothing.
+    figures: of the project.  rows: of ``check_targets``, all equal; those of another CPU than the [target]'s say nothing.
     """
     limits, found = spec.target, []
     if limits is None:
         return found
-    on = [row for row in rows if limits.name in (None, row["target"])]
-    taken = {
-        "ram": [("", figures["state_bytes"] + figures["work_bytes"])],
-        "flash": [(f" on {row['target']}", row["flash_bytes"]) for row in on],
-        "instructions": [
-            (f" on {row['target']}", max(row[call][key] or 0 for key in ("max", "worst")))
-            for row in on
-            for call in row["calls"]
-            if call == "update"
-        ],
-    }
-    unit = {"ram": "bytes of RAM", "flash": "bytes of flash", "instructions": "instructions for an update"}
-    for key, values in taken.items():
-        limit = getattr(limits, key)
-        for where, value in values:
-            if limit is not None and value > limit:
-                found.append(f"{spec.name} takes {value:,.0f} {unit[key]}{where}; [target] {key} is {limit:,}")
+    ram = figures["state_bytes"] + figures["work_bytes"]
+    if limits.ram is not None and ram > limits.ram:
+        found.append(f"{spec.name} takes {ram:,} bytes of RAM; [target] ram is {limits.ram:,}")
+    for row in rows:
+        if row["target"] != limits.name:
+            continue
+        if limits.flash is not None and row["flash_bytes"] > limits.flash:
+            found.append(
+                f"{spec.name} takes {row['flash_bytes']:,} bytes of flash on {limits.name}; [target] flash is {limits.flash:,}"
+            )
+        if limits.instructions is None:
+            continue
+        calls = [call for call in ("update", spec.program.asks) if call in row.get("calls", ())]
+        if not calls:
+            found.append(
+                f"[target] instructions: {row['emulator']} does not count those of {limits.name}; leave that key out"
+            )
+        for call in calls:
+            most = max(row[call][key] or 0 for key in ("max", "worst"))
+            if most > limits.instructions:
+                found.append(
+                    f"{spec.name}_{call} takes {most:,.0f} instructions on {limits.name}; [target] instructions is "
+                    f"{limits.instructions:,}"
+                )
     return found

@@ -54,7 +54,8 @@ class Signs:
             self.sums.add(np.column_stack([(a * b).sum(axis=1) for a, b in pairs]))
         self._waiting = past[len(own) :]
         table = np.column_stack([x.astype(np.float64), truth])
-        table = table[np.isfinite(table).all(axis=1)]
+        # what the model refused says nothing of what it learns
+        table = table[np.isfinite(table).all(axis=1) & np.isfinite(errors).all(axis=1)]
         if self.first is None and len(table):
             self.first = table[0].copy()
         if len(table):
@@ -146,7 +147,11 @@ class _Adviser:
         slope = float(rk / kk) if kk > 0 else 1.0
         if slope < LEAST_SLOPE:
             why = f"a label is on average {slope:.2g} times as far from the mean as the answer: the model follows the noise"
-            gain = [self._with("[label] gain = true", label={"gain": True})] if self.spec.has("label", "gain") else []
+            gain = (
+                [self._with("[label] gain = true", label={"gain": True})]
+                if not getattr(self.spec.label, "gain", True)
+                else []
+            )
             self._propose("answers too large", slope, why, [*self._smaller_steps(), *gain])
 
     def _memory(self) -> None:
@@ -216,7 +221,12 @@ class _Adviser:
         kept["label"] = {k: v for k, v in label.items() if k not in ("center", "gain", "horizon")}
         if "n_max" in self.content.get("reduction", {}):
             kept["reduction"] = {"n_max": self.content["reduction"]["n_max"]}
-        if make_spec(kept).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump():
+        if "target" in self.content:
+            kept["target"] = self.content["target"]
+        try:
+            if make_spec(kept).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump():
+                return []
+        except UserError:  # its limits are not for the default
             return []
         return [("leave [kernel] and [learning] out: the default learns from raw data", kept, self.lagged)]
 

@@ -12,44 +12,52 @@ MOMENTS = 2**14
 
 
 class Sums:
-    """Running sums of a stream's rows, kept at up to ``moments`` moments, evenly spaced.
+    """Sums over a stream's rows, of up to ``moments`` windows of equal length: of one row, until there are more.
 
-    The sums over a later part of the stream, or over a window, are the difference of two moments.
+    Windows are not differences of running totals: one huge row would take all digits of later ones.
     """
 
     def __init__(self, columns: int, moments: int = MOMENTS) -> None:
-        self.moments, self.spacing = moments, 1
-        # the first column counts the rows
-        self.sums = np.zeros((1, 1 + columns))
-        self.total = self.sums[0]
-
-    @property
-    def rows(self) -> int:
-        return int(self.total[0])
+        self.moments, self.spacing, self.rows = moments, 1, 0
+        # sums of each window, and of the one that is not full yet
+        self.parts, self.last = np.zeros((0, columns)), np.zeros(columns)
 
     def add(self, steps: np.ndarray) -> None:
         """Take what the next rows add, (rows, columns)."""
         if not len(steps):
             return
-        sums = self.total + np.cumsum(np.column_stack([np.ones(len(steps)), steps]), axis=0)
-        self.total = sums[-1]
-        self.sums = np.concatenate([self.sums, sums[sums[:, 0] % self.spacing == 0]])
-        while len(self.sums) > self.moments:
+        which = (self.rows + np.arange(len(steps))) // self.spacing - len(self.parts)
+        starts = np.flatnonzero(np.diff(which, prepend=-1))
+        sums = np.zeros((which[-1] + 1, len(self.last)))
+        sums[which[starts]] = np.add.reduceat(np.asarray(steps, np.float64), starts, axis=0)
+        sums[0] += self.last
+        self.rows += len(steps)
+        self._keep(np.concatenate([self.parts, sums]))
+        while len(self.parts) > self.moments:
             self.spacing *= 2
-            self.sums = self.sums[self.sums[:, 0] % self.spacing == 0]
+            every = np.concatenate([self.parts, self.last[None]])
+            self._keep(np.add.reduceat(every, np.arange(0, len(every), 2), axis=0))
+
+    def _keep(self, every: np.ndarray) -> None:
+        """Take the sums of all windows, the last one full or not."""
+        full = self.rows // self.spacing
+        self.parts = every[:full]
+        self.last = every[full] if full < len(every) else np.zeros(every.shape[1])
 
     def since(self, first: int) -> tuple[int, np.ndarray]:
         """The nearest moment kept, at or before row ``first``, and the sums from there on, (columns,)."""
-        start = self.sums[np.searchsorted(self.sums[:, 0], first, side="right") - 1]
-        return int(start[0]), (self.total - start)[1:]
+        start = min(first // self.spacing, len(self.parts))
+        return start * self.spacing, self.parts[start:].sum(axis=0) + self.last
 
     def windows(self, most: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Up to ``most`` windows of equal length from row ``first`` on: first rows and lengths (windows, 2), and their
         sums (windows, columns)."""
-        begin = int(np.searchsorted(self.sums[:, 0], first))
-        marks = np.unique(np.linspace(min(begin, len(self.sums) - 1), len(self.sums) - 1, most + 1).astype(int))
-        parts = np.diff(self.sums[marks], axis=0)
-        return np.column_stack([self.sums[marks[:-1], 0], parts[:, 0]]), parts[:, 1:]
+        begin = min(-(-first // self.spacing), len(self.parts))
+        marks = np.unique(np.linspace(begin, len(self.parts), most + 1).astype(int))
+        where = np.column_stack([marks[:-1], np.diff(marks)]) * self.spacing
+        if not len(where):
+            return where, np.zeros((0, len(self.last)))
+        return where, np.add.reduceat(self.parts, marks[:-1], axis=0)
 
 
 class Errors:

@@ -204,7 +204,7 @@ class SeenAlarms:
         self._largest: np.ndarray | None = None
 
     def take(self, distances: np.ndarray, alarmed: np.ndarray) -> None:
-        """The next rows: distances, (rows, predictors), and which are in alarm, (rows,)."""
+        """The next rows that were not refused: distances, (rows, predictors), and which are in alarm, (rows,)."""
         with np.errstate(divide="ignore"):
             places = np.floor((np.log2(np.nan_to_num(distances, posinf=2.0**60)) - self.FROM) * self.STEPS)
         places = np.clip(places, 0, self.counts.shape[2] - 1).astype(int)

@@ -781,7 +781,7 @@ class Monitoring(_Run):
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         self._answers = np.where(self._missing(asked)[:, None], np.nan, _table(asked).astype(np.float64))
         if self.alarms is not None:
-            self._distances = self.simple.step(x)
+            self._distances = self.simple.step(np.where(self._missing(asked)[:, None], np.nan, x))
 
     def _follow(self, steps: Steps) -> np.ndarray:
         alarmed = super()._follow(steps)
@@ -790,7 +790,9 @@ class Monitoring(_Run):
             states = steps.states
             warmup = self.spec.novelty.warmup if self.spec.has("novelty", "warmup") else 0
             begun = max(0, warmup - self.rows)
-            self.seen.take(self._distances[begun:], alarmed[begun:])
+            taken = np.flatnonzero(steps.statuses >= 0)
+            taken = taken[taken >= begun]
+            self.seen.take(self._distances[taken], alarmed[taken])
         self.course.add(self._answers, alarmed, states)
         return alarmed
 

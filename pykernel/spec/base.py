@@ -78,6 +78,10 @@ class Spec(Section):
                 "[input] dim", f"is {self.input.dim}, but columns holds {len(self.input.columns)} names; leave dim out"
             )
         self._check_label(refuse)
+        if self.target is not None and self.target.name is None:
+            for key in ("flash", "instructions"):
+                if getattr(self.target, key) is not None:
+                    refuse(f"[target] {key}", "depends on the CPU; give name, too")
         if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
             refuse(
                 "[input] horizon",

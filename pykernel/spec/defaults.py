@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pykernel.spec.sections import CPUS, DIM_LIMIT
+
 STAGED_CLIP = 3.0
 """Standardised inputs are limited to so many standard deviations."""
 INPUT_LIMIT, LABEL_LIMIT = 1e12, 1e9
@@ -33,8 +35,6 @@ SMALL_CLASSES: dict[str, Any] = {
 SMALL_WIDTH = 0.7
 """Of numbers: times ``width``."""
 DEFAULT_BUDGET = 32
-WITHOUT_FPU = frozenset({"avr", "cortex-m0plus", "cortex-m3", "rv32imac"})
-SINGLE_FPU = frozenset({"cortex-m4f", "cortex-m33f", "rv32imafc"})
 ALARMS: dict[str, Any] = {
     "learning": {"rule": "okfeb", "features": 12},
     "novelty": {"smoothing": 0.5, "relearn_after": 100},
@@ -59,7 +59,7 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
-    alarms, classes = "novelty" in content, _section(content, "label").get("classes") is not None
+    alarms, classes = content.get("novelty") is not None, _section(content, "label").get("classes") is not None
     small = not alarms and not fits(content)
     if alarms:
         made = dict(ALARMS)
@@ -74,7 +74,7 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
     own_unit = any(kernel.get(key) is not None for key in ("sigma", "gamma"))
     if input.get("standardise", not own_unit) is True:
         made["input"] = {"standardise": True, "clip": ALARM_CLIP if alarms else STAGED_CLIP, "max_abs": INPUT_LIMIT}
-        if not own_unit and kernel.get("function", "gaussian") == "gaussian" and (dim := _dim(input)):
+        if not own_unit and _is(kernel.get("function", "gaussian"), "gaussian") and (dim := _dim(input)):
             sigma = length(dim) if alarms else width(dim) * (SMALL_WIDTH if small and not classes else 1.0)
             made["kernel"] = {"sigma": float(f"{sigma:.4g}")}
     else:
@@ -86,22 +86,25 @@ def fits(content: Mapping[str, Any]) -> bool:
     """Whether the spec's target has the RAM and the instructions that krls-t within its stages takes."""
     target, label = _section(content, "target"), _section(content, "label")
     named = [len(given) for key in ("columns", "classes") if isinstance(given := label.get(key), (list, tuple))]
-    outputs = named[0] if named else label.get("outputs")
-    if outputs == 2 and label.get("classes") is not None:
+    given, classes = named[0] if named else label.get("outputs"), label.get("classes") is not None
+    outputs = given if isinstance(given, int) else 1
+    if outputs == 2 and classes:
         outputs = 1  # one function tells two classes apart
-    n, d, o = _budget(content), _dim(_section(content, "input")), outputs if isinstance(outputs, int) else 1
-    wide = content.get("precision") == "float64"
+    n, d = _budget(content), _dim(_section(content, "input"))
+    wide = _is(content.get("precision"), "float64")
     ram, instructions, name = (target.get(key) for key in ("ram", "instructions", "name"))
-    soft = name in WITHOUT_FPU or (wide and name in SINGLE_FPU)
+    fpu = CPUS.get(name, "single") if isinstance(name, str) else "single"
+    soft = fpu == "none" or (wide and fpu == "single")
     return not (
-        (isinstance(ram, int) and ram_bytes(n, d, o, 8 if wide else 4) > ram)
+        (isinstance(ram, int) and ram_bytes(n, d, outputs, 8 if wide else 4, classes) > ram)
         or (isinstance(instructions, int) and update_instructions(n, soft) > instructions)
     )
 
 
-def ram_bytes(n: int, d: int, o: int, size: int = 4) -> int:
-    """RAM of krls-t within its stages, for n vectors, d inputs, o outputs and numbers of that size; of classes, at most."""
-    return size * (2 * n * n + n * (d + 2 * o + 6) + d * (4 + o) + 9 * o + 20)
+def ram_bytes(n: int, d: int, o: int, size: int = 4, classes: bool = False) -> int:
+    """RAM of krls-t within its stages, for n vectors, d inputs, o functions and numbers of that size."""
+    stages = 0 if classes else d * o + 6 * o + 5
+    return size * (2 * n * n + n * (d + 2 * o + 6) + 4 * d + 3 * o + 15 + stages)
 
 
 def update_instructions(n: int, soft: bool) -> int:
@@ -129,9 +132,14 @@ def _over(default: Mapping[str, Any], given: Any) -> Any:
     return {**default, **given} if isinstance(given, Mapping) else given
 
 
+def _is(value: Any, word: str) -> bool:
+    """Whether a value that may be anything is a word."""
+    return isinstance(value, str) and value == word
+
+
 def _dim(input: Mapping[str, Any]) -> int:
     """How many inputs there are, 0 if the spec does not say it as it should."""
     columns, dim = input.get("columns"), input.get("dim")
     if columns is not None:
         return len(columns) if isinstance(columns, (list, tuple)) else 0
-    return dim if isinstance(dim, int) and dim > 0 else 0
+    return dim if isinstance(dim, int) and 0 < dim <= DIM_LIMIT else 0

@@ -217,14 +217,30 @@ class Learning(Section):
     )
 
 
+CPU = Literal["avr", "cortex-m0plus", "cortex-m3", "cortex-m33f", "cortex-m4f", "cortex-m7f", "rv32imac", "rv32imafc"]
+CPUS: dict[str, Literal["none", "single", "double"]] = {
+    **dict.fromkeys(("avr", "cortex-m0plus", "cortex-m3", "rv32imac"), "none"),
+    **dict.fromkeys(("cortex-m33f", "cortex-m4f", "rv32imafc"), "single"),
+    "cortex-m7f": "double",
+}
+"""Those of targets/, and what each computes without software."""
+
+
 class TargetSection(Section):
     """What the model may take on the device.  It changes no byte of the C."""
 
-    name: str | None = Field(None, description="the CPU, one of `pykernel targets`; `check` runs the model there, too")
+    name: CPU | None = Field(
+        None,
+        description="the CPU, as `pykernel targets` names it; with `flash` or `instructions`, `check` runs the model there, too",
+    )
     ram: int | None = Field(None, gt=0, description="bytes of RAM that the model may take, state and work")
-    flash: int | None = Field(None, gt=0, description="bytes of flash that a program with the model may take")
+    flash: int | None = Field(
+        None, gt=0, description="bytes of flash that a program with the model may take; needs `name`"
+    )
     instructions: int | None = Field(
-        None, gt=0, description="instructions that an update may take, the most expensive one that `check` finds"
+        None,
+        gt=0,
+        description="instructions that a call may take, of `update` or of the model's main question; needs `name`",
     )
 
 

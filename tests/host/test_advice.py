@@ -92,6 +92,43 @@ def test_the_last_label_as_an_input_is_one_that_is_known(delay: int) -> None:
         assert found[t].tolist() == [*x[t], known[-1] if len(known) else 0.0]
 
 
+WALK = np.random.default_rng(3)
+WALK_X, WALK_Y = WALK.normal(size=(1500, 2)), np.cumsum(WALK.normal(size=1500)) + 100
+KLMS = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": {"rule": "klms", "eta": 0.1}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        # limits that the default does not take
+        KLMS | {"reduction": {"n_max": 4000}},
+        KLMS | {"label": {"max_abs": 1e16}},
+        {"name": "m", "input": {"dim": 2}, "label": {"max_abs": 1e16}, "learning": {"rule": "nlms"}},
+        # the default of a small target
+        {"name": "m", "input": {"dim": 2}, "reduction": {"n_max": 8}, "target": {"ram": 500}},
+    ],
+)
+def test_what_cannot_be_advised_is_not(content: dict) -> None:
+    simulation, _ = advice_figures.run(WALK_X, WALK_Y, make_spec(content))
+    for each in simulation.report()["advice"]:
+        assert "leave [kernel]" not in each["change"]
+
+
+def test_refused_inputs_are_no_reason_for_advice_and_gain_is_advised_once() -> None:
+    x, y = WALK_X.copy(), np.sin(WALK_X.sum(1))
+    spec = make_spec(
+        {"name": "m", "input": {"dim": 2, "max_abs": 100.0}, "kernel": {"sigma": 1.0}, "learning": {"rule": "krls-t"}}
+    )
+    before = advice_figures.run(x, y, spec)[0].report()["advice"]
+    x[500, 0] = 1e20
+    assert [each["test"] for each in advice_figures.run(x, y, spec)[0].report()["advice"]] == [
+        each["test"] for each in before
+    ]
+    constant, default = np.full((1500, 3), 2.5), make_spec({"name": "m", "input": {"dim": 3}})
+    for each in advice_figures.run(constant, np.sin(WALK.normal(size=1500)), default)[0].report()["advice"]:
+        assert "gain" not in each["change"]
+
+
 def test_few_rows_and_models_that_do_not_learn_online_get_none() -> None:
     x, y, spec = advice_figures.samples("labels far from 0")
     simulation = Simulation(spec)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pykernel.host.simple import Distances, SeenAlarms, simple_bytes
+from pykernel.host.simulate import Monitoring
 from pykernel.spec.model import make_spec
 
 
@@ -80,6 +81,27 @@ def test_alarms_that_a_distance_sees_are_counted_as_if_all_rows_were_kept() -> N
 def test_bytes_of_simple_predictors(content: dict, bytes: dict) -> None:
     found = simple_bytes(make_spec({"name": "m", "input": {"dim": 2}} | content))
     assert {name: found[name] for name in bytes} == bytes and bool(found) == bool(bytes)
+
+
+def test_what_the_model_refuses_is_not_compared() -> None:
+    """A refused row is no reason for a distance to be blind, ends no alarm, and is none."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(4000, 3))
+    for start in range(1000, 4000, 500):
+        x[start : start + 60] += 6
+    spec = make_spec({"name": "m", "input": {"dim": 3, "max_abs": 100.0}, "novelty": {}})
+
+    def alarms(value: float) -> tuple[int, dict, int]:
+        changed = x.copy()
+        changed[5::7, 0] = value
+        monitoring = Monitoring(spec)
+        for _ in monitoring.run(changed, np.zeros((len(x), 0))):
+            pass
+        report = monitoring.report()["alarms"]
+        return report["count"], report["simple"], int(monitoring.seen.counts[1, 0].sum())
+
+    count, simple, counted = alarms(np.nan)
+    assert alarms(-9999.0) == alarms(1e30) == (count, simple, counted) and counted in (count, count - 1)
 
 
 def test_the_command_tells_it(run, tmp_path, monkeypatch) -> None:

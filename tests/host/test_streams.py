@@ -183,11 +183,13 @@ def test_sums_of_errors_are_those_of_the_whole_table(parts, seed):
     rng = np.random.default_rng(seed)
     table = rng.normal(size=(sum(parts), 2))
     table[rng.random(len(table)) < 0.2, rng.integers(0, 2)] = np.nan
+    if seed % 2:
+        table[0] = 1e12  # it must not take the digits of later rows
     errors, start = Errors(("p", "q"), moments=64), 0
     for rows in parts:
         errors.add(table[start : start + rows])
         start += rows
-    assert errors.rows == len(table) and len(errors.kept.sums) <= 64
+    assert errors.rows == len(table) and len(errors.kept.parts) <= 64
     for first in (0, len(table) // 2, len(table) - 1):
         summary = errors.summary(first)
         assert first - errors.kept.spacing < summary["first_row"] <= first
@@ -200,6 +202,11 @@ def test_sums_of_errors_are_those_of_the_whole_table(parts, seed):
                 assert summary["rmse"][name] == pytest.approx(np.sqrt((rest[:, i] ** 2).mean()))
             else:
                 assert summary["mae"][name] is None
+    where, sums = errors.kept.windows(5, len(table) // 3)
+    for (begin, length), part in zip(where.astype(int), sums, strict=True):
+        rows = table[begin : begin + length]
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        assert part[0] == len(rows) and part[1:3] == pytest.approx(np.abs(rows).sum(axis=0))
     middles, curve = errors.curve(5)
     assert curve.shape == (len(middles), 2) and (np.diff(middles) > 0).all()
 

@@ -84,18 +84,24 @@ def check(options: CheckOptions) -> None:
         record(options.record, spec, report)
     simple = simple_bytes(spec)
     rows = [*report.rows, *on_target]
-    too_much = exceeded(spec, report.figures, rows if options.target else on_target)
-    ok = all(row["equal"] for row in rows) and not too_much
+    equal = all(row["equal"] for row in rows)
+    too_much = exceeded(spec, report.figures, [*(report.rows if options.target else []), *on_target]) if equal else []
     if options.as_json:
         output.print_json(
-            {"ok": ok, "check": rows, "sizes": report.figures, "simple_bytes": simple, "exceeded": too_much}
+            {
+                "ok": equal and not too_much,
+                "check": rows,
+                "sizes": report.figures,
+                "simple_bytes": simple,
+                "exceeded": too_much,
+            }
         )
     else:
         (output.print_targets if options.target else output.print_check)(report.rows)
         if on_target:
             output.print_targets(on_target)
         output.print_sizes(report.figures, simple)
-    if not all(row["equal"] for row in rows):
+    if not equal:
         raise CheckFailed(output.first_difference(rows))
     if too_much:
         raise CheckFailed("; ".join(too_much))
@@ -113,9 +119,11 @@ def need_possible(options: CheckOptions, samples: int) -> None:
 
 
 def check_own_target(spec: Spec, options: CheckOptions) -> list[Any]:
-    """What the CPU of the spec's [target] says, where limits need it and the command names no CPU."""
+    """What the CPU of the spec's [target] says, where limits need it and the command does not name it."""
     limits = spec.target
-    if options.target or limits is None or limits.name is None or not (limits.flash or limits.instructions):
+    if limits is None or limits.name is None or not (limits.flash or limits.instructions):
+        return []
+    if {"all", limits.name} & set(options.target or ()):
         return []
     return run(spec, replace(options, target=[limits.name]), options.samples or ON_TARGETS).rows
 

@@ -158,7 +158,7 @@ class NoveltySection(Section):
     threshold: float | None = Field(
         None, gt=0, lt=1, description="in place of `false_alarm_rate`: a fixed level, above which there is an alarm"
     )
-    smoothing: float = Field(1.0, gt=0, le=1, description="level = (1 − smoothing) · level + smoothing · score")
+    smoothing: float = Field(1.0, ge=8e-6, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: int = Field(
         500,
         ge=2,
