@@ -28,13 +28,14 @@ from benchmarks.tables import markdown, publish
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.host.simple import LastAndMajority, LastAndMean, linear_spec
+from pykernel.host.simple import LastAndMajority, LastAndMean, linear_specs
 from pykernel.spec.model import Spec, make_spec
 
 DATA = ROOT / "docs" / "data"
 COLUMNS = ("stream", "variant", "predictor", "error", "state_bytes", "microseconds", "refused_in_a_row")
-SIMPLE = ("running mean", "last label", "linear model")
-NUMBERS_SIMPLE = ("running mean", "linear model")
+LINEAR = ("linear model", "linear model, raw inputs")
+SIMPLE = ("running mean", "last label", *LINEAR)
+NUMBERS_SIMPLE = ("running mean", *LINEAR)
 FIRST = 50
 """Rows that the estimator is fitted to before it goes on row by row."""
 
@@ -85,7 +86,7 @@ SIZES: dict[tuple[str, int, int], int] = {}
 
 
 def state_bytes(spec: Spec) -> int:
-    sizes = spec.learning.rule, spec.dim, spec.outputs
+    sizes = f"{spec.learning.rule} {spec.precision}", spec.dim, spec.outputs
     if sizes not in SIZES:
         SIZES[sizes] = build(spec).figures["state_bytes"]
     return SIZES[sizes]
@@ -115,9 +116,8 @@ def rows_of(name: str, variant: str) -> Iterator[dict[str, Any]]:
         last, mean = LastAndMean().step(y)
         yield row("running mean", mean, 8)
         yield row("last label", last, 4)
-    linear = linear_spec(spec)
-    assert linear is not None
-    yield row("linear model", *_sized(linear, learned(HostModel(linear), x, y)))
+    for called, linear in linear_specs(spec).items():
+        yield row(called, *_sized(linear, learned(HostModel(linear), x, y)))
 
 
 def _sized(spec: Spec, found: tuple[np.ndarray, float, int]) -> tuple[np.ndarray, int, float, int]:

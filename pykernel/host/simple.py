@@ -3,6 +3,7 @@ without labels max |z| and Mahalanobis distance."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -59,31 +60,34 @@ def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
     return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 
 
-def linear_spec(spec: Spec) -> Spec | None:
-    """Linear recursive least squares on the same columns, standardised; None if it would not be simple.
+def linear_specs(spec: Spec) -> dict[str, Spec]:
+    """Linear recursive least squares on the same columns, by name; those left out would not be simple.
 
-    D + 1 weights for each output, and (D + 1)^2 numbers.
+    On standardised inputs, where outliers are cut off.  And on raw ones, with twice the digits and forgetting: better where
+    inputs drift, because the standardiser moves under the weights.  D + 1 weights for each output, and (D + 1)^2 numbers.
     """
     if spec.dim > LINEAR_MOST:
-        return None
+        return {}
     label = spec.label
-    content: dict[str, Any] = {
-        "name": "linear",
+    numbers: dict[str, Any] = {"outputs": spec.outputs, "max_abs": label.max_abs}
+    classes = {"classes": label.classes}
+    base: dict[str, Any] = {"name": "linear", "input": {"dim": spec.dim, "max_abs": spec.input.max_abs}}
+    scaled = base | {
         "precision": spec.precision,
-        "input": {"dim": spec.dim, "max_abs": spec.input.max_abs, "standardise": True},
-        "label": {"classes": label.classes}
-        if label.classes
-        else {
-            "outputs": spec.outputs,
-            "max_abs": label.max_abs,
-            "center": True,
-        },
+        "input": base["input"] | {"standardise": True},
+        "label": classes if label.classes else numbers | {"center": True},
         "learning": {"rule": "rls"},
     }
-    try:
-        return make_spec(content)
-    except UserError:  # limits that it does not take
-        return None
+    raw = base | {
+        "precision": "float64",
+        "label": classes if label.classes else numbers,
+        "learning": {"rule": "rls", "forgetting": 0.999, "prior_variance": 1e6},
+    }
+    found = {}
+    for name, content in (("linear model", scaled), ("linear model, raw inputs", raw)):
+        with contextlib.suppress(UserError):  # limits that it does not take
+            found[name] = make_spec(content)
+    return found
 
 
 class Simple:
@@ -91,12 +95,11 @@ class Simple:
 
     def __init__(self, spec: Spec, delay: int) -> None:
         self.delay, self.classes = delay, spec.label.classes or ()
-        linear = linear_spec(spec)
-        self.linear = HostModel(linear) if linear is not None else None
+        self.linear = {name: HostModel(each) for name, each in linear_specs(spec).items()}
         self.others: list[Any] = [LastAndMean() for _ in range(1 if self.classes else spec.outputs)]
         if self.classes:
             self.others = [LastAndMajority(len(self.classes))]
-        self.names = (*self.others[0].names, *(("linear model",) if self.linear is not None else ()))
+        self.names = (*self.others[0].names, *self.linear)
 
     def step(self, x: np.ndarray, y: np.ndarray, waiting: int, released: np.ndarray) -> np.ndarray:
         """Predict the rows from ``waiting`` on, (rows, predictors, labels), and learn what becomes known after each.
@@ -106,9 +109,9 @@ class Simple:
         """
         each = [one.step(released[:, i]) for i, one in enumerate(self.others)]
         guesses = [np.column_stack(one) for one in zip(*each, strict=True)]
-        if self.linear is not None:
-            question = "classify" if self.classes else "predict"
-            answers, _ = self.linear.prequential(x, y, waiting, self.delay, question)
+        question = "classify" if self.classes else "predict"
+        for linear in self.linear.values():
+            answers, _ = linear.prequential(x, y, waiting, self.delay, question)
             guesses.append(answers.reshape(len(released), -1))
         return np.stack(guesses, axis=1)
 
@@ -123,9 +126,8 @@ def simple_bytes(spec: Spec) -> dict[str, int]:
     classes = spec.label.classes
     last, mean = (4, 4 * len(classes)) if classes else (size * spec.outputs, (size + 4) * spec.outputs)
     found = dict(zip((LastAndMajority if classes else LastAndMean).names, (last, mean), strict=True))
-    linear = linear_spec(spec)
-    if linear is not None:
-        found["linear model"] = linear.program.state_bytes(model_code(linear).layout)
+    for name, linear in linear_specs(spec).items():
+        found[name] = linear.program.state_bytes(model_code(linear).layout)
     return found
 
 

@@ -15,7 +15,7 @@ from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.scores import Errors
-from pykernel.host.simple import LastAndMajority, linear_spec
+from pykernel.host.simple import LastAndMajority, linear_specs
 from pykernel.host.simulate import (
     BATCH,
     Simulation,
@@ -217,14 +217,18 @@ def test_sums_of_errors_are_those_of_the_whole_table(parts, seed):
 def twin(a_spec, x, y, delay, refresh_every):
     """One row at a time, everything kept."""
     model, known, rows, statuses = HostModel(a_spec), [], [], {}
-    linear = HostModel(linear_spec(a_spec))
+    linears = [HostModel(each) for each in linear_specs(a_spec).values()]
+    # what the model sees; a linear model has more digits
+    with np.errstate(over="ignore"):
+        x, y = x.astype(np.float32), y if y.dtype == np.int32 else y.astype(np.float32)
     for t in range(len(x)):
-        prediction, line = model.predict(x[t])[0], linear.predict(x[t])[0]
+        prediction, lines = model.predict(x[t])[0], [linear.predict(x[t])[0] for linear in linears]
         last, mean = (known[-1], np.mean(known)) if known else (0.0, 0.0)
         status = None
         if t >= delay:
             status = Status(model.update(x[t - delay], y[t - delay])[0])
-            linear.update(x[t - delay], y[t - delay])
+            for linear in linears:
+                linear.update(x[t - delay], y[t - delay])
             label = np.float32(y[t - delay])
             if np.isnan(label):
                 status = None
@@ -238,7 +242,7 @@ def twin(a_spec, x, y, delay, refresh_every):
             (
                 prediction,
                 status,
-                [abs(float(p) - float(truth)) for p in (prediction, last, mean, line)] if scored else None,
+                [abs(float(p) - float(truth)) for p in (prediction, last, mean, *lines)] if scored else None,
             )
         )
         if refresh_every and (t + 1) % refresh_every == 0:
@@ -275,7 +279,7 @@ def test_a_simulation_in_batches_is_one_row_at_a_time(samples, delay, size, refr
     assert report["rows"] == samples and report["unlabelled"] == np.isnan(y).sum()
     assert report["waiting"] == np.count_nonzero(~np.isnan(y[max(0, samples - delay) :]))
     assert report["labelled"] - report["waiting"] == sum(statuses.values())
-    scored = np.array([row[2] for row in rows if row[2]], float).reshape(-1, 4)
+    scored = np.array([row[2] for row in rows if row[2]], float).reshape(-1, 5)
     assert report["all"]["scored"] == len(scored)
     if len(scored):
         np.testing.assert_allclose(list(report["all"]["mae"].values()), scored.mean(axis=0), rtol=1e-9)
@@ -288,7 +292,10 @@ def test_a_simulation_in_batches_is_one_row_at_a_time(samples, delay, size, refr
 def twin_of_others(a_spec, x, y, delay):
     """The same for several labels, and for classes: predictions, statuses, errors of each predictor and label."""
     model, classes = HostModel(a_spec), a_spec.label.classes
-    linear = HostModel(linear_spec(a_spec))
+    linears = [HostModel(each) for each in linear_specs(a_spec).values()]
+    # what the model sees; a linear model has more digits
+    with np.errstate(over="ignore"):
+        x, y = x.astype(np.float32), y if y.dtype == np.int32 else y.astype(np.float32)
     labels, known, predictions, statuses, errors = 1 if classes else y.shape[1], [], [], [], []
     for t in range(len(x)):
         answer = model.classify(x[t]) if classes else model.predict(x[t])[0]
@@ -300,7 +307,7 @@ def twin_of_others(a_spec, x, y, delay):
             each = [[row[o] for row in known if row[o] is not None] for o in range(labels)]
             trivial = [[column[-1] if column else 0.0 for column in each]]
             trivial += [[np.mean(column) if column else 0.0 for column in each]]
-        trivial.append(linear.classify(x[t]) if classes else linear.predict(x[t])[0])
+        trivial += [linear.classify(x[t]) if classes else linear.predict(x[t])[0] for linear in linears]
         refused = answer[0] < 0 if classes else np.isnan(answer[0])
         row = []
         for guess in (answer, *trivial):
@@ -309,12 +316,13 @@ def twin_of_others(a_spec, x, y, delay):
                 valid = 0 <= label < len(classes) if classes else abs(label) <= 50
                 error = float(guess[o] != label) if classes else abs(float(guess[o]) - float(label))
                 row.append(np.nan if refused or not valid else error)
-        errors.append(np.reshape(row, (4, labels)))
+        errors.append(np.reshape(row, (5, labels)))
         statuses.append(None)
         if t >= delay:
             label = y[t - delay]
             status = int(model.update(x[t - delay], y[t - delay : t - delay + 1])[0])
-            linear.update(x[t - delay], y[t - delay : t - delay + 1])
+            for linear in linears:
+                linear.update(x[t - delay], y[t - delay : t - delay + 1])
             with np.errstate(invalid="ignore"):
                 if label >= 0 if classes else not np.isnan(label).any():
                     statuses[-1] = status
