@@ -733,6 +733,18 @@ def test_the_alarm_rate_is_the_wanted_one(
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_machine_that_idles_is_no_alarm(precision: str) -> None:
+    """All samples alike, from the beginning, and after a stream that moves."""
+    spec = make_spec({"name": "m", "precision": precision, "input": {"dim": 4}, "novelty": {}})
+    still = np.tile([0.0, 0.0, 5.0, 20.0], (8000, 1))
+    assert not np.isin(HostModel(spec).update(still), [NOVEL, HELD]).any()
+    moving = stream_of(2000, 4)
+    statuses = HostModel(spec).update(np.concatenate([moving, still]))
+    # it is new when it begins; then deviations that shrink move it for some thousand samples, and each alarm lasts a hundred
+    assert np.isin(statuses[3000:], [NOVEL, HELD]).mean() < 0.05
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
     """A change: an alarm at once; as many samples as were asked for are not learned; then it is the new normal."""
     spec = spec_of(

@@ -24,9 +24,9 @@ CLOSE = 1e-7
 ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
 
 
-def moved(threshold: float, change: float) -> float:
-    """The threshold whose odds t / (1 - t) are so many times those of this one, between 2^-20 and 2^20."""
-    odds = float(np.clip(threshold / (1 - threshold) * change, 2.0**-20, 2.0**20))
+def moved(threshold: float, change: float, least: float = 2.0**-20) -> float:
+    """The threshold whose odds t / (1 - t) are so many times those of this one, between the least and 2^20."""
+    odds = float(np.clip(threshold / (1 - threshold) * change, least, 2.0**20))
     return odds / (1 + odds)
 
 
@@ -273,7 +273,8 @@ class Twin:
         self.level = score if self.level is None else self.level + n.smoothing * (score - self.level)
         if self.seen < n.warmup:
             if adapts and 2 * self.seen >= n.warmup:
-                self.alarm_threshold = max(self.alarm_threshold, bounded(self.level))
+                level = moved(bounded(self.level), 1.0, 2.0**-12)
+                self.alarm_threshold = max(self.alarm_threshold, level)
             return False, False
         apart(self.level, self.alarm_threshold, 1.0)
         up, down = np.exp(0.1 * (1 - n.false_alarm_rate)), np.exp(-0.1 * n.false_alarm_rate)
@@ -289,7 +290,11 @@ class Twin:
                 changes = [up]
             changes.append(down)
         for change in changes if adapts else []:
-            self.alarm_threshold = moved(self.alarm_threshold, change)
+            near = self.level * (1 + 2.0**-6)
+            if change == down:
+                apart(near, self.alarm_threshold, 1.0)
+            if change == up or near <= self.alarm_threshold:
+                self.alarm_threshold = moved(self.alarm_threshold, change, 2.0**-12)
         return self.above, held
 
     def _teach(self, z: np.ndarray, label: Any) -> None:

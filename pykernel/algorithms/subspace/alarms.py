@@ -12,6 +12,10 @@ from pykernel.dialect import Bool, Constant, Index, Real, Struct, kernel, real
 LEAST_ODDS = Constant(2.0**-20)
 MOST_ODDS = Constant(2.0**20)
 """Thresholds stay between 1e-6 and 1 - 1e-6."""
+LEAST_ALARM = Constant(2.0**-12)
+"""Thresholds of alarms stay above 2.4e-4: a smaller part that is new is rounding, or nothing."""
+NEAR = Constant(1.015625)
+"""A level lowers the threshold only if the threshold is at least so many times as high."""
 
 
 @kernel
@@ -53,7 +57,7 @@ def threshold_of(m: Monitor, c: SubspaceConfig) -> Real:
 def adapt(m: Monitor, c: SubspaceConfig, factor: Real) -> None:
     """Move the threshold."""
     if c.adapts:
-        m.odds[0] = moved(m.odds[0], factor)
+        m.odds[0] = clipped(m.odds[0] * factor, LEAST_ALARM, MOST_ODDS)
 
 
 @kernel
@@ -73,7 +77,7 @@ def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
         if c.adapts:
             # in the second half of the warm-up, when learning has settled
             if seen >= c.warmup - seen:
-                odds = odds_of(m.level[0])
+                odds = clipped(odds_of(m.level[0]), LEAST_ALARM, MOST_ODDS)
                 if odds > m.odds[0]:
                     m.odds[0] = odds
         return 0
@@ -89,7 +93,9 @@ def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
     if m.held[0] > 0 and m.held[0] <= c.relearn_after:
         adapt(m, c, c.more_alarm)
     m.held[0] = 0
-    adapt(m, c, c.less_alarm)
+    # the threshold of a level that stays comes to rest above it, and not on it
+    if not above(m.level[0] * NEAR, m.odds[0]):
+        adapt(m, c, c.less_alarm)
     return 0
 
 

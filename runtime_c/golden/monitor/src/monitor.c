@@ -119,6 +119,8 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_FLAT 1.5258789e-05f
 #define MONITOR_LEAST_ODDS 9.536743e-07f
 #define MONITOR_MOST_ODDS 1.048576e+06f
+#define MONITOR_LEAST_ALARM 0.00024414062f
+#define MONITOR_NEAR 1.015625f
 #define MONITOR_SLACK 0.25f
 #define MONITOR_HALF 0.5f
 #define MONITOR_REACH 1.99f
@@ -547,16 +549,10 @@ static bool monitor_alarming(const monitor_t *m)
     return monitor_above(m->level, m->odds);
 }
 
-/* The odds of a threshold times a factor, within their limits. */
-static inline float monitor_moved(float odds, float factor)
-{
-    return monitor_clipped(odds * factor, MONITOR_LEAST_ODDS, MONITOR_MOST_ODDS);
-}
-
 /* Move the threshold. */
 static void monitor_adapt(monitor_t *m, float factor)
 {
-    m->odds = monitor_moved(m->odds, factor);
+    m->odds = monitor_clipped(m->odds * factor, MONITOR_LEAST_ALARM, MONITOR_MOST_ODDS);
 }
 
 /* Take a score.  Returns 0: no alarm, 1: an alarm, 2: an alarm, and the sample must not be learned.  O(1). */
@@ -570,7 +566,8 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
     if (seen < MONITOR_WARMUP) {
         /* in the second half of the warm-up, when learning has settled */
         if (seen >= (MONITOR_WARMUP - seen)) {
-            const float odds = monitor_odds_of(m->level);
+            const float odds = monitor_clipped(monitor_odds_of(m->level), MONITOR_LEAST_ALARM,
+                    MONITOR_MOST_ODDS);
             if (odds > m->odds) {
                 m->odds = odds;
             }
@@ -593,7 +590,10 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
         monitor_adapt(m, MONITOR_MORE_ALARM);
     }
     m->held = 0;
-    monitor_adapt(m, MONITOR_LESS_ALARM);
+    /* the threshold of a level that stays comes to rest above it, and not on it */
+    if (!monitor_above(m->level * MONITOR_NEAR, m->odds)) {
+        monitor_adapt(m, MONITOR_LESS_ALARM);
+    }
     return 0;
 }
 
@@ -1226,6 +1226,12 @@ static bool monitor_examine(monitor_t *s)
         /* nothing */
     }
     return (s->looks == 256) && !(s->use > MONITOR_IDLE);
+}
+
+/* The odds of a threshold times a factor, within their limits. */
+static inline float monitor_moved(float odds, float factor)
+{
+    return monitor_clipped(odds * factor, MONITOR_LEAST_ODDS, MONITOR_MOST_ODDS);
 }
 
 /* Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4. */
