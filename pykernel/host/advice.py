@@ -195,6 +195,8 @@ class _Adviser:
     def _last_label(self) -> list[Change]:
         if self.lagged or self.simulation.classes:
             return []
+        if (kept := self._default()) is not None and self._is_own(kept):
+            self.content = kept  # the default depends on the number of inputs
         columns = self.spec.input.columns
         wider: Content = {"dim": self.spec.dim + self.spec.outputs}
         if columns:
@@ -215,6 +217,17 @@ class _Adviser:
 
     def _recipes(self) -> list[Change]:
         """A model that names no rule."""
+        kept = self._default()
+        if kept is None or self._is_own(kept):
+            return []
+        return [("leave [kernel] and [learning] out: the default learns from raw data", kept, self.lagged)]
+
+    def _is_own(self, content: Content) -> bool:
+        """Whether the content says the same as what there is now."""
+        return make_spec(content).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump()
+
+    def _default(self) -> Content | None:
+        """What is left without a rule; None if its limits are not for the default."""
         kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}
         label = self.content.get("label", {})
@@ -224,11 +237,10 @@ class _Adviser:
         if "target" in self.content:
             kept["target"] = self.content["target"]
         try:
-            if make_spec(kept).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump():
-                return []
-        except UserError:  # its limits are not for the default
-            return []
-        return [("leave [kernel] and [learning] out: the default learns from raw data", kept, self.lagged)]
+            make_spec(kept)
+        except UserError:
+            return None
+        return kept
 
     def _propose(self, test: str, value: float, why: str, changes: list[Change], always: bool = False) -> None:
         """Tell what was found, with the change that helps most."""

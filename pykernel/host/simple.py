@@ -4,6 +4,7 @@ without labels max |z| and Mahalanobis distance."""
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,8 @@ class SeenAlarms:
         # rows, and alarms by their largest distance
         self.counts = np.zeros((2, len(names), self.STEPS * (self.TO - self.FROM)), np.int64)
         self.in_alarm = 0
+        self.lengths: Counter[int] = Counter()  # of the alarms, in rows
+        self._length = 0
         self._largest: np.ndarray | None = None
 
     def take(self, distances: np.ndarray, alarmed: np.ndarray) -> None:
@@ -216,19 +219,23 @@ class SeenAlarms:
         for row, now in enumerate(alarmed.tolist()):
             if now:
                 self._largest = places[row] if self._largest is None else np.maximum(self._largest, places[row])
+                self._length += 1
             elif self._largest is not None:
-                self._end(self.counts)
-                self._largest = None
+                self._end(self.counts, self.lengths)
+                self._largest, self._length = None, 0
 
-    def _end(self, counts: np.ndarray) -> None:
+    def _end(self, counts: np.ndarray, lengths: Counter[int]) -> None:
         if self._largest is not None:
             counts[1, np.arange(len(self.names)), self._largest] += 1
+            lengths[self._length] += 1
 
     def report(self) -> dict[str, float | None]:
-        """The part of the alarms, by predictor; None if there was no alarm."""
-        counts = self.counts.copy()
-        self._end(counts)
-        found: dict[str, float | None] = {}
+        """The part of the alarms, by predictor, and "chance": rows drawn at random; None if there was no alarm."""
+        counts, lengths = self.counts.copy(), self.lengths.copy()
+        self._end(counts, lengths)
+        part = self.in_alarm / max(1, int(counts[0, 0].sum()))
+        by_chance = sum(count * (1 - (1 - part) ** length) for length, count in lengths.items())
+        found: dict[str, float | None] = {"chance": by_chance / lengths.total() if lengths else None}
         for i, name in enumerate(self.names):
             # rows and alarms at this distance or a larger one
             rows, alarms = np.cumsum(counts[:, i, ::-1], axis=1)

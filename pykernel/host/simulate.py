@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.host.advice import Signs, Trial, advice
+from pykernel.host.advice import FEW, Signs, Trial, advice
 from pykernel.host.model import HostModel
 from pykernel.host.scores import MOMENTS, Errors
 from pykernel.host.simple import Distances, SeenAlarms, Simple, latest, simple_bytes
@@ -247,6 +247,8 @@ def read_numbers(
                     what, remedy = "is empty", "write nan for a missing value, and the model refuses that sample"
                 elif _is_number(cell.replace(",", ".")):
                     remedy = "write a point before the decimals"
+                elif j >= width - labels:
+                    remedy = f"{remedy}; if these are classes, add classes = [{shown_cell(cell)}, ...] to [label]"
                 raise UserError(f"{name}, line {lines[i]}: column {shown_cell(columns[j])} {what}; {remedy}")
     return table
 
@@ -381,6 +383,8 @@ class _Run:
         if status == "REFUSED_INPUT":
             j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.max_abs)))[0])
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
+            if np.isnan(x[j]):
+                return f"{column} is nan, no number: such rows are neither predicted nor learned"
             return f"{column} is {x[j]:g} and [input] max_abs is {spec.input.max_abs:g}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []
         labelled = spec.program.label_kind != "none"
@@ -613,6 +617,15 @@ class Simulation(_Run):
             found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
         return found
 
+    def _no_better_than(self) -> str | None:
+        found = self.summary(self.errors, self.rows // 2)
+        errors = dict(found["error_rate" if self.classes else "rmse"])
+        own = errors.pop("model")
+        if found["scored"] < FEW or not errors:
+            return None
+        best = min(errors, key=lambda name: errors[name])
+        return best if own >= 0.98 * errors[best] else None
+
     def _reads_leave_one_out(self) -> bool:
         program = self.spec.program
         exists = any(e.name == "leave_one_out" for e in program.entries_for(self.spec.config))
@@ -635,7 +648,9 @@ class Simulation(_Run):
 
         all, second_half: see ``summary``; over several labels, means, and ``labels`` has each one's.  confusion: how
         many rows of each class (a row of the table) were taken for each (a column).  statuses: of updates, or of the
-        predictions of a model that does not learn.  advice: see ``advice``; trial: how a change is tried.  trainings, leave_one_out: of a model that is trained.  alarms: see
+        predictions of a model that does not learn.  advice: see ``advice``; trial: how a change is tried.
+        no_better_than: the simple predictor with the smallest error over the second half, if the model's is no smaller by
+        more than 2 %; None if it is, or if too few rows were scored.  trainings, leave_one_out: of a model that is trained.  alarms: see
         ``Alarms``, of a model that raises some.
         """
         parts = {"all": 0, "second_half": self.rows // 2}
@@ -666,18 +681,20 @@ class Simulation(_Run):
             ),
             **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
             "advice": advice(self, trial),
+            "no_better_than": self._no_better_than(),
             "warning": self.warning,
         }
 
 
 def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
-    """The batches, with the latest known label of each row as one more input (several: as many); 0 before the first."""
+    """The batches, with the latest known label of each row as one more input (several: as many); NaN before the first, which
+    a model refuses, as a device that has no label yet cannot be asked."""
     waiting: np.ndarray | None = None
     last = np.zeros(0)
     for batch in batches:
         y = _table(batch.y).astype(np.float64)
         if waiting is None:
-            waiting, last = np.full((delay + 1, y.shape[1]), np.nan), np.zeros(y.shape[1])
+            waiting, last = np.full((delay + 1, y.shape[1]), np.nan), np.full(y.shape[1], np.nan)
         past = np.concatenate([waiting, y])
         known = past[: len(y)]
         columns = [latest(last[i], known[:, i], ~np.isnan(known[:, i]))[1:] for i in range(y.shape[1])]
@@ -800,8 +817,9 @@ class Monitoring(_Run):
         """The whole run, as plain values.
 
         question: what each row was asked; all, second_half: see ``Course.summary``.  statuses: of updates, or of the
-        answers of a model that does not learn.  alarms: see ``Alarms``, of a model that raises some; ``simple`` is the part
-        of them that each simple predictor would have raised, too, with as many rows in alarm, and its bytes.
+        answers of a model that does not learn.  alarms: see ``Alarms``, of a model that raises some; ``judged``: samples
+        after the warm-up.  ``simple``: the part of the alarms that each simple predictor would have raised, too, with as many
+        rows in alarm, and its bytes; ``seen_by_chance``: that of rows drawn at random.
         """
         parts = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}
         if self.alarms is None:
@@ -809,8 +827,15 @@ class Monitoring(_Run):
         told = self._told()
         if self.alarms is not None:
             sizes = simple_bytes(self.spec)
-            told["alarms"]["simple"] = {
-                name: {"seen": seen, "bytes": sizes[name]} for name, seen in self.seen.report().items()
+            seen = self.seen.report()
+            novelty = self.spec.novelty if self.spec.has("novelty", "false_alarm_rate") else None
+            told["alarms"] |= {
+                "false_alarm_rate": novelty.false_alarm_rate
+                if novelty is not None and novelty.threshold is None
+                else None,
+                "judged": int(self.seen.counts[0, 0].sum()),
+                "seen_by_chance": seen.pop("chance"),
+                "simple": {name: {"seen": part, "bytes": sizes[name]} for name, part in seen.items()},
             }
         return {
             "name": self.spec.name,

@@ -89,7 +89,7 @@ def test_the_last_label_as_an_input_is_one_that_is_known(delay: int) -> None:
     for t in range(50):
         known = y[: max(0, t - delay)]
         known = known[~np.isnan(known)]
-        assert found[t].tolist() == [*x[t], known[-1] if len(known) else 0.0]
+        np.testing.assert_array_equal(found[t], [*x[t], known[-1] if len(known) else np.nan])
 
 
 WALK = np.random.default_rng(3)

@@ -64,7 +64,11 @@ def test_alarms_that_a_distance_sees_are_counted_as_if_all_rows_were_kept() -> N
         # the lowest threshold that at most as many rows reach as are in alarm
         enough = [t for t in np.unique(distances) if (distances >= t).sum() <= alarmed.sum()]
         expected = sum(max_of >= min(enough) for max_of in alarms) / len(alarms) if enough and alarms else 0.0
-        assert seen.report()["d"] == (expected if alarms else None)
+        found = seen.report()
+        assert found["d"] == (expected if alarms else None)
+        part, lengths = alarmed.mean(), [len(list(g)) for now, g in itertools.groupby(alarmed) if now]
+        if lengths:
+            assert found["chance"] == pytest.approx(np.mean([1 - (1 - part) ** length for length in lengths]))
 
 
 @pytest.mark.parametrize(

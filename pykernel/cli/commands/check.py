@@ -63,7 +63,7 @@ def check(options: CheckOptions) -> None:
     is the most expensive call that a search found. Instead: what simple predictors would keep, which simulate compares with
     the model.
 
-    A spec's [target] sets limits: RAM, flash, instructions. With a name, the model runs on that CPU, too.
+    A spec's [target] sets limits: RAM, flash, instructions. For the last two the model runs on that CPU, too.
 
     Exit codes: 0 equal, 1 not equal or beyond the [target], 2 bad input (or no compiler, or a model too large for a target's part).
     """
@@ -104,7 +104,8 @@ def check(options: CheckOptions) -> None:
     if not equal:
         raise CheckFailed(output.first_difference(rows))
     if too_much:
-        raise CheckFailed("; ".join(too_much))
+        smaller = "; a smaller [reduction] n_max takes less" if spec.has("reduction", "n_max") else ""
+        raise CheckFailed("; ".join(too_much) + smaller)
 
 
 def need_possible(options: CheckOptions, samples: int) -> None:

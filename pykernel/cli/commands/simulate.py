@@ -221,8 +221,19 @@ def print_training(report: Mapping[str, Any]) -> None:
 
 
 def print_end(report: Mapping[str, Any]) -> None:
+    from pykernel.host.advice import FEW
+
     for each in report.get("advice", ()):
         print(f"advice   {each['test']}: {each['why']}\n         {each['change']}")
+    if report.get("advice"):
+        print(
+            f"         (errors over the second half, {'parts of the rows' if report.get('classes') else 'root mean squares'})"
+        )
+    name = report.get("no_better_than")
+    if name is not None and "a simple predictor is better" not in [each["test"] for each in report["advice"]]:
+        print(f"verdict  no better than the {name}, over the second half")
+    if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
+        print(f"verdict  {report['second_half']['scored']:,} rows of the second half were scored: too few to judge")
     if report["warning"]:
         output.warn(report["warning"])
     for key in ("output", "plot"):
@@ -261,12 +272,20 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
             else (f"{found['count']:,} alarms, {found['samples']:,} rows")
         )
         output.show_table(count, table)
+        if found.get("judged"):
+            often = output.rate(found["count"] / found["judged"])
+            rate = found["false_alarm_rate"]
+            wanted = f"; false_alarm_rate is {output.rate(rate)}" if rate is not None else ""
+            print(f"an alarm begins at {often} of the {found['judged']:,} samples after the warm-up{wanted}")
         for name, simple in found.get("simple", {}).items():
             print(
                 f"{name} ({simple['bytes']:,} bytes), with as many rows in alarm, sees {output.rate(simple['seen'])} of these alarms"
             )
-        print()
+        if found.get("simple"):
+            print(f"as many rows drawn at random see {output.rate(found['seen_by_chance'])} of them\n")
     said = "" if found["count"] else "no alarm; "
+    if "judged" in found and not found["judged"]:
+        said = "no alarm can come before the warm-up is over; "
     print(
         f"{said}at the end the level is {output.number(found['level'])}, the threshold {output.number(found['threshold'])}\n"
     )
