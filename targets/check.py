@@ -189,7 +189,8 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
 
     figures: of the project.  rows: of ``check_targets``, all equal; those of another CPU than the [target]'s say nothing.
     """
-    limits, found = spec.target, []
+    limits = spec.target
+    found: list[str] = []
     if limits is None:
         return found
     ram = figures["state_bytes"] + figures["work_bytes"]

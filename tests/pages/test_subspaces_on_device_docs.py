@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel.algorithms.subspace.alarms import LEAST_ODDS, MOST_ODDS
+from pykernel.algorithms.subspace.alarms import LEAST_ALARM, MOST_ODDS, NEAR
 from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, NEW_REGIME, OKFEB, STRANGE
 from pykernel.algorithms.subspace.state import SubspaceStatus
 from pykernel.cli.app import main
@@ -88,8 +88,8 @@ def test_numbers_of_the_text_are_those_of_the_code() -> None:
         f"({DEFAULT_ALD_THRESHOLD['float32']:g}, and 1e-6 in float64)",
     ):
         assert number in text, number
-    assert (LEAST_ODDS.value(FLOAT32), MOST_ODDS.value(FLOAT32)) == (2.0**-20, 2.0**20)
-    assert "between 2⁻²⁰ and 2²⁰" in text
+    assert (LEAST_ALARM.value(FLOAT32), MOST_ODDS.value(FLOAT32)) == (2.0**-12, 2.0**20)
+    assert "between 2⁻¹² and 2²⁰" in text and NEAR.value(FLOAT32) == 1 + 1 / 64 and "1/64 below t" in text
     assert math.ceil(math.log(2) / (ALARM_STEP * 0.01)) == 694 and "take 694 samples to halve" in text
     for name, eta in DEFAULT_ETA.items():
         (row,) = (row for row in table("**`step`**") if row[0] == f"`{name}`")
