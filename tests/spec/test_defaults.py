@@ -32,11 +32,11 @@ def ram_of(spec: Any) -> int:
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_ram_is_known_before_there_is_c(precision: str) -> None:
     size = 8 if precision == "float64" else 4
-    for (n, d), o in zip([(8, 1), (17, 5), (40, 3)], [3, 1, 2], strict=True):
+    for (n, d), o in zip([(8, 1), (17, 5), (40, 3)], [3, 1, 4], strict=True):
         estimate = defaults.ram_bytes(n, d, o, size)  # of two classes, o is 1
         # float64 has whole numbers of 32 bits, and pairs of them
         assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"outputs": o})) <= estimate
-        classes = ["a", "b", "c"][: max(2, o)]
+        classes = ["a", "b", "c", "d"][: max(2, o)]
         estimate = defaults.ram_bytes(n, d, o, size, classes=True)
         assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"column": "y", "classes": classes})) <= estimate
 
