@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.algorithms.elementary import cosine
+from pykernel.algorithms.elementary import clipped, cosine
 from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.stages import (
@@ -20,6 +20,7 @@ from pykernel.algorithms.stages import (
     Stages,
     combine,
     conclude,
+    farthest,
     observe,
     observe_both,
     remain,
@@ -91,6 +92,7 @@ class LinearWork(Struct):
     y: Real[OUTPUTS]  # the sample's label: what f(x) should be
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # f(x) before the sample was learned
+    most: Real[OUTPUTS]  # how far from that value a label counts in full
     step: Real[OUTPUTS]  # y - f(x); then this error times the gain
     p: Real[FEATURES]  # the diagonal of P
 
@@ -394,11 +396,15 @@ def follow(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig,
     for o in range(len(w.y)):
         w.label[o] = w.y[o]
     remain(a, f, x, w.label, w.y)
-    if f.gains:
+    if f.judges:
         weigh(s, c, x, w.value)
+    if f.limits:
+        farthest(a, f, x, w.most)
+        for o in range(len(w.y)):
+            w.y[o] = clipped(w.y[o], w.value[o] - w.most[o], w.value[o] + w.most[o])
     status = learn(s, w, c, x)
     if status == LinearStatus.DONE:
-        conclude(a, f, x, w.label, w.y, w.value)
+        conclude(a, f, x, w.label, w.y, w.value, w.most)
     return status
 
 

@@ -2,7 +2,11 @@
 
 From the outside in: inputs are standardised; the label's running mean m is taken off; a linear part l(x) is taken off; the
 rule learns what remains; and a gain g says how far the rule has been right.  The answer is f(x) = m + l(x) + g k(x), where
-k is the rule's own answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).
+k is the rule's own answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label
+far from the answer may be a fault: it counts at most a number of usual errors, as does an outlying input.
+
+Running means weigh sample k of the first n by k, then by powers of 1 - 2 / (horizon + 1): a start unlike the rest is forgotten
+with 1 / n^2.
 
 A stage sees of the rule its status and k(x), and changes only after the rule has taken the sample.  A rule that knows the
 noise of its labels may have it estimated by what it left of them.  A stage that is switched off leaves no memory and no
@@ -20,14 +24,16 @@ class Stages(Struct):
     mean: Real[DIM]  # running mean of each input
     variance: Real[DIM]  # running variance of each input
     scale: Real[DIM]  # 1 / standard deviation of each input
+    shock: Real  # 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full
     observed: Index  # number of samples behind these statistics, at most the horizon
     center: Real[OUTPUTS]  # running mean of the labels
     averaged: Index  # number of labels behind that mean, at most its horizon
     slopes: Real[OUTPUTS, DIM + 1]  # weights of the linear part; the last one belongs to the constant 1
     agreement: Real[OUTPUTS]  # running mean of r k: what the rule should have answered times what it answered
     strength: Real[OUTPUTS]  # running mean of k k
-    left_power: Real  # running mean of |r - k|^2
+    left_power: Real[OUTPUTS]  # running mean of (r - k)^2
     label_power: Real  # running mean of |y - m|^2
+    label_shock: Real  # as shock, of labels
     judged: Index  # number of samples behind these means, at most their horizon
 
 
@@ -39,7 +45,9 @@ class StageConfig(Config):
     leads: bool  # whether a linear part is taken off
     gains: bool  # whether the rule's answer is multiplied by a gain
     estimates_noise: bool  # whether the noise of the labels is estimated
-    follows: bool  # whether any of these four is so: labels pass stages
+    limits: bool  # whether a label counts at most so far from the answer
+    judges: bool  # whether any of the last three is so: answers are compared with labels
+    follows: bool  # whether any of these five is so: labels pass stages
     clamps: bool  # whether predictions are kept between low and high
     clip: Real  # largest standardised input, in standard deviations
     input_warmup: Index  # number of samples for the standardiser before the model learns
@@ -51,6 +59,7 @@ class StageConfig(Config):
     remainder_limit: Real  # largest |r| that the rule has to learn
     label_limit: Real  # largest |y| that is accepted
     label_unit: Real  # 1 / that limit
+    label_clip: Real  # usual errors that a label may be away from the answer
     noise_first: Real  # the noise before it is estimated
     noise_known: Real  # least part of the labels' variance that counts as known
     noise_low: Real  # smallest noise
@@ -65,8 +74,18 @@ OUTLYING = Constant(5.0)
 """An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
 LOUD = Constant(2.0**20)
 """Answers and remainders count at most this many times the label's limit, so that no square overflows."""
+EXPLAINED = Constant(4.0)
+"""Where an input is at its limit, the label may be so many times further away: an outlying input has unusual labels."""
 TRUSTED = 20
 """The rule's answer counts in full, and its noise is the first guess, for so many samples: fewer would be chance."""
+
+
+@kernel
+def shaken(shock: Real, outlying: Bool) -> Real:
+    """0, 1, 3, 7 ... after so many outlying samples in a row."""
+    if not outlying:
+        return real(0)
+    return clipped(real(2) * shock + real(1), real(0), LOUD)
 
 
 # ------------------------------------------------------------------------------------------------------- inputs
@@ -95,24 +114,28 @@ def scaled(a: Stages, f: StageConfig, q: KernelConfig, x: Real[DIM], out: Real[D
 def observe(a: Stages, f: StageConfig, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
-    Up to the horizon, mean and variance are exact (D. H. D. West, Comm. ACM 22, 1979), but for what lies further than five
-    standard deviations away after the warm-up: it counts as five.  Later samples are weighted exponentially, so that mean
-    and variance follow slow changes.
+    Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979), but for what lies further
+    than five standard deviations away after the warm-up: it counts as five.  Outlying samples in a row are no faults but
+    another scale: the limit doubles with each.
     """
     if a.observed[0] < f.input_horizon:
         a.observed[0] += 1
-    rate = real(1) / real(a.observed[0])
+    rate = real(2) / (real(a.observed[0]) + real(1))
     rest = real(1) - rate
+    allowed = OUTLYING * (real(1) + a.shock[0])
+    outlying = False
     for j in range(len(x)):
         difference = x[j] - a.mean[j]
         # an input that was constant may begin to move
         if a.observed[0] > f.input_warmup and a.variance[j] > real(0):
-            most = OUTLYING / a.scale[j]
+            most = allowed / a.scale[j]
+            outlying = outlying or absolute(difference) > most
             difference = clipped(difference, -most, most)
         a.mean[j] += rate * difference
         # a product of numbers that are not negative: rounding cannot make the variance negative
         a.variance[j] = rest * (a.variance[j] + rate * (difference * difference))
         a.scale[j] = real(1) / sqrt(a.variance[j] + VARIANCE_FLOOR)
+    a.shock[0] = shaken(a.shock[0], outlying)
 
 
 # ------------------------------------------------------------------------------------------------------- labels
@@ -123,7 +146,7 @@ def average(a: Stages, f: StageConfig, y: Real[OUTPUTS]) -> None:
     """Add the label to its running mean."""
     if a.averaged[0] < f.center_horizon:
         a.averaged[0] += 1
-    rate = real(1) / real(a.averaged[0])
+    rate = real(2) / (real(a.averaged[0]) + real(1))
     for o in range(len(y)):
         a.center[o] += rate * (y[o] - a.center[o])
 
@@ -162,7 +185,10 @@ def noise(a: Stages, f: StageConfig) -> Real:
     """The labels' noise in parts of the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2."""
     if a.judged[0] < TRUSTED or not (a.label_power[0] > real(0)):
         return f.noise_first
-    u = clipped(a.left_power[0] / a.label_power[0], real(0), real(1))
+    left = real(0)
+    for o in range(len(a.left_power)):
+        left += a.left_power[o]
+    u = clipped(left / a.label_power[0], real(0), real(1))
     known = real(1) - u
     if known < f.noise_known:
         known = f.noise_known
@@ -195,30 +221,69 @@ def remain(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[OU
 
 
 @kernel
-def conclude(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """The rule has learned r where it had answered k: the stages learn, too.  O(D) for each output."""
-    if f.gains or f.estimates_noise:
+def farthest(a: Stages, f: StageConfig, x: Real[DIM], most: Real[OUTPUTS]) -> None:
+    """How far from the rule's answer a remainder counts in full, for the input as the rule sees it.  O(D)."""
+    allowed = f.label_clip * (real(1) + a.label_shock[0])
+    if f.standardises:
+        explained = False
+        for j in range(len(x)):
+            explained = explained or absolute(x[j]) >= f.clip
+        if explained:
+            allowed = EXPLAINED * allowed
+    for o in range(len(most)):
+        most[o] = LOUD * f.remainder_limit
+        if a.judged[0] >= TRUSTED and a.left_power[o] > real(0):
+            most[o] = allowed * (f.label_limit * sqrt(a.left_power[o]))
+
+
+@kernel
+def judge(a: Stages, f: StageConfig, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate: Real) -> None:
+    """Compare what the rule answered with what it had to learn."""
+    if f.gains:
+        for o in range(len(y)):
+            answered = clipped(k[o] * f.label_unit, -LOUD, LOUD)
+            a.agreement[o] += rate * (r[o] * f.label_unit * answered - a.agreement[o])
+            a.strength[o] += rate * (answered * answered - a.strength[o])
+    if f.limits or f.estimates_noise:
+        for o in range(len(y)):
+            left = clipped((r[o] - k[o]) * f.label_unit, -LOUD, LOUD)
+            a.left_power[o] += rate * (left * left - a.left_power[o])
+    if f.estimates_noise:
+        spread = real(0)
+        for o in range(len(y)):
+            away = y[o]
+            if f.centers:
+                away = y[o] - a.center[o]
+            away = away * f.label_unit
+            spread += away * away
+        a.label_power[0] += rate * (spread - a.label_power[0])
+
+
+@kernel
+def conclude(
+    a: Stages,
+    f: StageConfig,
+    x: Real[DIM],
+    y: Real[OUTPUTS],
+    r: Real[OUTPUTS],
+    k: Real[OUTPUTS],
+    most: Real[OUTPUTS],
+) -> None:
+    """The rule has learned r, within most of what it had answered, k: the stages learn, too.  O(D) for each output.
+
+    A label that was too far away is replaced in y by the one that was learned.
+    """
+    if f.limits:
+        outlying = False
+        for o in range(len(y)):
+            if r[o] >= k[o] + most[o] or r[o] <= k[o] - most[o]:
+                outlying = True
+                y[o] = lead(a, f, x, o) + r[o]
+        a.label_shock[0] = shaken(a.label_shock[0], outlying)
+    if f.judges:
         if a.judged[0] < f.gain_horizon:
             a.judged[0] += 1
-        rate = real(1) / real(a.judged[0])
-        if f.gains:
-            for o in range(len(y)):
-                answered = clipped(k[o] * f.label_unit, -LOUD, LOUD)
-                a.agreement[o] += rate * (r[o] * f.label_unit * answered - a.agreement[o])
-                a.strength[o] += rate * (answered * answered - a.strength[o])
-        if f.estimates_noise:
-            missed = real(0)
-            spread = real(0)
-            for o in range(len(y)):
-                left = clipped((r[o] - k[o]) * f.label_unit, -LOUD, LOUD)
-                missed += left * left
-                away = y[o]
-                if f.centers:
-                    away = y[o] - a.center[o]
-                away = away * f.label_unit
-                spread += away * away
-            a.left_power[0] += rate * (missed - a.left_power[0])
-            a.label_power[0] += rate * (spread - a.label_power[0])
+        judge(a, f, y, r, k, real(2) / (real(a.judged[0]) + real(1)))
     if f.leads:
         power = real(1)
         for j in range(len(x)):
@@ -240,6 +305,8 @@ def conclude(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[
 def valid_inputs(a: Stages, f: StageConfig, limit: Real) -> Bool:
     """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
     if a.observed[0] < 0 or a.observed[0] > f.input_horizon:
+        return False
+    if not (a.shock[0] >= real(0) and a.shock[0] <= LOUD):
         return False
     for j in range(len(a.mean)):
         # twice the limit, and eight times its square: both with room for rounding
@@ -263,16 +330,16 @@ def valid_labels(a: Stages, f: StageConfig) -> Bool:
             return False
     # twice the largest square: room for rounding
     most = real(2) * LOUD * LOUD
-    if f.gains or f.estimates_noise:
+    if f.judges:
         if a.judged[0] < 0 or a.judged[0] > f.gain_horizon:
             return False
+    if f.limits:
+        if not (a.label_shock[0] >= real(0) and a.label_shock[0] <= LOUD):
+            return False
     if f.estimates_noise:
-        total = most * real(len(a.center))
-        if not (a.left_power[0] >= real(0) and a.left_power[0] <= total):
+        if not (a.label_power[0] >= real(0) and a.label_power[0] <= most * real(len(a.center))):
             return False
-        if not (a.label_power[0] >= real(0) and a.label_power[0] <= total):
-            return False
-        if a.judged[0] == 0 and (a.left_power[0] != real(0) or a.label_power[0] != real(0)):
+        if a.judged[0] == 0 and a.label_power[0] != real(0):
             return False
     for o in range(len(a.center)):
         if f.centers:
@@ -285,6 +352,11 @@ def valid_labels(a: Stages, f: StageConfig) -> Bool:
             for j in range(len(a.slopes[0])):
                 if not (absolute(a.slopes[o, j]) <= f.linear_limit):
                     return False
+        if f.limits or f.estimates_noise:
+            if not (a.left_power[o] >= real(0) and a.left_power[o] <= most):
+                return False
+            if a.judged[0] == 0 and a.left_power[o] != real(0):
+                return False
         if f.gains:
             if not (a.strength[o] >= real(0) and absolute(a.agreement[o]) <= most and a.strength[o] <= most):
                 return False
@@ -313,6 +385,7 @@ def forget(a: Stages, f: StageConfig) -> None:
             a.mean[j] = real(0)
             a.variance[j] = real(0)
             a.scale[j] = real(0)
+        a.shock[0] = real(0)
         a.observed[0] = 0
     for o in range(len(a.center)):
         if f.centers:
@@ -323,10 +396,13 @@ def forget(a: Stages, f: StageConfig) -> None:
         if f.gains:
             a.agreement[o] = real(0)
             a.strength[o] = real(0)
+        if f.limits or f.estimates_noise:
+            a.left_power[o] = real(0)
     if f.centers:
         a.averaged[0] = 0
     if f.estimates_noise:
-        a.left_power[0] = real(0)
         a.label_power[0] = real(0)
-    if f.gains or f.estimates_noise:
+    if f.limits:
+        a.label_shock[0] = real(0)
+    if f.judges:
         a.judged[0] = 0

@@ -18,7 +18,7 @@ STAGED_CLIP = 3.0
 INPUT_LIMIT, LABEL_LIMIT = 1e12, 1e9
 """Raw numbers may be large: what is standardised, and in units of its limit, overflows nothing."""
 NUMBERS: dict[str, Any] = {
-    "label": {"center": True, "gain": True, "max_abs": LABEL_LIMIT},
+    "label": {"center": True, "gain": True, "clip": 5.0, "max_abs": LABEL_LIMIT},
     "linear": {},
     "learning": {"rule": "krls-t", "noise": "auto", "forgetting": 0.999},
 }

@@ -106,7 +106,7 @@ class StandardisedInput(Input):
         description="samples that the standardiser sees before the model learns (status `OBSERVED`)",
     )
     horizon: int = Field(
-        1000,
+        2000,
         ge=10,
         le=1_000_000,
         description="how far back the running mean and deviation reach: up to this many samples all count alike, later older ones count less",

@@ -19,8 +19,14 @@ class StagedLabel(Label):
     gain: bool = Field(
         False, description="multiply what the model answers by how far it has been right lately, from 0 to 1"
     )
+    clip: float | None = Field(
+        None,
+        ge=2,
+        le=1000,
+        description="a label counts at most this many usual errors (root mean squares) away from the answer, so that an outlying label moves the model little",
+    )
     horizon: int = Field(
-        1000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
+        2000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
     )
 
 
@@ -62,7 +68,12 @@ def validate(spec: Any, refuse: Refuse) -> None:
         if linear is not None and not spec.input.standardise:
             refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
         return
-    given = {"[label] center": spec.label.center, "[label] gain": spec.label.gain, "[linear]": linear is not None}
+    given = {
+        "[label] center": spec.label.center,
+        "[label] gain": spec.label.gain,
+        "[label] clip": spec.label.clip is not None,
+        "[linear]": linear is not None,
+    }
     for where in [where for where in given if given[where]]:
         refuse(where, "is for labels that are numbers; leave it out")
 
@@ -84,8 +95,10 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
         "centers": label.center,
         "leads": linear is not None,
         "gains": label.gain,
+        "limits": label.clip is not None,
+        "judges": label.gain or label.clip is not None or estimates_noise(spec),
         "estimates_noise": estimates_noise(spec),
-        "follows": moves or label.gain or estimates_noise(spec),
+        "follows": moves or label.gain or label.clip is not None or estimates_noise(spec),
         "clamps": label.low is not None or label.high is not None,
         "clip": spec.input.clip,
         "input_warmup": spec.input.warmup,
@@ -97,6 +110,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
         "remainder_limit": REMAINDER * limit,
         "label_limit": limit,
         "label_unit": 1 / limit,
+        "label_clip": label.clip or 0.0,
         "low": label.low if label.low is not None else -widest,
         "high": label.high if label.high is not None else widest,
     }

@@ -20,7 +20,8 @@ STAGES: dict[str, tuple[dict[str, Any], bool]] = {
     "mean": ({"center": True}, False),
     "gain": ({"gain": True}, False),
     "linear": ({}, True),
-    "mean, linear, gain": ({"center": True, "gain": True, "horizon": 50}, True),
+    "limit": ({"clip": 3.0}, False),
+    "all": ({"center": True, "gain": True, "clip": 4.0, "horizon": 50}, True),
 }
 
 
@@ -54,7 +55,7 @@ class Around:
     """The formulas of docs/maths in float64, around a model without label stages that sees standardised inputs."""
 
     def __init__(self, spec: Spec) -> None:
-        label = spec.label.model_copy(update={"center": False, "gain": False, "low": None, "high": None})
+        label = spec.label.model_copy(update={"center": False, "gain": False, "clip": None, "low": None, "high": None})
         self.linear = getattr(spec, "linear", None)
         staged = spec.label.center or self.linear is not None
         label = label.model_copy(update={"max_abs": spec.label.max_abs * (2 if staged else 1)})
@@ -66,6 +67,7 @@ class Around:
         self.mean, self.power, self.seen = np.zeros(d), np.zeros(d), 0
         self.center, self.labels, self.slopes = np.zeros(n), 0, np.zeros((n, d + 1))
         self.agreement, self.strength, self.judged = np.zeros(n), np.zeros(n), 0
+        self.left, self.shock, self.label_shock, self.outlying = np.zeros(n), 0.0, 0.0, 0
 
     def seen_by_rule(self, x: np.ndarray) -> np.ndarray:
         if not self.spec.input.standardise:
@@ -97,12 +99,23 @@ class Around:
         r = np.clip(y - self.lead(z), -2 * limit, 2 * limit)
         if self.spec.label.center and not self.labels:
             r = np.zeros(len(r))
+        if self.spec.label.clip is not None and self.judged >= 20:
+            edge = self.spec.input.standardise and (np.abs(z) >= self.spec.input.clip).any()
+            most = self.spec.label.clip * (1 + self.label_shock) * (4 if edge else 1) * np.sqrt(self.left)
+            most[self.left == 0] = np.inf
+            far = np.abs(r - k) > most
+            y = np.where(far, self.lead(z) + k + np.sign(r - k) * most, y)
+            r = np.where(far, k + np.sign(r - k) * most, r)
+            self.label_shock = 2 * self.label_shock + 1 if far.any() else 0.0
+            self.outlying += int(far.any())
         (status,) = self.rule.update(z[None], r[None] if len(r) > 1 else r)
         if status < 0:
             return int(status)
         self.judged = min(self.judged + 1, GAIN_HORIZON)
-        self.agreement += (r * k / limit**2 - self.agreement) / self.judged
-        self.strength += (k * k / limit**2 - self.strength) / self.judged
+        rate = 2 / (self.judged + 1)
+        self.agreement += rate * (r * k / limit**2 - self.agreement)
+        self.strength += rate * (k * k / limit**2 - self.strength)
+        self.left += rate * ((r - k) ** 2 - self.left)
         if self.linear is not None:
             step = self.linear.eta * r / (1 + z @ z)
             self.slopes = np.clip(self.slopes + np.outer(step, np.append(z, 1)), -limit, limit)
@@ -114,13 +127,15 @@ class Around:
 
     def average(self, y: np.ndarray) -> None:
         self.labels = min(self.labels + 1, self.spec.label.horizon)
-        self.center += (y - self.center) / self.labels
+        self.center += (y - self.center) * 2 / (self.labels + 1)
 
     def observe(self, x: np.ndarray) -> None:
         self.seen = min(self.seen + 1, self.spec.input.horizon)
         late = self.seen > self.spec.input.warmup
-        most = np.where(late & (self.power > 0), 5 * np.sqrt(self.power + 2.0**-80), np.inf)
-        rate, difference = 1 / self.seen, np.clip(x - self.mean, -most, most)
+        allowed = 5 * (1 + self.shock)
+        most = np.where(late & (self.power > 0), allowed * np.sqrt(self.power + 2.0**-80), np.inf)
+        self.shock = 2 * self.shock + 1 if (np.abs(x - self.mean) > most).any() else 0.0
+        rate, difference = 2 / (self.seen + 1), np.clip(x - self.mean, -most, most)
         self.mean += rate * difference
         self.power = (1 - rate) * (self.power + rate * difference**2)
 
@@ -141,6 +156,8 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
     x, y = stream_of(400, outputs)
     y[50] = 1e3  # refused
     x[80] *= 30  # far outside: it moves the mean little
+    x[120:124] *= 5  # another scale
+    y[[150, 200, 201, 202]] += 40
     for t in range(len(x)):
         np.testing.assert_allclose(
             np.reshape(model.predict(x[t : t + 1]), -1), twin.predict(x[t]), rtol=1e-7, atol=1e-7
@@ -148,6 +165,7 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
         (status,) = model.update(x[t : t + 1], y[t : t + 1] if outputs > 1 else y[t])
         assert status == (-2 if t == 50 else twin.update(x[t], y[t]))
     assert twin.judged == GAIN_HORIZON
+    assert spec.label.clip is None or twin.outlying >= 2
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -187,8 +205,8 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
             np.testing.assert_allclose(told.memory.field(name), model.memory.field(name), rtol=1e-9, atol=1e-12)
         if t >= 16:
             count = min(count + 1, GAIN_HORIZON)
-            left += ((y[t] - mean - k) ** 2 - left) / count
-            power += ((y[t] - mean) ** 2 - power) / count
+            left += ((y[t] - mean - k) ** 2 - left) * 2 / (count + 1)
+            power += ((y[t] - mean) ** 2 - power) * 2 / (count + 1)
             u = min(left / power, 1)
             noises.append(min(max(u / max(1 - u, 0.05), 0.01), 3.0) if count >= 20 else 0.1)
     assert len(set(noises)) > 500 and min(noises) < 0.1
@@ -199,7 +217,7 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
 
 def test_what_the_rule_refuses_changes_no_stage() -> None:
     """A multiplier would leave its range: nothing but the answer to that sample is lost."""
-    spec = spec_of("krls-t", "mean, linear, gain", standardise=True)
+    spec = spec_of("krls-t", "all", standardise=True)
     model = HostModel(spec)
     x, y = stream_of(100, 1)
     model.update(x, y[:, 0])
@@ -210,9 +228,11 @@ def test_what_the_rule_refuses_changes_no_stage() -> None:
         assert model.memory.bytes[: spec.program.state_bytes(model.memory.layout)] == before
 
 
-@pytest.mark.parametrize("field", ["center", "slopes", "agreement", "strength", "averaged", "judged"])
+@pytest.mark.parametrize(
+    "field", ["center", "slopes", "agreement", "strength", "averaged", "judged", "left_power", "shock", "label_shock"]
+)
 def test_a_forged_stage_is_refused(field: str) -> None:
-    spec = spec_of("klms", "mean, linear, gain", "float32", standardise=True)
+    spec = spec_of("klms", "all", "float32", standardise=True)
     model = HostModel(spec)
     x, y = stream_of(100, 1)
     model.update(x, y[:, 0])
@@ -232,6 +252,7 @@ def test_stages_that_mean_nothing_are_refused() -> None:
     for changed, says in (
         ({"label": {"classes": ["a", "b"], "center": True}}, r"\[label\] center is for labels that are numbers"),
         ({"label": {"classes": ["a", "b"], "gain": True}}, r"\[label\] gain is for labels that are numbers"),
+        ({"label": {"classes": ["a", "b"], "clip": 5.0}}, r"\[label\] clip is for labels that are numbers"),
         ({"label": {"outputs": 1}, "linear": {}}, r"\[linear\] needs inputs of a known size"),
         ({"input": {"dim": 2, "standardise": True, "scale": [1, 1]}, "learning": {"rule": "okfeb"}}, "do the same"),
         ({"label": {"center": True}, "learning": {"rule": "nystrom-rls"}, "basis": {"method": "sgma"}}, "has stored"),
@@ -262,3 +283,29 @@ def test_the_variance_covers_the_labels(deviation: float) -> None:
         within += (np.abs(y[part] - model.predict(x[part])) <= 1.96 * np.sqrt(variances.ravel())).tolist()
         model.update(x[part], y[part])
     assert 0.92 < np.mean(within) < 0.97
+
+
+def test_faults_are_forgotten() -> None:
+    """Outlying labels, an outlying start and a change of scale leave the default model's error within half of what it was."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(3000, 3))
+    y = 20 + z[:, 0] + np.sin(2 * z[:, 1]) + rng.normal(0, 0.1, len(z))
+
+    def error(x: np.ndarray, labels: np.ndarray) -> float:
+        answers, _ = HostModel(make_spec({"name": "m", "input": {"dim": 3}, "label": {"outputs": 1}})).prequential(
+            x, labels
+        )
+        sound = np.abs(labels - y) < 1e-9
+        return float(np.sqrt(np.mean((np.reshape(answers, -1) - y)[1500:][sound[1500:]] ** 2)))
+
+    usual = error(z, y)
+    wrong = rng.random(len(y)) < 0.004
+    late = np.where(np.arange(len(z)) < 1000, 1e-4, 1.0)[:, None]
+    start = np.eye(len(z), 1) * 1e3
+    for x, labels in (
+        (z, np.where(wrong, rng.choice([-200.0, 200.0], len(y)), y)),
+        (z + start, y),
+        (z, y + start[:, 0]),
+        (z * late, y),
+    ):
+        assert error(x, labels) < 1.5 * usual

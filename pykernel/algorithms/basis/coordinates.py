@@ -70,6 +70,7 @@ class NystromWork(Struct):
     target: Real[OUTPUTS]  # labels: what the function values should be
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # function values before the sample was learned
+    most: Real[OUTPUTS]  # how far from that value a label counts in full
     error: Real[OUTPUTS]  # target - y
     rest: Real[M_MAX]  # rest of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain

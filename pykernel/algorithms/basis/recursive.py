@@ -29,6 +29,7 @@ from pykernel.algorithms.basis.least_squares import (
     valid_regression,
 )
 from pykernel.algorithms.basis.reservoir import MOST_SEEN, Reservoir, choose_basis, enlarge, least_missed
+from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.algorithms.packed import row_of
@@ -39,6 +40,7 @@ from pykernel.algorithms.stages import (
     Stages,
     combine,
     conclude,
+    farthest,
     forget,
     observe,
     observe_both,
@@ -304,8 +306,11 @@ def learn(
 ) -> Index:
     """Learn the sample w.x with labels w.target."""
     project(b, w, c, q, w.x)
-    if f.gains:
+    if f.judges:
         evaluate(g, w, size(b, c), w.value)
+    if f.limits:
+        for o in range(len(w.target)):
+            w.target[o] = clipped(w.target[o], w.value[o] - w.most[o], w.value[o] + w.most[o])
     status = 0
     if c.method != Method.GIVEN:
         start_draws(b, c)
@@ -344,9 +349,11 @@ def take(
         for o in range(len(w.target)):
             w.label[o] = w.target[o]
         remain(a, f, w.x, w.label, w.target)
+        if f.limits:
+            farthest(a, f, w.x, w.most)
     status = learn(b, g, e, w, c, f, q)
     if f.follows:
-        conclude(a, f, w.x, w.label, w.target, w.value)
+        conclude(a, f, w.x, w.label, w.target, w.value, w.most)
     if f.standardises:
         observe(a, f, x)
     return status

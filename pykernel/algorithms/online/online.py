@@ -1,5 +1,6 @@
 """Online kernel models (Mitchinson et al. 2003): what can be asked of a model."""
 
+from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
@@ -56,6 +57,7 @@ from pykernel.algorithms.stages import (
     Stages,
     combine,
     conclude,
+    farthest,
     noise,
     observe,
     observe_both,
@@ -411,6 +413,8 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
             value = w.norm[0] * value
         if f.follows:
             w.value[o] = value
+        if f.limits:
+            w.y[o] = clipped(w.y[o], value - w.most[o], value + w.most[o])
         w.error[o] = miss(c, w.y[o], value)
         if not q.unit:
             w.error[o] = w.error[o] / w.norm[0]
@@ -467,6 +471,8 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
         value = -w.error[o]
         if f.follows:
             w.value[o] = value
+        if f.limits:
+            w.y[o] = clipped(w.y[o], value - w.most[o], value + w.most[o])
         if c.rule == Rule.KRLS_T and c.forgets:
             value = c.root_forgetting * value
         w.error[o] = miss(c, w.y[o], value)
@@ -510,11 +516,13 @@ def follow(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q:
         w.label[o] = w.y[o]
         w.value[o] = real(0)
     remain(a, f, x, w.label, w.y)
+    if f.limits:
+        farthest(a, f, x, w.most)
     if c.unsure:
         w.noise[0] = noise(a, f)
     status = learn(s, w, c, f, q, x)
     if status > 0:
-        conclude(a, f, x, w.label, w.y, w.value)
+        conclude(a, f, x, w.label, w.y, w.value, w.most)
     return status
 
 

@@ -123,6 +123,7 @@ class Work(Struct):
     y: Real[OUTPUTS]  # the sample's label: what f(x) should be
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # f(x) before the sample was learned
+    most: Real[OUTPUTS]  # how far from that value a label counts in full
     error: Real[OUTPUTS]  # y - f(x)
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors

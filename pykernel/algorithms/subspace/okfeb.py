@@ -15,6 +15,7 @@ from pykernel.algorithms.stages import (
     Stages,
     combine,
     conclude,
+    farthest,
     forget,
     observe,
     observe_both,
@@ -514,11 +515,15 @@ def take(
             w.label[o] = w.target[o]
         remain(a, f, w.x, w.label, w.target)
     status = track(s, m, w, c, q)
-    if f.gains:
+    if f.judges:
         evaluate(h, w, w.value)
+    if f.limits:
+        farthest(a, f, w.x, w.most)
+        for o in range(len(w.target)):
+            w.target[o] = clipped(w.target[o], w.value[o] - w.most[o], w.value[o] + w.most[o])
     learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
     if f.follows:
-        conclude(a, f, w.x, w.label, w.target, w.value)
+        conclude(a, f, w.x, w.label, w.target, w.value, w.most)
     if f.standardises:
         observe(a, f, x)
     return status

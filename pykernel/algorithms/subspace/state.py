@@ -133,6 +133,7 @@ class SubspaceWork(Struct):
     target: Real[OUTPUTS]  # labels: what the function values should be
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # function values before the sample was learned
+    most: Real[OUTPUTS]  # how far from that value a label counts in full
     error: Real[OUTPUTS]  # target - y
     own: Real  # k(x, x)
     left: Real  # rest |phi - L q|^2: the part of the sample that the subspace does not express
