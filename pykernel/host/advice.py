@@ -25,6 +25,11 @@ UNLIKE = 10.0
 """How many times the largest standard deviation of an input is the smallest."""
 WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
 """A model is worse than a simple predictor if its error is so many times larger, and t over so many blocks is so large."""
+KEPT = 64
+"""Rows with the most unusual labels that are kept."""
+OUTLYING, DECIDED = 10.0, 0.5
+"""Labels count as outlying that are so many times further from the running mean than all others are, in the root mean square;
+told if they make this part of the squared error."""
 WORTH = 0.95
 """A change is told if the error falls to this part or below."""
 FEW = 200
@@ -35,12 +40,15 @@ class Signs:
     """What the tests need of a stream, in constant memory: sums of residuals, and the first two moments of the columns."""
 
     def __init__(self, spec: Spec, delay: int) -> None:
-        # r k, k k, e e', e e
-        self.sums = Sums(4)
+        # r k, k k, e e', e e, r r
+        self.sums = Sums(5)
         self.rows = 0
         self.first: np.ndarray | None = None
         self.moments = np.zeros((2, spec.dim + spec.outputs))
         self._waiting = np.zeros((delay + 1, spec.outputs))
+        self._taken = delay
+        # row, r r, e e, and of the output with the most unusual label: label, answer
+        self.unusual = np.zeros((0, 5))
 
     def take(self, x: np.ndarray, truth: np.ndarray, errors: np.ndarray, mean: np.ndarray) -> None:
         """The next rows: inputs, labels (NaN for none), the model's errors, and the running mean, each (rows, ...)."""
@@ -48,8 +56,9 @@ class Signs:
         r = np.where(np.isfinite(errors), truth - mean, 0.0)
         k = np.where(np.isfinite(errors), k, 0.0)
         own = np.nan_to_num(errors)
+        self._keep_unusual(r, own, truth)
         past = np.concatenate([self._waiting, own])
-        pairs = ((r, k), (k, k), (own, past[: len(own)]), (own, own))
+        pairs = ((r, k), (k, k), (own, past[: len(own)]), (own, own), (r, r))
         with np.errstate(over="ignore"):
             self.sums.add(np.column_stack([(a * b).sum(axis=1) for a, b in pairs]))
         self._waiting = past[len(own) :]
@@ -63,6 +72,16 @@ class Signs:
             table = table - self.first
             self.rows += len(table)
             self.moments += np.stack([table.sum(axis=0), (table * table).sum(axis=0)])
+
+    def _keep_unusual(self, r: np.ndarray, errors: np.ndarray, truth: np.ndarray) -> None:
+        with np.errstate(over="ignore"):
+            away, squares = (r * r).sum(axis=1), (errors * errors).sum(axis=1)
+        each, most = np.arange(len(r)), np.abs(r).argmax(axis=1)
+        label = truth[each, most]
+        rows = np.column_stack([each + self._taken, away, squares, label, label + errors[each, most]])
+        rows = np.concatenate([self.unusual, rows])
+        self.unusual = rows[np.argsort(-rows[:, 1], kind="stable")[:KEPT]]
+        self._taken += len(r)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of each input, then of each label."""
@@ -106,6 +125,7 @@ class _Adviser:
         self._refused()
         if not self.simulation.classes:
             self._units()
+            self._outlying()
             self._slope()
             self._memory()
         self._simple()
@@ -142,8 +162,33 @@ class _Adviser:
                 told += f", [kernel] sigma = {sigma:g}"
             self._propose("inputs of unlike size", max(unlike, away), why, [self._with(told, **changed)])
 
+    def _outlying(self) -> None:
+        _, (_, _, _, e2, r2) = self.simulation.signs.sums.since(self.half)
+        found = self.simulation.signs.unusual
+        found = found[found[:, 0] >= self.half][: self.scored // 100]
+        if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
+            return
+        # the mean of r r over all rows but the first, the first two ...
+        rest = np.maximum(r2 - np.cumsum(found[:, 1]), 0) / (self.scored - 1 - np.arange(len(found)))
+        count = int(np.argmin(np.append(found[:, 1] > OUTLYING**2 * rest, False)))
+        outlying = float(found[:count, 2].sum())
+        if outlying < DECIDED * e2:
+            return
+        row, _, _, label, answer = found[0]
+        others = math.sqrt(max(e2 - outlying, 0) / (self.scored - count))
+        limited = getattr(self.spec.label, "clip", 0.0) is not None
+        why = (
+            f"{_rows(count)} of {self.scored:,} {'makes' if count == 1 else 'make'} {100 * outlying / e2:.3g} % of the"
+            f" squared error (row {int(row) + 1:,}: label {label:.6g}, answer {answer:.6g}); the error of the others is"
+            f" {others:.4g}"
+        )
+        change = "look at these rows: if the labels are faults, [label] max_abs can refuse them"
+        if not limited:
+            change += "; [label] clip = 5 keeps the model from following them"
+        self._tell("outlying labels", count, why, change)
+
     def _slope(self) -> None:
-        _, (rk, kk, _, _) = self.simulation.signs.sums.since(self.half)
+        _, (rk, kk, *_) = self.simulation.signs.sums.since(self.half)
         slope = float(rk / kk) if kk > 0 else 1.0
         if slope < LEAST_SLOPE:
             why = f"a label is on average {slope:.2g} times as far from the mean as the answer: the model follows the noise"
@@ -155,7 +200,7 @@ class _Adviser:
             self._propose("answers too large", slope, why, [*self._smaller_steps(), *gain])
 
     def _memory(self) -> None:
-        _, (_, _, ee, e2) = self.simulation.signs.sums.since(self.half)
+        _, (_, _, ee, e2, _) = self.simulation.signs.sums.since(self.half)
         correlation = float(ee / e2) if e2 > 0 else 0.0
         if correlation > MOST_CORRELATION:
             why = f"an error and the latest known one correlate by {correlation:.2f}: the past says something that no input does"
@@ -231,7 +276,7 @@ class _Adviser:
         kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}
         label = self.content.get("label", {})
-        kept["label"] = {k: v for k, v in label.items() if k not in ("center", "gain", "horizon")}
+        kept["label"] = {k: v for k, v in label.items() if k not in ("center", "gain", "clip", "horizon")}
         if "n_max" in self.content.get("reduction", {}):
             kept["reduction"] = {"n_max": self.content["reduction"]["n_max"]}
         if "target" in self.content:
@@ -270,6 +315,10 @@ class _Adviser:
 
     def _shown(self, error: float) -> str:
         return f"{100 * error:.3g} %" if self.kind == "error_rate" else f"{error:.4g}"
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
 
 
 def _largest(mean: np.ndarray, deviation: np.ndarray) -> float:

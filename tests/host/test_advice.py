@@ -39,6 +39,23 @@ def test_a_good_model_gets_none(name: str) -> None:
     assert simulation.report(trial)["advice"] == []
 
 
+@pytest.mark.parametrize("content", [{}, advice_figures.KLMS])
+def test_labels_that_decide_the_error_are_named(content: dict) -> None:
+    """The count, the first row, and the error of the others; in whatever batches the rows come."""
+    x, y = advice_figures.plain(np.random.default_rng(0))
+    spec = make_spec({"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}, **content})
+    sound, answers = advice_figures.run(x, y, spec)
+    y[[2100, 3000, 3500]] += [200.0, -300.0, 250.0]
+    simulation, answers = advice_figures.run(x, y, spec)
+    told = {each["test"]: each for each in simulation.report()["advice"]}
+    assert "outlying labels" not in {each["test"] for each in sound.report()["advice"]}
+    assert told["outlying labels"]["value"] == 3
+    assert f"row 3,001: label {y[3000]:.6g}, answer {answers[3000]:.6g}" in told["outlying labels"]["why"]
+    rest = np.delete(np.arange(2000, 4000), [100, 1000, 1500])
+    assert f"{np.sqrt(np.mean((answers[rest] - y[rest]) ** 2)):.4g}" in told["outlying labels"]["why"]
+    assert ("[label] clip = 5" in told["outlying labels"]["change"]) == bool(content)
+
+
 def test_the_command_tells_it_with_numbers_and_without_them_for_what_is_read_once(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     x, y, spec = advice_figures.samples("labels far from 0")
@@ -72,8 +89,10 @@ def test_sums_are_those_of_the_whole_stream_however_it_comes(delay: int) -> None
     known = ~np.isnan(truth[:, 0])
     k, r = (errors + truth - mean)[known], (truth - mean)[known]
     e = np.nan_to_num(errors[:, 0])
-    own = [(r * k).sum(), (k * k).sum(), e[delay + 1 :] @ e[: -delay - 1], e @ e]
+    own = [(r * k).sum(), (k * k).sum(), e[delay + 1 :] @ e[: -delay - 1], e @ e, (r * r).sum()]
     np.testing.assert_allclose(signs.sums.since(0)[1], own, rtol=1e-9)
+    away = np.where(known, np.nan_to_num(truth - mean)[:, 0] ** 2, 0)
+    np.testing.assert_array_equal(signs.unusual[:, 0], delay + np.argsort(-away, kind="stable")[: len(signs.unusual)])
     table = np.column_stack([x, truth])[known]
     for ours, theirs in zip(signs.columns(), (table.mean(0), table.std(0)), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
