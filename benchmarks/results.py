@@ -155,6 +155,7 @@ RESULTS: dict[str, Result] = {
     "first-alarms": Result(
         "-m benchmarks.host.first_alarms", ("first-alarms.csv",), "minutes", ("alarms",), ("pykernel.host.simple",)
     ),
+    "first-faults": Result("-m benchmarks.host.first_faults", ("first-faults.csv",), "seconds", ("default", "linear")),
     "first-results": Result(
         "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear")
     ),

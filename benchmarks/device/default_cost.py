@@ -40,11 +40,12 @@ def without(*stages: str) -> dict[str, Any]:
 
 MODELS: dict[str, dict[str, Any]] = {
     "no rule, a number": without(),
-    "without gain": without("gain"),
-    "without gain, linear part": without("gain", "linear"),
-    "without gain, linear part, noise": without("gain", "linear", "noise"),
-    "without gain, linear part, noise, center": without("gain", "linear", "noise", "center"),
-    "krls-t": without("gain", "linear", "noise", "center", "standardise"),
+    "without limit": without("clip"),
+    "without limit, gain": without("clip", "gain"),
+    "without limit, gain, linear part": without("clip", "gain", "linear"),
+    "without limit, gain, linear part, noise": without("clip", "gain", "linear", "noise"),
+    "without limit, gain, linear part, noise, center": without("clip", "gain", "linear", "noise", "center"),
+    "krls-t": without("clip", "gain", "linear", "noise", "center", "standardise"),
     "no rule, three classes": dict(completed(BASE | {"label": {"column": "y", "classes": ["a", "b", "c"]}})),
     "no rule, alarms": dict(completed(BASE | {"novelty": {}})),
     "no rule, a number, small target": dict(completed(BASE | {"label": {"column": "y"}, "target": {"ram": 4096}})),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.provenance import ROOT
+from benchmarks.tables import ROOT
 from pykernel.errors import UserError
 from pykernel.host.simulate import Batch, Simulation, with_last_label
 from pykernel.spec.model import Spec, make_spec

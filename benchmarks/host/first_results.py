@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.host.first_streams import CLASS_VARIANTS, CLASSES, REGRESSION, VARIANTS, stream
-from benchmarks.provenance import ROOT
-from benchmarks.tables import markdown, publish
+from benchmarks.tables import ROOT, markdown, publish
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel

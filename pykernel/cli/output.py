@@ -101,7 +101,7 @@ def new_table(*columns: str) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left")
+        table.add_column(column, justify="right" if i else "left", overflow="fold")
     return table
 
 

@@ -14,7 +14,7 @@ from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 
-LINEAR_MOST = 64
+LINEAR_MOST = 256
 """What takes the square of the number of inputs for each sample is not compared for more of them: that is not simple."""
 
 

@@ -656,6 +656,8 @@ class Simulation(_Run):
         parts = {"all": 0, "second_half": self.rows // 2}
         return {
             "name": self.spec.name,
+            "rule": self.spec.learning.rule,
+            "simple": self.simple.names,
             "rows": self.rows,
             "delay": self.delay,
             "labelled": self.rows - self.unlabelled,

@@ -103,8 +103,8 @@ def fits(content: Mapping[str, Any]) -> bool:
 
 def ram_bytes(n: int, d: int, o: int, size: int = 4, classes: bool = False) -> int:
     """RAM of krls-t within its stages, for n vectors, d inputs, o functions and numbers of that size."""
-    stages = 0 if classes else d * o + 6 * o + 5
-    return size * (2 * n * n + n * (d + 2 * o + 6) + 4 * d + 3 * o + 15 + stages)
+    stages = 0 if classes else d * o + 8 * o + 5
+    return size * (2 * n * n + n * (d + 2 * o + 6) + 4 * d + 3 * o + 16 + stages)
 
 
 def update_instructions(n: int, soft: bool) -> int:

@@ -99,9 +99,9 @@ class Twin:
 
     def observe(self, x: np.ndarray) -> None:
         self.seen = min(self.seen + 1, self.spec.input.horizon)
-        off = x - self.mean
-        self.mean = self.mean + off / self.seen
-        self.variance = (1 - 1 / self.seen) * (self.variance + off * off / self.seen)
+        rate, off = 2 / (self.seen + 1), x - self.mean
+        self.mean = self.mean + off * rate
+        self.variance = (1 - rate) * (self.variance + off * off * rate)
 
     def learn(self, x: np.ndarray, y: Any) -> None:
         learning, outputs = self.spec.learning, self.spec.outputs

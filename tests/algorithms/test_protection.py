@@ -54,21 +54,24 @@ def data(samples=400, dim=2, seed=0):
 # ----------------------------------------------------------------------------------------------- standardiser
 
 
-def test_mean_and_deviation_are_those_of_all_samples_until_the_horizon_and_exponential_after():
+def test_mean_and_deviation_weigh_sample_k_by_k_until_the_horizon_and_exponentially_after():
     spec = spec_of(input={"standardise": True, "horizon": 50})
     model = HostModel(spec)
     x, y = data(200)
     x = x * [3.0, 0.01] + [100.0, -5.0]
     model.update(x[:50], y[:50])
-    np.testing.assert_allclose(model.memory.field("mean"), x[:50].mean(0), rtol=1e-12)
-    np.testing.assert_allclose(model.memory.field("variance"), x[:50].var(0), rtol=1e-9)
-    np.testing.assert_allclose(model.memory.field("scale"), 1 / x[:50].std(0), rtol=1e-9)
+    weights = np.arange(1, 51)
+    average = np.average(x[:50], axis=0, weights=weights)
+    spread = np.average((x[:50] - average) ** 2, axis=0, weights=weights)
+    np.testing.assert_allclose(model.memory.field("mean"), average, rtol=1e-12)
+    np.testing.assert_allclose(model.memory.field("variance"), spread, rtol=1e-9)
+    np.testing.assert_allclose(model.memory.field("scale"), 1 / np.sqrt(spread), rtol=1e-9)
     mean, variance = model.memory.field("mean").copy(), model.memory.field("variance").copy()
     model.update(x[50:], y[50:])
     for row in x[50:]:
         difference = row - mean
-        mean += difference / 50
-        variance = (1 - 1 / 50) * (variance + difference**2 / 50)
+        mean += difference * 2 / 51
+        variance = (1 - 2 / 51) * (variance + difference**2 * 2 / 51)
     np.testing.assert_allclose(model.memory.field("mean"), mean, rtol=1e-9)
     np.testing.assert_allclose(model.memory.field("variance"), variance, rtol=1e-9)
     assert model.memory.field("observed")[0] == 50

@@ -40,9 +40,9 @@ def test_about_the_last_thousand_rows_count() -> None:
 
 
 def test_a_constant_input_that_moves_is_far_and_many_inputs_have_no_mahalanobis_distance() -> None:
-    x = np.ones((200, 80), np.float32)
+    x = np.ones((200, 300), np.float32)
     x[150, 7] = 1.1
-    distances = Distances(80)
+    distances = Distances(300)
     found = distances.step(x)[:, 0]
     assert distances.names == ("max |z|",) and found[150] > 1e6 and (np.delete(found, 150) < 1e-3).all()
 
@@ -74,8 +74,8 @@ def test_alarms_that_a_distance_sees_are_counted_as_if_all_rows_were_kept() -> N
 @pytest.mark.parametrize(
     ("content", "bytes"),
     [
-        # the linear model: three weights, a matrix of 3 x 3, three moments of each input, a mean, and four counts
-        ({"label": {"column": "y"}}, {"last label": 4, "running mean": 8, "linear model": 4 * (3 + 9 + 6 + 1 + 4)}),
+        # the linear model: three weights, a matrix of 3 x 3, three moments of each input, a mean, and five counts
+        ({"label": {"column": "y"}}, {"last label": 4, "running mean": 8, "linear model": 4 * (3 + 9 + 6 + 1 + 5)}),
         ({"label": {"column": "y"}, "precision": "float64"}, {"last label": 8, "running mean": 12}),
         ({"label": {"column": "y", "classes": ["a", "b", "c"]}}, {"last label": 4, "majority class": 12}),
         ({"novelty": {}}, {"max |z|": 16, "Mahalanobis distance": 20}),

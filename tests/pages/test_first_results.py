@@ -8,7 +8,7 @@ import tomllib
 
 import numpy as np
 
-from benchmarks.host import advice_figures, first_alarms, first_results
+from benchmarks.host import advice_figures, first_alarms, first_faults, first_results
 from benchmarks.provenance import ROOT
 from benchmarks.tables import load
 from pykernel.spec.model import make_spec
@@ -46,6 +46,13 @@ def test_ratios_on_the_page_are_the_measured_ones() -> None:
     # but for 4 errors in place of 2
     assert np.median(classes) <= 0.95 and np.sort(classes)[-2] <= 1.5
     assert all(row["refused_in_a_row"] == "0" for rows in first_results.read().values() for row in rows.values())
+
+
+def test_faults_cost_what_the_page_says() -> None:
+    rows = load(first_faults.DATA / "first-faults.csv")
+    assert first_faults.table(rows) in ONLINE
+    own = [float(row["ratio"]) for row in rows if row["predictor"] == "spec without a rule"]
+    assert len(own) == 30 * len(first_faults.FAULTS) and np.median(own) <= 1.05 and np.quantile(own, 0.9) <= 1.3
 
 
 def test_alarms_without_a_rule_are_chosen_from_these_settings() -> None:

@@ -370,6 +370,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (full, "label", "center", True),
         (full, "label", "gain", True),
         ({**full, "label": {"column": "y", "center": True}}, "label", "horizon", 500),
+        (full, "label", "clip", 5.0),
         ({**full, "linear": {}}, "linear", "eta", 0.1),
         (full, "label", "low", -0.5),
         (full, "label", "high", 0.5),

@@ -47,8 +47,8 @@ def simulate(options: SimulateOptions) -> None:
         pykernel simulate spec.toml data.csv --delay 24 --plot errors.png
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
-    over their second half. The table compares the model with simple forecasts: the last label, the running mean and a
-    linear model. Lines of advice say why a model is bad, and what change helps on these rows.
+    over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
+    linear models. Lines of advice say why a model is bad, and what change helps on these rows.
     For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
     and the largest answer, and the alarms.
 
@@ -168,6 +168,8 @@ def print_simulation(report: Mapping[str, Any]) -> None:
 
 
 def print_errors(report: Mapping[str, Any]) -> None:
+    from pykernel.host.simple import LINEAR_MOST
+
     classes = report.get("classes")
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     labels = {"all": report} if "labels" not in report else report["labels"] | {"all": report}
@@ -186,7 +188,9 @@ def print_errors(report: Mapping[str, Any]) -> None:
             first = [output.cell(label) if name == "model" else ""] if len(labels) > 1 else []
             table.add_row(*first, name, *shown, style="bold" if name == "model" else "")
     late = f", labels {report['delay']:,} rows late" if report["delay"] else ""
-    output.show_table(f"{report['name']}: {report['rows']:,} rows{late}", table)
+    output.show_table(f"{report['name']} ({report['rule']}): {report['rows']:,} rows{late}", table)
+    if not any("linear" in name for name in report["simple"]):
+        print(f"more than {LINEAR_MOST} inputs: the linear models are left out\n")
     if classes:
         print_confusion(classes, report["confusion"])
 
@@ -195,13 +199,15 @@ def print_statuses(report: Mapping[str, Any]) -> None:
     what = output.new_table("status", "samples")
     for status, count in report["statuses"].items():
         what.add_row(status.replace("_", " "), f"{count:,}")
-    for key, text in (
-        ("unlabelled", "no label yet"),
-        ("waiting", "label came too late: not learned"),
-        ("inputs_refused", "not predicted (input refused)"),
-    ):
-        if "unlabelled" in report and report[key]:  # a model without labels refuses inputs by its status
-            what.add_row(text, f"{report[key]:,}")
+    if "unlabelled" in report:  # a model without labels refuses inputs by its status
+        told = report["statuses"].get("refused_input", 0)
+        for text, count in (
+            ("no label yet", report["unlabelled"]),
+            ("label came too late: not learned", report["waiting"]),
+            ("no label, and not predicted (input refused)", report["inputs_refused"] - told),
+        ):
+            if count > 0:
+                what.add_row(text, f"{count:,}")
     output.show_table("what happened to the samples", what)
 
 
