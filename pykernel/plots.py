@@ -100,6 +100,10 @@ def _label_ends(axes: Any, x: float, heights: Sequence[float], names: Sequence[s
 GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#555555", "#B8A600")
 
 
+SIMPLE = "simple predictor"
+"""The group of what every model has to beat: grey."""
+
+
 @dataclass(frozen=True)
 class Panel:
     """Error against one kind of cost.  points: (cost, error, group, label, whether it is on the front)."""
@@ -123,7 +127,7 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
     figure = Figure(figsize=(6.2 * len(panels), 5.2), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
     groups = list(dict.fromkeys(point[2] for panel in panels for point in panel.points))
-    colours = {group: GROUPS[i % len(GROUPS)] for i, group in enumerate(groups)}
+    colours = {group: GROUPS[i % len(GROUPS)] for i, group in enumerate(groups)} | {SIMPLE: "#555555"}
     every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, panel in zip(every, panels, strict=True):
         _front(axes, panel, colours)
@@ -132,10 +136,12 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
     every[0].set_ylabel(ylabel)
     errors = [point[1] for panel in panels for point in panel.points]
     if errors and min(errors) > 0:
-        # what is far above the rest would press the rest together
-        every[0].set_ylim(0.75 * min(errors), min(1.05 * max(errors), 2.2 * float(np.median(errors))))
+        if max(errors) > 4 * min(errors):
+            every[0].set_yscale("log")
+        # room for names
+        every[0].set_ylim(0.7 * min(errors), 1.6 * max(errors))
     handles = [every[0].plot([], [], "o", color=colours[group], label=group)[0] for group in groups]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(groups), 9), frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(groups), 3 * len(panels)), frameon=False)
     with whole_file(path) as file:
         figure.savefig(file, format="png")
 

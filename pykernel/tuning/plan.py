@@ -1,61 +1,68 @@
-"""Choosing a model for a device: the smallest error within limits of RAM, flash and instructions, checked on the target.
+"""Choosing a model for a device: any program that there is, within limits of RAM, flash and instructions, in the time given.
 
-Costs come first: the largest size of each rule and technique that fits is found on the emulated target, then only what
-fits is tuned; the winner is run again with the tuned values, compared byte for byte and searched for its worst case.
+A plan is a series of trials (``trials.py``): first each program with what works on raw data, then changes of the best ones.
+It has an answer from the first trial on.  What is chosen depends on the trials that were made, their seed and the data, not
+on the number of processes or on how fast they are.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from pykernel.errors import CheckFailed, UserError
 from pykernel.parallel import Workers
-from pykernel.spec.model import Spec, make_spec
-from pykernel.tuning.columns import Show, finite_values, numeric_columns, read_columns, round_limit, uneven
+from pykernel.spec.defaults import INPUT_LIMIT, LABEL_LIMIT, NUMBERS, STAGED_CLIP, completed, width
+from pykernel.spec.families.online import Reduction
+from pykernel.spec.model import FAMILIES, Spec, make_spec
+from pykernel.tuning.columns import Show, finite_values, numeric_columns, read_columns
 from pykernel.tuning.sweep import (
-    ROUNDS,
-    Combination,
     Content,
-    Data,
-    Group,
     Knob,
-    Score,
-    combine,
     cost_task,
+    held,
     knobs,
-    know_memory,
-    results,
-    search,
-    typical_distance,
+    means,
 )
+from pykernel.tuning.trials import Table
 
-LEAST, MOST = 4, 256
-"""Sizes that a plan considers."""
-SHARES = (1.0, 0.7, 0.5)
-"""Sizes that are tuned, in parts of the largest that fits: more vectors are not always better."""
-PROBES = 7
-"""Most sizes of one rule and technique that are measured."""
-CLOSE = 1.15
-"""Sizes are told apart up to this factor."""
+LEAST, START, MOST = 4, 32, 128
+"""Sizes: the least, the first and the largest that a plan tries."""
+BATCH, FEW_AT_ONCE, MANY_ROWS = 8, 4, 10_000
+"""Trials between two looks at the clock; fewer for more rows."""
+MOST_ROWS = 50_000
+"""Of a longer table the last so many rows are taken."""
+FEWEST, FEW_ROWS = 20, 100
+"""Fewer rows are refused; of fewer a plan warns."""
+NEAR = 1.01
+"""Of models whose error is within this factor of the least, the one with the fewest bytes is chosen."""
+LEADERS = 6
+"""So many of the best arms are changed."""
+RULES_WITH_TECHNIQUES = 3
+"""So many of the best rules are tried with every technique."""
+RETRIES = 4
+"""How often what is too large is tried smaller before anything else is."""
 HEADROOM = 0.96
-"""Part of the instructions that a measured size may use: the longer search for the worst case finds a little more."""
-EAGER, CALM = 0.9, 0.2
-"""Learning rates that costs are measured with: most samples are then stored, which is what takes most instructions; the
-second where a model diverges with the first."""
-CALLS = ("predict", "update", "classify")
+"""Part of the instructions that a measured model may use: the longer search for the worst case finds a little more."""
+CALLS = ("predict", "update", "classify", "novelty")
 """What the limit of instructions is for."""
 TRIES = 200
-"""Of the search for the most expensive update, for each size that is measured; the winner gets more."""
+"""Of the search for the most expensive update, for each model that is measured; the winner gets more."""
 VERIFIED = 12
 """Most models that are verified, from the best on, before the plan is given up."""
 EMULATED = 600_000_000
 """About so many instructions of the stream are emulated to verify a model."""
+BASES = ("sgma", "efvs")
+"""How the vectors of a machine are chosen that is trained here."""
+
+
+NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
+STAGES: Content = dict(NUMBERS["label"])
 
 
 class NothingFits(CheckFailed):
@@ -65,21 +72,21 @@ class NothingFits(CheckFailed):
 @dataclass(frozen=True)
 class Limits:
     """What a model may take of a target: bytes of RAM (struct and stack) and of flash (all that is linked), and
-    instructions of a single call of predict or update, in the worst case that is found."""
+    instructions of a single call, in the worst case that is found.  Without a target, bytes of the struct alone."""
 
-    target: str
-    ram: int
-    flash: int
+    target: str | None = None
+    ram: int | None = None
+    flash: int | None = None
     instructions: int | None = None
 
-    def uses(self, ram: int | None, flash: int | None, instructions: int | None) -> dict[str, float]:
+    def uses(self, **taken: int | None) -> dict[str, float]:
         """The part of each limit that is used."""
-        every = {
-            "ram": (ram, self.ram),
-            "flash": (flash, self.flash),
-            "instructions": (instructions, self.instructions),
+        limits = {"ram": self.ram, "flash": self.flash, "instructions": self.instructions}
+        return {
+            name: used / limit
+            for name, used in taken.items()
+            if used is not None and (limit := limits[name]) is not None
         }
-        return {name: used / limit for name, (used, limit) in every.items() if used is not None and limit is not None}
 
 
 def parse_amount(text: str, option: str, thousand: int = 1024) -> int:
@@ -95,10 +102,12 @@ def parse_amount(text: str, option: str, thousand: int = 1024) -> int:
     return int(amount)
 
 
-def make_limits(target: str, ram: int | None, flash: int | None, instructions: int | None) -> Limits:
+def make_limits(target: str | None, ram: int | None, flash: int | None, instructions: int | None) -> Limits:
     """Limits, with the target's part for what is not given.  Raises UserError if the part has less."""
     from pykernel.targets.target import find_target
 
+    if target is None:
+        return Limits(None, ram)
     part = find_target(target).part
     for option, given, there in (("--ram", ram, part.ram.bytes), ("--flash", flash, part.flash.bytes)):
         if given is not None and given > there:
@@ -111,308 +120,458 @@ def make_limits(target: str, ram: int | None, flash: int | None, instructions: i
 
 @dataclass(frozen=True)
 class Inferred:
-    """A spec made from data alone, the data, and what was assumed, in sentences."""
+    """What a table alone says: a spec's content without a rule, the data, and what was assumed, in sentences."""
 
-    spec: Spec
+    content: Content
     x: np.ndarray
-    y: np.ndarray
+    y: np.ndarray | None
     assumed: list[str]
 
 
 def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None) -> Inferred:
-    """A spec for comma-separated text with a header line.
+    """Of comma-separated text with a header line: names, and which are inputs.
 
-    inputs: names of columns; all with numbers but the label, if empty.  label: a column's name; the last of those with
-    numbers, if not given.  A label that is not numbers is a class.  Limits are the next of 1, 2, 5, 10, ... above twice
-    the largest magnitude.  Inputs are standardised if their scales differ by more than 4, or are far from zero.
+    inputs: names of columns; all with numbers but the label, if empty.  label: a column's name; without one there is no
+    label, and a monitor is planned.  A label that is not numbers is a class.
     """
     header, columns = read_columns(file, name, show)
     for wanted in (*inputs, *([label] if label else [])):
         if wanted not in header:
             raise UserError(f"{name}, line 1: names no column {wanted!r}; it names {', '.join(header[:12])}")
     numeric = numeric_columns(columns)
-    if label is None:
-        others = [column for column in numeric if column not in inputs]
-        if not others:
-            raise UserError(f"{name}: has no column of numbers that could be the label; give --label")
-        label = others[-1]
-    assumed = [f"label {label}"]
+    assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
     chosen = list(inputs) or [column for column in numeric if column != label]
     for column in chosen:
         if column not in numeric:
             raise UserError(f"{name}: column {column!r} does not hold numbers; leave it out of --inputs")
     if not inputs:
         still = [column for column in chosen if np.ptp(finite_values(numeric[column])) == 0]
+        words = [column for column in header if column not in numeric and column != label]
         chosen = [column for column in chosen if column not in still]
-        assumed[:0] = [f"inputs {', '.join(chosen)}"] + (
-            [f"without {', '.join(still)}: always the same"] if still else []
-        )
+        left_out = [f"{', '.join(still)}: always the same"] if still else []
+        left_out += [f"{', '.join(words)}: no numbers"] if words else []
+        assumed[:0] = [f"inputs {', '.join(chosen)}", *(f"without {each}" for each in left_out)]
     if not chosen:
         raise UserError(f"{name}: has no column of numbers beside the label {label!r}; give --inputs")
     x = np.column_stack([numeric[column] for column in chosen])
-    part: Content = {"columns": chosen, "max_abs": round_limit(x)}
-    if uneven(x):
-        part["standardise"] = True
-        assumed.append("inputs standardised: their scales differ, or are far from zero")
-    assumed.append(f"input limit {part['max_abs']:g}")
+    content: Content = {"name": "planned", "input": {"columns": chosen}}
+    if label is None:
+        return Inferred(content | {"novelty": {}}, x, None, assumed)
     if label in numeric:
-        y = numeric[label]
-        named: Content = {"column": label, "max_abs": round_limit(y)}
-        assumed.append(f"label limit {named['max_abs']:g}")
-    else:
-        cells = [cell.strip() for cell in columns[label]]
-        classes = sorted({cell for cell in cells if cell})
-        named = {"column": label, "classes": classes}
-        positions = {kind: i for i, kind in enumerate(classes)} | {"": -1}
-        y = np.array([positions[cell] for cell in cells], np.int32)
-        assumed.append(f"{len(classes)} classes")
-    content: Content = {"name": "planned", "input": part, "label": named}
-    spec = make_spec(content | {"kernel": {"sigma": 1.0}}, name)
-    sigma = float(f"{typical_distance(spec, x) / 2:.3g}")
-    return Inferred(make_spec(content | {"kernel": {"sigma": sigma}}, name), x, y, assumed)
+        return Inferred(content | {"label": {"column": label}}, x, numeric[label], assumed)
+    cells = [cell.strip() for cell in columns[label]]
+    classes = sorted({cell for cell in cells if cell})
+    if len(classes) < 2:
+        raise UserError(f"{name}: the label {label!r} has one class, {', '.join(classes)}; there is nothing to learn")
+    positions = {kind: i for i, kind in enumerate(classes)} | {"": -1}
+    y = np.array([positions[cell] for cell in cells], np.int32)
+    return Inferred(
+        content | {"label": {"column": label, "classes": classes}}, x, y, [*assumed, f"{len(classes)} classes"]
+    )
 
 
-# ---------------------------------------------------------------------------------------------- what fits the limits
+# --------------------------------------------------------------------------------------------------- what is tried
 
 
 @dataclass
-class Fit:
-    """The search for the largest size of a combination that keeps the limits.
+class Trial:
+    """A model that was tried, or is to be: of this size, with these values by "section.key"."""
 
-    fits, fails: sizes, the largest and the smallest known; misses: what failed, with the part of each limit it used.
+    arm: Arm
+    size: int | None
+    values: dict[str, float]
+    found: dict[str, Any] = field(default_factory=dict)
+    fits: bool | None = None  # None: not measured
+
+    @property
+    def content(self) -> Content:
+        """The spec's content, once it was tried."""
+        return dict(self.found["spec"]) if "spec" in self.found else self.arm.content_of(self.size, self.values)
+
+    @property
+    def told(self) -> dict[str, Any] | None:
+        """Error and deviation that count: of what goes on learning if it does."""
+        return self.found.get("learning") or self.found.get("frozen")
+
+    @property
+    def score(self) -> float:
+        told = self.told
+        if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
+            return math.inf
+        return float(told["error"])
+
+    @property
+    def bytes(self) -> int:
+        return int(self.found.get("ram_bytes", 0) + self.found.get("table_bytes", 0))
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.arm.name, self.size, *sorted(self.values.items()))
+
+
+@dataclass
+class Arm:
+    """A program that is tried, with a technique or a way to choose vectors where it has one.
+
+    budget: where the size is set; None where the inputs set it.  own: values that the arm begins with.
     """
 
-    combination: Combination
+    rule: str
+    technique: str | None
+    content: Content = field(repr=False)
+    budget: tuple[str, str] | None
+    knobs: tuple[Knob, ...] = field(repr=False)
+    own: dict[str, float] = field(repr=False)
+    trained: bool = False  # on the host
+    most: int = MOST
+    trials: list[Trial] = field(default_factory=list, repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.rule} {self.technique}" if self.technique else self.rule
+
+    def content_of(self, size: int | None, values: Mapping[str, float]) -> Content:
+        made = {key: dict(part) if isinstance(part, Mapping) else part for key, part in self.content.items()}
+        if self.budget is not None and size is not None:
+            made.setdefault(self.budget[0], {})[self.budget[1]] = size
+        for name, value in values.items():
+            section, key = name.split(".")
+            made.setdefault(section, {})[key] = value
+        return made
+
+    def task(self, trial: Trial, ram: int | None) -> dict[str, Any]:
+        if not self.trained:
+            return {"do": "learn", "spec": self.content_of(trial.size, trial.values) | {"name": "model"}, "ram": ram}
+        values = {**self.own, **trial.values}
+        how = {"size": trial.size, "method": self.technique, "width": values["kernel.sigma"], "ram": ram}
+        return {"do": "train", "base": self.content} | how
+
+    @property
+    def kind(self) -> str:
+        """In words, for pictures."""
+        if self.trained:
+            return "trained here, frozen"
+        spec = make_spec(self.content)
+        if spec.label_kind == "none":
+            return "monitor"
+        if any(entry.name == "train" for entry in spec.program.entries_for(spec.config)):
+            return "trained on the device"
+        if not spec.family.online:
+            return "learning with a basis"
+        return "learning, kernel" if spec.kernel is not None and self.technique else "learning, features"
+
+    @property
+    def best(self) -> Trial | None:
+        return min((t for t in self.trials if math.isfinite(t.score)), key=lambda t: t.score, default=None)
+
+
+class Whole(Knob):
+    """A knob whose values are whole numbers."""
+
+    def value(self, position: float) -> float:
+        return round(min(max(math.exp(position), self.least), self.most))
+
+
+def arms(base: Content, x: np.ndarray, rules: Sequence[str] | None, techniques: Sequence[str] | None) -> list[Arm]:
+    """Every program for this data that the chosen rules have, what works best on most data first.
+
+    Each with its default technique, or with each of ``techniques``.
+    """
+    if "label" not in base:
+        return _monitors(base)
+    found = [_arm(completed(base)), _arm(completed(base | {"target": {"ram": 1}}))]
+    sigma = width(_dim(base))
+    widths = tuple(knob for knob in knobs(sigma) if knob.name == "kernel.sigma")
+    for method in BASES:
+        found.append(Arm("frozen", method, dict(base), ("", "n"), widths, {"kernel.sigma": sigma}, trained=True))
+    for family in FAMILIES:
+        for rule in family.rules:
+            content = _recipe(base, rule, x)
+            if content is not None:
+                found.append(_arm(content))
+    found = [arm for arm in found if rules is None or arm.rule in rules]
+    if techniques is not None:
+        found = [each for arm in found for each in (with_techniques(arm, techniques) or [arm])]
+    return list({arm.name: arm for arm in reversed(found)}.values())[::-1]
+
+
+def with_techniques(arm: Arm, techniques: Sequence[str]) -> list[Arm]:
+    """The same with other techniques, as far as they go together; none where it has none."""
+    found = []
+    for technique in techniques if "technique" in Reduction.model_fields and arm.technique and not arm.trained else ():
+        made = {**arm.content, "reduction": {**arm.content.get("reduction", {}), "technique": technique}}
+        made["reduction"].pop("projection", None)
+        if _spec(made) is not None:
+            found.append(_arm(made))
+    return found
+
+
+def _arm(content: Mapping[str, Any]) -> Arm:
+    made = {key: part for key, part in content.items() if key != "target"}
+    spec = make_spec(made)
+    budgets = [("reduction", "n_max"), ("learning", "features")]
+    budget = next((b for b in budgets if means(spec, *b)), None)
+    known = tuple(knob for knob in knobs(width(spec.dim)) if means(spec, knob.section, knob.key))
+    technique = spec.reduction.technique if spec.has("reduction", "technique") else None
+    return Arm(spec.learning.rule, technique, made, budget, known, {knob.name: held(spec, knob) for knob in known})
+
+
+def _recipe(base: Content, rule: str, x: np.ndarray) -> Content | None:
+    """The rule on raw data, within as many stages as it takes; None if it is not for this data."""
+    finite = np.where(np.isfinite(x), x, np.nan)
+    deviation = np.nanstd(finite, axis=0)
+    scaled = {
+        "center": np.nanmean(finite, axis=0).tolist(),
+        "scale": (1 / np.where(deviation > 0, deviation, 1.0)).tolist(),
+        "max_abs": float(f"{100 * max(1e-6, float(np.nanmax(np.abs(finite)))):.1g}"),
+    }
+    given, label = base.get("input", {}), base["label"]
+    inputs = [NUMBERS_INPUT, scaled] if not {"standardise", "center", "scale"} & set(given) else [{}]
+    stages: list[Content] = [{}] if "classes" in label else [STAGES, {"max_abs": LABEL_LIMIT}, {}]
+    for input in inputs:
+        for around in stages:
+            for rest in ({"linear": {}}, {}):
+                for kernel in ({"kernel": {"sigma": width(_dim(base))}}, {}):
+                    for learning in (base.get("learning", {}), {}):
+                        made = {**base, **rest, **kernel, "input": {**input, **given}, "label": {**around, **label}}
+                        made["learning"] = {**learning, "rule": rule}
+                        if _spec(made) is not None:
+                            return made
+    return None
+
+
+def _monitors(base: Content) -> list[Arm]:
+    content = dict(completed(base))
+    spec = make_spec(content)
+    least, most = (math.log(value) for value in (2.0, spec.reduction.n_max))
+    own = tuple(knob for knob in knobs(spec.kernel.sigma) if knob.name == "kernel.sigma")
+    more = (
+        Whole("learning", "features", (), math.log(1.5), math.exp(least), math.exp(most)),
+        Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),
+    )
+    every = (*own, *more)
+    held_now = {knob.name: float(getattr(getattr(spec, knob.section), knob.key)) for knob in every}
+    found = []
+    for update in (None, "rls"):
+        learning = {**content["learning"], **({"update": update} if update else {})}
+        made = {**content, "learning": learning}
+        if _spec(made) is not None:
+            found.append(Arm("okfeb", update, made, None, every, held_now))
+    return found
+
+
+def _spec(content: Content) -> Spec | None:
+    try:
+        return make_spec(content)
+    except UserError:
+        return None
+
+
+def _dim(base: Content) -> int:
+    return len(base["input"].get("columns") or ()) or int(base["input"].get("dim", 1))
+
+
+# ---------------------------------------------------------------------------------------------------------- the search
+
+
+@dataclass
+class Search:
+    """A series of trials.  Its course depends on the arms, the data and the seed."""
+
+    arms: list[Arm]
+    table: Table
+    workers: Workers
     limits: Limits
-    values: dict[str, float]  # measured with
-    most: int  # by RAM alone
-    fits: int | None = None
-    fails: int | None = None
-    misses: tuple[dict[str, Any], ...] = ()
-    known: tuple[tuple[int, float], ...] = ()  # sizes and the part of the instructions that they used
+    seed: int = 0
+    every_technique: Sequence[str] = ()
+    trials: list[Trial] = field(default_factory=list)
+    measured: int = 0
+    _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
-    def next(self) -> int | None:
-        """The next size to be measured; None if there is no more to learn."""
-        if self.combination.budget is None:
-            return None if self.fits or self.fails else self.most
-        # the largest that is known to fit, and the smallest that is known not to
-        low, high = self.fits or LEAST - 1, min(self.fails or self.most + 1, self.most + 1)
-        if high - low <= 1 or (self.fits and high <= CLOSE * self.fits):
-            return None
-        if not self.known and not self.misses:
-            return self.most
-        if self.fits is None and high <= CLOSE * LEAST:
-            return LEAST
-        return min(max(self._guess(), low + 1), high - 1)
+    def run(self, left: Callable[[Search], int]) -> None:
+        """Try, batch by batch, as many as are ``left`` before each, or until nothing new is known."""
+        size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
+        proposals = self._proposals(np.random.default_rng(self.seed))
+        while (most := left(self)) > 0:
+            batch: list[Trial] = []
+            for proposed in proposals:
+                if proposed is not None:
+                    batch.append(proposed)
+                if len(batch) == min(size, most) or (proposed is None and batch):
+                    break
+            if not batch:
+                return
+            ram = self.limits.ram
+            for trial, found in zip(
+                batch, self.workers.run([trial.arm.task(trial, ram) for trial in batch]), strict=True
+            ):
+                trial.found = found
+                trial.arm.trials.append(trial)
+                self.trials.append(trial)
+                if trial.size is not None and ram is not None and found.get("ram_bytes", 0) > ram:
+                    trial.arm.most = min(
+                        trial.arm.most, trial.size - 1, max(LEAST, _smaller(trial.size, found["ram_bytes"] / ram))
+                    )
+                    trial.fits = False
+            self._measure()
 
-    def _guess(self) -> int:
-        """The size that would just fit, if instructions grow as a power of the size; else the middle."""
-        if self.known:
-            size, used = self.known[-1]
-            power = 1.5
-            if len(self.known) > 1 and self.known[-2][0] != size:
-                other, also = self.known[-2]
-                power = min(max(math.log(used / also) / math.log(size / other), 0.5), 3.0)
-            return math.floor(size * (0.99 * HEADROOM / used) ** (1 / power))
-        return ((self.fits or LEAST) + (self.fails or self.most)) // 2
+    def ranking(self) -> list[Trial]:
+        """All that may be chosen, the least error first."""
+        fine = [trial for trial in self.trials if math.isfinite(trial.score)]
+        return sorted(fine, key=lambda trial: (trial.score, trial.bytes))
 
-    def take(self, size: int, costs: Mapping[str, Any]) -> None:
-        """What was measured at a size."""
-        if costs.get("updates_refused") and self.values.get("learning.eta") == EAGER:
-            self.values = {**self.values, "learning.eta": CALM}
+    def winner(self, learning: bool = False) -> Trial | None:
+        """Of those that are as good as the best, the one with the fewest bytes; learning: of those that go on learning."""
+        ranking = [trial for trial in self.ranking() if not learning or trial.found["learning"] is not None]
+        near = [trial for trial in ranking if trial.score <= NEAR * ranking[0].score]
+        return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
+
+    def _measure(self) -> None:
+        """Costs of the winner on the target, until one is known to fit; at most a few for each batch."""
+        if self.limits.target is None:
             return
-        if costs.get("refused") or not costs.get("update"):
-            reason = costs.get("refused") or "refuses every update"
-            self._fail(size, {"reason": reason, "uses": {}})
+        for _ in range(FEW_AT_ONCE):
+            trial = self.winner()
+            if trial is None or trial.fits is not None:
+                return
+            self.measured += 1
+            (costs,) = self.workers.run([cost_task(trial.content, self.limits.target, TRIES)])
+            amounts, uses = taken(costs, self.limits)
+            trial.found |= {"amounts": amounts, "uses": uses, "costs": costs}
+            trial.fits = not costs.get("refused") and bool(uses) and fits(uses)
+            if not trial.fits and trial.size is not None:
+                worst = max(uses.values(), default=2.0)
+                trial.arm.most = min(trial.arm.most, max(_smaller(trial.size, worst), LEAST), trial.size - 1)
+
+    # ------------------------------------------------------------------------------------------------ what comes next
+
+    def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
+        """What is tried next; None where what follows depends on what was found."""
+        for arm in list(self.arms):
+            yield from self._new(arm, self._size(arm, START), {})
+        yield None
+        for _ in range(RETRIES):
+            yield from self._smaller_ones()
+            yield None
+        best = sorted((arm for arm in self.arms if arm.best), key=lambda arm: arm.best.score if arm.best else 0)
+        rules = list(dict.fromkeys(arm.rule for arm in best if arm.technique and not arm.trained))
+        for rule in rules[:RULES_WITH_TECHNIQUES]:
+            first = next(arm for arm in best if arm.rule == rule)
+            known = {arm.name for arm in self.arms}
+            for arm in with_techniques(first, self.every_technique):
+                if arm.name not in known:
+                    self.arms.append(arm)
+                    yield from self._new(arm, self._size(arm, START), {})
+        yield None
+        while True:
+            before = len(self._seen)
+            yield from self._smaller_ones()
+            leaders = sorted((arm for arm in self.arms if arm.best), key=lambda arm: arm.best.score if arm.best else 0)
+            chances = 1 / np.arange(1.0, len(leaders[:LEADERS]) + 1)
+            for _ in range(4 * BATCH if leaders else 0):
+                arm = leaders[int(rng.choice(len(chances), p=chances / chances.sum()))]
+                yield from self._changed(arm, rng)
+            if len(self._seen) == before:
+                return
+            yield None
+
+    def _smaller_ones(self) -> Iterator[Trial]:
+        """Of arms that were too large."""
+        for arm in self.arms:
+            if arm.best is None and arm.trials and arm.trials[-1].fits is False and arm.most >= LEAST:
+                yield from self._new(arm, self._size(arm, START), arm.trials[-1].values)
+
+    def _changed(self, arm: Arm, rng: np.random.Generator) -> Iterator[Trial]:
+        """The arm's best with one or two other values; the more was tried, the nearer."""
+        best = arm.best
+        if best is None:
             return
-        uses, amounts = _uses(costs, self.limits)
-        if "instructions" in uses:
-            self.known = (*self.known, (size, uses["instructions"]))
-        if max(uses.values()) <= 1 and uses.get("instructions", 0) <= HEADROOM:
-            self.fits = size
+        spread = max(0.2, 1.5 / math.sqrt(len(arm.trials)))
+        size, values = best.size, dict(best.values)
+        names = [*(["size"] if size is not None else []), *(knob.name for knob in arm.knobs)]
+        for name in rng.choice(names, min(len(names), int(rng.integers(1, 3))), replace=False) if names else ():
+            if name == "size":
+                assert size is not None
+                size = self._size(arm, round(size * math.exp(rng.normal() * spread)))
+                continue
+            knob = next(knob for knob in arm.knobs if knob.name == name)
+            at = knob.position(values.get(name, arm.own[name]))
+            values[str(name)] = knob.value(at + rng.normal() * spread * knob.step)
+        yield from self._new(arm, size, values)
+
+    def _size(self, arm: Arm, wanted: int) -> int | None:
+        return min(max(wanted, LEAST), arm.most) if arm.budget is not None else None
+
+    def _new(self, arm: Arm, size: int | None, values: Mapping[str, float]) -> Iterator[Trial]:
+        """The trial, unless it was made before or its spec is refused."""
+        trial = Trial(arm, size, dict(values))
+        if trial.key() in self._seen:
             return
-        self._fail(size, {"uses": uses} | amounts)
-        if uses["flash"] > 1 and size > LEAST:  # which hardly depends on the size: one more try
-            self.fails = LEAST + 1
-        if uses["ram"] > 1:  # the stack, which hardly depends on the size: the least is tried in any case
-            most = _largest(self.combination, self.values, self.limits.ram - costs["stack_bytes"])
-            self.most = min(size - 1, max(LEAST, most))
-
-    def _fail(self, size: int, miss: dict[str, Any]) -> None:
-        self.fails = min(self.fails or size, size)
-        name = {"rule": self.combination.rule, "technique": self.combination.technique}
-        self.misses = (*self.misses, name | {"size": size if self.combination.budget else None} | miss)
+        self._seen.add(trial.key())
+        if arm.trained or _spec(arm.content_of(size, values)) is not None:
+            yield trial
 
 
-def _uses(costs: Mapping[str, Any], limits: Limits) -> tuple[dict[str, float], dict[str, int]]:
-    """The part of each limit that a measured model uses, and the amounts."""
+def _smaller(size: int, used: float) -> int:
+    """A size that may fit, if what is used grows with the power 1.5 of the size."""
+    return math.floor(size * (0.99 * HEADROOM / max(used, 1.0)) ** (1 / 1.5))
+
+
+def taken(costs: Mapping[str, Any], limits: Limits) -> tuple[dict[str, int], dict[str, float]]:
+    """What a measured model takes, and the part of each limit; nothing if it was not measured."""
+    calls = [costs[call] for call in CALLS if costs.get(call)]
+    if costs.get("refused") or not calls:
+        return {}, {}
     amounts = {
         "ram": int(costs["ram_bytes"] + costs["stack_bytes"]),
         "flash": int(costs["flash_bytes"]),
-        "instructions": int(max(costs[call]["worst"] or costs[call]["max"] for call in CALLS if costs.get(call))),
+        "instructions": int(max(call["worst"] or call["max"] for call in calls)),
     }
-    return limits.uses(**amounts), amounts
+    return amounts, limits.uses(**amounts)
 
 
-def _largest(combination: Combination, values: Mapping[str, float], ram: int) -> int:
-    """The largest size whose struct is within so many bytes; below LEAST if there is none."""
-    from pykernel.tuning.costs import memory_bytes
-
-    def within(size: int) -> bool:
-        try:
-            spec = make_spec(combination.with_values(size, values))
-        except UserError:
-            return False
-        return memory_bytes(spec)["ram_bytes"] <= ram
-
-    if combination.budget is None:
-        return MOST if within(MOST) else 0
-    low, high = LEAST - 1, MOST + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if within(middle) else (low, middle)
-    return low
-
-
-def _typical(combination: Combination, every: Sequence[Knob]) -> dict[str, float]:
-    """Values to measure costs with: usual ones, with everything that takes memory."""
-    usual = {"learning.eta": EAGER, "learning.forgetting": 0.999}
-    values = {}
-    for knob in every:
-        if combination.means(knob.section, knob.key):
-            if knob.name in usual:
-                values[knob.name] = usual[knob.name]
-            elif knob.key == "sigma":
-                values[knob.name] = knob.value(knob.grid[len(knob.grid) // 2])
-    return values
-
-
-def _possible(combination: Combination, values: Mapping[str, float]) -> bool:
-    try:
-        make_spec(combination.with_values(LEAST, values))
-    except UserError:
-        return False
-    return True
-
-
-def fit(combinations: Sequence[Combination], data: Data, base: Spec, limits: Limits, workers: Workers) -> list[Fit]:
-    """The largest size of each combination that keeps the limits, by measuring some on the emulated target."""
-    from pykernel.tuning.costs import memory_bytes
-
-    every = knobs(typical_distance(base, data.x))
-    typical = [_typical(combination, every) for combination in combinations]
-    pairs = list(zip(combinations, typical, strict=True))
-    know_memory((c.with_values(LEAST, values) for c, values in pairs if _possible(c, values)), workers)
-    fits = []
-    for combination, values in pairs:
-        found = Fit(combination, limits, values, _largest(combination, values, limits.ram))
-        if found.most < LEAST:
-            try:
-                ram = memory_bytes(make_spec(combination.with_values(LEAST, values)))["ram_bytes"]
-                found._fail(LEAST, {"uses": limits.uses(ram, None, None), "ram": ram})
-            except UserError as error:
-                found._fail(LEAST, {"uses": {}, "reason": str(error).removeprefix("spec: ")})
-        fits.append(found)
-    for _ in range(PROBES):
-        asked = [(found, size) for found in fits if (size := found.next()) is not None]
-        if not asked:
-            break
-        tasks = [cost_task(f.combination.with_values(size, f.values), limits.target, TRIES) for f, size in asked]
-        for (found, size), costs in zip(asked, workers.run(tasks), strict=True):
-            found.take(size, costs)
-    return fits
+def fits(uses: Mapping[str, float]) -> bool:
+    return max(uses.values(), default=0.0) <= 1 and uses.get("instructions", 0.0) <= HEADROOM
 
 
 # ----------------------------------------------------------------------------------------------------------- the plan
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a plan found.
+def verified(search: Search, say: Callable[[str], None]) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
+    """The winner; on a target also what it takes there, compared byte for byte, and the part of each limit.
 
-    row: the winner, as of a sweep; verified: its measurements on the target; uses: the part of each limit.  rows: all
-    that fit, best first; refused: what could not be used, with the reason; misses: what did not fit.
+    Raises NothingFits, with the nearest miss, if there is none.
     """
-
-    row: dict[str, Any]
-    verified: dict[str, Any]
-    limits: Limits
-    uses: dict[str, float]
-    rows: list[dict[str, Any]]
-    refused: list[dict[str, Any]]
-    misses: list[dict[str, Any]]
-
-
-def make_plan(
-    base: Spec,
-    data: Data,
-    limits: Limits,
-    workers: Workers,
-    chosen_rules: Sequence[str],
-    chosen_techniques: Sequence[str],
-    by: Score,
-    rounds: int = ROUNDS,
-    say: Callable[[str], None] = lambda text: None,
-) -> Plan:
-    """The model of smallest error that keeps the limits.  Raises NothingFits, with the nearest miss, if there is none."""
-    combinations, refused = combine(base, chosen_rules, chosen_techniques)
-    say(
-        f"measuring which sizes fit {limits.target}: {len(combinations)} rules and techniques, up to {PROBES} sizes each"
-    )
-    fits = fit(combinations, data, base, limits, workers)
-    misses = [miss for found in fits for miss in found.misses]
-    groups = [group for found in fits for group in _groups(found, base, data)]
-    if not groups:
-        raise NothingFits(nearest_miss(_measured(fits, limits, workers), limits))
-    bound = sum(group.bound(rounds) for group in groups)
-    say(f"tuning the models that fit: at most {bound:,} runs over {len(data.x):,} rows, for {len(groups)} models")
-    search(groups, workers, by, data.delay, rounds)
-    rows, hopeless = results(groups, workers, by)
-    if not rows:
-        raise NothingFits(
-            f"every model that fits diverges on this data; the first of {len(hopeless)}: {hopeless[0]['reason']}"
-        )
-    too_large: dict[tuple[str, Any], int] = {}
-    tried = 0
-    for row in rows:
-        name = row["rule"], row["technique"]
-        if row["size"] is not None and row["size"] >= too_large.get(name, math.inf):
-            continue
-        if tried == VERIFIED:
+    for _ in range(VERIFIED):
+        trial = search.winner()
+        if trial is None:
             break
-        tried += 1
-        say(f"verifying {' '.join(str(part) for part in (*name, row['size']) if part is not None)} on {limits.target}")
-        measured = verify(make_spec(row["spec"]), data, limits.target)
-        uses, miss = _verdict(row, measured, limits)
-        if miss is None:
-            return Plan(row, measured, limits, uses, rows, [*refused, *hopeless], misses)
-        misses.append(miss)
-        too_large[name] = row["size"] or 0
-    raise NothingFits(nearest_miss(misses, limits))
+        if search.limits.target is None:
+            return trial, None, search.limits.uses(ram=trial.found["ram_bytes"])
+        say(f"verifying {model_name(trial)} on {search.limits.target}")
+        row = verify(make_spec(trial.content), search.table, search.limits.target)
+        amounts, uses = taken(row, search.limits)
+        trial.found |= {"amounts": amounts, "uses": uses}
+        if max(uses.values(), default=0.0) <= 1:
+            return trial, row, uses
+        trial.fits = False
+    raise NothingFits(nearest_miss(search))
 
 
-def _groups(found: Fit, base: Spec, data: Data) -> list[Group]:
-    """What of a combination is tuned."""
-    if found.fits is None:
-        return []
-    sizes: Sequence[int | None] = [None]
-    if found.combination.budget is not None:
-        sizes = sorted({max(LEAST, int(found.fits * share)) for share in SHARES})
-    every = knobs(typical_distance(base, data.x))
-    return [Group(found.combination, size, every, base) for size in sizes]
-
-
-def verify(spec: Spec, data: Data, target: str) -> dict[str, Any]:
-    """A row of the check on the target: the data's first labelled rows, byte for byte, and the worst case found.
+def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
+    """A row of the check on the target: the table's first rows, byte for byte, and the worst case found.
 
     Raises CheckFailed if the device's memory differs from the host's.
     """
     from pykernel.targets.check import check_targets
 
-    usable = data.known & (np.abs(data.x) <= spec.input.max_abs).all(axis=1)
-    x, y = data.x[usable], data.y[usable]
+    usable = np.isfinite(table.x).all(axis=1) & (np.abs(table.x) <= spec.input.max_abs).all(axis=1)
+    y = np.zeros((len(table.x), 0))
+    if table.y is not None:
+        usable &= table.known(slice(None))
+        y = table.y
+    x, y = table.x[usable], y[usable]
     first = check_targets(spec, [target], emulator="unicorn", stream=(x[:50], y[:50]), tries=0).rows[0]
-    per_sample = sum(first[call]["max"] for call in CALLS if call in first) or EMULATED
+    per_sample = sum(first[call]["max"] for call in CALLS if first.get(call)) or EMULATED
     size = spec.capacities.get("N_MAX", 0)
     rows = min(len(x), max(2 * size + 50, min(2000, EMULATED // int(per_sample))))
     row = check_targets(spec, [target], emulator="unicorn", stream=(x[:rows], y[:rows])).rows[0]
@@ -421,60 +580,43 @@ def verify(spec: Spec, data: Data, target: str) -> dict[str, Any]:
     return row
 
 
-def _verdict(
-    row: Mapping[str, Any], measured: Mapping[str, Any], limits: Limits
-) -> tuple[dict[str, float], dict[str, Any] | None]:
-    """The part of each limit that a verified model uses; and the miss, if that is too much."""
-    uses, amounts = _uses(measured, limits)
-    name = {key: row[key] for key in ("rule", "technique", "size")}
-    return uses, None if max(uses.values()) <= 1 else name | {"uses": uses} | amounts
+def model_name(trial: Trial) -> str:
+    return trial.arm.name if trial.size is None else f"{trial.arm.name} {trial.size}"
 
 
-def _measured(fits: Sequence[Fit], limits: Limits, workers: Workers) -> list[dict[str, Any]]:
-    """All misses, and each combination's smallest model, measured: what RAM ruled out was only sized."""
-    misses = [miss for found in fits for miss in found.misses if "flash" in miss["uses"] or not miss["uses"]]
-    known = {(miss["rule"], miss["technique"]) for miss in misses if (miss["size"] or LEAST) == LEAST}
-    small = [f for f in fits if (f.combination.rule, f.combination.technique) not in known]
-    small = [f for f in small if _possible(f.combination, f.values)]
-    tasks = [cost_task(f.combination.with_values(LEAST, f.values), limits.target, TRIES) for f in small]
-    for found, costs in zip(small, workers.run(tasks), strict=True):
-        if costs.get("update"):
-            uses, amounts = _uses(costs, limits)
-            found._fail(LEAST, {"uses": uses} | amounts)
-        else:
-            found._fail(LEAST, {"uses": {}, "reason": costs.get("refused") or "refuses every update"})
-        misses.append(found.misses[-1])
-    return misses
-
-
-def _nearest(misses: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The miss whose worst excess is least."""
-    return min((miss for miss in misses if miss["uses"]), key=lambda miss: max(miss["uses"].values()), default=None)
-
-
-def nearest_miss(misses: Sequence[dict[str, Any]], limits: Limits) -> str:
+def nearest_miss(search: Search) -> str:
     """A sentence on the model that came nearest to the limits."""
-    allowed = [f"{limits.ram:,} bytes of RAM", f"{limits.flash:,} of flash"]
-    if limits.instructions is not None:
-        allowed.append(f"{limits.instructions:,} instructions")
-    head = f"nothing fits {', '.join(allowed)} on {limits.target}"
-    best = _nearest(misses)
-    if best is None:
-        return f"{head}: {misses[0]['reason']}" if misses else head
-    name = " ".join(str(best[key]) for key in ("rule", "technique", "size") if best[key] is not None)
+    limits = search.limits
+    allowed = [f"{limits.ram:,} bytes of RAM"] if limits.ram is not None else []
+    allowed += [f"{limits.flash:,} of flash"] if limits.flash is not None else []
+    allowed += [f"{limits.instructions:,} instructions"] if limits.instructions is not None else []
+    head = f"nothing fits {', '.join(allowed)}" + (f" on {limits.target}" if limits.target else "")
+    missed = []
+    for trial in search.trials:
+        uses = trial.found.get("uses") or limits.uses(ram=trial.found.get("ram_bytes"))
+        if uses and max(uses.values()) > 1:
+            missed.append((max(uses.values()), trial, uses))
+    if not missed:
+        reasons = [trial.found["reason"] for trial in search.trials if "reason" in trial.found]
+        return f"no model learned from this data: {reasons[0]}" if reasons else "no model was tried; give more --time"
+    _, trial, uses = min(missed, key=lambda each: each[0])
+    amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"]}
     units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions"}
-    takes = ", ".join(f"{best[key]:,} {units[key]}" for key in units if key in best)
+    takes = ", ".join(f"{amounts[key]:,} {units[key]}" for key in units if key in amounts)
     # what a plan with that limit would find to fit
-    enough = dict(best) | {"instructions": _round_up(best["instructions"] / HEADROOM)}
-    over = [
-        f"--{key} {enough[key]}"
-        for key, part in best["uses"].items()
-        if part > (HEADROOM if key == "instructions" else 1)
-    ]
-    return f"{head}; the nearest is {name}, which takes {takes}: give {' and '.join(over)} or more"
+    enough = {**amounts, "instructions": _round_up(amounts.get("instructions", 0) / HEADROOM)}
+    over = [f"--{key} {enough[key]}" for key, part in uses.items() if part > (HEADROOM if key == "instructions" else 1)]
+    return f"{head}; the nearest is {model_name(trial)}, which takes {takes}: give {' and '.join(over)} or more"
 
 
 def _round_up(value: float) -> int:
     """To two digits."""
     step = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
     return math.ceil(value / step) * step
+
+
+def planned(trial: Trial, target: Mapping[str, Any]) -> Spec:
+    """The spec that is written, with the limits that were given as its [target]."""
+    content = trial.content
+    content.pop("target", None)
+    return make_spec(content | ({"target": dict(target)} if target else {}))

@@ -326,7 +326,7 @@ def _reason(error: UserError) -> str:
 # --------------------------------------------------------------------------------------------------- coarse to fine
 
 
-def _held(spec: Spec, knob: Knob) -> float:
+def held(spec: Spec, knob: Knob) -> float:
     value = getattr(getattr(spec, knob.section), knob.key)
     if value == "auto":
         value = stages.NOISE["noise_first"]
@@ -344,7 +344,7 @@ class Group:
         self.knobs = [knob for knob in all_knobs if combination.means(knob.section, knob.key)]
         # what a spec with nothing but the given keys has
         own = make_spec(combination.with_values(size, {}))
-        self.own = {knob.name: _held(own, knob) for knob in self.knobs}
+        self.own = {knob.name: held(own, knob) for knob in self.knobs}
         if base.kernel is None and "kernel.sigma" in self.own:  # there is no own width: the grid's middle
             sigma = self.knobs[0]
             self.own["kernel.sigma"] = sigma.value(sigma.grid[len(sigma.grid) // 2])

@@ -1,135 +1,296 @@
-"""The command ``pykernel plan``: the model of smallest error that keeps a device's limits."""
+"""The command ``pykernel plan``: from a table to the model of smallest error that keeps a device's limits."""
 
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykernel.cli import output
 from pykernel.cli.options import takes
 from pykernel.cli.options.search import PlanOptions
-from pykernel.cli.output import MEASURES
-from pykernel.errors import UserError
+from pykernel.errors import MissingExtra, UserError
 
 if TYPE_CHECKING:
-    from pykernel.tuning.plan import Limits, Plan
+    from pykernel.spec.model import Spec
+    from pykernel.tuning.plan import Limits, Search, Trial
 
 
 @takes(PlanOptions)
 def plan(options: PlanOptions) -> None:
-    """Find the best model that fits a device, and check it there.
+    """Find the best model for a table of data, within the limits of a device.
 
-    For each rule and technique, this command measures the largest budget that fits the target. It tunes these models as
-    pykernel sweep does. Then it generates the best model's C, runs the C on the emulated target and compares the memory
-    byte for byte. Without a spec, the last column of numbers is the label, and the others are inputs.
+    This command tries every kind of model: models that learn sample by sample, models that are trained on the device, and
+    models that are trained here. It changes the best ones until the time is over. Without a label it plans a monitor.
 
-        pykernel plan --ram 4k --flash 16k --target cortex-m0plus data.csv
+        pykernel plan data.csv --label y
+        pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
 
-    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
-    interrupted.
+    Errors are those of the last 30 % of the rows; for a monitor, faults are put into these rows. Frozen: the model
+    learned the first 70 % only. Learning: it goes on. Ctrl-C keeps the best model so far.
+
+    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input.
     """
     from pykernel.cli.work import search
     from pykernel.files import new_folder
-    from pykernel.tuning.plan import NothingFits, make_plan
+    from pykernel.tuning.plan import NothingFits, Search, arms
 
-    search.need_rounds(options.rounds)
-    limits = limits_of(options)
-    base, recorded, assumed = search.planned_data(options)
-    by = search.measure(base, options.score)
-    tried = search.rules(options.rule), search.techniques(options.technique)
-    search.need_emulator(limits.target)
+    limits, target = limits_of(options)
+    need_numbers(options)
+    rules, techniques = search.plan_choices(options)
+    if limits.target is not None:
+        search.need_emulator(limits.target)
+    base, table, assumed = search.planned_data(options)
     if assumed:
         output.tell(f"assumed: {'; '.join(assumed)}")
-    report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
-    with new_folder(options.out):
-        with search.workers(base, recorded, options, options.out, 0) as workers:
-            try:
-                found = make_plan(base, recorded, limits, workers, *tried, by, options.rounds, output.tell)
-            except NothingFits as error:
-                if options.as_json:
-                    output.print_json(report | {"reason": str(error)})
-                raise
-        report |= findings(found, by) | {"spec": str(options.out / "planned.toml")}
-        write(report, found, options)
+    tried = arms(base, table.x, rules, techniques)
+    if not tried:
+        raise UserError("none of these rules is for this data; leave --rule out")
+    every = search.techniques(None) if techniques is None else ()
+    report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits), "seed": options.seed}
+    with new_folder(options.out), search.plan_workers(base, table, options) as workers:
+        course = Search(tried, table, workers, limits, options.seed, every)
+        report |= {"interrupted": run(course, options)}
+        try:
+            report |= concluded(course, base, target, options)
+        except NothingFits as error:
+            if options.as_json:
+                output.print_json(report | {"reason": str(error)})
+            raise
     if options.as_json:
         output.print_json(report)
     else:
-        print_plan(report, found, by)
+        print_plan(report, options)
 
 
-def limits_of(options: PlanOptions) -> Limits:
-    from pykernel.cli.work.search import counting_target
-    from pykernel.tuning.plan import make_limits, parse_amount
-
-    place = counting_target(options.target)
-    if place is None:
-        raise UserError("--target none cannot be planned for; see pykernel targets")
-    return make_limits(
-        place,
-        parse_amount(options.ram, "--ram") if options.ram else None,
-        parse_amount(options.flash, "--flash") if options.flash else None,
-        parse_amount(options.instructions, "--instructions", 1000) if options.instructions else None,
-    )
+def need_numbers(options: PlanOptions) -> None:
+    if options.trials is not None and not 1 <= options.trials <= 1_000_000:
+        raise UserError(f"--trials is {options.trials}; it must be from 1 to 1,000,000")
+    if not 1 <= options.time <= 10_000_000:
+        raise UserError(f"--time is {options.time:g}; it must be 1 second or more")
+    if options.seed < 0:
+        raise UserError(f"--seed is {options.seed}; it must be 0 or more")
 
 
-def findings(found: Plan, by: str) -> dict[str, Any]:
-    return {
+def run(course: Search, options: PlanOptions) -> bool:
+    """Whether it was interrupted."""
+    try:
+        course.run(_Watch(options).left)
+    except KeyboardInterrupt:
+        output.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
+        return True
+    return False
+
+
+def concluded(
+    course: Search, base: Mapping[str, Any], target: Mapping[str, Any], options: PlanOptions
+) -> dict[str, Any]:
+    """What was found, once the winner is verified and written.  Raises NothingFits."""
+    from pykernel.tuning.plan import planned, verified
+    from pykernel.tuning.trials import simple, watched_simply
+
+    winner, row, uses = verified(course, output.tell)
+    specs = {"planned": planned(winner, target)}
+    if winner.found["learning"] is None and (learner := course.winner(learning=True)) is not None:
+        specs["learning"] = planned(learner, target)
+    others = watched_simply(course.table) if course.table.y is None else simple(spec_of_labels(base), course.table)
+    report = findings(course, winner, others) | {
         "ok": True,
-        "score": by,
-        "winner": found.row,
-        "verified": found.verified,
-        "uses": found.uses,
-        "table": found.rows,
-        "refused": found.refused,
-        "misses": found.misses,
+        "uses": uses,
+        "verified": row,
+        "spec": str(options.out / "planned.toml"),
+        "learning_spec": str(options.out / "learning.toml") if "learning" in specs else None,
     }
+    return write(report, specs, options.out)
 
 
-def write(report: Mapping[str, Any], found: Plan, options: PlanOptions) -> None:
-    """The spec, and all that was found; both or none."""
-    from pykernel.files import all_or_none, whole_file
+def spec_of_labels(base: Mapping[str, Any]) -> Spec:
+    """A model for these columns and labels, whichever."""
     from pykernel.spec.model import make_spec
 
-    with all_or_none():
-        with whole_file(options.out / "planned.toml") as file:
-            file.write(make_spec(found.row["spec"]).to_toml().encode())
-        with whole_file(options.out / "plan.json") as file:
-            file.write(json.dumps(output.finite(report), default=output.plain, indent=1).encode() + b"\n")
+    return make_spec({key: base[key] for key in ("name", "input", "label", "precision") if key in base})
 
 
-def print_plan(report: Mapping[str, Any], found: Plan, by: str) -> None:
-    from pykernel.tuning.plan import CALLS
+class _Watch:
+    """Says when the best becomes better, and when the time is over."""
 
-    row, verified, limits = found.row, found.verified, found.limits
-    table = output.new_table("limit", "takes", "allowed", "part")
-    calls = [verified[call] for call in CALLS if call in verified]
-    amounts = {
-        "ram": (verified["ram_bytes"] + verified["stack_bytes"], limits.ram, "RAM, struct and stack"),
-        "flash": (verified["flash_bytes"], limits.flash, "flash, all that is linked"),
-        "instructions": (
-            max(call["worst"] or call["max"] for call in calls),
-            limits.instructions,
-            "instructions of a call",
-        ),
+    def __init__(self, options: PlanOptions) -> None:
+        self.options, self.began, self.best, self.told = options, time.monotonic(), float("inf"), 0.0
+        if options.trials is None:
+            output.tell(f"trying models for {options.time:g} s; Ctrl-C ends this sooner")
+
+    def left(self, course: Search) -> int:
+        """How many trials may follow."""
+        from pykernel.tuning.plan import model_name
+
+        gone = time.monotonic() - self.began
+        best = course.winner()
+        if best is not None and best.score < 0.999 * self.best:
+            self.best = best.score
+            left = f", {max(0, self.options.time - gone):.0f} s left" if self.options.trials is None else ""
+            output.tell(
+                f"{gone:5.0f} s  {len(course.trials):4} trials{left}  {shown(best.told)}  {model_name(best)}, "
+                f"{output.byte_count(best.bytes)}"
+            )
+        if self.options.trials is not None:
+            return self.options.trials - len(course.trials)
+        return sys.maxsize if gone < self.options.time else 0
+
+
+def limits_of(options: PlanOptions) -> tuple[Limits, dict[str, Any]]:
+    """The limits, and the [target] that the spec gets: what was given."""
+    from pykernel.cli.work.search import counting_target
+    from pykernel.spec.sections import CPUS
+    from pykernel.tuning.plan import make_limits, parse_amount
+
+    given = {
+        "ram": parse_amount(options.ram, "--ram") if options.ram else None,
+        "flash": parse_amount(options.flash, "--flash") if options.flash else None,
+        "instructions": parse_amount(options.instructions, "--instructions", 1000) if options.instructions else None,
     }
-    for key, (taken, allowed, text) in amounts.items():
-        unit = "" if key == "instructions" else " B"
-        part = f"{100 * found.uses[key]:.0f} %" if key in found.uses else ""
-        table.add_row(text, f"{taken:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
-    output.show_table(f"{output.model_name(row)} on {limits.target}, {MEASURES[by]} {output.number(row[by])}", table)
-    print_tuned(found, by)
-    print(f"verified  {verified['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
-    print(f"values    {output.key_values(row['values'])}")
-    print(f"spec      {report['spec']}")
-    output.print_next(report["spec"])
+    wanted = options.target or ("cortex-m4f" if given["flash"] or given["instructions"] else None)
+    place = counting_target(wanted) if wanted is not None else None
+    if wanted is not None and place is None:
+        raise UserError("--target none cannot be planned for; see pykernel targets")
+    limits = make_limits(place, **given)
+    named = {"name": place} if place is not None and place in CPUS else {}
+    return limits, named | {key: value for key, value in given.items() if value is not None}
 
 
-def print_tuned(found: Plan, by: str) -> None:
-    """The best of what fits."""
-    others = output.new_table("rule", "technique", "size", MEASURES[by], "RAM without stack")
-    others.columns[1].justify = "left"
-    for other in found.rows[:10]:
-        cells = (other["rule"], other["technique"] or "", str(other["size"] or ""), output.number(other[by]))
-        others.add_row(*cells, output.byte_count(other["ram_bytes"]), style="bold" if other is found.row else "")
-    output.show_table(f"the best of {len(found.rows)} that were tuned", others)
+def shown(told: Mapping[str, Any] | None) -> str:
+    if told is None:
+        return ""
+    return f"{output.number(told['error'])} ± {output.number(told['deviation'])}"
+
+
+def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[str, Any]:
+    from pykernel.tuning.plan import model_name
+
+    def row(trial: Trial) -> dict[str, Any]:
+        parts = {key: trial.found.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "detected")}
+        values = {**trial.arm.own, **trial.values}
+        named = {"model": model_name(trial), "rule": trial.arm.rule, "technique": trial.arm.technique}
+        return named | {"size": trial.size, "values": values, "bytes": trial.bytes} | parts
+
+    best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
+    kinds = {arm.name: arm.kind for arm in course.arms}
+    ranked = sorted(best.values(), key=lambda trial: trial.score)
+    found = {
+        "measure": measure(course),
+        "rows": len(course.table.x),
+        "judged_rows": len(course.table.x) - course.table.split,
+        "trials": len(course.trials),
+        "winner": row(winner),
+        "table": [row(trial) for trial in ranked],
+        "learner": row(learner) if (learner := course.winner(learning=True)) is not None else None,
+        "points": [[trial.bytes, trial.score, kinds[trial.arm.name], model_name(trial)] for trial in course.ranking()],
+        "simple": dict(others),
+        "no_better_than": None,
+    }
+    least = min(others, key=lambda name: others[name]["error"], default=None)
+    if least is not None and winner.score >= 0.98 * others[least]["error"]:
+        found["no_better_than"] = least
+    return found
+
+
+def measure(course: Search) -> str:
+    if course.table.y is None:
+        return "faults missed"
+    return "error rate" if course.table.y.dtype.kind in "iu" else "RMSE"
+
+
+def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path) -> dict[str, Any]:
+    """The specs, the picture and all that was found, all or none; the report, with the picture."""
+    from pykernel.files import all_or_none, whole_file
+
+    plot, note = draw(report, out / "plan.png"), None
+    if isinstance(plot, str):
+        plot, note = None, plot
+    report = report | {"plot": str(out / "plan.png") if plot is not None else None, "plot_note": note}
+    with all_or_none():
+        for name, spec in specs.items():
+            with whole_file(out / f"{name}.toml") as file:
+                file.write(spec.to_toml().encode())
+        with whole_file(out / "plan.json") as file:
+            file.write(json.dumps(output.finite(report), default=output.plain, indent=1).encode() + b"\n")
+    return report
+
+
+def draw(report: Mapping[str, Any], path: Path) -> bool | str:
+    """Error over bytes, with the simple predictors; or why there is no picture."""
+    from pykernel.plots import SIMPLE, Panel, pareto_figure
+    from pykernel.tuning.sweep import front
+
+    points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
+    points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
+    on = set(front([point[:2] for point in points]))
+    marked = [(*point, i in on) for i, point in enumerate(points)]
+    winner = report["winner"]
+    chosen = next(i for i, p in enumerate(points) if p[3] == winner["model"] and p[0] == max(1, winner["bytes"]))
+    panel = Panel("bytes of RAM and tables", marked, {"planned": chosen})
+    try:
+        pareto_figure(path, "plan: error against bytes", f"{report['measure']}, last 30 % of the rows", [panel])
+    except MissingExtra as missing:
+        return str(missing)
+    return True
+
+
+def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
+    winner, kind = report["winner"], report["measure"]
+    table = output.new_table("model", f"{kind}, frozen", "learning", "±", "RAM", "tables")
+    for row in report["table"][:10]:
+        told = row["learning"] or row["frozen"]
+        cells = [output.number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
+        sizes = [
+            output.byte_count(row["ram_bytes"]),
+            output.byte_count(row["table_bytes"]) if row["table_bytes"] else "",
+        ]
+        table.add_row(row["model"], *cells, output.number(told["deviation"]), *sizes)
+    for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
+        cells = ["", output.number(row["error"]), output.number(row["deviation"]), output.byte_count(row["bytes"]), ""]
+        table.add_row(name, *cells, style="dim")
+    title = f"{report['rows']:,} rows, judged on the last {report['judged_rows']:,}; {report['trials']} trials"
+    output.show_table(f"{title}: the best of each kind, and simple predictors", table)
+    told = winner["learning"] or winner["frozen"]
+    print(f"planned   {winner['model']}, {kind} {shown(told)}, {output.byte_count(winner['bytes'])}")
+    if winner["values"]:
+        print(f"values    {output.key_values(winner['values'])}")
+    if (learner := report["learner"]) is not None and report["learning_spec"]:
+        print(f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}")
+    if report["no_better_than"] is not None:
+        print(f"verdict   {report['no_better_than']} is as good: take that, or record other inputs")
+    print_uses(report)
+    again = f"--trials {report['trials']} --seed {report['seed']}"
+    print(f"again     {again} gives the same spec")
+    for key, text in (("spec", "spec"), ("learning_spec", ""), ("plot", "picture"), ("plot_note", "picture")):
+        if report[key]:
+            print(f"{text:8}  {report[key]}")
+    spec = output.quoted(report["spec"])
+    print(f"\nnext:\n  pykernel simulate {spec} {output.quoted(str(options.data))}\n  pykernel check {spec}")
+    print(f"  pykernel generate {spec} -o out/")
+
+
+def print_uses(report: Mapping[str, Any]) -> None:
+    """What the model takes on the target, where there is one."""
+    from pykernel.tuning.plan import Limits, taken
+
+    row = report["verified"]
+    if row is None:
+        return
+    limits = Limits(**report["limits"])
+    amounts, _ = taken(row, limits)
+    table = output.new_table("limit", "takes", "allowed", "part")
+    texts = {
+        "ram": "RAM, struct and stack",
+        "flash": "flash, all that is linked",
+        "instructions": "instructions of a call",
+    }
+    for key, text in texts.items():
+        unit, allowed = "" if key == "instructions" else " B", getattr(limits, key)
+        part = f"{100 * report['uses'][key]:.0f} %" if key in report["uses"] else ""
+        table.add_row(text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
+    output.show_table(f"on {limits.target}", table)
+    print(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")

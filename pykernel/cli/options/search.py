@@ -19,6 +19,10 @@ class OfSweep:
     n_max: Annotated[
         str, option("--n-max", value="N,N", text="Budgets to try: numbers of expansion vectors (or random features).")
     ] = "8,16,32,64"
+    score: Annotated[
+        str | None, option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae")
+    ] = None
+    rounds: Annotated[int, option("--rounds", value="N", text="Number of refinements of the grid.")] = 3
     target: Annotated[str, option("--target", value="TARGET", text="CPU on which to count instructions, or none.")] = (
         "cortex-m4f"
     )
@@ -31,19 +35,19 @@ class OfSweep:
 class OfPlan:
     """What a plan alone is asked for."""
 
-    spec_file: Annotated[
-        Path | None, option("--spec", value="SPEC", text="Spec with inputs, label and other keys.")
+    label: Annotated[
+        str | None, option("--label", value="Y", text="The column to predict.", without="none: a monitor with alarms")
     ] = None
     inputs: Annotated[
         str | None,
-        option("--inputs", value="A,B", text="Without a spec: the inputs.", without="all but the label"),
+        option("--inputs", value="A,B", text="The input columns.", without="all numbers but the label"),
     ] = None
-    label: Annotated[
-        str | None, option("--label", value="Y", text="Without a spec: the label.", without="the last")
+    spec_file: Annotated[
+        Path | None, option("--spec", value="SPEC", text="Spec with columns and other keys, in place of these two.")
     ] = None
     ram: Annotated[
         str | None,
-        option("--ram", value="BYTES", text="Limit for struct and stack: 4k.", without="the part's"),
+        option("--ram", value="BYTES", text="Limit for the model: 4k. With a target also its stack.", without="any"),
     ] = None
     flash: Annotated[
         str | None,
@@ -53,7 +57,15 @@ class OfPlan:
         str | None,
         option("--instructions", value="N", text="Limit for one call, in the worst case.", without="any"),
     ] = None
-    target: Annotated[str, option("--target", value="TARGET", text="The CPU; see pykernel targets.")] = "cortex-m4f"
+    target: Annotated[
+        str | None,
+        option("--target", value="TARGET", text="The CPU that has to run it.", without="any; cortex-m4f for limits"),
+    ] = None
+    time: Annotated[float, option("--time", value="SECONDS", text="Time for trials.")] = 120.0
+    trials: Annotated[
+        int | None, option("--trials", value="N", text="Make so many trials, however long they take.")
+    ] = None
+    seed: Annotated[int, option("--seed", value="S", text="Seed of the trials.")] = 0
     out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the spec.")] = Path("pykernel-plan")
 
 
@@ -67,10 +79,6 @@ class SearchOptions:
     technique: Annotated[
         list[str] | None, option("--technique", value="TECHNIQUE", text="Try only this, or these: a,b.")
     ] = None
-    score: Annotated[
-        str | None, option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae")
-    ] = None
-    rounds: Annotated[int, option("--rounds", value="N", text="Number of refinements of the grid.")] = 3
     jobs: Annotated[int | None, option("--jobs", value="N", text="Number of processes.", without="number of cores")] = (
         None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,19 @@ import numpy as np
 
 from pykernel.cli import inputs, output
 from pykernel.cli.options.search import PlanOptions, SearchOptions
+from pykernel.dialect import sources_digest
 from pykernel.errors import UntrustedCode, UserError
-from pykernel.host.simulate import require_columns, samples_of
+from pykernel.host.simulate import DELAY_LIMIT, Batch, require_columns, samples_of
 from pykernel.parallel import Workers
-from pykernel.spec.model import Spec, load_spec
+from pykernel.spec.model import FAMILIES, Spec, load_spec
 from pykernel.targets.check import choose
 from pykernel.targets.target import find_target
-from pykernel.tuning.plan import infer
+from pykernel.tuning.plan import FEW_ROWS, FEWEST, MOST_ROWS, infer
 from pykernel.tuning.sweep import Data, context, require_online, work
 from pykernel.tuning.sweep import rules as all_rules
 from pykernel.tuning.sweep import techniques as all_techniques
+from pykernel.tuning.trials import Table
+from pykernel.tuning.trials import work as trial
 
 
 def need_rounds(rounds: int) -> None:
@@ -82,6 +86,56 @@ def load(spec: Spec, spec_file: Path | str, options: SearchOptions) -> Data:
     """The whole stream."""
     require_online(spec, str(spec_file))
     require_columns(spec, str(spec_file))
+    batches = read_batches(spec, options)
+    return Data(np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), options.delay)
+
+
+def planned_data(options: PlanOptions) -> tuple[dict[str, Any], Table, list[str]]:
+    """A spec's content, given or made from the data, the data, and what was assumed."""
+    if options.spec_file is not None:
+        if options.inputs is not None or options.label is not None:
+            raise UserError("--inputs and --label are for data without a spec; with --spec, the spec names the columns")
+        spec = plain_spec(options.spec_file)
+        content = spec.model_dump(mode="json", exclude_unset=True)
+        for key in ("rule", "technique"):
+            content.get("learning", {}).pop(key, None)
+        batches = read_batches(spec, options)
+        y = None if spec.label_kind == "none" else np.concatenate([b.y for b in batches])
+        if y is None:
+            content.setdefault("novelty", {})
+            content.pop("label", None)
+        return content, recent(np.concatenate([b.x for b in batches]), y, options.delay), []
+    with contextlib.ExitStack() as stack:
+        name, file, size = inputs.open_data(options.data, stack)
+        show = stack.enter_context(output.progress(options.as_json, size))
+        found = infer(file, name, inputs.words(options.inputs), options.label, show)
+    return found.content, recent(found.x, found.y, options.delay), found.assumed
+
+
+def recent(x: np.ndarray, y: np.ndarray | None, delay: int) -> Table:
+    """The last rows; what is too few is refused, and what is few or left out is told."""
+    if not 0 <= delay <= DELAY_LIMIT or delay > len(x) // 2:
+        raise UserError(
+            f"delay is {delay}; it must be from 0 to {min(DELAY_LIMIT, len(x) // 2):,} rows, half of the table"
+        )
+    if len(x) < FEWEST:
+        raise UserError(f"the table has {len(x)} rows; a plan needs {FEWEST} or more, and some hundred to be of use")
+    if len(x) > MOST_ROWS:
+        output.tell(f"the last {MOST_ROWS:,} of {len(x):,} rows are taken")
+        x, y = x[-MOST_ROWS:], None if y is None else y[-MOST_ROWS:]
+    table = Table(x, y, delay)
+    if len(x) < FEW_ROWS:
+        output.warn(f"{len(x)} rows are few: models are judged on the last {len(x) - table.split} rows alone")
+    if y is not None:
+        judged = int(table.known(slice(table.split, None)).sum())
+        if judged < 2 or not table.known(slice(0, table.split - delay)).any():
+            raise UserError(
+                "the table needs labels in its first and in its last rows: the error is taken on the last 30 %"
+            )
+    return table
+
+
+def read_batches(spec: Spec, options: SearchOptions) -> list[Batch]:
     with contextlib.ExitStack() as stack:
         name, file, size = inputs.open_data(options.data, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
@@ -89,21 +143,33 @@ def load(spec: Spec, spec_file: Path | str, options: SearchOptions) -> Data:
         for batch in samples_of(spec, file, name):
             batches.append(batch)
             show(batch.position, f"reading {name}")
-    return Data(np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), options.delay)
+    return batches
 
 
-def planned_data(options: PlanOptions) -> tuple[Spec, Data, list[str]]:
-    """The spec, given or made from the data, the data, and what was assumed."""
-    if options.spec_file is not None:
-        if options.inputs is not None or options.label is not None:
-            raise UserError("--inputs and --label are for data without a spec; with --spec, the spec names the columns")
-        spec = plain_spec(options.spec_file)
-        return spec, load(spec, options.spec_file, options), []
-    with contextlib.ExitStack() as stack:
-        name, file, size = inputs.open_data(options.data, stack)
-        show = stack.enter_context(output.progress(options.as_json, size))
-        found = infer(file, name, inputs.words(options.inputs), options.label, show)
-    return found.spec, Data(found.x, found.y, options.delay), found.assumed
+def plan_choices(options: PlanOptions) -> tuple[list[str] | None, list[str] | None]:
+    """Rules and techniques that are given; None for all, and for each rule's default."""
+    every = [rule for family in FAMILIES for rule in family.rules]
+    chosen = _known(options.rule, every, "rule") if options.rule else None
+    return chosen, techniques(options.technique) if options.technique else None
+
+
+@contextlib.contextmanager
+def plan_workers(base: dict[str, Any], table: Table, options: PlanOptions) -> Iterator[Workers]:
+    """Processes at work on the trials of a plan."""
+    kernels = [entry.kernel for f in FAMILIES for program in f.programs.values() for entry in program.entries]
+    digest = hashlib.sha256(repr((table.x.shape, table.delay)).encode())
+    digest.update(np.ascontiguousarray(table.x).tobytes())
+    digest.update(b"" if table.y is None else np.ascontiguousarray(table.y).tobytes())
+    with Workers(
+        trial,
+        table,
+        jobs=options.jobs,
+        scheduler=options.scheduler,
+        results=options.results or options.out / "results.jsonl",
+        context={"data": digest.hexdigest(), "sources": sources_digest(kernels)},
+        title=None if options.as_json else "trying",
+    ) as at_work:
+        yield at_work
 
 
 @contextlib.contextmanager

@@ -1,0 +1,320 @@
+"""One trial of a plan: a model learns the first rows of a table, and is judged on the last ones, in their order.
+
+A trial is judged twice: *frozen*, as it is after the first rows, and *learning*, where each row is predicted and then
+learned.  Monitors have no labels: faults are put into the last rows, and what counts is which of them are detected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.host.simple import Distances, Simple, simple_bytes
+from pykernel.spec.model import Spec, make_spec
+from pykernel.tuning.costs import memory_bytes, target_costs
+
+HELD = 0.3
+"""The part of the rows that models are judged on, the last ones."""
+BLOCKS = 20
+"""Blocks of rows whose spread tells how uncertain an error is."""
+ANSWERED = 0.95
+"""A model that answers a smaller part of the rows is not compared."""
+TRAINED_ROWS = 4000
+"""At most so many rows, evenly spread, train a model on the host."""
+RETRAINED = 5
+"""How often a model that is trained on the device is trained anew over the last rows."""
+NEAR_BEST = 1.01
+"""Of ridges whose leave-one-out error is within this factor of the least, the largest is taken."""
+
+Content = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What all trials share: x (rows, D), y as of ``sweep.Data`` or None for monitors, and how late labels come."""
+
+    x: np.ndarray
+    y: np.ndarray | None
+    delay: int = 0
+
+    @property
+    def split(self) -> int:
+        """The first row that is judged."""
+        return len(self.x) - max(1, round(HELD * len(self.x)))
+
+    @property
+    def labels(self) -> np.ndarray:
+        assert self.y is not None
+        return self.y
+
+    def known(self, rows: slice) -> np.ndarray:
+        """Where there is a label, and no input is missing."""
+        x, y = self.x[rows], self.labels[rows]
+        there = y >= 0 if y.dtype.kind in "iu" else np.isfinite(y).reshape(len(y), -1).all(axis=1)
+        return np.asarray(there & np.isfinite(x).all(axis=1))
+
+
+def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """A trial, on whatever process; what JSON can hold."""
+    if task["do"] == "cost":
+        return _cost(task, table)
+    try:
+        content = trained(task, table) if task["do"] == "train" else dict(task["spec"])
+        spec = make_spec(content)
+        sizes = memory_bytes(spec)
+        if task.get("ram") is not None and sizes["ram_bytes"] > task["ram"]:
+            return {"ram_bytes": sizes["ram_bytes"], "reason": f"takes {sizes['ram_bytes']:,} bytes of RAM"}
+        found = watch(spec, table) if table.y is None else judge(spec, table)
+    except UserError as error:
+        return {"reason": str(error).removeprefix("spec: ")}
+    return (
+        found
+        | {"ram_bytes": sizes["ram_bytes"], "table_bytes": _table_bytes(spec)}
+        | ({"spec": content} if task["do"] == "train" else {})
+    )
+
+
+def _table_bytes(spec: Spec) -> int:
+    """Bytes of flash that numbers take which were computed on the host, nearly."""
+    if spec.program.learns or getattr(spec, "expansion", None) is None:
+        return 0
+    vectors, weights = (np.size(getattr(spec.expansion, name)) for name in ("vectors", "weights"))
+    return int((vectors + weights) * spec.real.dtype.itemsize)
+
+
+def _cost(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    spec = make_spec(task["spec"])
+    if table.y is None:
+        rows = np.isfinite(table.x).all(axis=1) & (np.abs(table.x) <= spec.input.max_abs).all(axis=1)
+        return target_costs(spec, table.x[rows], np.zeros((int(rows.sum()), 0)), task["target"], tries=task["tries"])
+    rows = table.known(slice(None)) & (np.abs(table.x) <= spec.input.max_abs).all(axis=1)
+    if spec.label_kind != "class":
+        rows &= (np.abs(table.y.reshape(len(table.y), -1)) <= spec.label.max_abs).all(axis=1)
+    return target_costs(spec, table.x[rows], table.y[rows], task["target"], tries=task["tries"])
+
+
+# -------------------------------------------------------------------------------------------------------- with labels
+
+
+def judge(spec: Spec, table: Table) -> dict[str, Any]:
+    """Errors of a model on the last rows: root mean square, or for classes the part that is wrong.
+
+    frozen, learning: each None, or error and deviation (its standard deviation, from blocks of rows) and scored (rows).
+    diverged: updates that were refused because the model would leave its range.
+    """
+    split, y = table.split, table.labels
+    question = "classify" if spec.label.classes else "predict"
+    model = HostModel(spec)
+    if not spec.program.learns:
+        answers, _ = model.ask(question, table.x[split:])
+        return {"frozen": _error(answers, table, spec), "learning": None, "diverged": 0}
+    late = table.delay
+    statuses = [model.update(table.x[: split - late], y[: split - late])]
+    trains = any(entry.name == "train" for entry in spec.program.entries_for(spec.config))
+    if trains and model.train() < 0:
+        raise UserError("the rows do not suffice to train it")
+    frozen, _ = model.ask(question, table.x[split:])
+    if not trains:
+        learning, more = model.prequential(
+            table.x[split - late :], y[split - late :], first=late, delay=late, question=question
+        )
+        statuses.append(more)
+    else:
+        learning = _retrained(model, table, question)
+    refused = np.concatenate(statuses)
+    names = {int(status): status.name for status in spec.program.status}
+    wrong = [s for s in refused[refused < 0].tolist() if names.get(s) not in ("REFUSED_INPUT", "REFUSED_LABEL")]
+    found = {"frozen": _error(frozen, table, spec), "learning": _error(learning, table, spec)}
+    return found | {"diverged": len(wrong)}
+
+
+def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
+    """Answers to the last rows, by a model that is trained anew every so many rows."""
+    split, late, answers = table.split, table.delay, []
+    for rows in np.array_split(np.arange(split, len(table.x)), RETRAINED):
+        if len(rows):
+            answers.append(model.ask(question, table.x[rows])[0])
+            model.update(table.x[rows - late], table.labels[rows - late])
+            model.train()
+    return np.concatenate(answers)
+
+
+def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | None:
+    """None where too few rows got an answer."""
+    rows = slice(table.split, None)
+    known, y = table.known(rows), table.labels[rows]
+    answers = np.asarray(answers, np.float64).reshape(y.shape)
+    answered = (answers >= 0) if spec.label.classes else np.isfinite(answers)
+    answered = answered.reshape(len(y), -1).all(axis=1)
+    if answered[known].sum() < ANSWERED * known.sum():
+        return None
+    known &= answered
+    if spec.label.classes:
+        wrong = (answers != y)[known].astype(float)
+        return _told(wrong, lambda mean: mean, lambda mean: 1.0)
+    squares = np.square(answers - y).reshape(len(y), -1).mean(axis=1)[known]
+    return _told(squares, math.sqrt, lambda mean: 1 / (2 * math.sqrt(mean)) if mean > 0 else 0.0)
+
+
+def _told(losses: np.ndarray, shown: Any, slope: Any) -> dict[str, float]:
+    """The mean loss as it is shown, and its standard deviation, to first order."""
+    mean = float(losses.mean()) if len(losses) else math.nan
+    blocks = np.array([float(part.mean()) for part in np.array_split(losses, min(BLOCKS, max(1, len(losses))))])
+    spread = float(blocks.std(ddof=1)) / math.sqrt(len(blocks)) if len(blocks) > 1 else math.nan
+    return {"error": float(shown(mean)), "deviation": spread * slope(mean), "scored": len(losses)}
+
+
+def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
+    """Of each simple predictor error, deviation and bytes, on the same rows."""
+    if table.y is None:
+        return {}
+    late, y = table.delay, table.labels
+    released = np.roll(y, late, axis=0) if late else y.copy()
+    if late:
+        released[:late] = -1 if spec.label.classes else np.nan
+    shape = (len(y), -1)
+    known = released.reshape(shape) if spec.label.classes else released.reshape(shape).astype(np.float64)
+    predictors = Simple(spec, late)
+    answers = predictors.step(table.x, y, 0, known)
+    rows = slice(table.split, None)
+    sizes = simple_bytes(spec)
+    found = {}
+    for i, name in enumerate(predictors.names):
+        told = _error(np.nan_to_num(answers[rows, i].reshape(y[rows].shape)), table, spec)
+        if told is not None:
+            found[name] = told | {"bytes": sizes.get(name, 0)}
+    return found
+
+
+# ------------------------------------------------------------------------------------------- trained here, then frozen
+
+
+def trained(task: Mapping[str, Any], table: Table) -> Content:
+    """A kernel machine on a basis of n rows, LS-SVM with the ridge that leave-one-out likes, as a frozen spec's content.
+
+    task: base (name, input, label), size (n), method (of the basis), width (sigma in standardised inputs).
+    O(l n^2) for l rows.  Raises UserError.
+    """
+    from pykernel.bases.select import select_basis
+    from pykernel.training.closed_form import Targets
+    from pykernel.training.reduced import ReducedProblem, default_ridges
+    from pykernel.training.trained import Machine, content
+
+    base = task["base"]
+    rows = np.flatnonzero(table.known(slice(0, table.split - table.delay)))
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), TRAINED_ROWS)).astype(np.int64))]
+    if len(rows) < 2:
+        raise UserError("there are too few labelled rows to train on")
+    x, y = table.x[rows], table.labels[rows]
+    center, deviation = x.mean(axis=0), x.std(axis=0)
+    scale = 1 / np.where(deviation > 0, deviation, 1.0)
+    z = (x - center) * scale
+    kernel = MercerKernel("gaussian", gamma=0.5 / task["width"] ** 2)
+    basis = select_basis(z, kernel, min(int(task["size"]), len(z)), method=task["method"])
+    classes = base["label"].get("classes")
+    if classes:
+        targets = Targets.of_classes(y, len(classes), "signs")
+    else:
+        targets = Targets.of_values(y.astype(np.float64))
+    problem = ReducedProblem("ls-svm", basis, z, targets)
+    ridges = default_ridges("ls-svm", kernel, z, len(z))
+    left_out = problem.leave_one_out_path(ridges)
+    errors = np.array([float(np.square(found - targets.values).mean()) for found in left_out])
+    best = max(i for i, error in enumerate(errors) if error <= NEAR_BEST**2 * np.nanmin(errors))
+    model = problem.solve(ridges[best])
+    machine = Machine(
+        "a plan", "gaussian", basis.vectors, model.alpha, model.bias, kernel.gamma,
+        classes=tuple(classes) if classes else None, center=center, scale=scale,
+        largest=float(np.abs(x).max()),
+    )  # fmt: skip
+    made = content(machine, base["name"], base.get("precision", "float32"), None, base["input"].get("columns"), classes)
+    return made | {"label": {**made.get("label", {}), **base["label"]}}
+
+
+# ------------------------------------------------------------------------------------------------------ without labels
+
+FAULTS = ("spike", "offset", "drift", "stuck", "noise")
+LONG, EVERY, GUARD = 40, 120, 60
+"""Rows that a fault lasts, between the beginnings of two, and after one that are not counted as normal."""
+FALSE_ALARMS = 0.005
+"""All monitors get the threshold that this part of the rows without a fault exceeds."""
+
+
+def faulty(x: np.ndarray, deviation: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """The rows with faults, one input at a time, and the number of each row's fault, 0 for none.
+
+    deviation: of each input.  A spike: 2 rows, 4 deviations.  An offset of 2.  A drift to 4.  Stuck.  Noise of 2.
+    """
+    rng = np.random.default_rng(FAULTS.index(kind))
+    x, which = x.copy(), np.zeros(len(x), int)
+    moving = np.flatnonzero(deviation > 0)
+    every = min(EVERY, max(len(x) // 4, LONG + GUARD // 2))
+    for number, start in enumerate(range(every // 2, len(x) - LONG, every) if len(moving) else (), 1):
+        j, sign = rng.choice(moving), rng.choice([-1, 1])
+        unit, rows = sign * deviation[j], slice(start, start + (2 if kind == "spike" else LONG))
+        if kind == "stuck":
+            x[rows, j] = x[start, j]
+        elif kind == "noise":
+            x[rows, j] += rng.normal(0, 2 * abs(unit), LONG)
+        else:
+            x[rows, j] += {"spike": 4 * unit, "offset": 2 * unit, "drift": 4 * unit * np.arange(LONG) / LONG}[kind]
+        which[rows] = number
+    return x, which
+
+
+def detected(level: np.ndarray, which: np.ndarray) -> tuple[float, float]:
+    """The part of the faults that is detected, and the mean delay in rows, at the rate FALSE_ALARMS."""
+    normal = np.convolve(which > 0, np.ones(GUARD + 1))[: len(which)] == 0
+    if not which.any() or not normal.any():
+        return math.nan, math.nan
+    above = level > np.quantile(level[normal], 1 - FALSE_ALARMS)
+    first = []
+    for number in range(1, which.max() + 1):
+        rows = np.flatnonzero(which == number)
+        first.append(np.flatnonzero(above[rows[0] : rows[-1] + 2]))
+    return float(np.mean([len(f) > 0 for f in first])), float(np.mean([f[0] if len(f) else LONG for f in first]))
+
+
+def watch(spec: Spec, table: Table) -> dict[str, Any]:
+    """The part of the faults that a monitor does not detect, as ``learning``; detected, delay: of each kind of fault."""
+    split = table.split
+    deviation = np.nanstd(np.where(np.isfinite(table.x[:split]), table.x[:split], np.nan), axis=0)
+    model = HostModel(spec)
+    model.update(table.x[:split])
+    learned = bytes(model.memory.bytes)
+    each = {}
+    for kind in FAULTS:
+        x, which = faulty(table.x[split:], deviation, kind)
+        model.memory.bytes[:] = np.frombuffer(learned, np.uint8)
+        _, states, _ = model.prequential_alarms(x)
+        each[kind] = detected(states[:, 0], which)
+    return _monitored(each)
+
+
+def watched_simply(table: Table) -> dict[str, dict[str, Any]]:
+    """What simple distances detect."""
+    split = table.split
+    deviation = np.nanstd(np.where(np.isfinite(table.x[:split]), table.x[:split], np.nan), axis=0)
+    each: dict[str, dict[str, tuple[float, float]]] = {}
+    numbers = Distances.numbers(table.x.shape[1])
+    for kind in FAULTS:
+        x, which = faulty(table.x[split:], deviation, kind)
+        distances = Distances(x.shape[1])
+        distances.step(table.x[:split])
+        for name, level in zip(distances.names, distances.step(x).T, strict=True):
+            each.setdefault(name, {})[kind] = detected(np.nan_to_num(level), which)
+    return {name: _monitored(kinds)["learning"] | {"bytes": 4 * numbers[name]} for name, kinds in each.items()}
+
+
+def _monitored(each: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    parts = np.array([part for part, _ in each.values()])
+    told = {"error": float(1 - parts.mean()), "deviation": float(parts.std(ddof=1)) / math.sqrt(len(parts))}
+    told |= {"scored": len(parts), "delay": float(np.mean([rows for _, rows in each.values()]))}
+    return {"frozen": None, "learning": told, "diverged": 0, "detected": {k: part for k, (part, _) in each.items()}}
