@@ -20,20 +20,8 @@ from pykernel.host.bikeshare import bikeshare, bikeshare_spec
 COMMANDS = {
     "sweep": ["sweep", "spec.toml", "features.csv"],
     "plan": [
-        "plan",
-        "--ram",
-        "4k",
-        "--flash",
-        "16k",
-        "--instructions",
-        "50000",
-        "--target",
-        "cortex-m0plus",
-        "features.csv",
-        "--rule",
-        "klms",
-        "--technique",
-        "nt,fklms,mklms",
+        *("plan", "features.csv", "--label", "rentals", "--trials", "150"),
+        *("--target", "cortex-m0plus", "--ram", "4k", "--flash", "16k", "--instructions", "60000"),
     ],
 }
 
@@ -55,6 +43,7 @@ def main() -> None:
             )
             insert(name, run.stdout)
         shutil.copy(folder / "pykernel-sweep" / "pareto.png", DATA / "choosing.png")
+        shutil.copy(folder / "pykernel-plan" / "plan.png", DATA / "plan.png")
 
 
 def insert(name: str, output: str) -> None:

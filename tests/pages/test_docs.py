@@ -52,9 +52,13 @@ def tour(tmp_path, monkeypatch):
 def test_the_tours_commands_run(tour, capsys):
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
     words = [command.split()[1] for command in commands]
-    assert words == "simulate check generate fit import generate basis basis check simulate check".split()
+    assert words == "plan check generate demo simulate check generate fit import generate basis basis check simulate check".split()
     for command in commands:
         words = command.split("#")[0].split()[1:]
+        if words[0] == "demo":  # takes long: test_the_demos_output_is_the_demos
+            continue
+        if words[0] == "plan":
+            words += ["--trials", "8", "--rule", "rls,qklms", "--jobs", "1"]
         with pytest.raises(SystemExit) as stopped:
             main([*words, "--json", *(["--samples", "2000"] if words[0] == "check" else [])])
         report = json.loads(capsys.readouterr().out)

@@ -261,7 +261,10 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
     if (learner := report["learner"]) is not None and report["learning_spec"]:
         print(f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}")
     if report["no_better_than"] is not None:
-        print(f"verdict   {report['no_better_than']} is as good: take that, or record other inputs")
+        remedy = "take that, or record other inputs"
+        if report["no_better_than"] == "last label":
+            remedy = "add a column with the latest known label to the table, and plan again"
+        print(f"verdict   {report['no_better_than']} is as good: {remedy}")
     print_uses(report)
     again = f"--trials {report['trials']} --seed {report['seed']}"
     print(f"again     {again} gives the same spec")
