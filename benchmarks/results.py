@@ -147,8 +147,19 @@ RESULTS: dict[str, Result] = {
     "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
     "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),
     "choosing": Result(
-        "-m benchmarks.host.choosing_figure", ("choosing.png",), "minutes", FITTED, ("pykernel.tuning",)
+        "-m benchmarks.host.choosing_figure --only sweep",
+        ("choosing.png",),
+        "minutes",
+        FITTED,
+        ("pykernel.tuning.sweep",),
     ),
+    "choosing-plan": Result(
+        "-m benchmarks.host.choosing_figure --only plan",
+        ("plan.png",),
+        "minutes",
+        FITTED,
+        ("pykernel.tuning.plan", "pykernel.tuning.trials"),
+    ),  # fmt: skip
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),

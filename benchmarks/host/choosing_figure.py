@@ -1,6 +1,6 @@
 """Put the output of pykernel sweep and pykernel plan on the demo's data, and the figure, into docs/choosing.md.
 
-python -m benchmarks.host.choosing_figure [--jobs N] [--results FOLDER]
+python -m benchmarks.host.choosing_figure [--jobs N] [--results FOLDER] [--only plan|sweep]
 
 Some minutes on two cores.  With --results, finished runs are kept there, and an interrupted script goes on.
 """
@@ -25,11 +25,14 @@ COMMANDS = {
     ],
 }
 
+PICTURES = {"sweep": ("pykernel-sweep/pareto.png", "choosing.png"), "plan": ("pykernel-plan/plan.png", "plan.png")}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", default="2")
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--only", choices=tuple(COMMANDS))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.results or Path(temporary)
@@ -37,13 +40,15 @@ def main() -> None:
         x, y, names = bikeshare()
         write_inputs(folder, bikeshare_spec(), x, y, names)
         for name, words in COMMANDS.items():
+            if arguments.only not in (None, name):
+                continue
             command = [sys.executable, "-m", "pykernel", *words, "--jobs", arguments.jobs]
             run = subprocess.run(
                 command, cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
             insert(name, run.stdout)
-        shutil.copy(folder / "pykernel-sweep" / "pareto.png", DATA / "choosing.png")
-        shutil.copy(folder / "pykernel-plan" / "plan.png", DATA / "plan.png")
+            made, kept = PICTURES[name]
+            shutil.copy(folder / made, DATA / kept)
 
 
 def insert(name: str, output: str) -> None:

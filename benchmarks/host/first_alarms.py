@@ -28,12 +28,10 @@ from pykernel.host.simple import Distances
 from pykernel.host.simulate import Monitoring
 from pykernel.spec.defaults import completed
 from pykernel.spec.model import Spec, make_spec
+from pykernel.tuning.trials import EVERY, FAULTS, detected, faulty
 
-FAULTS = ("spike", "offset", "drift", "stuck", "noise")
-LONG, EVERY, FIRST = 40, 120, 560
+FIRST = 560
 SIZES = {"large": 1.0, "small": 0.6}
-RATE, GUARD = 0.005, 20
-"""Rows after a fault do not count as normal: levels are smoothed."""
 DEFAULT = "spec without a rule"
 VARIANTS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
@@ -64,24 +62,6 @@ def streams() -> Iterator[str]:
             yield name
 
 
-def with_faults(x: np.ndarray, kind: str, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """The stream with faults, and the number of each row's fault, 0 for none."""
-    rng = np.random.default_rng(FAULTS.index(kind))
-    x, which = x.copy(), np.zeros(len(x), int)
-    deviation = x.std(axis=0)
-    for number, start in enumerate(range(FIRST, len(x) - LONG, EVERY), 1):
-        j, sign = rng.choice(np.flatnonzero(deviation > 0)), rng.choice([-1, 1])
-        unit, rows = sign * size * deviation[j], slice(start, start + (2 if kind == "spike" else LONG))
-        if kind == "stuck":
-            x[rows, j] = x[start, j]
-        elif kind == "noise":
-            x[rows, j] += rng.normal(0, 2 * abs(unit), LONG)
-        else:
-            x[rows, j] += {"spike": 4 * unit, "offset": 2 * unit, "drift": 4 * unit * np.arange(LONG) / LONG}[kind]
-        which[rows] = number
-    return x, which
-
-
 def variant(dim: int, changes: Mapping[str, Any]) -> Spec:
     content: dict[str, Any] = {"name": "first", "input": {"columns": [f"x{i}" for i in range(dim)]}, "novelty": {}}
     made: dict[str, Any] = dict(completed(content))
@@ -95,17 +75,6 @@ def variant(dim: int, changes: Mapping[str, Any]) -> Spec:
 def levels(spec: Spec, x: np.ndarray) -> np.ndarray:
     """Level and threshold after each row, (rows, 2)."""
     return np.concatenate([steps.states for steps in Monitoring(spec).run(x, np.zeros((len(x), 0)))])
-
-
-def judged(level: np.ndarray, which: np.ndarray) -> tuple[float, float]:
-    """Which part of the faults is detected, and the mean delay in rows."""
-    normal = np.convolve(which > 0, np.ones(GUARD + 1))[: len(which)] == 0
-    normal[:FIRST] = False
-    above = level > np.quantile(level[normal], 1 - RATE)
-    first = [
-        np.flatnonzero(above[(rows := np.flatnonzero(which == i))[0] : rows[-1] + 2]) for i in range(1, which.max() + 1)
-    ]
-    return float(np.mean([len(f) > 0 for f in first])), float(np.mean([f[0] if len(f) else LONG for f in first]))
 
 
 def watched(names: list[str]) -> Iterator[str]:
@@ -123,12 +92,12 @@ def measure() -> list[dict[str, Any]]:
         alarms.append(float((own[:, 0] > own[:, 1]).mean()))
         for size in SIZES:
             for kind in FAULTS:
-                changed, which = with_faults(x, kind, SIZES[size])
+                changed, which = faulty(x, x.std(axis=0), kind, SIZES[size], FIRST, EVERY)
                 simple = Distances(x.shape[1])
                 each = dict(zip(simple.names, simple.step(changed).T, strict=True))
                 each |= {how: levels(variant(x.shape[1], changes), changed)[:, 0] for how, changes in VARIANTS.items()}
                 for how, level in each.items():
-                    found.setdefault((how, size, kind), []).append(judged(level, which))
+                    found.setdefault((how, size, kind), []).append(detected(level[FIRST:], which[FIRST:]))
     rows = [
         dict(zip(COLUMNS, (*key, *np.round(np.mean(values, axis=0), 3).tolist()), strict=True))
         for key, values in found.items()

@@ -241,24 +241,33 @@ def trained(task: Mapping[str, Any], table: Table) -> Content:
 # ------------------------------------------------------------------------------------------------------ without labels
 
 FAULTS = ("spike", "offset", "drift", "stuck", "noise")
-LONG, EVERY, GUARD = 40, 120, 60
-"""Rows that a fault lasts, between the beginnings of two, and after one that are not counted as normal."""
+LONG, EVERY, GUARD = 40, 120, 20
+"""Rows that a fault lasts; from one beginning to the next; and after one that do not count as normal: levels are smoothed."""
 FALSE_ALARMS = 0.005
 """All monitors get the threshold that this part of the rows without a fault exceeds."""
 
 
-def faulty(x: np.ndarray, deviation: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def faulty(
+    x: np.ndarray,
+    deviation: np.ndarray,
+    kind: str,
+    size: float = 1.0,
+    first: int | None = None,
+    every: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """The rows with faults, one input at a time, and the number of each row's fault, 0 for none.
 
-    deviation: of each input.  A spike: 2 rows, 4 deviations.  An offset of 2.  A drift to 4.  Stuck.  Noise of 2.
+    deviation: of each input.  A spike: 2 rows, 4 deviations.  An offset of 2.  A drift to 4.  Stuck.  Noise of 2.  size: a
+    factor of all these.  first, every: the row where the first fault begins, and rows from one beginning to the next.
     """
     rng = np.random.default_rng(FAULTS.index(kind))
     x, which = x.copy(), np.zeros(len(x), int)
     moving = np.flatnonzero(deviation > 0)
-    every = min(EVERY, max(len(x) // 4, LONG + GUARD // 2))
-    for number, start in enumerate(range(every // 2, len(x) - LONG, every) if len(moving) else (), 1):
+    every = every or min(EVERY, max(len(x) // 4, LONG + GUARD // 2))
+    starts = range(every // 2 if first is None else first, len(x) - LONG, every)
+    for number, start in enumerate(starts if len(moving) else (), 1):
         j, sign = rng.choice(moving), rng.choice([-1, 1])
-        unit, rows = sign * deviation[j], slice(start, start + (2 if kind == "spike" else LONG))
+        unit, rows = sign * size * deviation[j], slice(start, start + (2 if kind == "spike" else LONG))
         if kind == "stuck":
             x[rows, j] = x[start, j]
         elif kind == "noise":
