@@ -1114,7 +1114,9 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     --------
     KernelRidgeRegressor : The same without a bias.
 
-    Notes ----- With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
+    Notes
+    -----
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
     included, which is equal to training anew.
 
     References
@@ -1159,7 +1161,9 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     --------
     LSSVMRegressor : The same with a bias.
 
-    Notes ----- With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
+    Notes
+    -----
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
     included, which is equal to training anew. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
 
     References
