@@ -20,7 +20,7 @@ import numpy as np
 from pykernel.dialect import OUTPUTS, Array, Extent, Index, Kernel, Layout, Memory, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
-from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Row, walk
+from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Member, Row, walk
 from pykernel.gen.model import constants, model_code, parameters, specialised_kernels, tables
 from pykernel.gen.packages import package_files
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
@@ -113,6 +113,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "version": importlib.metadata.version("pykernel-mcu"),
         "summary": summary(spec),
         "about": [f" * {comment(line)}".rstrip() for line in _about(spec)],
+        "about_in_markdown": _about_in_markdown(spec, printer.real),
         "real": printer.real,
         "real_bytes": precision.dtype.itemsize,
         "capacities": spec.capacities,
@@ -126,6 +127,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "training": next((name for name in program.trainings if name in names), ""),
         "persists": bool(program.persistent),
         "clear": "reset" if program.persistent else "init",
+        "others": _others(spec, names),
         "few": [name for name in _filled(code.functions) if spec.capacities[name] <= FEW],
         "example": _example(spec, printer),
         "questions": [_question(q, spec, printer) for q in program.questions if q in names],
@@ -156,6 +158,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
         "selftest_hash": selftest_hash(spec, drop),
         "broken_build": BROKEN_BUILD,
+        "returned": _returned(program, code.functions),
         "twenty": number(20, precision),
         "half": number(0.5, precision),
         "zero": number(0, precision),
@@ -174,6 +177,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
+    files["README.md"] = _render("README.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
         files[spec.kernel.source] = spec.custom.source.decode()
     files |= package_files(files, context, _render, checks)
@@ -244,20 +248,43 @@ def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
 # ------------------------------------------------------------------------------------------ template contexts
 
 
-def _about(spec: Spec) -> list[str]:
-    def listed(names: Sequence[str], symbol: str) -> str:
-        return ", ".join(f"{symbol.format(i)} {name}" for i, name in enumerate(names))
+def _names(spec: Spec) -> dict[str, list[str]]:
+    """What the inputs, labels and classes are called, each behind what C calls it."""
 
-    lines = []
-    if spec.input.columns:
-        lines += ["Inputs: " + listed(spec.input.columns, "x[{}]")]
-    if spec.label.columns:
-        lines += ["Labels: " + listed(spec.label.columns, "y[{}]")]
-    elif spec.label.column:
-        lines += [f"Label: {spec.label.column}"]
-    if spec.label.classes:
-        lines += ["Classes: " + listed(spec.label.classes, "{}")]
+    def listed(names: Sequence[str] | None, symbol: str) -> list[str]:
+        return [f"{symbol.format(i)} {name}" for i, name in enumerate(names or ())]
+
+    found = {
+        "Inputs": listed(spec.input.columns, "x[{}]"),
+        "Labels": listed(spec.label.columns, "y[{}]"),
+        "Label": [spec.label.column] if spec.label.column and not spec.label.columns else [],
+        "Classes": listed(spec.label.classes, "{}"),
+    }
+    return {what: names for what, names in found.items() if names}
+
+
+def _about(spec: Spec) -> list[str]:
+    lines = [f"{what}: {', '.join(names)}" for what, names in _names(spec).items()]
     return ["", *lines] if lines else []
+
+
+def _about_in_markdown(spec: Spec, real: str) -> list[str]:
+    """The same, with the numbers' types and limits; names stay within their quotes, whatever they are made of."""
+    quoted = {what: ", ".join(f"`{name.replace('`', chr(39))}`" for name in n) for what, n in _names(spec).items()}
+    unnamed = f"`x[0]` to `x[{spec.dim - 1}]`" if spec.dim > 1 else "`x[0]`"
+    lines = [
+        f"Inputs: {quoted.pop('Inputs', unnamed)}; each a `{real}` from {-spec.input.max_abs:g} to {spec.input.max_abs:g}."
+    ]
+    if spec.standardises:
+        lines[0] += " The model standardises them."
+    return lines + [f"{what}: {names}." for what, names in quoted.items()]
+
+
+def _others(spec: Spec, names: set[str]) -> list[str]:
+    """The public functions that the examples do not call."""
+    program = spec.program
+    called = {program.forecasts(spec.config), "update", *program.trainings[:1]}
+    return [entry.name for entry in program.entries if entry.name in names - called]
 
 
 def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
@@ -293,9 +320,18 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         lines.append(shown("label", "y", kind == "class", kind == "reals"))
     if program.learns:
         lines.append(shown("status", "status", True, False) | {"wide": "%d"})
+    read_label, label_argument = [f"const {c_type} y = read_label();"], f"{c_type} read_label(void)"
+    if kind == "reals":
+        read_label = [f"{c_type} y[{macro}_OUTPUTS];", "read_label(y);"]
+        label_argument = f"void read_label({c_type} y[{macro}_OUTPUTS])"
     verb = "Predicts" if program.asks == "predict" else f"Asks for the {program.asks}"
     return {
+        "answer": answer,
+        "answer_type": asked["type"],
+        "answer_count": asked["count"] if several else "",
         "takes_label": takes_label,
+        "label_argument": label_argument,
+        "read_label": read_label,
         "take": sample,
         "declare": declared,
         "ask": f"{name}_{question}(&model, x, {'' if several else '&'}{answer})",
@@ -333,6 +369,12 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
         },
         *({"name": name, "value": value, "doc": doc} for name, (value, doc) in snapshots.items()),
     ]
+
+
+def _returned(program: Program, functions: Functions) -> set[str]:
+    """Names of the statuses in one model's code; the program's other models return others."""
+    members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
+    return {member.name for member in members if type(member) is program.status}
 
 
 def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:

@@ -172,9 +172,15 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
     from pykernel.errors import UserError
     from pykernel.spec.model import Spec, make_spec
 
+    try:
+        found = model if isinstance(model, Spec) else model.spec_
+    except AttributeError as error:
+        if isinstance(error, UserError):  # fitted, and says why there is none
+            raise
+        found = None
     if isinstance(model, Spec):
         spec, memory = model, None
-    elif (found := getattr(model, "spec_", None)) is not None:  # what is frozen has no state
+    elif found is not None:  # what is frozen has no state
         spec, memory = found, model.model_.memory if hasattr(model, "model_") else None
     elif hasattr(model, "to_spec"):
         learn = "fit or partial_fit" if hasattr(model, "partial_fit") else "fit"

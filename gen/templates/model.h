@@ -41,9 +41,12 @@ extern "C" {
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
 
 /* {{ status_doc }} */
-{% for member in statuses -%}
-#define {{ macro }}_{{ member.name }} {{ "(%d)" % member.value if member.value < 0 else member.value }}{% if member.doc %} /* {{ member.doc }} */{% endif %}
-{% endfor %}
+enum {
+{%- for member in statuses %}
+    {{ macro }}_{{ member.name }} = {{ member.value }}{{ "," if not loop.last }}{% if member.doc %} /* {{ member.doc }} */{% endif %}
+{%- endfor %}
+};
+
 {% if persists -%}
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 {% else -%}

@@ -178,11 +178,16 @@ class Basis:
         if not sound:
             raise UserError(f"{path} holds no basis: its arrays do not fit together; write it again with Basis.save")
 
+    def takes(self, dim: int) -> bool:
+        """Whether rows of so many numbers have features: with a Gram matrix also values with all of its samples."""
+        values = len(getattr(self.kernel, "matrix", ())) or -1
+        return dim in (self.vectors.shape[1], values)
+
     def _rows(self, x: Any) -> Rows:
         from pykernel.rows import as_rows
 
         rows = as_rows(x)
-        if rows.dim != self.vectors.shape[1]:
+        if not self.takes(rows.dim):
             raise UserError(f"rows of x have {rows.dim} numbers and those of the basis {self.vectors.shape[1]}")
         return rows
 
@@ -334,6 +339,8 @@ def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
     if kernel.custom is not None:
         digest = hashlib.blake2b(kernel.custom.source, digest_size=16)
         told["custom"] = {"name": kernel.custom.name, "file": digest.hexdigest()}
+    if kernel.function == "precomputed":
+        told["matrix"] = kernel.digest  # type: ignore[attr-defined]
     return told
 
 
@@ -346,6 +353,8 @@ def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any)
         return given
     if "custom" in stored:
         raise UserError(f"{path} was made with a custom kernel, {stored['custom']['name']!r}; give it as kernel=")
+    if "matrix" in stored:
+        raise UserError(f"{path} was made with a Gram matrix; give it as kernel=PrecomputedKernel(matrix=…)")
     return MercerKernel(**stored)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -229,3 +230,67 @@ class MercerKernel:
             "custom": getattr(spec, "custom", None),
         }
         return cls(kernel.function, **kept)
+
+
+SKEW = 1e-9
+"""A Gram matrix may differ from its transpose by so much, in parts of its largest value: rounding, and no more."""
+
+
+@dataclass(frozen=True)
+class PrecomputedKernel(MercerKernel):
+    """A kernel that is known for l samples only, by their Gram matrix: a sample is its position, an input (1,).
+
+    matrix: (l, l), K_ij = k(x_i, x_j), l at least 2.  ``positions`` are all samples.  ``gram(a, b)`` takes positions b
+    (rows, 1), and as a either positions or, of samples that are not in the matrix, their kernel values with all l that
+    are, (rows, l).  digest: of the matrix; it is computed.
+
+    Raises UserError if the matrix is not square, symmetric and finite.
+    """
+
+    function: str = "precomputed"
+    matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)), compare=False, repr=False)
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if self.digest:  # a copy: only matrices that are sound have one
+            return
+        matrix = _rows(self.matrix, "the Gram matrix")
+        if matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+            raise UserError(
+                f"the Gram matrix has the shape {matrix.shape}; it must be (samples, samples), of two samples or more"
+            )
+        skew = float(np.abs(matrix - matrix.T).max())
+        if skew > SKEW * float(np.abs(matrix).max()):
+            raise UserError(
+                f"the Gram matrix is not symmetric: values differ by {skew:.3g} from those across the diagonal"
+            )
+        found = hashlib.blake2b(np.ascontiguousarray(matrix).tobytes(), digest_size=16).hexdigest()
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "digest", found)
+
+    @property
+    def positions(self) -> np.ndarray:
+        """All samples, (l, 1)."""
+        return np.arange(len(self.matrix), dtype=np.float64)[:, None]
+
+    def _plain(self, a: Any, b: Any) -> np.ndarray:
+        a, b = _rows(a, "a"), self._places(b)
+        if a.shape[1] == len(self.matrix):
+            return a[:, b]
+        return self.matrix[np.ix_(self._places(a), b)]
+
+    def _plain_diagonal(self, a: Any) -> np.ndarray:
+        places = self._places(a)
+        return self.matrix[places, places]
+
+    def _places(self, rows: Any) -> np.ndarray:
+        rows = _rows(rows, "rows")
+        if rows.shape[1] == len(self.matrix):
+            raise UserError("k(x, x) of samples that are not in the Gram matrix is not known")
+        places = rows[:, 0].astype(np.int64) if rows.shape[1] == 1 else np.full(len(rows), -1)
+        if rows.shape[1] != 1 or (places != rows[:, 0]).any() or ((places < 0) | (places >= len(self.matrix))).any():
+            raise UserError(
+                f"inputs of a precomputed kernel must be positions from 0 to {len(self.matrix) - 1:,}, (rows, 1), or kernel "
+                f"values with all {len(self.matrix):,} samples, (rows, {len(self.matrix)})"
+            )
+        return places

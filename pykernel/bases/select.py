@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from pykernel.bases.basis import (
     read_npz,
     write_npz,
 )
-from pykernel.bases.gram import MercerKernel
+from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.greedy import Efvs, Fvs
 from pykernel.bases.passes import SgmaInPasses, beyond_memory
 from pykernel.bases.sgma import Exhaustive, Sgma
@@ -65,7 +65,7 @@ CHECKPOINT_SECONDS = 60.0
 
 def select_basis(
     x: Any,
-    kernel: MercerKernel,
+    kernel: MercerKernel | Literal["precomputed"],
     n_max: int,
     method: str = "auto",
     *,
@@ -83,7 +83,9 @@ def select_basis(
     Parameters
     ----------
     x : (l, D) array, memmap, path of an .npy or Parquet file, pyarrow dataset, or Rows
-    kernel : MercerKernel
+    kernel : MercerKernel or "precomputed"
+        "precomputed": x is the Gram matrix, (l, l). The basis then has positions as its vectors; ``features`` of new
+        samples takes their kernel values with all l, (rows, l).
     n_max : int
         Largest number of vectors.
     method : one of METHODS
@@ -112,6 +114,16 @@ def select_basis(
         One sentence says what was wrong: an argument out of range, an option that the method does not have, a
         checkpoint of other data, or rows that cannot be chosen.
     """
+    if isinstance(kernel, str) and kernel == "precomputed":
+        kernel = PrecomputedKernel(matrix=as_rows(x).take(np.arange(len(as_rows(x)))))
+        x = kernel.positions
+    if isinstance(kernel, PrecomputedKernel):
+        if method == "k-means":
+            raise UserError(
+                "k-means moves vectors between samples, and a Gram matrix has none there; take another method"
+            )
+        if (kernel.matrix.diagonal() < 0).any():
+            raise UserError("the Gram matrix has a number below 0 on its diagonal; it must be positive semidefinite")
     rows = as_rows(x)
     if not len(rows):
         raise UserError("x has no rows; a basis needs at least one")

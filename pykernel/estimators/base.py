@@ -227,13 +227,23 @@ class KernelEstimator(BaseEstimator):
         return kernel
 
 
+class Absent(UserError, AttributeError):
+    """An attribute that a fitted estimator turns out not to have.
+
+    scikit-learn's ``dir`` and its representation in notebooks ask for every attribute, and take AttributeError for a no.
+    """
+
+
 class ToFrozen:
     """Of estimators that are trained at once: their spec is made when it is asked for."""
 
     @property
     def spec_(self) -> Spec:
         """``to_spec("model")``: what ``pykernel.generate`` and ``pykernel.check`` take of an estimator."""
-        return self.to_spec("model")  # type: ignore[attr-defined, no-any-return]
+        try:
+            return self.to_spec("model")  # type: ignore[attr-defined, no-any-return]
+        except UserError as error:
+            raise Absent(str(error)) from None
 
 
 # -------------------------------------------------------------------------------------------------------------- labels
@@ -349,6 +359,10 @@ class Streaming(KernelEstimator):
         """What to do about divergence."""
         return "lower eta"
 
+    def _met(self, X: np.ndarray, y: Any) -> np.ndarray:
+        """Learn samples that the model has not seen yet; the statuses."""
+        return self.model_.update(X, y)
+
     # ---- the same for all
 
     def _epochs(self) -> int:
@@ -385,7 +399,8 @@ class Streaming(KernelEstimator):
             setattr(self, name, value)
 
     def _learn(self, X: np.ndarray, y: Any, epochs: int) -> None:
-        met = self._counted(np.concatenate([self.model_.update(X, y) for _ in range(epochs)]))
+        first = self._met(X, y)
+        met = self._counted(np.concatenate([first, *(self.model_.update(X, y) for _ in range(epochs - 1))]))
         diverges = met & {"REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}
         self._told("learning diverges: " + self._remedy() if diverges else self._refusal())
 

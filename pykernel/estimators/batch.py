@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis
-from pykernel.bases.gram import MercerKernel
+from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.estimators.base import (
     FINITE,
     Classifies,
@@ -50,6 +50,7 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
     "polynomial": ("gamma", "coef0", "degree"),
     "linear": (),
     "sigmoid": ("gamma", "coef0"),
+    "precomputed": (),
 }
 """Kernels, and which parameters each has."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
@@ -87,7 +88,9 @@ PARAMETERS = {
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite. Except for the KernelFisherClassifier, it
-        therefore needs a large ``ridge``. A MercerKernel, which may be normalised or custom, is used with its own
+        therefore needs a large ``ridge``. "precomputed": X is the Gram matrix, (n_samples, n_samples), in ``fit``, and
+        afterwards kernel values with all training samples, (n_samples, n_training); no width is chosen, and a device
+        could compute nothing. A MercerKernel, which may be normalised or custom, is used with its own
         parameters: no width is chosen."""
     ),
     "sigma": Parameter(
@@ -275,10 +278,13 @@ class _KernelMachine(ToFrozen, KernelEstimator):
 
     def _train(self, X: np.ndarray, targets: Targets) -> np.ndarray:
         """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o)."""
-        kernel, widths, ridges = self._choices(self._given())
+        kernel, widths, ridges = self._choices(self._given(), X)
         for what, largest in (("inputs", np.abs(X).max()), ("labels", np.abs(targets.values).max())):
             if largest > EXTREME or 0 < largest < 1 / EXTREME:
                 raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
+        if self._precomputed:
+            assert isinstance(kernel, PrecomputedKernel)
+            X = kernel.positions
         given = self._basis_of(X)
         if self._reduces(given, kernel.function):
             with self._named(), one_thread:
@@ -384,6 +390,10 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             if len(np.unique(given)) < len(given):
                 raise self._error("basis holds a position twice; each vector counts once")
             return given.astype(np.int64)
+        if self._precomputed:
+            raise self._error(
+                f"basis is {short(basis)}; with a Gram matrix it must be positions of training samples, how many to choose, or None"
+            )
         if given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all():
             if given.shape[1] != X.shape[1]:
                 raise self._error(f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
@@ -407,7 +417,9 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             return X[given], given
         return given, np.full(len(given), -1)
 
-    def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
+    def _choices(
+        self, values: dict[str, Any], X: np.ndarray
+    ) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
         """The kernel, and widths for it and ridges to choose from (None: to be derived).
 
         Refuses parameters that mean nothing.
@@ -415,15 +427,19 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         if isinstance(self.kernel, MercerKernel):
             kernel, name = self._kernel_as_it_is(self.kernel), None
         elif isinstance(self.basis, Basis):
+            if "precomputed" in (self.kernel, self.basis.kernel.function):
+                raise self._error(
+                    "a Basis does not go with a Gram matrix; give positions, such as basis=chosen.indices"
+                )
             kernel, name = self._kernel_of_basis(self.basis.kernel)
         else:
-            kernel, name = self._kernel_by_name(values)
+            kernel, name = self._kernel_by_name(values, X)
         widths = [reduced.width_of(kernel)] if name is None else _candidates(values[name])
         if name is not None and widths and not EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2:
             raise self._error(f"{name} is {short(values[name])}; its square must not overflow: scale the data")
         return kernel, widths, _candidates(values["ridge"])
 
-    def _kernel_by_name(self, values: dict[str, Any]) -> tuple[MercerKernel, str | None]:
+    def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
         """The kernel, and what its width is called (None: it has one)."""
         function = values["kernel"]
         if not isinstance(function, str) or function not in SHAPED_BY:
@@ -434,6 +450,9 @@ class _KernelMachine(ToFrozen, KernelEstimator):
                 raise self._error(
                     f"{name} is {getattr(self, name)!r}, which the {function} kernel does not have; it has {known}"
                 )
+        if function == "precomputed":
+            with self._named():
+                return PrecomputedKernel(matrix=X), None
         shape: dict[str, Any] = {"coef0": float(values["coef0"]), "degree": values["degree"]}
         shape = {key: value for key, value in shape.items() if key in SHAPED_BY[function]}
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
@@ -457,12 +476,24 @@ class _KernelMachine(ToFrozen, KernelEstimator):
                 raise self._error(f"{other} is given, which the {kernel.function} kernel of basis does not have")
         return kernel, None if name is None or getattr(self, name) is None else name
 
+    @property
+    def _precomputed(self) -> bool:
+        """Whether X is a Gram matrix."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
     # ---- prediction
 
     @property
     def gamma_(self) -> float:
         """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
         check_is_fitted(self)
+        if self.kernel_["function"] == "precomputed":
+            raise AttributeError("a precomputed kernel has no gamma")
         return self._mercer_kernel.gamma
 
     @property
@@ -493,6 +524,14 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         return np.concatenate(parts)
 
     # ---- to the device
+
+    def _exported(self) -> None:
+        """Refuse what no device can compute."""
+        if self.kernel_["function"] == "precomputed":
+            raise self._error(
+                "the kernel is precomputed, and a device would have to compute its values: train with a kernel that has a "
+                'name, such as "gaussian"'
+            )
 
     def to_spec(
         self,
@@ -534,7 +573,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         Raises
         ------
         UserError
-            If a name or number cannot be, or a number is beyond the precision.
+            If a name or number cannot be, or a number is beyond the precision; if the kernel is precomputed.
 
         Warns
         -----
@@ -558,6 +597,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
 
     def _nystrom(self, name: str, precision: str, max_abs: float | None, distance: str) -> Spec:
         """The functions on projection features."""
+        self._exported()
         if self.reduced_ is None:
             raise self._error('rule is "nystrom", which is of models on a basis; give basis when training')
         if distance != "auto":
@@ -577,6 +617,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
 
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
+        self._exported()
         shape = {key: value for key, value in self._mercer_kernel.section().items() if key in MACHINES}
         return Machine(
             source=self._where,
@@ -596,6 +637,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         self, name: str, precision: str | None, max_abs: float | None, scaler: Any, part: float = 1.0
     ) -> dict[str, Any]:
         """The spec of a model that trains on the device, but for [learning], on so large a part of the samples here."""
+        self._exported()
         centre, scale, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
         if scaler is not None:
             centre, scale, columns = self._scaling(scaler)
@@ -1114,7 +1156,9 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     --------
     KernelRidgeRegressor : The same without a bias.
 
-    Notes ----- With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
+    Notes
+    -----
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
     included, which is equal to training anew.
 
     References
@@ -1159,7 +1203,9 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     --------
     LSSVMRegressor : The same with a bias.
 
-    Notes ----- With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
+    Notes
+    -----
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
     included, which is equal to training anew. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
 
     References

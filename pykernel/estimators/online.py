@@ -7,13 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
-from sklearn.utils.validation import column_or_1d  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted, column_or_1d  # type: ignore[import-untyped]
 
 from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.base import (
     KERNEL,
     LEFT_OUT,
     LIMIT,
+    Absent,
     Classifies,
     Parameter,
     Regresses,
@@ -24,12 +25,15 @@ from pykernel.estimators.base import (
 from pykernel.spec.families.linear import RANDOM
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.online import KernelSpec, projection_of
+from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 
 NO_KERNEL = tuple(rule for rule in LINEAR_RULES if rule not in RANDOM)
 """Rules without a sigma."""
 GRADIENT = ("klms", "qklms", "nlms")
 """Rules that correct part of an error; the others are least squares, where a second pass counts every sample twice."""
 GRADIENT_EPOCHS = 5
+CALIBRATED_ON = 1000
+"""Probabilities are fitted to so many of the last samples, at most."""
 
 LEARNING, REDUCTION = Parameter("learning"), Parameter("reduction")
 PARAMETERS = {
@@ -635,6 +639,9 @@ default=None
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted. What the device calls class i is ``classes_[i]``.
+    calibration_ : ndarray of shape (n_functions, 2)
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to what the model said of samples before it
+        learned them: of the later half, but at most of the last 1000. For ``predict_proba``.
     spec_ : Spec
         The model's parameters with everything derived: what the code generator takes. Its classes are those of
         ``classes_`` as text.
@@ -668,6 +675,9 @@ default=None
     >>> model.spec_.label.classes
     ('0', '1', '2')
     """
+
+    _forecasts: tuple[np.ndarray, np.ndarray, int]
+    """What was forecast of the last samples, (m, n_functions), their classes, (m,), and how many there were in all."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the samples in order, ``n_epochs`` times.
@@ -766,9 +776,81 @@ default=None
         X = self._inputs(X)
         return self._finite(self.model_.predict(X))
 
+    @property
+    def calibration_(self) -> np.ndarray:
+        """(a, b) of each function's sigmoid, (n_functions, 2): of two classes one, of more one for each.
+
+        O(n) for each of a few steps, with n samples: the later half of those that were met, but at most 1000.
+        """
+        check_is_fitted(self)
+        values, positions, count = self._forecasts
+        half = min(len(values), (count + 1) // 2)
+        values, positions = values[len(values) - half :], positions[len(values) - half :]
+        if not len(values):
+            raise Absent(
+                f"{self._where}: no sample was within the limits, so that nothing says how probable a class is"
+            )
+        resolution = float(np.finfo(self.spec_.real.dtype).eps)
+        return fit_calibration(values, positions, len(self.classes_), resolution)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """How probable each class is, by Platt's sigmoids (``calibration_``).
+
+        The sigmoids are fitted to what the model said of each sample just before it learned the sample for the first
+        time. The device does not compute them: it has ``decision_function``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_classes)
+            Rows sum to 1. The most probable class need not be that of ``predict``, whose border is where functions are
+            0 or equal, not where probabilities are. NaN, with a warning, beyond ``input_max_abs``.
+
+        Raises
+        ------
+        UserError
+            If all samples were beyond ``input_max_abs``.
+        """
+        return probabilities(self._functions(X), self.calibration_)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of ``predict_proba``, finite where that rounds to 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n_samples, n_classes)
+        """
+        return log_probabilities(self._functions(X), self.calibration_)
+
+    def _functions(self, X: Any) -> np.ndarray:
+        """``decision_function``, (n_samples, n_functions)."""
+        values = self.decision_function(X)
+        return values.reshape(len(values), -1)
+
+    def _met(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Learn, and keep what was forecast of the last samples: the model did not know them then."""
+        found, statuses = self.model_.prequential(X, y)
+        values, positions, count = self._forecasts
+        found = found.astype(np.float64).reshape(len(found), -1)
+        known = np.isfinite(found).all(axis=1)
+        values, positions = np.concatenate([values, found[known]]), np.concatenate([positions, y[known]])
+        self._forecasts = values[-CALIBRATED_ON:], positions[-CALIBRATED_ON:], count + int(known.sum())
+        return statuses
+
     def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         classes = self._classes_of(y)
-        return label_section(self._columns, names, classes=classes.tolist()), {"classes_": classes}
+        values = np.zeros((0, 1 if len(classes) == 2 else len(classes)))
+        about = {"classes_": classes, "_forecasts": (values, np.zeros(0, np.int32), 0)}
+        return label_section(self._columns, names, classes=classes.tolist()), about
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
         """Where each sample's class is in ``classes_``."""

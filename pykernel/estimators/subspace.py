@@ -1101,12 +1101,6 @@ relearn_after, precision, n_epochs, input_max_abs
         return self._monitored(X, y)
 
 
-def _logistic(estimator: OnlineSubspaceClassifier) -> bool:
-    if estimator.head != "logistic":
-        raise AttributeError(f"{type(estimator).__name__} gives probabilities only with head='logistic'")
-    return True
-
-
 class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     """Linear classification on kernel features that follow a stream, in fixed memory, bit for bit as on a
     microcontroller.
@@ -1198,9 +1192,8 @@ relearn_after, precision, n_epochs, input_max_abs
     ) -> None:
         self._keep(locals())
 
-    @available_if(_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of classes; with ``head="logistic"``.
+        """Probabilities of classes.
 
         Parameters
         ----------
@@ -1210,11 +1203,41 @@ relearn_after, precision, n_epochs, input_max_abs
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            The numbers that the device's ``NAME_probability`` writes, in float64; NaN, with a warning, where it would
-            refuse the input as beyond ``input_max_abs``.
+            With ``head="logistic"`` the numbers that the device's ``NAME_probability`` writes, in float64. With
+            ``head="ridge"`` Platt's sigmoids of ``decision_function``, as of `BudgetedKernelClassifier`; samples of
+            ``monitor`` do not count for them. NaN, with a warning, beyond ``input_max_abs``.
         """
+        if self.head != "logistic":
+            return super().predict_proba(X)
         X = self._inputs(X)
         return self._finite(self.model_.probability(X))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of ``predict_proba``; with ``head="logistic"`` -inf where that is 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n_samples, n_classes)
+        """
+        if self.head != "logistic":
+            return super().predict_log_proba(X)
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @property
+    def calibration_(self) -> np.ndarray:
+        """As of `BudgetedKernelClassifier`; with ``head="logistic"`` there is none."""
+        if self.head == "logistic":
+            raise AttributeError("head='logistic' gives probabilities without a calibration")
+        return super().calibration_
+
+    def _met(self, X: np.ndarray, y: Any) -> np.ndarray:
+        return self.model_.update(X, y) if self.head == "logistic" else super()._met(X, y)
 
     def monitor(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """What the device tells of a stream as it learns it: each sample's novelty, then the sample is learned.

@@ -80,7 +80,7 @@ class FeatureRows:
 
     def __init__(self, basis: Basis, x: Any, columns: bool = False, keep: int = KEPT) -> None:
         self.basis, self.rows, self.columns = basis, as_rows(x), columns
-        if self.rows.dim != basis.vectors.shape[1]:
+        if not basis.takes(self.rows.dim):
             raise UserError(
                 f"rows have {self.rows.dim} inputs and the basis vectors {basis.vectors.shape[1]}; they must have as many"
             )
@@ -761,7 +761,7 @@ def select_reduced(
         choice = '"error" or "press"' if classes else '"press", as the targets are not classes'
         raise UserError(f"by is {by!r}; it must be {choice}")
     some = rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))
-    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom")):
+    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom", "precomputed")):
         widths = (width_of(kernel),)
     every_width = selection.grid_of(widths, "widths", selection.default_widths, kernel.function, some)
     middle = kernel_with(kernel, every_width[len(every_width) // 2])

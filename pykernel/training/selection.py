@@ -22,7 +22,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from pykernel.bases.basis import describe_kernel
-from pykernel.bases.gram import MercerKernel
+from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.errors import UserError
 from pykernel.parallel import Workers, one_thread
 from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
@@ -45,7 +45,7 @@ COPIES = 10
 
 def width_name(kernel: Function) -> str | None:
     """What a kernel's width is called in a spec: sigma (gaussian), gamma (others), none (linear)."""
-    return {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
+    return {"gaussian": "sigma", "linear": None, "precomputed": None}.get(kernel, "gamma")
 
 
 def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
@@ -55,9 +55,9 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
     laplacian: gamma from 1/4 of 1 / (the median sum of absolute differences) to 16 times, likewise (13).
     matern32, matern52: gamma from 1/4 of sqrt(3) or sqrt(5) / (the median distance) to 16 times, likewise (13).
     polynomial, sigmoid: gamma from 1/16 of 1 / (the mean of |x|^2) to 16 times, in steps of 2 (9).
-    linear: has no width; the 1.0 stands for it.
+    linear, precomputed: have no width; the 1.0 stands for it.
     """
-    if kernel == "linear":
+    if kernel in ("linear", "precomputed"):
         return (1.0,)
     if kernel in ("polynomial", "sigmoid"):
         scale = float(np.square(x).sum(axis=1).mean()) or 1.0
@@ -324,7 +324,7 @@ def select(
     model: Model,
     x: np.ndarray,
     targets: Targets,
-    kernel: Function | Mapping[str, Any] | MercerKernel = "gaussian",
+    kernel: Function | Literal["precomputed"] | Mapping[str, Any] | MercerKernel = "gaussian",
     widths: Sequence[float] | None = None,
     ridges: Sequence[float] | None = None,
     *,
@@ -340,7 +340,7 @@ def select(
 ) -> Selection:
     """Cross-validate a model at every width and ridge of a grid, and choose.  W (O(l p min(l, p)) + R O(l p)).
 
-    x: (l, d).  targets: l of them, classes or values.  kernel: a function's name, or that as "function" with "coef0" (1)
+    x: (l, d), or with kernel "precomputed" the Gram matrix (l, l).  targets: l of them, classes or values.  kernel: a function's name, or that as "function" with "coef0" (1)
     and "degree" (3), or a MercerKernel, whose gamma is replaced by each width's.  widths: sigma for "gaussian", gamma for
     the others, None for ``default_widths``; "linear" has none, and "custom" its own gamma.  ridges: mu of "kfd", lambda of
     "ls-svm" and "krr", absolute, in the unit of what they are added to (K'K and K); None for ``default_ridges``, which
@@ -360,14 +360,16 @@ def select(
     Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
     """
     x = np.ascontiguousarray(x, np.float64)
-    mercer = _kernel(kernel)
+    mercer = PrecomputedKernel(matrix=x) if kernel == "precomputed" else _kernel(kernel)
+    if isinstance(mercer, PrecomputedKernel) and kernel is not mercer:
+        x = mercer.positions
     function = cast(Function, mercer.function)
     _need(model, x, targets, basis, cv, by)
     if widths is None and mercer.custom is not None:
         widths = (mercer.gamma,)
     every_width = grid_of(widths, "widths", default_widths, function, x)
-    if function == "linear" and len(every_width) > 1:
-        raise UserError(f"the linear kernel has no width; there are {len(every_width)}: leave them out")
+    if width_name(function) is None and len(every_width) > 1:
+        raise UserError(f"the {function} kernel has no width; there are {len(every_width)}: leave them out")
     middle = every_width[len(every_width) // 2]
     every_ridge = grid_of(ridges, "ridges", default_ridges, model, mercer, x, middle)
     vectors, places = _basis(basis, columns, x)

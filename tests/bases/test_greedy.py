@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from pykernel.bases import sgma
-from pykernel.bases.basis import Selector
+from pykernel.bases.basis import Basis, Selector
 from pykernel.bases.candidates import Live, first_of_largest
-from pykernel.bases.gram import MercerKernel
+from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.greedy import Efvs, Exhaustive, Fvs, Sgma, residual_bound, subset_size
-from pykernel.bases.select import make_selector
+from pykernel.bases.select import SELECTORS, make_selector, select_basis
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
 from tests.support import DATA
@@ -759,3 +759,38 @@ def test_what_was_measured_of_cost_against_l_meets_the_goal() -> None:
     lazy = {int(row["l"]): float(row["evaluations"]) for row in table("flat-cost.csv") if row["method"] == "efvs, lazy"}
     assert min(lazy) == 10**4 and max(lazy) == 10**7
     assert max(lazy.values()) / min(lazy.values()) <= 1.05
+
+
+@pytest.mark.parametrize("method", sorted({*SELECTORS} - {"k-means"}))
+def test_a_gram_matrix_is_chosen_from_as_the_papers_do(method: str, tmp_path: Path) -> None:
+    """The same rows, features and traces as from inputs; a file that is loaded with the same matrix."""
+    rng = np.random.default_rng(2)
+    x, new, kernel = rng.normal(size=(70, 3)), rng.normal(size=(9, 3)), KERNELS[3]
+    gram, among = kernel.gram(x, x), kernel.gram(new, x)
+    expected, found = select_basis(x, kernel, 12, method), select_basis(gram, "precomputed", 12, method)
+    assert (found.indices == expected.indices).all() and (found.vectors[:, 0] == found.indices).all()
+    np.testing.assert_allclose(found.trace, expected.trace, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.features(among), expected.features(new), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.residual(found.kernel.positions), expected.residual(x), atol=1e-9)  # type: ignore[attr-defined]
+    with pytest.raises(UserError, match="not in the Gram matrix is not known"):
+        found.residual(among)
+    found.save(tmp_path / "basis.npz")
+    loaded = Basis.load(tmp_path / "basis.npz", PrecomputedKernel(matrix=gram))
+    assert (loaded.factor == found.factor).all()
+    for other, sentence in (
+        (None, "was made with a Gram matrix"),
+        (PrecomputedKernel(matrix=2 * gram), "another kernel"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            Basis.load(tmp_path / "basis.npz", other)
+
+
+def test_gram_matrices_that_no_basis_is_chosen_from() -> None:
+    for matrix, options, sentence in (
+        (np.eye(3), {"method": "k-means"}, "k-means moves vectors between samples"),
+        (-np.eye(3), {}, "the Gram matrix has a number below 0 on its diagonal"),
+        (np.ones((3, 2)), {}, "the Gram matrix has the shape (3, 2)"),
+    ):
+        with pytest.raises(UserError) as caught:
+            select_basis(matrix, "precomputed", 2, **options)  # type: ignore[arg-type]
+        assert str(caught.value).startswith(sentence)

@@ -100,6 +100,24 @@ def test_questions_before_fit_are_told_so(kind):
     assert asked
 
 
+@pytest.mark.parametrize("kind", ALL)
+def test_notebooks_and_pipelines_show_it(kind):
+    """scikit-learn's representations, which read every parameter, before and after fit."""
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    model = kind()
+    page = model._repr_html_()
+    assert kind.__name__ in page and "Not fitted" in page and repr(model) == f"{kind.__name__}()"
+    model.fit(x, x[:, 0] > 0)
+    assert "Not fitted" not in model._repr_html_()
+    if hasattr(model, "predict") and hasattr(model, "score"):
+        assert model.score(x, x[:, 0] > 0) > 0.5
+    if hasattr(model, "transform"):
+        names = model.get_feature_names_out()
+        assert names.shape == (model.transform(x).shape[1],) and names[0] == f"{kind.__name__.lower()}0"
+        pytest.importorskip("pandas")
+        assert list(model.set_output(transform="pandas").transform(x).columns) == list(names)
+
+
 def test_warnings_are_of_the_line_that_called():
     """Through scikit-learn's wrapper of transform, and through our own helpers."""
     x = np.random.default_rng(0).normal(size=(60, 2))

@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,6 +28,7 @@ from pykernel.estimators import online as estimators
 from pykernel.spec.families.linear import LinearLearning
 from pykernel.spec.families.online import KernelLearning, Reduction
 from pykernel.spec.model import make_spec
+from pykernel.training.calibration import fit_calibration
 from tests.support import ROOT, custom_kernels
 
 EXAMPLES = ROOT / "examples"
@@ -174,6 +176,8 @@ def test_pieces_of_a_stream_are_the_stream(stream, case):
             pieces.partial_fit(x[part], y[part], **{} if t else first)
         assert state(pieces) == state(whole)
         assert pieces.status_counts_ == whole.status_counts_
+        if "classes" in case:
+            assert (pieces.calibration_ == whole.calibration_).all()
     assert sum(whole.status_counts_.values()) == 300
 
 
@@ -436,6 +440,42 @@ def test_a_class_that_never_comes_is_never_predicted(stream):
     y = labels("three classes", y)
     model = BudgetedKernelClassifier(rule="klms").partial_fit(x, y, classes=[0, 1, 2, 3])
     assert model.decision_function(x).shape == (300, 4) and set(model.predict(x)) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("rule", [None, "klms"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_probabilities_are_those_of_samples_that_were_not_learned(count, rule):
+    """Classes that overlap: frequencies on new data, and a loss near that of the true probabilities."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4000, 2))
+    scores = np.stack([2 * x[:, 0] * (k - 1) + x[:, 1] * (k == 1) for k in range(count)], axis=1)
+    truth = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    y = np.array(["dry", "damp", "wet"])[(truth.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)]
+    model = BudgetedKernelClassifier(rule=rule, n_epochs=1).fit(x[:2000], y[:2000])
+    p, order = model.predict_proba(x[2000:]), list(model.classes_)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(x[2000:])), p, rtol=1e-9)
+    rates = np.array([np.mean(y[:2000] == name) for name in order])
+    best = truth[2000:][:, [["dry", "damp", "wet"].index(name) for name in order]]
+    achieved, possible, ignorant = (log_loss(y[2000:], q, labels=order) for q in (p, best, np.tile(rates, (2000, 1))))
+    assert possible < achieved < possible + (0.5 if rule else 0.25) * (ignorant - possible)
+    for k, name in enumerate(order):
+        assert abs(p[:, k].mean() - np.mean(y[2000:] == name)) < (0.12 if rule else 0.06)
+    # the later half, at most 1000, each as it was forecast before it was learned
+    host = HostModel(model.spec_)
+    positions = np.unique(y, return_inverse=True)[1]
+    found, _ = host.prequential(x[:2000], positions[:2000])
+    expected = fit_calibration(found[1000:].reshape(1000, -1).astype(float), positions[1000:2000], count, 2.0**-23)
+    assert (model.calibration_ == expected).all()
+
+
+def test_probabilities_need_a_sample_that_was_not_refused():
+    x = np.array([[3.0], [5.0], [4.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BudgetedKernelClassifier(rule="klms", sigma=1.0, input_max_abs=1.0).fit(x, [0, 1, 0])
+    with pytest.raises(UserError, match=r"^BudgetedKernelClassifier: no sample was within the limits"):
+        model.predict_proba([[0.5]])
 
 
 def test_what_is_beyond_the_limit_has_no_class(stream):

@@ -38,6 +38,7 @@ from pykernel.host import snapshot
 from pykernel.spec.families.subspace import OkfebSpec
 from pykernel.spec.model import make_spec
 from pykernel.spec.sections import section_of
+from pykernel.training.calibration import probabilities
 from pykernel.training.rounding import device_bound
 from tests.support import custom_kernels
 
@@ -361,9 +362,11 @@ def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
     if "classes" in case:
         assert (model.predict(x) == model.classes_[host.classify(x)]).all()
         assert (model.decision_function(x) == host.predict(x)).all()
-        assert hasattr(model, "predict_proba") == ("logistic" in case)
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(x)), model.predict_proba(x), rtol=1e-9)
         if "logistic" in case:
-            assert (model.predict_proba(x) == host.probability(x)).all()
+            assert (model.predict_proba(x) == host.probability(x)).all() and not hasattr(model, "calibration_")
+        else:
+            assert (model.predict_proba(x) == probabilities(host.predict(x).reshape(300, -1), model.calibration_)).all()
     elif "regression" in case:
         assert (model.predict(x) == host.predict(x)).all()
     host.refresh()
@@ -647,8 +650,6 @@ def test_heads_refuse_what_is_not_theirs(stream):
         with pytest.raises(UserError) as caught:
             model.fit(x, y > 0)
         assert str(caught.value).startswith(f"OnlineSubspaceClassifier: {sentence}")
-    with pytest.raises(AttributeError):
-        OnlineSubspaceClassifier().fit(x, y > 0).predict_proba(x)
     with pytest.raises(UserError, match=r"^OnlineSubspaceRegressor: \[label\] max_abs is -1"):
         OnlineSubspaceRegressor(label_max_abs=-1.0).fit(x, y)
 

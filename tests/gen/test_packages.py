@@ -19,6 +19,7 @@ from pykernel.gen.packages import TEMPLATES, semantic_version
 from pykernel.gen.project import build, generate, state_hash
 from pykernel.gen.record import record
 from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from tests.gen.test_project import has_fma, learned, spec_of, unguarded
 from tests.support.program_toys import gauge_spec, glass_spec, oven_spec
 from tests.support.toys import LABELS, toy_spec
@@ -92,7 +93,7 @@ def test_the_folder_holds_every_package_and_the_manifest_vouches_for_it(tmp_path
     generate(spec_of(), tmp_path)
     files = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     assert files >= {
-        "src/flow.h", "src/flow.c", "flow.toml", "LICENSE", "VALIDITY.md", "manifest.json", "CMakeLists.txt",
+        "src/flow.h", "src/flow.c", "flow.toml", "LICENSE", "README.md", "VALIDITY.md", "manifest.json", "CMakeLists.txt",
         "examples/main.c", "library.properties", "library.json", "examples/flow/flow.ino", "idf_component.yml",
         "zephyr/module.yml", "zephyr/Kconfig", "zephyr/CMakeLists.txt", "examples/zephyr-app/CMakeLists.txt",
         "examples/zephyr-app/prj.conf", "examples/zephyr-app/sample.yaml", "examples/zephyr-app/src/main.c",
@@ -690,3 +691,98 @@ def test_a_failed_check_is_recorded_as_failed(project):
     report.rows[0] |= {"equal": False, "first_difference": "update 3: alpha[1] | a\nb"}
     text = record("flow", project, report).read_text()
     assert "| **no**: update 3: alpha[1] / a b |" in text
+
+
+# --------------------------------------------------------------------------------------------------- the README
+
+FIRMWARE = """
+#include "readme.c"
+#include <stdio.h>
+{sample}
+static int32_t t = 0;
+static {label} y{shape};
+static uint32_t last = 0u;
+int32_t read_inputs({real} x[FLOW_DIM])
+{{
+    if (t == 40) {{
+        printf("hash %08lx\\n", (unsigned long)last);
+    }}
+    {take}
+    return (t++ < 40) ? 1 : 0;
+}}
+{answer}
+{give}
+void raise_alarm(void);
+void raise_alarm(void) {{}}
+int32_t training_is_due(void);
+int32_t training_is_due(void) {{ return (t % 20 == 0) ? 1 : 0; }}
+void log_hash(uint32_t hash) {{ last = hash; }}
+"""
+
+
+@needs_gcc
+def test_the_loop_of_the_readme_is_one_that_learns(package, tmp_path):
+    """It is compiled as it stands, with the examples' samples for the firmware's functions."""
+    readme = (package / "README.md").read_text(encoding="utf-8")
+    assert readme.count("\n") < 80, readme
+    (code,) = re.findall(r"```c\n(.*?)```", readme, re.DOTALL)
+    (tmp_path / "readme.c").write_text(code)
+    spec, _ = MADE[package]
+    kind = spec.program.label_kind if spec.program.learns else "none"
+    (sample,) = re.findall(r"^static \S+ sample\(.*?^}", (package / "examples" / "main.c").read_text(), re.M | re.S)
+    ((answer, answer_name),) = re.findall(r"extern (void use_(\w+)\(.*\));", code)
+    label, shape = "int32_t" if kind == "class" else "float", ""
+    take, give = "y = sample(t, x);", f"{label} read_label(void);\n{label} read_label(void) {{ return y; }}"
+    if kind == "reals":
+        shape, take = "[FLOW_OUTPUTS]", "sample(t, x, y);"
+        give = "void read_label(float z[FLOW_OUTPUTS]) { for (int o = 0; o < FLOW_OUTPUTS; o++) { z[o] = y[o]; } }"
+    elif kind == "none":
+        take = "y = 0; sample(t, x);"
+    (tmp_path / "main.c").write_text(
+        FIRMWARE.format(
+            sample=sample,
+            real="float",
+            label=label,
+            shape=shape,
+            take=take,
+            answer=f"{answer} {{ (void){answer_name}; }}",
+            give=give,
+        )
+    )
+    words = ["gcc", "-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{package / 'src'}"]
+    run(*words, tmp_path / "main.c", *sources(package), "-o", tmp_path / "run")
+    assert run(tmp_path / "run") == f"hash {example_hash(40, package)}\n"
+    # sizes and statuses are the header's, and no status is told that this model cannot return
+    header, c = (package / "src" / "flow.h").read_text(), (package / "src" / "flow.c").read_text()
+    sizes = re.findall(r"([\d,]+) bytes \(`(\w+_BYTES)`\)", readme)
+    assert len(sizes) == (3 if spec.program.persistent else 2)
+    for size, macro in sizes:
+        assert f"#define {macro} {size.replace(',', '')}u" in header
+    told = re.findall(r"^- `(FLOW_\w+)` \((-?\d+)\)", readme, re.MULTILINE)
+    assert told
+    for status, value in told:
+        assert re.search(rf"\b{status} = {value}\b", header) and re.search(rf"\b{status}\b", c), status
+
+
+def test_the_readme_quotes_names_that_are_no_markdown(tmp_path):
+    hostile = ["a`b`", "**c**", "](http://x)", "<b>"]
+    files = build(toy_spec("real", input={"columns": hostile}, label={"column": "`# y", "max_abs": 5.0})).files
+    lines = [line for line in files["README.md"].splitlines() if line.startswith("- ")]
+    assert lines[0].startswith("- Inputs: `x[0] a'b'`, `x[1] **c**`, `x[2] ](http://x)`, `x[3] <b>`; each a `float`")
+    assert lines[1] == "- Label: `'# y`."
+    assert str(tmp_path) not in files["README.md"]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {},
+        {"label": {"column": "y", "classes": ["a", "b", "c"]}},
+        {"label": {"column": "y"}, "learning": {"rule": "okfeb"}, "novelty": {}, "kernel": {"sigma": 1.0}},
+        {"learning": {"rule": "krr"}, "kernel": {"sigma": 1.0}},
+    ],
+)
+def test_readmes_are_short(sections):
+    content = {"name": "temperature_of_the_valve", "input": {"columns": ["a", "b"]}, **sections}
+    readme = build(make_spec(content)).files["README.md"]
+    assert readme.count("\n") < 80 and "\n\n\n" not in readme, readme

@@ -31,26 +31,28 @@ extern "C" {
 #define FLOW_GENERATOR "pykernel 0.1.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
-#define FLOW_DONE 0
-#define FLOW_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
-#define FLOW_REPLACED 2 /* the budget was full: the sample replaced the expansion vector of least cost */
-#define FLOW_DISCARDED 3 /* the budget was full and the sample cost least: not stored; multipliers may have changed */
-#define FLOW_ABSORBED 4 /* the sample is similar to the expansion vectors: not stored; multipliers changed */
-#define FLOW_MERGED 5 /* the sample repeats an expansion vector: that vector's multiplier changed */
-/* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-#define FLOW_OBSERVED 6
-#define FLOW_FROZEN 7 /* learning is switched off: the sample was checked, but not learned */
-#define FLOW_REFRESH_DUE 8 /* rounding errors have grown in the inverse Gram matrix: call refresh */
-#define FLOW_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
-#define FLOW_REFUSED_LABEL (-2) /* the label is not finite, or is beyond its limit */
-#define FLOW_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range.  Call reset, or lower the learning rate */
-#define FLOW_REFUSED_STATE (-9) /* a count is out of its range: init was never called, or the memory was overwritten */
-#define FLOW_BROKEN_BUILD (-100) /* the self-test computed other bits than the PC: check the compiler's flags */
-#define FLOW_SNAPSHOT_MISSING (-101) /* there is no snapshot */
-#define FLOW_SNAPSHOT_FOREIGN (-102) /* the snapshot is of another model, or of another version of this model */
-#define FLOW_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written completely */
-#define FLOW_SNAPSHOT_INVALID (-104) /* a number in the model is one that learning cannot give */
-#define FLOW_STORAGE_FAILED (-105) /* a callback returned an error, or other bytes were read back than were written */
+enum {
+    FLOW_DONE = 0,
+    FLOW_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
+    FLOW_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
+    FLOW_DISCARDED = 3, /* the budget was full and the sample cost least: not stored; multipliers may have changed */
+    FLOW_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
+    FLOW_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    FLOW_OBSERVED = 6,
+    FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    FLOW_REFRESH_DUE = 8, /* rounding errors have grown in the inverse Gram matrix: call refresh */
+    FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
+    FLOW_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
+    FLOW_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
+    FLOW_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
+    FLOW_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
+    FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
+    FLOW_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
+    FLOW_STORAGE_FAILED = -105 /* a callback returned an error, or other bytes were read back than were written */
+};
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 typedef struct {

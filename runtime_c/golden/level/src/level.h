@@ -28,26 +28,28 @@ extern "C" {
 #define LEVEL_GENERATOR "pykernel 0.1.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
-#define LEVEL_DONE 0
-#define LEVEL_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
-#define LEVEL_REPLACED 2 /* the budget was full: the sample replaced the expansion vector of least cost */
-#define LEVEL_DISCARDED 3 /* the budget was full and the sample cost least: not stored; multipliers may have changed */
-#define LEVEL_ABSORBED 4 /* the sample is similar to the expansion vectors: not stored; multipliers changed */
-#define LEVEL_MERGED 5 /* the sample repeats an expansion vector: that vector's multiplier changed */
-/* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-#define LEVEL_OBSERVED 6
-#define LEVEL_FROZEN 7 /* learning is switched off: the sample was checked, but not learned */
-#define LEVEL_REFRESH_DUE 8 /* rounding errors have grown in the inverse Gram matrix: call refresh */
-#define LEVEL_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
-#define LEVEL_REFUSED_LABEL (-2) /* the label is not finite, or is beyond its limit */
-#define LEVEL_REFUSED_MULTIPLIER (-3) /* a multiplier would leave its range.  Call reset, or lower the learning rate */
-#define LEVEL_REFUSED_STATE (-9) /* a count is out of its range: init was never called, or the memory was overwritten */
-#define LEVEL_BROKEN_BUILD (-100) /* the self-test computed other bits than the PC: check the compiler's flags */
-#define LEVEL_SNAPSHOT_MISSING (-101) /* there is no snapshot */
-#define LEVEL_SNAPSHOT_FOREIGN (-102) /* the snapshot is of another model, or of another version of this model */
-#define LEVEL_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written completely */
-#define LEVEL_SNAPSHOT_INVALID (-104) /* a number in the model is one that learning cannot give */
-#define LEVEL_STORAGE_FAILED (-105) /* a callback returned an error, or other bytes were read back than were written */
+enum {
+    LEVEL_DONE = 0,
+    LEVEL_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
+    LEVEL_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
+    LEVEL_DISCARDED = 3, /* the budget was full and the sample cost least: not stored; multipliers may have changed */
+    LEVEL_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
+    LEVEL_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    LEVEL_OBSERVED = 6,
+    LEVEL_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    LEVEL_REFRESH_DUE = 8, /* rounding errors have grown in the inverse Gram matrix: call refresh */
+    LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
+    LEVEL_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
+    LEVEL_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
+    LEVEL_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
+    LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
+    LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
+    LEVEL_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
+    LEVEL_STORAGE_FAILED = -105 /* a callback returned an error, or other bytes were read back than were written */
+};
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 typedef struct {

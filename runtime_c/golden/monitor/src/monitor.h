@@ -32,25 +32,25 @@ extern "C" {
 #define MONITOR_GENERATOR "pykernel 0.1.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
-#define MONITOR_DONE 0 /* the sample was learned, but not stored as an expansion vector */
-#define MONITOR_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
-#define MONITOR_REPLACED 2 /* the budget was full: the sample replaced the least important expansion vector */
-#define MONITOR_CENSORED 3 /* the subspace expresses the sample well already, and did not learn it */
-#define MONITOR_NOVEL 4 /* alarm: the alarm level is above its threshold */
-#define MONITOR_HELD 5 /* alarm: the alarm level is above its threshold, and the subspace did not learn the sample */
-/* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-#define MONITOR_OBSERVED 6
-#define MONITOR_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
-#define MONITOR_REFUSED_LABEL (-2) /* the label is not finite, is beyond its limit, or is not a class */
-/* a count is out of its range: init was never called, or the memory was overwritten */
-#define MONITOR_REFUSED_STATE (-9)
-#define MONITOR_BROKEN_BUILD (-100) /* the self-test computed other bits than the PC: check the compiler's flags */
-#define MONITOR_SNAPSHOT_MISSING (-101) /* there is no snapshot */
-#define MONITOR_SNAPSHOT_FOREIGN (-102) /* the snapshot is of another model, or of another version of this model */
-#define MONITOR_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written completely */
-#define MONITOR_SNAPSHOT_INVALID (-104) /* a number in the model is one that learning cannot give */
-/* a callback returned an error, or other bytes were read back than were written */
-#define MONITOR_STORAGE_FAILED (-105)
+enum {
+    MONITOR_DONE = 0, /* the sample was learned, but not stored as an expansion vector */
+    MONITOR_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
+    MONITOR_REPLACED = 2, /* the budget was full: the sample replaced the least important expansion vector */
+    MONITOR_CENSORED = 3, /* the subspace expresses the sample well already, and did not learn it */
+    MONITOR_NOVEL = 4, /* alarm: the alarm level is above its threshold */
+    MONITOR_HELD = 5, /* alarm: the alarm level is above its threshold, and the subspace did not learn the sample */
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    MONITOR_OBSERVED = 6,
+    MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
+    MONITOR_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
+    MONITOR_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
+    MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
+    MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
+    MONITOR_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
+    MONITOR_STORAGE_FAILED = -105 /* a callback returned an error, or other bytes were read back than were written */
+};
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 typedef struct {

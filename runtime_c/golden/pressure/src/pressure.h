@@ -29,30 +29,29 @@ extern "C" {
 #define PRESSURE_GENERATOR "pykernel 0.1.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
-#define PRESSURE_DONE 0
-#define PRESSURE_ADDED 1 /* the sample was stored as an expansion vector; the budget was not full */
-#define PRESSURE_REPLACED 2 /* the budget was full: the sample replaced the expansion vector of least cost */
-/* the budget was full and the sample cost least: not stored; multipliers may have changed */
-#define PRESSURE_DISCARDED 3
-#define PRESSURE_ABSORBED 4 /* the sample is similar to the expansion vectors: not stored; multipliers changed */
-#define PRESSURE_MERGED 5 /* the sample repeats an expansion vector: that vector's multiplier changed */
-/* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-#define PRESSURE_OBSERVED 6
-#define PRESSURE_FROZEN 7 /* learning is switched off: the sample was checked, but not learned */
-#define PRESSURE_REFRESH_DUE 8 /* rounding errors have grown in the inverse Gram matrix: call refresh */
-#define PRESSURE_REFUSED_INPUT (-1) /* an input is not finite, or is beyond its limit */
-#define PRESSURE_REFUSED_LABEL (-2) /* the label is not finite, or is beyond its limit */
-/* a multiplier would leave its range.  Call reset, or lower the learning rate */
-#define PRESSURE_REFUSED_MULTIPLIER (-3)
-/* a count is out of its range: init was never called, or the memory was overwritten */
-#define PRESSURE_REFUSED_STATE (-9)
-#define PRESSURE_BROKEN_BUILD (-100) /* the self-test computed other bits than the PC: check the compiler's flags */
-#define PRESSURE_SNAPSHOT_MISSING (-101) /* there is no snapshot */
-#define PRESSURE_SNAPSHOT_FOREIGN (-102) /* the snapshot is of another model, or of another version of this model */
-#define PRESSURE_SNAPSHOT_BROKEN (-103) /* the snapshot is damaged, or was not written completely */
-#define PRESSURE_SNAPSHOT_INVALID (-104) /* a number in the model is one that learning cannot give */
-/* a callback returned an error, or other bytes were read back than were written */
-#define PRESSURE_STORAGE_FAILED (-105)
+enum {
+    PRESSURE_DONE = 0,
+    PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
+    PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
+    /* the budget was full and the sample cost least: not stored; multipliers may have changed */
+    PRESSURE_DISCARDED = 3,
+    PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
+    PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    PRESSURE_OBSERVED = 6,
+    PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    PRESSURE_REFRESH_DUE = 8, /* rounding errors have grown in the inverse Gram matrix: call refresh */
+    PRESSURE_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
+    PRESSURE_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
+    PRESSURE_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
+    PRESSURE_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
+    PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
+    PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
+    PRESSURE_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
+    PRESSURE_STORAGE_FAILED = -105 /* a callback returned an error, or other bytes were read back than were written */
+};
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
 typedef struct {
