@@ -432,6 +432,17 @@ def _call_with(function: Function, task: Task, shared: Any) -> tuple[Any, float,
 # --------------------------------------------------------------------------------------------------------- progress
 
 
+@contextlib.contextmanager
+def working(title: str | None) -> Iterator[None]:
+    """Shows on standard error, if that is a terminal, that one long step is being done; nothing if it has no title."""
+    bar = _Bar(title, 1)
+    bar.begin(1, 0)
+    try:
+        yield
+    finally:
+        bar.stop()
+
+
 class _Bar:
     """How many tasks are done and how long the rest may take, on standard error if someone is watching."""
 

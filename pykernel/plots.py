@@ -205,11 +205,11 @@ def error_surface(
     widths: np.ndarray,
     ridges: np.ndarray,
     values: np.ndarray,
-    best: tuple[int, int],
+    marked: tuple[int, int],
     measure: str,
     width: str,
 ) -> None:
-    """Cross-validated error over kernel widths (W,) and ridges (R,), both ascending, as PNG, with the best cell marked.
+    """Cross-validated error over kernel widths (W,) and ridges (R,), both ascending, as PNG, with a cell marked.
 
     values: (W, R).  A heat map, darkest where least; a line if there is but one width or one ridge.  What is far above
     the middle of the values has the lightest colour.  width: its name, sigma or gamma, or empty.  Raises MissingExtra without
@@ -224,7 +224,7 @@ def error_surface(
     figure = Figure(figsize=(7.4, 4.8), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    i, j = best
+    i, j = marked
     label = f"{measure} {values[i, j]:.4g}\n{f'{width} {widths[i]:.3g}, ' if width else ''}ridge {ridges[j]:.3g}"
     if min(values.shape) > 1:
         at = (ridges[j], widths[i])
@@ -234,7 +234,7 @@ def error_surface(
         axes.set_ylabel(width)
     else:
         across = ridges if len(ridges) > 1 else widths
-        at = (across[max(best)], values[i, j])
+        at = (across[max(marked)], values[i, j])
         axes.plot(across, values.ravel(), "o-", color=COLOURS[0], markersize=4)
         axes.set_xlabel("ridge" if len(ridges) > 1 else width)
         axes.set_ylabel(measure)

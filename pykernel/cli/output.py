@@ -61,6 +61,13 @@ def number(value: float | None) -> str:
     )
 
 
+def duration(seconds: float) -> str:
+    """With one or two digits: an estimate has no more."""
+    if seconds < 90:
+        return f"{float(f'{seconds:.1g}' if seconds < 10 else f'{seconds:.2g}'):g} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
 def rate(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 

@@ -33,7 +33,7 @@ from pykernel.estimators.base import (
     warn,
     whole,
 )
-from pykernel.parallel import one_thread
+from pykernel.parallel import one_thread, working
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
@@ -296,19 +296,22 @@ class _KernelMachine(ToFrozen, KernelEstimator):
                 self._choose(kernel, selection.select, X, targets, widths, ridges, basis=vectors, columns=columns)
             else:
                 selection.need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
-            self.basis_ = X.copy() if vectors is None else vectors.copy()
-            self._largest = np.abs(X).max(axis=0)
-            self.reduced_ = None
-            gram = self._gram(X)
-            machine = problem(self._model, gram, targets, columns)
-            solution = machine.solve(self.ridge_)
-            self.alpha_, self.bias_ = solution.alpha, solution.bias
-            # linear functions are frozen as weights of the inputs
-            terms = (X, self.basis_.T @ self.alpha_) if self._linear else (gram, self.alpha_)
-            self._cancellation = _cancellation(*terms)
-            fisher = self._model == "kfd"
-            self._size = float(((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max())
-            return machine.leave_one_out(self.ridge_)
+            with working("training" if self.progress else None):
+                self.basis_ = X.copy() if vectors is None else vectors.copy()
+                self._largest = np.abs(X).max(axis=0)
+                self.reduced_ = None
+                gram = self._gram(X)
+                machine = problem(self._model, gram, targets, columns)
+                solution = machine.solve(self.ridge_)
+                self.alpha_, self.bias_ = solution.alpha, solution.bias
+                # linear functions are frozen as weights of the inputs
+                terms = (X, self.basis_.T @ self.alpha_) if self._linear else (gram, self.alpha_)
+                self._cancellation = _cancellation(*terms)
+                fisher = self._model == "kfd"
+                self._size = float(
+                    ((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max()
+                )
+                return machine.leave_one_out(self.ridge_)
 
     def _train_reduced(
         self,
@@ -324,19 +327,20 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         seed = self._seed()
         if not self._settled(kernel, widths, ridges):
             self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, seed=seed, basis=given, **options)
-        basis = reduced.chosen_basis(
-            X, self._mercer_kernel, given, {"seed": seed, **options} if isinstance(given, int) else {}
-        )
-        machine = reduced.ReducedProblem(self._model, basis, X, targets)
-        solution, self.reduced_ = machine.coefficients(self.ridge_), machine.solve(self.ridge_)
-        self.alpha_, self.bias_, self.basis_ = solution.alpha, solution.bias, basis.vectors.copy()
-        self._largest = np.abs(X).max(axis=0)
-        some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
-        terms = (some, self.basis_.T @ self.alpha_) if self._linear else (self._gram(some), self.alpha_)
-        self._cancellation = _cancellation(*terms)
-        # the device's recursive least squares has a bound of its own
-        self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
-        return machine.leave_one_out(self.ridge_)
+        with working("training" if self.progress else None):
+            basis = reduced.chosen_basis(
+                X, self._mercer_kernel, given, {"seed": seed, **options} if isinstance(given, int) else {}
+            )
+            machine = reduced.ReducedProblem(self._model, basis, X, targets)
+            solution, self.reduced_ = machine.coefficients(self.ridge_), machine.solve(self.ridge_)
+            self.alpha_, self.bias_, self.basis_ = solution.alpha, solution.bias, basis.vectors.copy()
+            self._largest = np.abs(X).max(axis=0)
+            some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
+            terms = (some, self.basis_.T @ self.alpha_) if self._linear else (self._gram(some), self.alpha_)
+            self._cancellation = _cancellation(*terms)
+            # the device's recursive least squares has a bound of its own
+            self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
+            return machine.leave_one_out(self.ridge_)
 
     def _settled(self, kernel: MercerKernel, widths: list[float] | None, ridges: list[float] | None) -> bool:
         """Whether there is nothing to choose; then it is taken."""

@@ -1,7 +1,7 @@
 """The kernel's width and the ridge by cross-validation in closed form: one decomposition for each width.
 
     found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", workers=2)
-    found.width, found.ridge, found.corrected     # the best cell, and what to expect of it
+    found.width, found.ridge, found.corrected     # the cell that is taken, and what to expect of it
     found.figure("surface.png")
 
 Samples are left out one by one, or fold by fold, as by training anew (pykernel.training.closed_form); every ridge then takes
@@ -38,6 +38,8 @@ PAIRS = 2000
 """So many pairs of samples tell the typical distance."""
 COPIES = 10
 """Arrays of the Gram matrix's size that a decomposition has at its peak."""
+SLACK = 0.01
+"""Cells are alike if their errors (rates, or roots of PRESS) are above the best one's by at most this part."""
 
 
 # ------------------------------------------------------------------------------------------------------------ grids
@@ -225,9 +227,13 @@ class Selection:
     over samples and outputs of the squared difference to the targets (of classes: as they are coded).
     best: the cell's row and column.  by: what was least there; of equal error rates the least PRESS, of these the
     largest ridge, of these the smoothest kernel (the largest sigma, the smallest gamma).
-    optimism: how much too small the best cell's ``by`` is expected to be, since it was chosen for being small:
+    taken: the cell that is chosen: of all that are alike the one with the largest ridge, of these the smoothest kernel.
+    Alike are cells whose root of PRESS is at most 1 % above the least; by "error" those whose error rate is at most 1 %
+    above the least, and whose root of PRESS is at most 1 % above the least among these.  Where the error hardly changes,
+    its minimum lies anywhere, often where weights are huge: there a row unlike the others is predicted far off.
+    optimism: how much too small the taken cell's ``by`` is expected to be, since it was chosen for being small:
     Tibshirani and Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2),
-    2009: the mean over folds k of e_k(best) - min e_k, with e_k the error within the fold.  Of leave-one-out, whose
+    2009: the mean over folds k of e_k(taken) - min e_k, with e_k the error within the fold.  Of leave-one-out, whose
     folds of one sample would have minima of zero, the errors are put into groups (10, stratified) that stand for folds.
     """
 
@@ -240,16 +246,32 @@ class Selection:
     error: np.ndarray | None
     press: np.ndarray
     best: tuple[int, int]
+    taken: tuple[int, int]
     optimism: float
 
     @property
     def width(self) -> float:
-        """The best width: sigma (gaussian) or gamma; 1.0 of the linear kernel, which has none."""
-        return float(self.widths[self.best[0]])
+        """The taken width: sigma (gaussian) or gamma; 1.0 of the linear kernel, which has none."""
+        return float(self.widths[self.taken[0]])
 
     @property
     def ridge(self) -> float:
-        return float(self.ridges[self.best[1]])
+        """The taken ridge."""
+        return float(self.ridges[self.taken[1]])
+
+    @property
+    def alike(self) -> int:
+        """How many cells are alike, the best among them."""
+        return int(_alike(self.by, self.error, self.press).sum())
+
+    @property
+    def reason(self) -> str:
+        """Why the taken cell was taken: what it is."""
+        if self.alike == 1:
+            return "the best cell; no other one is within 1 % of it"
+        name = width_name(self.kernel)
+        smoothest = {"sigma": ", then the largest sigma", "gamma": ", then the smallest gamma"}.get(name or "", "")
+        return f"of {self.alike:,} cells within 1 % of the best, the largest ridge{smoothest}"
 
     @property
     def surface(self) -> np.ndarray:
@@ -258,26 +280,26 @@ class Selection:
 
     @property
     def value(self) -> float:
-        """The best cell's, as cross-validated: too small by about the optimism."""
-        return float(self.surface[self.best])
+        """The taken cell's, as cross-validated: too small by about the optimism."""
+        return float(self.surface[self.taken])
 
     @property
     def corrected(self) -> float:
-        """The best cell's, and the optimism; an error rate is at most 1."""
+        """The taken cell's, and the optimism; an error rate is at most 1."""
         value = self.value + self.optimism
         return min(value, 1.0) if self.by == "error" else value
 
     @property
     def table(self) -> list[dict[str, float | None]]:
-        """Every cell as width, ridge, error and press, the best first, in the order of choosing."""
-        return [self._cell(i, j) for i, j in self._order()]
+        """Every cell as width, ridge, error and press, the best first."""
+        return [self.cell(i, j) for i, j in self._order()]
 
     @property
     def table_of_widths(self) -> list[dict[str, float | None]]:
-        """The best cell of each width, ascending."""
-        first: dict[int, dict[str, float | None]] = {}
+        """The best cell of each width, ascending; of the taken width the taken cell."""
+        first = {self.taken[0]: self.cell(*self.taken)}
         for i, j in self._order():
-            first.setdefault(i, self._cell(i, j))
+            first.setdefault(i, self.cell(i, j))
         return [first[i] for i in range(len(self.widths))]
 
     @property
@@ -300,9 +322,10 @@ class Selection:
         left_out = f"{self.cv} folds" if isinstance(self.cv, int) else "leave-one-out"
         measure = "error rate" if self.by == "error" else "mean squared error"
         heading = title or f"{self.model}, {self.kernel} kernel: {measure}, {left_out}"
-        error_surface(Path(path), heading, self.widths, self.ridges, self.surface, self.best, measure, ylabel)
+        error_surface(Path(path), heading, self.widths, self.ridges, self.surface, self.taken, measure, ylabel)
 
-    def _cell(self, i: int, j: int) -> dict[str, float | None]:
+    def cell(self, i: int, j: int) -> dict[str, float | None]:
+        """Width, ridge, error (None in regression) and press of a row and a column."""
         error = None if self.error is None else float(self.error[i, j])
         ridge, press = float(self.ridges[j]), float(self.press[i, j])
         return {"width": float(self.widths[i]), "ridge": ridge, "error": error, "press": press}
@@ -318,6 +341,22 @@ def _ranked(kernel: Function, by: Criterion, error: np.ndarray | None, press: np
     keys: list[np.ndarray] = [rough, -j, press] + ([cast(np.ndarray, error)] if by == "error" else [])
     order = np.lexsort([key.ravel() for key in keys])
     return [(int(at) // press.shape[1], int(at) % press.shape[1]) for at in order]
+
+
+def _alike(by: Criterion, error: np.ndarray | None, press: np.ndarray) -> np.ndarray:
+    """(W, R): which cells are as good as the best, but for SLACK."""
+    among = np.isfinite(press)
+    if by == "error":
+        rates = cast(np.ndarray, error)
+        among &= rates <= (1 + SLACK) * rates[among].min()
+    return cast(np.ndarray, among & (press <= (1 + SLACK) ** 2 * press[among].min()))
+
+
+def _taken(kernel: Function, by: Criterion, error: np.ndarray | None, press: np.ndarray) -> tuple[int, int]:
+    """Of the cells that are alike that with the largest ridge, of these the smoothest kernel."""
+    smooth = 1 if width_name(kernel) == "sigma" else -1
+    i, j = max(np.argwhere(_alike(by, error, press)).tolist(), key=lambda cell: (cell[1], smooth * cell[0]))
+    return int(i), int(j)
 
 
 def select(
@@ -406,12 +445,13 @@ def best_cell(
     if not np.isfinite(squared).any():
         raise UserError(f"no cell of the grid is possible: {rows[-1]['reason']}")
     best = _ranked(shared.kernel, by, error, squared)[0]
+    taken = _taken(shared.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), best[0] * len(ridges) + best[1], shared.groups)
-    every = (np.array(widths), np.array(ridges))
+    optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), taken[0] * len(ridges) + taken[1], shared.groups)
+    every = (np.array(widths), np.array(ridges), error, squared)
     return Selection(
-        shared.model, shared.kernel, cv if isinstance(cv, str) else int(cv), by, *every, error, squared, best, optimism
+        shared.model, shared.kernel, cv if isinstance(cv, str) else int(cv), by, *every, best, taken, optimism
     )
 
 

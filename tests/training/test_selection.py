@@ -42,7 +42,7 @@ def gram_of(kernel, width, a, b, coef0=1.0, degree=3):
 
 
 def same(one, other):
-    assert one.best == other.best and one.optimism == other.optimism
+    assert (one.best, one.taken, one.optimism) == (other.best, other.taken, other.optimism)
     for a, b in ((one.press, other.press), (one.error, other.error)):
         assert (a is None and b is None) or a.tobytes() == b.tobytes()
     return True
@@ -104,7 +104,7 @@ def test_every_cell_is_what_training_anew_gives(model, kernel, cv, labels, basis
                 assert found.error[i, j] == each.mean()
             parts.append([each[groups == k].mean() for k in range(groups.max() + 1)])
     # Tibshirani and Tibshirani (2009), fold after fold
-    at = found.best[0] * 3 + found.best[1]
+    at = found.taken[0] * 3 + found.taken[1]
     sizes = [np.mean(groups == k) for k in range(groups.max() + 1)]
     bias = sum(size * (parts[at][k] - min(part[k] for part in parts)) for k, size in enumerate(sizes))
     assert found.optimism == pytest.approx(bias, rel=1e-6, abs=1e-12) and found.optimism >= 0
@@ -149,19 +149,46 @@ def test_ties_go_to_press_then_the_larger_ridge_then_the_smoother_kernel(cells, 
     assert selection._ranked(kernel, by, error, press) == expected
 
 
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.integers(20, 24), st.sampled_from([1, 1.015, 1.0201, 1.03, np.inf])), min_size=4, max_size=4
+        ),
+        min_size=1,
+        max_size=4,
+    ).filter(lambda cells: any(np.isfinite(press) for row in cells for _, press in row)),
+    st.sampled_from(["gaussian", "laplacian"]),
+    st.sampled_from(["error", "press"]),
+)
+def test_of_cells_within_one_percent_the_largest_ridge_is_taken_then_the_smoothest_kernel(cells, kernel, by):
+    table = np.array(cells, float)
+    error, press = np.where(np.isfinite(table[..., 1]), table[..., 0] / 2000, np.inf), table[..., 1]
+    every = [(i, j) for i in range(len(cells)) for j in range(4) if np.isfinite(press[i, j])]
+    if by == "error":  # rates of 1.0 % to 1.2 %
+        least = min(error[cell] for cell in every)
+        every = [cell for cell in every if error[cell] <= 1.01 * least]
+    least = min(np.sqrt(press[cell]) for cell in every)
+    every = [cell for cell in every if np.sqrt(press[cell]) <= 1.01 * least + 1e-12]
+    expected = max(every, key=lambda cell: (cell[1], cell[0] if kernel == "gaussian" else -cell[0]))
+    assert selection._taken(kernel, by, error, press) == expected
+    assert selection._alike(by, error, press).sum() == len(every)
+
+
 def test_the_table_and_its_best_cell():
     x, positions = two_clouds(40)
     found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", WIDTHS[::-1], RIDGES)
     assert found.widths.tolist() == WIDTHS and len(found.table) == 9
-    first = found.table[0]
-    assert (found.width, found.ridge, found.value) == (first["width"], first["ridge"], first["error"])
-    assert found.value == found.error.min() == found.error[found.best]
+    first, taken = found.table[0], found.cell(*found.taken)
+    assert first == found.cell(*found.best) and first["error"] == found.error.min() == found.error[found.best]
+    assert (found.width, found.ridge, found.value) == (taken["width"], taken["ridge"], taken["error"])
     ordered = [(row["error"], row["press"]) for row in found.table]
     assert ordered == sorted(ordered)
     for i, row in enumerate(found.table_of_widths):
-        assert row == next(each for each in found.table if each["width"] == WIDTHS[i])
+        of_width = [each for each in found.table if each["width"] == WIDTHS[i]]
+        assert row == (taken if i == found.taken[0] else of_width[0])
     by_press = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", WIDTHS, RIDGES, by="press")
-    assert by_press.value == found.press.min() and by_press.press.tobytes() == found.press.tobytes()
+    assert by_press.table[0]["press"] == found.press.min() and by_press.press.tobytes() == found.press.tobytes()
+    assert by_press.value == by_press.press[by_press.taken] <= 1.01**2 * found.press.min()
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def print_basis(report: Mapping[str, Any]) -> None:
     for count in sorted({max(1, n // 8), max(1, n // 4), max(1, n // 2), n}):
         cells = [f"{count:,}", part(report["left_out"][count])]
         table.add_row(*cells, *([part(limit[count])] if limit else []), style="bold" if count == n else "")
-    width = ", ".join(f"{key} {value:g}" for key, value in report["best"].items() if key != "ridge")
+    width = ", ".join(f"{key} {value:g}" for key, value in report["taken"].items() if key != "ridge")
     kernel = f"{report['kernel']['function']} kernel" + (f", {width}" if width else "")
     output.show_table(f"{report['rows']:,} rows of {report['columns']} inputs, {kernel}", table)
     print_choice(report)
@@ -167,7 +167,7 @@ def print_error(report: Mapping[str, Any]) -> None:
     shown = output.rate if errors["measure"] == "error_rate" else output.number
     other = "always the most frequent class" if report["classes"] else "always the mean"
     print(
-        f"error     {shown(errors['leave_one_out'])} by leave-one-out with ridge {report['best']['ridge']:g} "
+        f"error     {shown(errors['leave_one_out'])} by leave-one-out with ridge {report['taken']['ridge']:g} "
         f"({other}: {shown(errors['trivial'])})"
     )
 

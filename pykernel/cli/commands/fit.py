@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def fit(options: FitOptions) -> None:
     """Train a kernel machine on a table, and write it as a spec for the device.
 
-    Cross-validation chooses width and ridge from a grid. The chosen model is trained on all rows. Its vectors and weights
-    will be in the device's flash. If the label is a word, it is a class.
+    Leave-one-out chooses width and ridge from a grid: of all cells within 1 % of the best, the largest ridge. The model is
+    trained on all rows. Its vectors and weights will be in flash. If the label is a word, it is a class.
 
         pykernel fit flowers.csv --label kind --out iris.toml --plot surface.png
 
@@ -36,7 +36,10 @@ def fit(options: FitOptions) -> None:
     inputs.need_package("sklearn", "pykernel fit", "sklearn")
     from pykernel.cli.work.fit import fit as train
 
-    fitted = train(options, table)
+    try:
+        fitted = train(options, table)
+    except KeyboardInterrupt:
+        raise output.interrupted() from None
     write(fitted, options)
     if options.as_json:
         output.print_json(fitted.report)
@@ -91,7 +94,8 @@ def print_fit(report: Mapping[str, Any]) -> None:
     if report["table"]:
         print_grid(report)
     print_estimates(report)
-    print(f"vectors   {report['vectors']:,}, in {report['flash_bytes']:,} bytes of flash with their weights")
+    how = f", chosen by {report['basis']['method']}" if report["basis"] else ""
+    print(f"vectors   {report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights")
     print(f"spec      {report['spec']}")
     if report["plot"]:
         print(f"plot      {report['plot']}")
@@ -108,9 +112,9 @@ def trained_on(report: Mapping[str, Any]) -> str:
 
 
 def print_grid(report: Mapping[str, Any]) -> None:
-    """The best ridge of each width."""
-    classes, best = report["classes"], report["table"][0]
-    width = next((key for key in report["best"] if key != "ridge"), None)
+    """The best ridge of each width, and the cell that is taken."""
+    classes, taken = report["classes"], report["taken"]
+    width = next((key for key in taken if key != "ridge"), None)
     table = output.new_table(*([width] if width else []), "ridge", *(["errors", "PRESS"] if classes else ["RMSE"]))
     for cell in report["widths"]:
         press = cell["press"]
@@ -120,7 +124,8 @@ def print_grid(report: Mapping[str, Any]) -> None:
             else [output.number(math.sqrt(press) if press >= 0 else math.nan)]
         )
         cells = [*([f"{cell['width']:g}"] if width else []), f"{cell['ridge']:g}"]
-        table.add_row(*cells, *figures, style="bold" if cell == best else "")
+        ours = cell["ridge"] == taken["ridge"] and (width is None or cell["width"] == taken[width])
+        table.add_row(*cells, *figures, style="bold" if ours else "")
     output.show_table(f"{trained_on(report)}: {len(report['table']):,} cells by {how_tested(report)}", table)
 
 
@@ -130,8 +135,11 @@ def print_estimates(report: Mapping[str, Any]) -> None:
     shown = output.rate if classes else output.number
     table = output.new_table("estimate", "errors" if classes else "RMSE")
     errors = report["errors"]
-    chosen = ", ".join(f"{key} {value:g}" for key, value in report["best"].items())
-    table.add_row(f"{how}, {chosen}", shown(errors["cross_validated"]), style="bold")
+    best, taken = (", ".join(f"{key} {value:g}" for key, value in report[cell].items()) for cell in ("best", "taken"))
+    if best != taken:
+        cell = report["table"][0]
+        table.add_row(f"{how}, best: {best}", shown(cell["error"] if classes else math.sqrt(cell["press"])))
+    table.add_row(f"{how}, taken: {taken}", shown(errors["cross_validated"]), style="bold")
     if errors.get("corrected") is not None:
         table.add_row("the same, corrected for having been chosen", shown(errors["corrected"]))
     table.add_row("always the most frequent class" if classes else "always the mean", shown(errors["trivial"]))
@@ -140,3 +148,5 @@ def print_estimates(report: Mapping[str, Any]) -> None:
         about = f" ± {shown(deviation)}" if deviation is not None else ""
         table.add_row(f"{report['held_out_rows']:,} rows held out", f"{shown(errors['held_out'])}{about}")
     output.show_table("what to expect" if report["table"] else trained_on(report), table)
+    if report["reason"]:
+        print(f"taken     {report['reason']}")

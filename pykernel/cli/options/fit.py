@@ -10,7 +10,7 @@ from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut
 
 MODELS = ("kfd", "ls-svm", "krr")
 MANY_ROWS = 1000
-"""More rows than these, and all cores are worth starting."""
+"""So many rows that are all vectors, or as much work with fewer vectors, and all cores are worth starting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +59,19 @@ class FitOptions:
             rare=True,
         ),
     ] = None
+    n: Annotated[int | None, option("--n", "-n", value="N", text="Largest number of vectors.", without="every row")] = (
+        None
+    )
     basis: Annotated[
-        int | None,
-        option("--basis", value="N", text="kfd: use N random rows as vectors.", without="every row"),
+        str | None,
+        option(
+            "--basis",
+            value="METHOD",
+            text="How they are chosen: efvs, sgma, … (docs/bases.md).",
+            without="auto",
+        ),
     ] = None
+    flash: Annotated[str | None, option("--flash", value="BYTES", text="Limit for vectors and weights.")] = None
     cv: Annotated[
         str,
         option(
@@ -88,7 +97,7 @@ class FitOptions:
             "--workers",
             value="N|ADDRESS",
             text="Processes, or a Dask scheduler.",
-            without=f"1; all cores from {MANY_ROWS:,} rows",
+            without=f"1; all cores from {MANY_ROWS:,} rows that are vectors",
             rare=True,
         ),
     ] = None

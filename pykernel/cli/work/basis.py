@@ -338,7 +338,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "classes": samples.classes,
         "assumed": samples.assumed,
         "kernel": basis.kernel.section(),
-        "best": _best(basis.kernel, selection),
+        "taken": _taken(basis.kernel, selection),
         "method": basis.method,
         "reason": basis.reason,
         "stopped": basis.stopped,
@@ -349,7 +349,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "kernel_values": basis.evaluations,
         "seconds": chosen.seconds,
         "errors": _errors(samples, selection),
-        "typical_error": None if selection is None else _root(float(selection.press[selection.best])),
+        "typical_error": None if selection is None else _root(float(selection.press[selection.taken])),
         "warnings": [],
         "shards": None if shards is None else [vars(shard) for shard in shards.shards],
         "measured_rows": len(samples.rows) if basis.exact else None if shards is None else shards.measured,
@@ -362,12 +362,12 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
     return report
 
 
-def _best(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
+def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
     """The width by its name, and the ridge."""
     width = {"gaussian": "sigma", "linear": None}.get(kernel.function, "gamma")
     shown = math.sqrt(0.5 / kernel.gamma) if width == "sigma" else kernel.gamma
-    best = {width: float(f"{shown:.6g}")} if width else {}
-    return best | ({"ridge": selection.ridge} if selection else {})
+    taken = {width: float(f"{shown:.6g}")} if width else {}
+    return taken | ({"ridge": selection.ridge} if selection else {})
 
 
 def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
@@ -376,10 +376,10 @@ def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
         return {}
     if samples.classes:
         assert selection.error is not None
-        error = float(selection.error[selection.best])
+        error = float(selection.error[selection.taken])
         trivial = float(1 - np.bincount(samples.y).max() / len(samples.y))
         return {"leave_one_out": error, "trivial": trivial, "measure": "error_rate"}
-    error = _root(float(selection.press[selection.best]))
+    error = _root(float(selection.press[selection.taken]))
     return {"leave_one_out": error, "trivial": float(samples.y.std()), "measure": "rmse"}
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
 
+from pykernel.bases.baselines import choose_method
+from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import METHODS, select_basis
 from pykernel.cli import inputs, output
 from pykernel.cli.options.fit import MANY_ROWS, FitOptions
 from pykernel.cli.work.tables import LabelledTable
@@ -21,10 +26,21 @@ from pykernel.host.model import HostModel
 from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
 from pykernel.parallel import cores, one_thread
+from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
-from pykernel.training.selection import Function, Selection, default_ridges, default_widths
-from pykernel.training.trained import content
+from pykernel.training.closed_form import Targets, error_rate, press, problem
+from pykernel.training.reduced import ReducedProblem, kernel_with, width_of
+from pykernel.training.selection import (
+    Function,
+    Selection,
+    default_ridges,
+    default_widths,
+    stratified_folds,
+    width_name,
+)
+from pykernel.training.trained import Distance, Machine, content
 from pykernel.tuning.columns import uneven
+from pykernel.tuning.plan import parse_amount
 
 COMPARED_ROWS = 1000
 """On at most so many rows the written spec is compared with what was trained."""
@@ -32,6 +48,22 @@ COARSE = 0.05
 """Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
 LEAST_RIDGE = 1e-6
 """Of ls-svm and krr in float32, in parts of the Gram matrix's trace: the least that is tried unasked."""
+TELL_SECONDS = 2.0
+"""If the work is expected to take longer, the command says so before."""
+MEASURED_ROWS = 400
+"""One width of at most so many rows is timed, and tells how long all widths of all rows will take."""
+SPAWNED = 2.0
+"""Seconds until other processes are at work."""
+LARGE = 16 * 1024
+"""With more bytes of vectors and weights than these, fewer vectors are tried, unless the size was asked for."""
+NEARLY = 1.02
+"""A smaller model is nearly as good if its error is at most so many times the large one's."""
+SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+"""Numbers of vectors that are tried for a smaller model."""
+CONFIRMED = 4
+"""At most so many numbers of vectors are trained as --n would: another width and ridge may be taken there."""
+MUCH = 0.5
+"""A smaller model must take at most this part of the large one's bytes."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +76,43 @@ class Fitted:
 
 
 def fit(options: FitOptions, table: LabelledTable) -> Fitted:
-    """Choose, train and freeze; what was assumed is printed before the work."""
+    """Choose, train and freeze; what was assumed, and how long it takes, is printed before the work."""
     train, test = held_out(table, options.hold_out, options.seed)
-    scales = _scales(table, train, options.standardise)
-    machine = _machine(options, table, train)
+    job = Job(options, table, train, _scales(table, train, options.standardise))
+    limit = None if options.flash is None else parse_amount(options.flash, "--flash")
+    vectors = job.vectors(limit)
+    machine = job.machine(vectors)
     if options.plot and _single(machine):
         raise UserError("--plot draws the error over a grid, but there is one width and one ridge; give several")
     if not options.as_json:
-        print(f"assumed: {'; '.join(table.assumed)}\n")
-    trained = _pipeline(machine, scales)
-    if options.ridge is None and options.precision == "float32" and table.model != "kfd":
-        inputs_seen = trained[:-1].fit_transform(table.x[train]) if scales else table.x[train]
-        machine.ridge = resolved_ridges(machine, table.model, inputs_seen)
-    with _plainly(machine), one_thread:  # so that the spec's bits do not depend on how many there are
-        trained.fit(table.x[train], table.y[train])
-    spec, rounding = _frozen(trained, options, table, table.x[train])
-    return Fitted(_report(table, machine, train, test, spec, rounding), spec, machine.selection_)
+        print(f"assumed: {'; '.join(table.assumed)}\n", flush=True)
+    seconds = job.seconds(machine, vectors)
+    if seconds > TELL_SECONDS:
+        output.tell(f"this will take about {output.duration(seconds)}: {job.work(machine, vectors)}")
+    trained, spec, rounding, size = job.run(vectors, limit)
+    report = _report(job, trained, test, spec, rounding, size)
+    report["smaller"] = None
+    if limit is None and vectors is None and size > LARGE:
+        report["smaller"] = job.smaller(report, trained)
+        if report["smaller"]:
+            report["warnings"].append(_advice(report))
+    return Fitted(report, spec, _estimator(trained).selection_)
+
+
+def _estimator(trained: Any) -> Any:
+    """Without what scales the inputs."""
+    return trained[-1] if hasattr(trained, "steps") else trained
+
+
+def _advice(report: Mapping[str, Any]) -> str:
+    """Of a smaller model that is nearly as good."""
+    shown = output.rate if report["classes"] else output.number
+    small = report["smaller"]
+    return (
+        f"the model takes {report['flash_bytes']:,} bytes of flash; with --n {small['n']} its error is "
+        f"{shown(small['error'])} in place of {shown(report['errors']['cross_validated'])}, in "
+        f"{small['flash_bytes']:,} bytes"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -84,16 +137,6 @@ def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, 
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 
-def spread(y: np.ndarray | None, rows: int, count: int, seed: int) -> np.ndarray:
-    """So many random positions of rows, ascending; of each class (y, positions) in proportion."""
-    if not 1 <= count <= rows:
-        raise UserError(f"--basis is {count}; it must be from 1 to {rows:,}, the number of rows to train on")
-    order = np.random.default_rng(seed).permutation(rows)
-    if y is not None:
-        order = order[np.argsort(y[order], kind="stable")]
-    return np.sort(order[np.arange(count) * rows // count])
-
-
 def _scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool:
     """Whether inputs are to be standardised."""
     if wanted is None:
@@ -106,25 +149,254 @@ def _scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> boo
 # --------------------------------------------------------------------------------------------------------- the model
 
 
-def _machine(options: FitOptions, table: LabelledTable, train: np.ndarray) -> Any:
-    """The estimator, not fitted."""
-    parameters: dict[str, Any] = {
-        "workers": inputs.workers(options.workers, cores() if len(train) >= MANY_ROWS else 1),
-        "progress": not options.as_json,
-        "precision": options.precision,
-        "random_state": options.seed,
-    }
-    of_basis = _basis_parameters(options, table, train)
-    parameters |= _kernel_parameters(options) | {"cv": _cross_validation(options.cv)}
-    parameters |= _class_parameters(options, table) | of_basis
-    kinds = {
-        ("kfd", True): kernel_machines.KernelFisherClassifier,
-        ("ls-svm", True): kernel_machines.LSSVMClassifier,
-        ("ls-svm", False): kernel_machines.LSSVMRegressor,
-        ("krr", True): kernel_machines.KernelRidgeClassifier,
-        ("krr", False): kernel_machines.KernelRidgeRegressor,
-    }
-    return kinds[table.model, table.classes is not None](options.kernel, **parameters)
+@dataclass(frozen=True)
+class Job:
+    """What is asked for, the table, the positions of its rows to train on, and whether inputs are standardised."""
+
+    options: FitOptions
+    table: LabelledTable
+    train: np.ndarray
+    scales: bool
+
+    # ---- the estimator
+
+    def machine(self, vectors: int | None) -> Any:
+        """The estimator, not fitted.  vectors: how many to choose; None: all rows."""
+        options, table = self.options, self.table
+        parameters: dict[str, Any] = {
+            "workers": inputs.workers(options.workers, self._processes(vectors)),
+            "progress": not options.as_json,
+            "precision": options.precision,
+            "random_state": options.seed,
+        }
+        parameters |= _kernel_parameters(options) | {"cv": _cross_validation(options.cv)}
+        parameters |= _class_parameters(options, table)
+        if vectors is not None:
+            parameters |= {"basis": vectors, "basis_params": self._basis_parameters()}
+        kinds = {
+            ("kfd", True): kernel_machines.KernelFisherClassifier,
+            ("ls-svm", True): kernel_machines.LSSVMClassifier,
+            ("ls-svm", False): kernel_machines.LSSVMRegressor,
+            ("krr", True): kernel_machines.KernelRidgeClassifier,
+            ("krr", False): kernel_machines.KernelRidgeRegressor,
+        }
+        machine = kinds[table.model, table.classes is not None](options.kernel, **parameters)
+        if options.ridge is None and options.precision == "float32" and table.model != "kfd":
+            machine.ridge = resolved_ridges(machine, table.model, self.x)
+        return machine
+
+    def _processes(self, vectors: int | None) -> int:
+        rows = len(self.train)
+        return cores() if rows * (vectors or rows) ** 2 >= MANY_ROWS**3 else 1
+
+    def _basis_parameters(self) -> dict[str, Any]:
+        """How vectors are chosen.  One that float32 can hardly tell from those before it has no part of its own."""
+        epsilon = LEAST_ALD_THRESHOLD.get(self.options.precision, 0.0)
+        return {"method": self.options.basis or "auto", "epsilon": epsilon}
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """Inputs to train on, (l, d), scaled as they will be."""
+        x = self.table.x[self.train]
+        if not self.scales:
+            return x
+        from sklearn.preprocessing import StandardScaler
+
+        return np.asarray(StandardScaler().fit_transform(x))
+
+    @cached_property
+    def targets(self) -> Targets:
+        return self._targets(np.arange(len(self.train)))
+
+    def _targets(self, rows: np.ndarray) -> Targets:
+        y, classes = self.table.y[self.train[rows]], self.table.classes
+        if classes is None:
+            return Targets.of_values(y)
+        coding: Any = self.options.coding or ("counts" if self.table.model == "kfd" else "signs")
+        return Targets.of_classes(y, len(classes), coding)
+
+    # ---- how many vectors
+
+    def vectors(self, limit: int | None) -> int | None:
+        """How many are to be chosen, None for all rows; limit: bytes of flash."""
+        options, rows = self.options, len(self.train)
+        method = options.basis or "auto"
+        if method not in METHODS:
+            raise UserError(f"--basis {method} is not known; there are: {', '.join(METHODS)}")
+        if options.n is not None and not 1 <= options.n <= rows:
+            raise UserError(f"--n is {options.n}; it must be from 1 to {rows:,}, the number of rows to train on")
+        if options.basis is not None and options.n is None and limit is None:
+            raise UserError("--basis says how vectors are chosen, but every row is a vector; give --n or --flash, too")
+        if limit is None:
+            return options.n
+        fixed, each = self._sizes()
+        fits = (limit - fixed) // each
+        if fits < 1:
+            raise UserError(
+                f"--flash is {limit:,} bytes, but one vector of {self.x.shape[1]} inputs with its weights takes "
+                f"{fixed + each:,}; give more, or fewer --inputs"
+            )
+        if fits >= (options.n or rows) or options.kernel == "linear":
+            return options.n
+        self.table.assumed.append(f"at most {fits:,} vectors, as --flash holds {limit:,} bytes")
+        return fits
+
+    def _sizes(self) -> tuple[int, int]:
+        """Bytes of flash without vectors, and of one vector with its weights, if distances are of differences."""
+        options, classes, d = self.options, len(self.table.classes or ()), self.x.shape[1]
+        functions = classes if classes > 2 else 1
+        found = []
+        for n in (8, 16):
+            rng = np.random.default_rng(0)
+            scale = np.ones(d) if self.scales else None
+            made = Machine(
+                "the table", options.kernel, 1e-3 * rng.normal(size=(n, d)), np.ones((n, functions)), np.zeros(functions),
+                gamma=1.0, coef0=options.coef0, degree=options.degree, center=scale, scale=scale,
+            )  # fmt: skip
+            spec = make_spec(
+                content(made, options.called, options.precision, 1.0, distance="differences"), self.table.name
+            )
+            found.append(build(spec).figures["const_bytes"])
+        each = (found[1] - found[0]) // 8
+        return found[0] - 8 * each, max(each, 1)
+
+    # ---- the work
+
+    def run(self, vectors: int | None, limit: int | None) -> tuple[Any, Spec, dict[str, Any], int]:
+        """The estimator, trained; its spec, how that compares, and its bytes of flash."""
+        while True:
+            trained = self.trained(vectors)
+            with self._waiting("comparing the spec with the trained model"):
+                x = self.table.x[self.train]
+                spec, rounding = _frozen(trained, self.options, self.table, x)
+                size = build(spec).figures["const_bytes"]
+                if limit is not None and size > limit:  # products of distances keep a number more of each vector
+                    spec, rounding = _frozen(trained, self.options, self.table, x, "differences")
+                    size = build(spec).figures["const_bytes"]
+            if limit is None or size <= limit:
+                return trained, spec, rounding, size
+            assert spec.expansion is not None
+            count = len(spec.expansion.vectors)
+            vectors = count - max(1, math.ceil((size - limit) / self._sizes()[1]))
+            if vectors < 1:
+                raise UserError(f"--flash is {limit:,} bytes, but a model of {count} vectors takes {size:,}; give more")
+
+    def trained(self, vectors: int | None) -> Any:
+        machine = self.machine(vectors)
+        trained = _pipeline(machine, self.scales)
+        with _plainly(machine), one_thread:  # so that the spec's bits do not depend on how many there are
+            trained.fit(self.table.x[self.train], self.table.y[self.train])
+        return trained
+
+    @contextlib.contextmanager
+    def _waiting(self, what: str) -> Iterator[None]:
+        with output.progress(self.options.as_json) as show:
+            show(0.0, what)
+            yield
+
+    # ---- how long it takes
+
+    def grid(self, machine: Any) -> tuple[Sequence[float], Sequence[float]]:
+        """Widths and ridges that will be tried."""
+        widths = _given_widths(machine) or default_widths(machine.kernel, self.x)
+        middle = widths[len(widths) // 2]
+        model: Any = self.table.model
+        default = default_ridges(model, machine.kernel, self.x, middle, machine.coef0, machine.degree)
+        return sorted(widths), sorted(machine.ridge or default)
+
+    def work(self, machine: Any, vectors: int | None) -> str:
+        """What takes time, in words."""
+        widths, ridges = self.grid(machine)
+        on = "" if vectors is None else f" and {vectors:,} vectors"
+        jobs = machine.workers if isinstance(machine.workers, int) else 1
+        where = f", in {jobs} processes" if jobs > 1 else ""
+        return f"{len(widths)} widths and {len(ridges)} ridges on {len(self.train):,} rows{on}{where}"
+
+    def seconds(self, machine: Any, vectors: int | None) -> float:
+        """An estimate of what choosing and training take: one width is timed on some rows.
+
+        A decomposition takes O(l^3), a ridge O(l^2) (by folds O(l^3)); with n vectors both take O(l n^2), but choosing
+        the vectors among all pairs of rows takes O(l^2 n).
+        """
+        widths, ridges = self.grid(machine)
+        jobs = machine.workers if isinstance(machine.workers, int) else 1
+        once, each = self._timed(machine, vectors, widths[len(widths) // 2], ridges)
+        rounds = 0 if len(widths) * len(ridges) == 1 else math.ceil(len(widths) / jobs)
+        return rounds * (once + len(ridges) * each) + (SPAWNED if jobs > 1 and rounds else 0.0) + once + each
+
+    def _timed(self, machine: Any, vectors: int | None, width: float, ridges: Sequence[float]) -> tuple[float, float]:
+        """Expected seconds of a width, and of each of its ridges."""
+        rows = len(self.train)
+        some = np.unique(np.linspace(0, rows - 1, max(MEASURED_ROWS, 2 * (vectors or 0))).astype(np.int64))
+        x, targets, times = self.x[some], self._targets(some), rows / len(some)
+        kernel, model, ridge = _mercer(machine, width), self.table.model, ridges[-1]
+        folds = None if isinstance(machine.cv, str) else stratified_folds(targets, min(machine.cv, len(some)))
+        with one_thread, contextlib.suppress(UserError):  # what is wrong is told when it is tried
+            start = time.perf_counter()
+            if vectors is not None:
+                parameters = self._basis_parameters()
+                method = parameters.pop("method")
+                method = choose_method(rows, vectors)[0] if method == "auto" else method
+                basis = select_basis(x, kernel, vectors, method, **parameters)
+                chosen = time.perf_counter() - start
+                reduced = ReducedProblem(model, basis, x, targets)  # type: ignore[arg-type]
+                middle = time.perf_counter()
+                reduced.leave_one_out(ridge) if folds is None else reduced.leave_fold_out(ridge, folds)
+                last = time.perf_counter()
+                power = 2 if method in ("exhaustive", "fvs") else 1
+                return chosen * times**power + (middle - start - chosen) * times, (last - middle) * times
+            whole = problem(model, kernel.gram(x, x), targets)  # type: ignore[arg-type]
+            middle = time.perf_counter()
+            whole.leave_one_out(ridge) if folds is None else whole.leave_fold_out(ridge, folds)
+            last = time.perf_counter()
+            return (middle - start) * times**3, (last - middle) * times ** (2 if folds is None else 3)
+        return 0.0, 0.0
+
+    # ---- a smaller one
+
+    def smaller(self, report: Mapping[str, Any], trained: Any) -> dict[str, Any] | None:
+        """The smallest model that is nearly as good, None if there is none; what --n with its number of vectors trains."""
+        machine = _estimator(trained)
+        if machine.kernel in ("sigmoid", "linear"):
+            return None
+        fixed, each = self._sizes()
+        fits = [n for n in SIZES if fixed + n * each <= MUCH * report["flash_bytes"] and n < len(self.train)]
+        with self._waiting("trying fewer vectors"), one_thread:
+            promising = self._promising(machine, fits, report["errors"]["cross_validated"])
+        for n in promising[:CONFIRMED]:
+            small = self.trained(n)
+            with self._waiting("measuring the smaller model"):
+                spec, _ = _frozen(small, self.options, self.table, self.table.x[self.train][:1])
+                size = build(spec).figures["const_bytes"]
+            error = _errors(self.table, _estimator(small), self.table.y[self.train])["cross_validated"]
+            if self._nearly(error, report["errors"]["cross_validated"]) and size <= MUCH * report["flash_bytes"]:
+                return {"n": n, "error": error, "flash_bytes": size}
+        return None
+
+    def _promising(self, machine: Any, sizes: Sequence[int], error: float) -> list[int]:
+        """Numbers of vectors, ascending, that do with the taken width or up to half of it: the first of one basis, by
+        leave-one-out.  Of a kernel that is wide, few vectors span all rows as float32 can tell them."""
+        if not sizes:
+            return []
+        widths, ridges = self.grid(machine)
+        taken, rough = width_of(machine._mercer_kernel), 1 if width_name(machine.kernel) == "gamma" else -1
+        octaves = {width: rough * math.log2(width / taken) for width in widths}
+        found: set[int] = set()
+        for width in sorted((each for each in widths if -0.01 < octaves[each] < 1.1), key=octaves.__getitem__)[:3]:
+            kernel = kernel_with(machine._mercer_kernel, width)
+            basis = select_basis(self.x, kernel, sizes[-1], **self._basis_parameters(), seed=self.options.seed)
+            for n in sorted({min(n, len(basis)) for n in sizes} - found):
+                path = ReducedProblem(machine._model, basis.head(n), self.x, self.targets).leave_one_out_path(ridges)
+                measure = error_rate if self.table.classes else press
+                least = min(measure(self.targets, predictions) for predictions in path)
+                if self._nearly(least if self.table.classes else root(least), error):
+                    found.add(n)
+        return sorted(found)
+
+    def _nearly(self, error: float | None, large: float) -> bool:
+        """Whether an error is nearly the large model's; of classes, also if one row more is wrong."""
+        more = 1 / len(self.train) if self.table.classes else 0.0
+        return error is not None and error <= max(NEARLY * large, large + more)
 
 
 def _kernel_parameters(options: FitOptions) -> dict[str, Any]:
@@ -159,31 +431,30 @@ def _class_parameters(options: FitOptions, table: LabelledTable) -> dict[str, An
     return {}
 
 
-def _basis_parameters(options: FitOptions, table: LabelledTable, train: np.ndarray) -> dict[str, Any]:
-    """The rows that are expansion vectors."""
-    if options.basis is None:
-        return {}
-    chosen = spread(table.y[train] if table.classes else None, len(train), options.basis, options.seed)
-    if table.model != "kfd":
-        raise UserError(f"--basis is for kfd; {table.model} has every row as an expansion vector")
-    return {"basis": chosen}
-
-
 def resolved_ridges(machine: Any, model: Any, x: np.ndarray) -> list[float]:
     """The default ridges of ls-svm or krr, without those whose predictions float32 may not resolve.
 
     Weights are residuals r / ridge.  l of them are summed, with an error of up to 2^-24 l r / ridge, which is within
     COARSE r for ridges from 1.2e-6 l on.
     """
-    given = {"gaussian": machine.sigma, "linear": None}.get(machine.kernel, machine.gamma)
-    widths = sorted(given) if given is not None else default_widths(machine.kernel, x)
+    widths = sorted(_given_widths(machine) or default_widths(machine.kernel, x))
     ridges = default_ridges(model, machine.kernel, x, widths[len(widths) // 2], machine.coef0, machine.degree)
     return [ridge for ridge in ridges if ridge >= 0.99 * LEAST_RIDGE * ridges[-1]]
 
 
+def _given_widths(machine: Any) -> Any:
+    """Those of the options; None if there are none."""
+    return {"gaussian": machine.sigma, "linear": [1.0]}.get(machine.kernel, machine.gamma)
+
+
+def _mercer(machine: Any, width: float) -> MercerKernel:
+    gamma = 0.5 / width**2 if machine.kernel == "gaussian" else width
+    return MercerKernel(machine.kernel, gamma, machine.coef0, machine.degree)
+
+
 def _single(machine: Any) -> bool:
     """Whether there is nothing to choose."""
-    widths = {"gaussian": machine.sigma, "linear": [1.0]}.get(machine.kernel, machine.gamma)
+    widths = _given_widths(machine)
     return widths is not None and machine.ridge is not None and len(widths) == len(machine.ridge) == 1
 
 
@@ -213,12 +484,14 @@ def _pipeline(machine: Any, scales: bool) -> Any:
     return make_pipeline(StandardScaler(), machine) if scales else machine
 
 
-def _frozen(trained: Any, options: FitOptions, table: LabelledTable, x: np.ndarray) -> tuple[Spec, dict[str, Any]]:
+def _frozen(
+    trained: Any, options: FitOptions, table: LabelledTable, x: np.ndarray, distance: Distance = "auto"
+) -> tuple[Spec, dict[str, Any]]:
     """The spec, with the names of the table's columns and classes; and how it compares on some rows of x."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rounding: it is measured below
         source = read_estimator(trained)
-    made = content(source, options.called, options.precision, None, table.inputs, table.classes)
+    made = content(source, options.called, options.precision, None, table.inputs, table.classes, distance)
     spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
     beyond = int((np.abs(table.x) > spec.input.max_abs).any(axis=1).sum())
     if beyond:
@@ -243,7 +516,7 @@ def _errors(table: LabelledTable, machine: Any, y: np.ndarray) -> dict[str, floa
     if table.classes:
         errors["trivial"] = float(1 - np.bincount(y).max() / len(y))
         if found is not None:
-            errors["cross_validated"] = float(found.error[found.best])
+            errors["cross_validated"] = float(found.error[found.taken])
             errors["corrected"] = found.corrected if found.by == "error" else None
     else:
         # each row's mean without it
@@ -254,8 +527,9 @@ def _errors(table: LabelledTable, machine: Any, y: np.ndarray) -> dict[str, floa
 
 
 def _report(
-    table: LabelledTable, machine: Any, train: np.ndarray, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any]
+    job: Job, trained: Any, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any], size: int
 ) -> dict[str, Any]:
+    table, train, machine = job.table, job.train, _estimator(trained)
     found, errors = machine.selection_, _errors(table, machine, table.y[train])
     told = [] if found is None or found.edge is None else [found.edge]
     typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
@@ -265,8 +539,13 @@ def _report(
             what += f", and {rounding['classes_differ']:,} of {rounding['rows']:,} rows get another class"
         told.append(f"in {spec.precision}, {what}; take larger ridges, or --precision float64")
     errors |= _on_test_rows(spec, table, test)
-    width = {"gaussian": "sigma", "linear": None}.get(machine.kernel, "gamma")
-    best = ({width: machine.kernel_[width]} if width else {}) | {"ridge": machine.ridge_}
+    name = width_name(machine.kernel)
+    taken = ({name: machine.kernel_[name]} if name else {}) | {"ridge": machine.ridge_}
+    best = taken
+    if found is not None:
+        cell = found.cell(*found.best)
+        best = ({name: cell["width"]} if name else {}) | {"ridge": cell["ridge"]}
+    basis = None if machine.reduced_ is None else machine.reduced_.basis
     assert spec.expansion is not None
     return {
         "name": spec.name,
@@ -282,12 +561,15 @@ def _report(
         "by": found.by if found is not None else None,
         "cv": found.cv if found is not None else "deleted",
         "best": best,
+        "taken": taken,
+        "reason": None if found is None else found.reason,
         "errors": errors,
         "optimism": found.optimism if found is not None else None,
         "table": found.table if found is not None else [],
         "widths": found.table_of_widths if found is not None else [],
         "vectors": len(spec.expansion.vectors),
-        "flash_bytes": build(spec).figures["const_bytes"],
+        "basis": None if basis is None else {key: getattr(basis, key) for key in ("method", "reason", "stopped")},
+        "flash_bytes": size,
         "rounding": rounding,
         "warnings": told,
     }
