@@ -1,4 +1,9 @@
-"""What a user can do something about."""
+"""What a user can do something about, and what may help: the word that was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 class UserError(ValueError):
@@ -18,3 +23,21 @@ class MissingExtra(UserError, ImportError):
 
 class CheckFailed(Exception):
     """The device's code does not compute what the host computes.  The command exits with 1."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant: spelled alike, in whatever case; None if there is none."""
+    there = list(known)
+    if word in there:
+        return word
+    cases: dict[str, str] = {}
+    for each in there:
+        cases.setdefault(each.casefold(), each)
+    found = difflib.get_close_matches(word.casefold(), cases, 1)
+    return cases[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """The end of a sentence about an unknown word: the word that was probably meant, else ``otherwise``."""
+    near = nearest(word, known)
+    return otherwise if near is None else f"did you mean {near!r}?"

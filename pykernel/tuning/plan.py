@@ -17,7 +17,16 @@ import numpy as np
 from pykernel.errors import CheckFailed, UserError
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec, make_spec
-from pykernel.tuning.columns import Show, finite_values, numeric_columns, read_columns, round_limit, uneven
+from pykernel.tuning.columns import (
+    Show,
+    left_out,
+    likely_inputs,
+    numeric_columns,
+    read_columns,
+    round_limit,
+    uneven,
+    without_times,
+)
 from pykernel.tuning.sweep import (
     ROUNDS,
     Combination,
@@ -120,36 +129,33 @@ class Inferred:
 
 
 def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None) -> Inferred:
-    """A spec for comma-separated text with a header line.
+    """A spec for a table of text with a header line.
 
-    inputs: names of columns; all with numbers but the label, if empty.  label: a column's name; the last of those with
-    numbers, if not given.  A label that is not numbers is a class.  Limits are the next of 1, 2, 5, 10, ... above twice
+    inputs: names of columns; all with different numbers but the label and times, if empty.  label: a column's name; the
+    last of those with numbers, if not given.  A label that is not numbers is a class.  Limits are the next of 1, 2, 5, 10, ... above twice
     the largest magnitude.  Inputs are standardised if their scales differ by more than 4, or are far from zero.
     """
-    header, columns = read_columns(file, name, show)
-    for wanted in (*inputs, *([label] if label else [])):
-        if wanted not in header:
-            raise UserError(f"{name}, line 1: names no column {wanted!r}; it names {', '.join(header[:12])}")
+    _, columns = read_columns(file, name, show, inputs, label)
     numeric = numeric_columns(columns)
     if label is None:
-        others = [column for column in numeric if column not in inputs]
+        others = without_times(numeric, [column for column in numeric if column not in inputs])
         if not others:
             raise UserError(f"{name}: has no column of numbers that could be the label; give --label")
         label = others[-1]
     assumed = [f"label {label}"]
-    chosen = list(inputs) or [column for column in numeric if column != label]
+    chosen = list(inputs) or likely_inputs(numeric, label)
     for column in chosen:
         if column not in numeric:
             raise UserError(f"{name}: column {column!r} does not hold numbers; leave it out of --inputs")
     if not inputs:
-        still = [column for column in chosen if np.ptp(finite_values(numeric[column])) == 0]
-        chosen = [column for column in chosen if column not in still]
-        assumed[:0] = [f"inputs {', '.join(chosen)}"] + (
-            [f"without {', '.join(still)}: always the same"] if still else []
-        )
+        without = left_out(columns, numeric, [*chosen, label])
+        assumed[:0] = [f"inputs {', '.join(chosen)}"] + ([f"without {', '.join(without)}"] if without else [])
     if not chosen:
-        raise UserError(f"{name}: has no column of numbers beside the label {label!r}; give --inputs")
+        raise UserError(f"{name}: has no column of different numbers beside the label {label!r}; give --inputs")
     x = np.column_stack([numeric[column] for column in chosen])
+    gaps = int(np.isnan(x).any(axis=1).sum())
+    if gaps:
+        assumed.append(f"{gaps:,} rows without a number for each input: neither predicted nor learned")
     part: Content = {"columns": chosen, "max_abs": round_limit(x)}
     if uneven(x):
         part["standardise"] = True

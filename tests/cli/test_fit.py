@@ -172,7 +172,7 @@ def test_what_is_assumed_is_told(folder, fit, run):
     told = "; ".join(report["assumed"])
     for text in (
         "the label is kind, the last column",
-        "2 inputs: a, b, without same, colour",
+        "2 inputs: a, b, without same (always the same), colour (text, such as 'red')",
         "left out 1 rows without a label and 2 with a missing input",
         "3 classes, high, low, middle, so the model is kfd",
         "inputs standardised",
@@ -315,7 +315,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
     "arguments, says",
     [
         (["absent.csv"], "absent.csv: there is no such file"),
-        (["kinds.csv", "--label", "z"], "names no column 'z'; it names a, b, y"),
+        (["kinds.csv", "--label", "z"], "names no column 'z'; it names 'a', 'b', 'y'"),
         (["kinds.csv", "--inputs", "a,z"], "names no column 'z'"),
         (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
         (["kinds.csv", "--label", "a", "--inputs", "y"], "column 'y' does not hold numbers"),

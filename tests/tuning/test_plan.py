@@ -164,12 +164,14 @@ def inferred(text, inputs=(), label=None):
 
 
 def test_a_spec_is_made_from_the_columns_of_numbers():
-    found = inferred("t,kind,a,b,y\n" + "".join(f"5,on,{i % 7},{i % 3 + 0.5},{i * 30}\n" for i in range(40)))
+    header = "v;kind;Uhrzeit;id;;a;b;y\n"
+    found = inferred(header + "".join(f"5;on;1:{i};{i};0;{i % 7};{i % 3},5;{i * 30}\n" for i in range(10, 50)))
     assert found.spec.input.columns == ("a", "b") and found.spec.label.column == "y"
-    assert found.spec.input.max_abs == 20 and found.spec.label.max_abs == 5000  # 2 * 6 and 2 * 1170, upwards
+    assert found.spec.input.max_abs == 20 and found.spec.label.max_abs == 5000  # 2 * 6 and 2 * 1470, upwards
     assert not found.spec.input.standardise
-    assert "without t: always the same" in found.assumed and "label y" in found.assumed
-    assert found.x.shape == (40, 2) and found.y[2] == 60
+    reasons = "v (always the same), kind (text, such as 'on'), Uhrzeit (a time, such as '1:10'), id (a time)"
+    assert f"without {reasons}" in found.assumed and "label y" in found.assumed
+    assert found.x.shape == (40, 2) and found.y[2] == 360 and found.x[0].tolist() == [3, 1.5]
     assert inferred("a,b,y\n1,2,3\n2,1,\n", ["b"], "a").spec.input.columns == ("b",)
     assert np.isnan(inferred("a,b,y\n1,2,3\n2,1,\n").y[1])
 
@@ -189,11 +191,11 @@ def test_a_label_of_words_is_a_class():
 @pytest.mark.parametrize(
     ("text", "inputs", "label", "says"),
     [
-        ("a,y\n1,2\n", [], "z", "names no column 'z'; it names a, y"),
+        ("a,y\n1,2\n", [], "z", "names no column 'z'; it names 'a', 'y'"),
         ("a,y\n1,2\n", ["b"], None, "names no column 'b'"),
         ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' does not hold numbers"),
         ("k,l\non,off\n", [], None, "no column of numbers that could be the label"),
-        ("k,y\non,2\n", [], None, "no column of numbers beside the label 'y'"),
+        ("k,y\non,2\n", [], None, "no column of different numbers beside the label 'y'"),
         ("y\n2\n", [], None, "names one column, 'y'"),
         ("", [], None, "is empty"),
     ],

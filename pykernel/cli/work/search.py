@@ -89,6 +89,8 @@ def load(spec: Spec, spec_file: Path | str, options: SearchOptions) -> Data:
         for batch in samples_of(spec, file, name):
             batches.append(batch)
             show(batch.position, f"reading {name}")
+    if gaps := sum(batch.gaps for batch in batches):
+        output.tell(f"skipped  {output.skipped(gaps)}")
     return Data(np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), options.delay)
 
 
