@@ -22,6 +22,7 @@ from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
 from pykernel.parallel import cores, one_thread
 from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.renamed import word_meant
 from pykernel.training.selection import Function, Selection, default_ridges, default_widths
 from pykernel.training.trained import content
 from pykernel.tuning.columns import uneven
@@ -131,7 +132,8 @@ def _kernel_parameters(options: FitOptions) -> dict[str, Any]:
     """Widths, ridges and constants."""
     known = get_args(Function)
     if options.kernel not in known:
-        raise UserError(f"--kernel {options.kernel} is not known; there are: {', '.join(known)}")
+        remedy = word_meant(options.kernel, known, f"there are: {', '.join(known)}")
+        raise UserError(f"--kernel {options.kernel} is not known; {remedy}")
     widths = {"gaussian": "sigma", "linear": None}.get(options.kernel, "gamma")
     given = {"sigma": options.sigma, "gamma": options.gamma, "ridge": options.ridge}
     for name in ("sigma", "gamma"):

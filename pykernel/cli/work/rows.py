@@ -14,7 +14,7 @@ from pykernel.cli import inputs as given
 from pykernel.cli.output import listed
 from pykernel.cli.work.tables import read_table
 from pykernel.errors import UserError
-from pykernel.rows import TABLES, ArrayRows, Rows, ScaledRows, as_rows, table_columns
+from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.tuning.columns import left_out, numeric_columns, read_columns, without_times
 
@@ -48,7 +48,7 @@ def read(
     data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any = None
 ) -> Samples:
     """A CSV file, in memory; or a file that is read in parts, of which only the label is in memory.  Raises UserError."""
-    if data == "-" or Path(data).suffix.lower() == ".csv":
+    if data == "-" or Path(data).suffix.lower() in TEXTS:
         return _read_csv(data, inputs, label, classes, kfd, show)
 
     path = Path(data)

@@ -15,6 +15,7 @@ from pykernel.errors import UntrustedCode, UserError
 from pykernel.host.simulate import require_columns, samples_of
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec, load_spec
+from pykernel.spec.renamed import word_meant
 from pykernel.targets.check import choose
 from pykernel.targets.target import find_target
 from pykernel.tuning.plan import infer
@@ -42,7 +43,8 @@ def _known(given: Sequence[str] | None, known: Sequence[str], what: str) -> list
     words = inputs.words(",".join(given or ()))
     for word in words:
         if word not in known:
-            raise UserError(f"--{what} {word} is not known; there are: {', '.join(known)}")
+            remedy = word_meant(word, known, f"there are: {', '.join(known)}")
+            raise UserError(f"--{what} {word} is not known; {remedy}")
     return list(words or known)
 
 

@@ -12,6 +12,7 @@ from pykernel.cli.options.fit import MODELS
 from pykernel.cli.output import listed
 from pykernel.errors import UserError
 from pykernel.spec.model import OUTPUTS_LIMIT
+from pykernel.spec.renamed import word_meant
 from pykernel.tuning.columns import Show, left_out, likely_inputs, numeric_columns, read_columns
 
 
@@ -50,7 +51,8 @@ def read_table(
     Raises UserError, one sentence.
     """
     if model is not None and model not in MODELS:
-        raise UserError(f"--model {model} is not known; there are: {', '.join(MODELS)}")
+        remedy = word_meant(model, MODELS, f"there are: {', '.join(MODELS)}")
+        raise UserError(f"--model {model} is not known; {remedy}")
     header, columns = read_columns(file, name, show, inputs, label)
     column = header[-1] if label is None else label
     numeric = numeric_columns(columns)
