@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pykernel.errors import CheckFailed, UserError
+from pykernel.errors import CheckFailed, UserError, install_hint
 from pykernel.files import private_folder
 
 STRICT = (
@@ -75,7 +75,7 @@ def find_compilers() -> tuple[Compiler, ...]:
         candidates.append(("zig", [sys.executable, "-m", "ziglang", "cc"]))
     found = tuple(c for c in (probe(name, command) for name, command in candidates) if c)
     if not found:
-        raise UserError("no C compiler was found; install gcc or clang, or: pip install 'pykernel-mcu[zig]'")
+        raise UserError(f"no C compiler was found; install gcc or clang, or: {install_hint('zig')}")
     return found
 
 

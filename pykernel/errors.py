@@ -1,4 +1,47 @@
-"""What a user can do something about."""
+"""What a user can do something about, and what may help: the word that was probably meant."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Iterable
+
+EXTRAS = {
+    "sklearn": ("scikit-learn and SciPy", 190),
+    "plot": ("matplotlib", 90),
+    "zig": ("the wheel of zig", 380),
+    "emulate": ("the wheels of zig and unicorn", 430),
+    "distributed": ("dask and distributed", 30),
+    "arrow": ("pyarrow", 180),
+    "import": ("scikit-learn, skops and onnx", 220),
+}
+"""Of each extra: what it installs, and about how many megabytes that takes on the disk (sizes of the installed files)."""
+
+
+def install_hint(extra: str) -> str:
+    """The command that installs an extra, from where this package was installed, by the pip of this Python; and its size."""
+    import importlib.metadata
+    import json
+    import shutil
+    import sys
+    from pathlib import Path
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    wanted, editable = f"pykernel-mcu[{extra}]", ""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
+        # PEP 610: what pip was given, if that was no name in an index
+        origin = json.loads(importlib.metadata.distribution("pykernel-mcu").read_text("direct_url.json") or "{}")
+        url = str(origin.get("url", ""))
+        if url.startswith("file:"):
+            path = Path(url2pathname(urlsplit(url).path))
+            wanted = f"{'.' if path == Path.cwd() else path}[{extra}]"
+            editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+        elif url:
+            wanted += f" @ {'+'.join(filter(None, [origin.get('vcs_info', {}).get('vcs'), url]))}"
+    pip = shutil.which("pip")
+    own = pip is not None and Path(pip).parent == Path(sys.executable).parent
+    return f"{'pip' if own else f'{sys.executable} -m pip'} install {editable}'{wanted}' (about {EXTRAS[extra][1]} MB)"
 
 
 class UserError(ValueError):
@@ -13,8 +56,26 @@ class MissingExtra(UserError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional package; install it with: pip install 'pykernel-mcu[{extra}]'")
+        super().__init__(f"{what} needs {EXTRAS[extra][0]}; install with: {install_hint(extra)}")
 
 
 class CheckFailed(Exception):
     """The device's code does not compute what the host computes.  The command exits with 1."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant: spelled alike, in whatever case; None if there is none."""
+    there = list(known)
+    if word in there:
+        return word
+    cases: dict[str, str] = {}
+    for each in there:
+        cases.setdefault(each.casefold(), each)
+    found = difflib.get_close_matches(word.casefold(), cases, 1)
+    return cases[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """The end of a sentence about an unknown word: the word that was probably meant, else ``otherwise``."""
+    near = nearest(word, known)
+    return otherwise if near is None else f"did you mean {near!r}?"

@@ -36,6 +36,8 @@ BATCH_ROWS = 2**16
 """Rows of Parquet that are decoded at a time."""
 NPY_HEADER = 2**16
 """Most bytes before the numbers of an .npy file; NumPy refuses headers of more than 10,000."""
+TEXTS = (".csv", ".tsv")
+"""Tables of text, as they end."""
 TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 """Files with names of columns, as they end."""
 
@@ -261,9 +263,9 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
         return ParquetRows([str(path)], columns, str(path), cache)
     if kind in TABLES:
         return ArrowRows(path, columns, str(path))
-    if kind == ".csv":
+    if kind in TEXTS:
         raise UserError(
-            f"{path}: rows of a CSV file cannot be read one by one; convert it once, with: pykernel convert {path} --out "
+            f"{path}: rows of a text file cannot be read one by one; convert it once, with: pykernel convert {path} --out "
             f"{path.with_suffix('.npy')}"
         )
     raise UserError(f"{path}: cannot be read in parts; give .npy, .parquet or .arrow")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, did_you_mean
 
 Toolchain = Literal["zig", "gcc"]
 Emulator = Literal["unicorn", "qemu", "simavr"]
@@ -115,5 +115,6 @@ def find_target(name: str) -> Target:
     """The target of that name.  Raises UserError that lists what there is."""
     targets = all_targets()
     if name not in targets:
-        raise UserError(f"target {name!r} is not known; there are: {', '.join(targets)}")
+        remedy = did_you_mean(name, targets, f"there are: {', '.join(targets)}")
+        raise UserError(f"target {name!r} is not known; {remedy}")
     return targets[name]

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import pykernel
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra, UserError, install_hint
 from pykernel.gen import compilers
 from pykernel.gen.project import build
 
@@ -87,7 +87,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "    except MissingExtra as error:\n"
         "        print(error)\n"
     )
-    sentence = "{} needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
+    sentence = "{} needs scikit-learn and SciPy; install with: " + install_hint("sklearn") + "\n"
     assert done.stdout == 5 * sentence.format("pykernel.estimators") + sentence.format("the method k-means"), (
         done.stderr
     )

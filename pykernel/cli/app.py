@@ -109,7 +109,8 @@ def run(command: Callable[[], Any]) -> int:
     except UsageError as error:  # type: ignore[misc]
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "pykernel"
-        say("error", f"{error.format_message().rstrip('.')}; see {where} --help")
+        message = error.format_message().rstrip(".")
+        say("error", f"{message}{' See' if message.endswith('?') else '; see'} {where} --help")
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort) as error:
         if isinstance(error.__cause__, EOFError):  # which typer takes for the end of what someone types

@@ -79,6 +79,11 @@ def cell(name: str) -> str:
     return escape(visible(name))
 
 
+def skipped(gaps: int) -> str:
+    """What becomes of rows with an empty input."""
+    return f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
+
+
 def quoted(path: str) -> str:
     import shlex
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Literal
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, did_you_mean
 
 Engine = Literal["llvm", "numba", "python"]
 ENGINES: tuple[Engine, ...] = ("llvm", "numba", "python")
@@ -19,7 +19,8 @@ def chosen_engine(default: Engine = "llvm") -> Engine:
     """What the environment says, or ``default``.  Raises UserError."""
     name = os.environ.get(VARIABLE) or default
     if name not in ENGINES:
-        raise UserError(f"{VARIABLE}: there is no engine {name!r}; it must be one of {', '.join(ENGINES)}")
+        remedy = did_you_mean(name, ENGINES, f"it must be one of {', '.join(ENGINES)}")
+        raise UserError(f"{VARIABLE}: there is no engine {name!r}; {remedy}")
     return name  # type: ignore[return-value]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import itemgetter
@@ -13,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, nearest
 from pykernel.host.advice import FEW, Signs, Trial, advice
 from pykernel.host.model import HostModel
 from pykernel.host.scores import MOMENTS, Errors
@@ -31,6 +32,13 @@ ALARMS = 1000
 ADVISE_AFTER = 100
 """So many labelled samples refused in a row, and the report says what to do about it."""
 
+SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma"}
+"""What can stand between the cells of a table."""
+SEP_LINE = re.compile(r'"?sep=([\t;,])"?\s*')
+"""A line before the header, for Excel."""
+DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]+)?\s*")
+"""A number with a decimal mark."""
+
 # --------------------------------------------------------------------------------------------------------- reading
 
 
@@ -38,6 +46,7 @@ ADVISE_AFTER = 100
 class Batch:
     """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
 
+    x: NaN where a cell is empty; gaps: rows of which that is so.
     y: numbers (rows,), or (rows, labels) where there are several, NaN where there is none yet; or positions of classes
     (rows,), int32, -1 where there is none yet; (rows, 0) of a model without labels.
     """
@@ -45,6 +54,7 @@ class Batch:
     x: np.ndarray
     y: np.ndarray
     position: int
+    gaps: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,22 +74,26 @@ def read_samples(
     rows: int = BATCH,
     classes: Sequence[str] | None = None,
 ) -> Iterator[Batch]:
-    """Batches of at most ``rows`` samples from comma-separated text with a header line.
+    """Batches of at most ``rows`` samples from a table of text with a header line, as ``read_cells`` reads one.
 
-    Columns are found by name, others are skipped, blank lines too.  ``nan`` and ``inf`` are numbers; an empty label
-    cell is NaN.  labels: one column, or several, or none.  classes: what the label's cells can be; they become positions.
+    Columns are found by name, others are skipped, blank lines too.  ``nan`` and ``inf`` are numbers; an empty cell is NaN.
+    labels: one column, or several, or none.  classes: what the label's cells can be; they become positions.
     ``name`` stands for the file in errors.  Raises UserError, one sentence, with the line that is wrong.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
     columns, dim = [*inputs, *wanted], len(inputs)
-    for cells in read_cells(file, name, lambda header: columns, ",".join(columns), rows):
+    words = wanted if classes is not None else []
+    for cells in read_cells(file, name, lambda header: columns, ",".join(columns), rows, words):
         if classes is not None:
             y = _classes([row[dim] for row in cells.rows], cells.lines, name, wanted[0], classes)
             table = read_numbers([row[:dim] for row in cells.rows], cells.lines, name, inputs, 0)
         else:
             table = read_numbers(cells.rows, cells.lines, name, columns, len(wanted))
             y = table[:, dim].copy() if isinstance(labels, str) else np.ascontiguousarray(table[:, dim:])
-        yield Batch(np.ascontiguousarray(table[:, :dim]), y, cells.position)
+        x = np.ascontiguousarray(table[:, :dim])
+        missing = np.flatnonzero(np.isnan(x).any(axis=1))
+        gaps = sum(not all(map(str.strip, cells.rows[i][:dim])) for i in missing)
+        yield Batch(x, y, cells.position, gaps)
 
 
 def require_columns(spec: Spec, where: str = "the spec") -> None:
@@ -100,40 +114,95 @@ def samples_of(spec: Spec, file: BinaryIO, name: str, rows: int = BATCH) -> Iter
 
 
 def read_cells(
-    file: BinaryIO, name: str, choose: Callable[[list[str]], Sequence[str]], example: str, rows: int = BATCH
+    file: BinaryIO,
+    name: str,
+    choose: Callable[[list[str]], Sequence[str]],
+    example: str,
+    rows: int = BATCH,
+    words: Collection[str] = (),
 ) -> Iterator[Cells]:
-    """Batches of at most ``rows`` rows, as text, of those columns that ``choose`` takes of the header.
+    """Batches of at most ``rows`` rows, as text, of those columns that ``choose`` takes of the header.  Every table of
+    text is read here.
 
-    example: a header line, to be shown where there is none.
+    The separator is the comma, semicolon or tab that the header line has most often.  Where it is no comma, numbers may
+    have decimal commas: they become points, but in the columns ``words``.  Spaces around cells, quotes and a byte order
+    mark mean nothing.  example: a header line, to be shown where there is none.
     """
     lines = _Lines(file, name)
-    reader = csv.reader(lines, strict=True)
-    records = _records(reader, name)
+    first = next(filter(str.strip, lines), "")
+    found = SEP_LINE.fullmatch(first)
+    if found:
+        first = next(filter(str.strip, lines), "")
+    separator = found[1] if found else _separator(first)
+    reader = csv.reader(itertools.chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
+    records = _records(reader, lines)
     header = next(records, None)
     if header is None:
         raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
     names = [cell.strip() for cell in header]
-    positions = _positions(names, name, choose(names))
+    wanted = choose(names)
+    positions = _positions(names, f"{name}, line {lines.number}", wanted)
     # itemgetter of one column is not a tuple
     pick = itemgetter(*positions) if len(positions) > 1 else itemgetter(slice(positions[0], positions[0] + 1))
+    decimals = None if separator == "," else _Decimals(name, wanted, words)
     cells: list[tuple[str, ...]] = []
     numbers: list[int] = []
     empty = True
+
+    def batch() -> Cells:
+        return Cells(cells if decimals is None else decimals.as_points(cells, numbers), numbers, lines.position)
+
     for record in records:
         if len(record) != len(header):
             raise UserError(
-                f"{name}, line {reader.line_num}: has {len(record)} cells, but the header names {len(header)} columns; "
-                "give each row a cell for each column, and quote cells that hold a comma"
+                f"{name}, line {lines.number}: has {len(record)} cells, but the header names {len(header)} columns; "
+                f"give each row a cell for each column, and quote cells that hold {SEPARATORS[separator]}"
             )
         cells.append(tuple(pick(record)))
-        numbers.append(reader.line_num)
+        numbers.append(lines.number)
         if len(cells) == rows:
-            yield Cells(cells, numbers, lines.position)
+            yield batch()
             cells, numbers, empty = [], [], False
     if cells:
-        yield Cells(cells, numbers, lines.position)
+        yield batch()
     elif empty:
         raise UserError(f"{name}: holds a header but no rows; give it one row for each sample")
+
+
+def _separator(header: str) -> str:
+    """What the header line has most often outside of quotes; a comma is also part of a name or number."""
+    plain = re.sub(r'"[^"]*"', "", header)
+    return max((each for each in SEPARATORS if each in plain), key=plain.count, default=",")
+
+
+class _Decimals:
+    """Numbers of a file whose cells are not separated by commas: with decimal commas, or with points, but not with both."""
+
+    def __init__(self, name: str, columns: Sequence[str], words: Collection[str]) -> None:
+        self.name, self.columns, self.words = name, columns, words
+        self.mark = ""  # which the file has, once a number had one
+
+    def as_points(self, cells: list[tuple[str, ...]], lines: list[int]) -> list[tuple[str, ...]]:
+        text = "".join(map("".join, cells))
+        if "," not in text and (self.mark == "." or "." not in text):
+            return cells
+        return [
+            tuple(map(self._cell, row, self.columns, itertools.repeat(line)))
+            for row, line in zip(cells, lines, strict=True)
+        ]
+
+    def _cell(self, cell: str, column: str, line: int) -> str:
+        found = DECIMAL.fullmatch(cell) if "," in cell or "." in cell else None
+        if found is None or column in self.words:
+            return cell
+        self.mark = self.mark or found[1]
+        if found[1] != self.mark:
+            called = {".": "point", ",": "comma"}[self.mark]
+            raise UserError(
+                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(cell)}, but numbers before it have a "
+                f"decimal {called}; write all numbers with the same decimal mark, and without a separator of thousands"
+            )
+        return cell.replace(",", ".")
 
 
 class _Lines:
@@ -166,7 +235,7 @@ class _Lines:
             raise UserError(f"{where} byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
 
 
-def _records(reader: Any, name: str) -> Iterator[list[str]]:
+def _records(reader: Any, lines: _Lines) -> Iterator[list[str]]:
     try:
         for record in reader:
             if record:
@@ -178,32 +247,31 @@ def _records(reader: Any, name: str) -> Iterator[list[str]]:
             "new-line": "holds a carriage return inside the line; save the file with ordinary line ends",
         }
         what = next((text for start, text in remedy.items() if str(error).startswith(start)), f"is not CSV: {error}")
-        raise UserError(f"{name}, line {reader.line_num}: {what}") from None
+        raise UserError(f"{lines.name}, line {lines.number}: {what}") from None
 
 
-def _positions(header: Sequence[str], name: str, wanted: Sequence[str]) -> list[int]:
+def _positions(header: Sequence[str], where: str, wanted: Sequence[str]) -> list[int]:
     """Where each wanted column is."""
     for column in wanted:
         if header.count(column) > 1:
             raise UserError(
-                f"{name}, line 1: names the column {shown_cell(column)} {header.count(column)} times; rename all but one"
+                f"{where}: names the column {shown_cell(column)} {header.count(column)} times; rename all but one"
             )
         if column not in header:
-            raise UserError(f"{name}, line 1: names no column {shown_cell(column)}; {_remedy(header, column)}")
+            raise UserError(f"{where}: names no column {shown_cell(column)}; {_remedy(header, column)}")
     return [header.index(column) for column in wanted]
 
 
 def _remedy(header: Sequence[str], column: str) -> str:
-    near = difflib.get_close_matches(column, header, 1)
-    if near:
-        return f"did you mean {shown_cell(near[0])}?"
+    if (near := nearest(column, header)) is not None:
+        return f"did you mean {shown_cell(near)}?"
     if all(map(_is_number, header)):
         return "it holds numbers; put a line with the columns' names before it"
-    for separator, called in ((";", "semicolons"), ("\t", "tabs")):
+    for separator, called in ((" ", "spaces"), ("|", "bars")):
         if len(header) == 1 and separator in header[0]:
-            return f"its cells are separated by {called}; separate them by commas"
+            return f"its cells are separated by {called}; separate them by commas, semicolons or tabs"
     names = ", ".join(map(shown_cell, header[:12])) + (", ..." if len(header) > 12 else "")
-    return f"it names {names}; change the spec or the header"
+    return f"it names {names}; name one of these, or change the header"
 
 
 def _classes(cells: list[str], lines: list[int], name: str, column: str, classes: Sequence[str]) -> np.ndarray:
@@ -213,9 +281,9 @@ def _classes(cells: list[str], lines: list[int], name: str, column: str, classes
     if None in found:
         at = found.index(None)
         cell = cells[at].strip()
-        near = difflib.get_close_matches(cell, classes, 1)
+        near = nearest(cell, classes)
         listed = ", ".join(map(shown_cell, classes[:12])) + (", ..." if len(classes) > 12 else "")
-        remedy = f"did you mean {shown_cell(near[0])}?" if near else f"the classes are {listed}"
+        remedy = f"the classes are {listed}" if near is None else f"did you mean {shown_cell(near)}?"
         if cell.lower() in ("nan", "na", "null", "none", "?"):
             remedy = "leave the cell empty where there is no label"
         raise UserError(
@@ -227,30 +295,25 @@ def _classes(cells: list[str], lines: list[int], name: str, column: str, classes
 def read_numbers(
     cells: list[tuple[str, ...]], lines: list[int], name: str, columns: Sequence[str], labels: int
 ) -> np.ndarray:
-    """The cells as (rows, columns), the last columns the labels."""
-    width = len(columns)
+    """The cells as (rows, columns), NaN where they are empty; the last columns are labels."""
     try:
         return np.array(cells, np.float64)
     except ValueError:
-        pass
-    # an empty label, or an error: find it
-    table = np.empty((len(cells), width))
-    for i, row in enumerate(cells):
-        for j, cell in enumerate(row):
-            if j >= width - labels and not cell.strip():
-                table[i, j] = np.nan
-            elif _is_number(cell):
-                table[i, j] = float(cell)
-            else:
-                what, remedy = f"is {shown_cell(cell)}, not a number", "correct the cell, or remove the row"
-                if not cell.strip():
-                    what, remedy = "is empty", "write nan for a missing value, and the model refuses that sample"
-                elif _is_number(cell.replace(",", ".")):
-                    remedy = "write a point before the decimals"
-                elif j >= width - labels:
-                    remedy = f"{remedy}; if these are classes, add classes = [{shown_cell(cell)}, ...] to [label]"
-                raise UserError(f"{name}, line {lines[i]}: column {shown_cell(columns[j])} {what}; {remedy}")
-    return table
+        filled = [[cell if cell.strip() else "nan" for cell in row] for row in cells]
+    try:
+        return np.array(filled, np.float64)
+    except ValueError:
+        i, j = next((i, j) for i, row in enumerate(filled) for j, cell in enumerate(row) if not _is_number(cell))
+    cell, remedy = cells[i][j], "correct the cell, or leave it empty"
+    if "," in cell and _is_number(cell.replace(",", ".")):
+        remedy = "write a point before the decimals, or separate the cells by semicolons or tabs"
+    elif "," in cell and _is_number(re.sub("[.,]", "", cell)):
+        remedy = "write the number without a separator of thousands"
+    elif j >= len(columns) - labels:
+        remedy = f"{remedy}; if these are classes, add classes = [{shown_cell(cell)}, ...] to [label]"
+    raise UserError(
+        f"{name}, line {lines[i]}: column {shown_cell(columns[j])} is {shown_cell(cell)}, not a number; {remedy}"
+    )
 
 
 def _is_number(cell: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.dialect import Kernel
-from pykernel.errors import UntrustedCode, UserError
+from pykernel.errors import UntrustedCode, UserError, did_you_mean
 from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
@@ -27,7 +27,7 @@ from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, N_MAX_LIMIT
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import STATE_LIMIT, Family
-from pykernel.spec.renamed import RENAMED
+from pykernel.spec.renamed import RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
@@ -161,7 +161,8 @@ def _family(content: Any) -> tuple[str, Family]:
     if not isinstance(rule, str) or rule not in known:
         *others, last = map(repr, known)
         one = f"{', '.join(others)} or {last}" if others else last
-        raise _Refused(f"[learning] rule is {shown_value(rule)}; it must be {one}")
+        remedy = word_meant(rule if isinstance(rule, str) else "", known, f"it must be {one}")
+        raise _Refused(f"[learning] rule is {shown_value(rule)}; {remedy}")
     return rule, known[rule]
 
 
@@ -222,8 +223,7 @@ def _same(value: Any, default: Any) -> bool:
 
 def _unknown(key: Any, known: list[str], more: list[str]) -> str:
     """What may have been meant: a key of this model, else one of another."""
-    near = difflib.get_close_matches(str(key), known, 1) or difflib.get_close_matches(str(key), more, 1)
-    remedy = f"did you mean {near[0]!r}?" if near else f"the keys are: {', '.join(known)}"
+    remedy = did_you_mean(str(key), known, did_you_mean(str(key), more, f"the keys are: {', '.join(known)}"))
     return f"{shown_value(key)} is not a key of a spec; {remedy}"
 
 
@@ -275,4 +275,6 @@ def _sentence(error: ValidationError, kind: type[Spec]) -> str:
     )
     words = [other["ctx"]["expected"] for other in others if other["type"] == "literal_error" and len(location) > 2]
     message = " or ".join([message[0].lower() + message[1:], *words])
+    if isinstance(first["input"], str):
+        message = word_meant(first["input"], re.findall(r"'([^']*)'", message), message)
     return f"{section}{key} is {shown_value(first['input'])}; {message}"

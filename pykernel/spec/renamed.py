@@ -1,4 +1,28 @@
-"""What keys and words of a spec were called before, and are called now: an old one is refused with the new one's name."""
+"""What keys and words of a spec were called before, and what other libraries call them: such a word is refused with its name here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pykernel.errors import did_you_mean
+
+ELSEWHERE = {
+    "rbf": "gaussian",
+    "squared_exponential": "gaussian",
+    "poly": "polynomial",
+    "exponential": "laplacian",
+    "float": "float32",
+    "single": "float32",
+    "double": "float64",
+}
+"""Words of other libraries -> the word of a spec or an option."""
+
+
+def word_meant(word: str, known: Collection[str], otherwise: str) -> str:
+    """The end of a sentence about an unknown word: the known one that was probably meant, else ``otherwise``."""
+    here = ELSEWHERE.get(word.lower())
+    return did_you_mean(here if here in known else word, known, otherwise)
+
 
 RENAMED: dict[tuple[str, ...], str] = {
     ("input", "limit"): "max_abs",

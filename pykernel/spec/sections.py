@@ -7,6 +7,7 @@ that not every rule of the family has is marked with ``Of``.
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
@@ -18,6 +19,8 @@ from pykernel.spec.custom_kernel import plain_name, plain_path
 
 DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
+RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
+"""Columns that are numbered, in a spec: "x0..x63"."""
 
 Positive = Annotated[float, Field(gt=0)]
 Numbers = Annotated[tuple[float, ...], Field(strict=False, min_length=1, max_length=65536)]
@@ -70,7 +73,9 @@ class Input(Section):
     """What the model sees."""
 
     columns: tuple[str, ...] | None = Field(
-        None, strict=False, description="names of the inputs, as in the data's header; `simulate` needs them"
+        None,
+        strict=False,
+        description='names of the inputs, as in the data\'s header; `simulate` needs them. A range such as `"x0..x63"` stands for its names',
     )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
     max_abs: Positive = Field(
@@ -81,7 +86,7 @@ class Input(Section):
     @field_validator("columns", mode="before")
     @classmethod
     def _list(cls, columns: Any) -> Any:
-        return list_of_names(columns)
+        return list_of_columns(columns)
 
     @field_validator("columns")
     @classmethod
@@ -159,8 +164,8 @@ class Label(Section):
 
     @field_validator("columns", "classes", mode="before")
     @classmethod
-    def _list(cls, names: Any) -> Any:
-        return list_of_names(names)
+    def _list(cls, names: Any, info: ValidationInfo) -> Any:
+        return list_of_names(names) if info.field_name == "classes" else list_of_columns(names)
 
     @field_validator("columns", "classes")
     @classmethod
@@ -262,6 +267,24 @@ def list_of_names(names: Any) -> Any:
     if names is not None and not isinstance(names, (list, tuple)):
         raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
     return names
+
+
+def list_of_columns(names: Any) -> Any:
+    """As ``list_of_names``; a range such as "x0..x63" becomes the names x0, x1, ... x63.  Raises ValueError."""
+    names = list_of_names(names)
+    return names if names is None else [each for name in names for each in _in_range(name)]
+
+
+def _in_range(name: Any) -> list[Any]:
+    found = RANGE.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        return [name]
+    before, first, _, last = found.groups()
+    count = int(last) - int(first) + 1
+    if not 1 <= count <= DIM_LIMIT:
+        raise ValueError(f"holds the range {shown_value(name)} of {max(0, count)} names; it must be 1 to {DIM_LIMIT}")
+    width = len(first) if first.startswith("0") else 0  # x00..x63
+    return [f"{before}{number:0{width}}" for number in range(int(first), int(last) + 1)]
 
 
 def different_names(names: tuple[str, ...] | None, least: int, most: int, must: str) -> tuple[str, ...] | None:

@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO
 
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.host.simulate import read_cells
+from pykernel.host.simulate import read_cells, shown_cell
 
 Show = Callable[[float, str], None]
 
+MOMENT = re.compile(r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ,].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
+"""A cell that holds a date or a time."""
+TIMES = re.compile(r"t|.*(time|date|epoch|zeit|datum).*|ts|index|idx|row|nr|no|id", re.IGNORECASE)
+"""Names of columns that count time or rows, if their numbers never fall."""
 
-def read_columns(file: BinaryIO, name: str, show: Show | None = None) -> tuple[list[str], dict[str, list[str]]]:
-    """The header, and all cells of each column."""
+
+def read_columns(
+    file: BinaryIO, name: str, show: Show | None = None, inputs: Sequence[str] = (), label: str | None = None
+) -> tuple[list[str], dict[str, list[str]]]:
+    """The names in the header, and all cells of each column: of the inputs and the label, if both are given.
+
+    Raises UserError, also if an input or the label is not there.
+    """
     header: list[str] = []
+    chosen: list[str] = []
 
-    def all_of_them(names: list[str]) -> list[str]:
-        header.extend(names)
-        if len(names) < 2:
+    def choose(names: list[str]) -> list[str]:
+        header.extend(filter(None, names))
+        if len(header) < 2:
             raise UserError(
-                f"{name}, line 1: names one column, {names[0]!r}; a label and at least one input are needed"
+                f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed"
             )
-        return names
+        others = () if inputs and label else header
+        chosen.extend(dict.fromkeys([*inputs, *([label] if label else []), *others]))
+        return chosen
 
     rows: list[tuple[str, ...]] = []
-    for cells in read_cells(file, name, all_of_them, "a,b,label"):
+    for cells in read_cells(file, name, choose, "a,b,label"):
         rows += cells.rows
         if show is not None:
             show(cells.position, f"reading {name}")
-    return header, {column: list(cells) for column, cells in zip(header, zip(*rows, strict=True), strict=True)}
+    return header, {column: list(cells) for column, cells in zip(chosen, zip(*rows, strict=True), strict=True)}
 
 
 def numeric_columns(columns: dict[str, list[str]]) -> dict[str, np.ndarray]:
@@ -46,6 +60,38 @@ def cell_numbers(cells: Sequence[str]) -> np.ndarray | None:
     except ValueError:
         return None
     return values if np.isfinite(values).any() else None
+
+
+def likely_inputs(numeric: Mapping[str, np.ndarray], label: str | None) -> list[str]:
+    """Columns of different numbers beside the label, but for times."""
+    different = [name for name, values in numeric.items() if name != label and np.ptp(finite_values(values)) > 0]
+    return without_times(numeric, different)
+
+
+def without_times(numeric: Mapping[str, np.ndarray], names: Sequence[str]) -> list[str]:
+    """Those that do not count time or rows; all, if each of them does."""
+    return [name for name in names if not _counts_time(name, numeric[name])] or list(names)
+
+
+def _counts_time(name: str, values: np.ndarray) -> bool:
+    finite = finite_values(values)
+    return TIMES.fullmatch(name) is not None and bool((np.diff(finite) >= 0).all()) and np.ptp(finite) > 0
+
+
+def left_out(columns: Mapping[str, Sequence[str]], numeric: Mapping[str, np.ndarray], used: Sequence[str]) -> list[str]:
+    """Columns that are not used, each with the reason."""
+    return [f"{name} ({_why(name, columns[name], numeric.get(name))})" for name in columns if name not in used]
+
+
+def _why(name: str, cells: Sequence[str], values: np.ndarray | None) -> str:
+    if values is None:
+        words = [cell.strip() for cell in cells if cell.strip() and cell_numbers([cell]) is None]
+        if not words:
+            return "empty"
+        return f"{'a time' if MOMENT.fullmatch(words[0]) else 'text'}, such as {shown_cell(words[0])}"
+    if np.ptp(finite_values(values)) == 0:
+        return "always the same"
+    return "a time" if _counts_time(name, values) else "not an input"
 
 
 def finite_values(values: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from pykernel.parallel import Workers
 from pykernel.spec.defaults import INPUT_LIMIT, LABEL_LIMIT, NUMBERS, STAGED_CLIP, completed, width
 from pykernel.spec.families.online import Reduction
 from pykernel.spec.model import FAMILIES, Spec, make_spec
-from pykernel.tuning.columns import Show, finite_values, numeric_columns, read_columns
+from pykernel.tuning.columns import Show, left_out, likely_inputs, numeric_columns, read_columns
 from pykernel.tuning.sweep import (
     Content,
     Knob,
@@ -129,30 +129,23 @@ class Inferred:
 
 
 def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None) -> Inferred:
-    """Of comma-separated text with a header line: names, and which are inputs.
+    """Of a table of text with a header line: names, and which are inputs.
 
-    inputs: names of columns; all with numbers but the label, if empty.  label: a column's name; without one there is no
-    label, and a monitor is planned.  A label that is not numbers is a class.
+    inputs: names of columns; all with different numbers but the label and times, if empty.  label: a column's name; without
+    one there is no label, and a monitor is planned.  A label that is not numbers is a class.
     """
-    header, columns = read_columns(file, name, show)
-    for wanted in (*inputs, *([label] if label else [])):
-        if wanted not in header:
-            raise UserError(f"{name}, line 1: names no column {wanted!r}; it names {', '.join(header[:12])}")
+    _, columns = read_columns(file, name, show, inputs, label)
     numeric = numeric_columns(columns)
     assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
-    chosen = list(inputs) or [column for column in numeric if column != label]
+    chosen = list(inputs) or likely_inputs(numeric, label)
     for column in chosen:
         if column not in numeric:
             raise UserError(f"{name}: column {column!r} does not hold numbers; leave it out of --inputs")
     if not inputs:
-        still = [column for column in chosen if np.ptp(finite_values(numeric[column])) == 0]
-        words = [column for column in header if column not in numeric and column != label]
-        chosen = [column for column in chosen if column not in still]
-        left_out = [f"{', '.join(still)}: always the same"] if still else []
-        left_out += [f"{', '.join(words)}: no numbers"] if words else []
-        assumed[:0] = [f"inputs {', '.join(chosen)}", *(f"without {each}" for each in left_out)]
+        without = left_out(columns, numeric, [*chosen, *([label] if label else [])])
+        assumed[:0] = [f"inputs {', '.join(chosen)}"] + ([f"without {', '.join(without)}"] if without else [])
     if not chosen:
-        raise UserError(f"{name}: has no column of numbers beside the label {label!r}; give --inputs")
+        raise UserError(f"{name}: has no column of different numbers beside the label {label!r}; give --inputs")
     x = np.column_stack([numeric[column] for column in chosen])
     content: Content = {"name": "planned", "input": {"columns": chosen}}
     if label is None:

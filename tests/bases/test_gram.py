@@ -216,4 +216,4 @@ def test_without_scipy_a_sentence_says_what_to_install(command, tmp_path):
         f"from pykernel.cli.app import main\nmain({command!r})"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 2 and run.stderr.count("\n") == 1 and "pip install 'pykernel-mcu[" in run.stderr
+    assert run.returncode == 2 and run.stderr.count("\n") == 1 and "install with: " in run.stderr

@@ -494,7 +494,7 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("null.parquet --save b.npz", "row 2 (from 0): column 'a' is null"),
         ("words.parquet --save b.npz", "no column with numbers"),
         ("flow.parquet --save b.npz --inputs a,c", "has no column 'c'"),
-        ("flow.csv --save b.npz --inputs a,c", "column 'c' is not there"),
+        ("flow.csv --save b.npz --inputs a,c", "names no column 'c'"),
         ("kinds.csv --save b.npz --inputs a,y", "column 'y' does not hold numbers"),
         ("words.csv --save b.npz", "no column with numbers"),
         ("short.csv --save b.npz", "has 1 rows with all inputs"),

@@ -15,6 +15,7 @@ import typer
 
 import pykernel.cli.app
 from pykernel.cli.help import names_of, sentence_of
+from pykernel.errors import install_hint
 from tests.support import ROOT
 
 SPEC = """
@@ -280,7 +281,7 @@ def test_bad_arguments_are_one_sentence(run, folder, arguments, says):
 def test_a_plot_without_matplotlib_says_what_to_install(run, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert fails(run("simulate", "spec.toml", "data.csv", "--plot", "e.png"), "pip install 'pykernel-mcu[plot]'")
+    assert fails(run("simulate", "spec.toml", "data.csv", "--plot", "e.png"), install_hint("plot"))
 
 
 def test_a_reader_that_goes_away_sees_no_traceback(folder):

@@ -13,7 +13,7 @@ import pytest
 
 from pykernel.cli.app import main
 from pykernel.cli.work import demo
-from pykernel.errors import UserError
+from pykernel.errors import UserError, install_hint
 from pykernel.gen.project import build
 from pykernel.host import bikeshare as stream
 from pykernel.host.model import HostModel
@@ -91,7 +91,7 @@ def test_without_matplotlib_the_demo_says_what_to_install_and_goes_on(tmp_path, 
     with pytest.raises(SystemExit) as stopped:
         main(["demo", "-o", str(tmp_path / "out"), "--n-max", "4"])
     out = capsys.readouterr().out
-    assert stopped.value.code == 0 and "pip install 'pykernel-mcu[plot]'" in out
+    assert stopped.value.code == 0 and install_hint("plot") in out
     assert "pykernel simulate" in out and str(tmp_path / "out" / "bikeshare") in out.replace("\n", "")
     assert not (tmp_path / "out" / "errors.png").exists()
 

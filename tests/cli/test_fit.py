@@ -12,6 +12,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.cli.options.fit import FitOptions
 from pykernel.cli.work import fit as cli_fit
 from pykernel.cli.work.tables import LabelledTable
+from pykernel.errors import install_hint
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
 from pykernel.training.closed_form import Targets, error_rate, press
@@ -182,7 +183,7 @@ def test_what_is_assumed_is_told(folder, fit, run):
     told = "; ".join(report["assumed"])
     for text in (
         "the label is kind, the last column",
-        "2 inputs: a, b, without same, colour",
+        "2 inputs: a, b, without same (always the same), colour (text, such as 'red')",
         "left out 1 rows without a label and 2 with a missing input",
         "3 classes, high, low, middle, so the model is kfd",
         "inputs standardised",
@@ -416,11 +417,11 @@ def test_nothing_is_overwritten_unasked(folder, run):
     "arguments, says",
     [
         (["absent.csv"], "absent.csv: there is no such file"),
-        (["kinds.csv", "--label", "z"], "names no column 'z'; it names a, b, y"),
+        (["kinds.csv", "--label", "z"], "names no column 'z'; it names 'a', 'b', 'y'"),
         (["kinds.csv", "--inputs", "a,z"], "names no column 'z'"),
         (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
         (["kinds.csv", "--label", "a", "--inputs", "y"], "column 'y' does not hold numbers"),
-        (["kinds.csv", "--model", "svm"], "--model svm is not known; there are: kfd, ls-svm, krr"),
+        (["kinds.csv", "--model", "svm"], "--model svm is not known; did you mean 'ls-svm'?"),
         (["flow.csv", "--model", "kfd"], "90 different labels; there may be 64 classes: take --model ls-svm"),
         (["kinds.csv", "--classes", "low,high"], "holds 'middle', which --classes does not name"),
         (["two.csv", "--classes", "no,yes,maybe"], "never is 'maybe'; leave it out of --classes"),
@@ -429,7 +430,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["alike.csv", "--model", "kfd"], "holds '1' and '1.0', the same number; write classes alike"),
         (["still.csv"], "has no column of different numbers beside the label 'y'"),
         (["short.csv"], "has 1 rows with a label and all inputs; at least 2 are needed"),
-        (["kinds.csv", "--kernel", "rbf"], "--kernel rbf is not known; there are: gaussian, laplacian"),
+        (["kinds.csv", "--kernel", "rbf"], "--kernel rbf is not known; did you mean 'gaussian'?"),
         (["kinds.csv", "--gamma", "1"], "--gamma is not of the gaussian kernel; it has --sigma"),
         (["kinds.csv", "--kernel", "linear", "--sigma", "1"], "--sigma is not of the linear kernel; it has no width"),
         (["kinds.csv", "--sigma", "1,x"], "--sigma is '1,x'; it must be numbers with commas between"),
@@ -493,7 +494,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install(folder, run, monke
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else find(name))
     code, out, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
-    assert code == 2 and out == "" and "pip install 'pykernel-mcu[sklearn]'" in err
+    assert code == 2 and out == "" and install_hint("sklearn") in err
 
 
 def test_help_shows_examples_columns_and_exit_codes(run):

@@ -39,7 +39,7 @@ from pykernel import (
 )
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.select import select_basis
-from pykernel.errors import UserError
+from pykernel.errors import UserError, install_hint
 from pykernel.estimators import batch as kernel_machines
 from pykernel.importers.importing import from_sklearn
 from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
@@ -957,7 +957,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
-    sentence = "pykernel.estimators needs an optional package; install it with: pip install 'pykernel-mcu[sklearn]'\n"
+    sentence = f"pykernel.estimators needs scikit-learn and SciPy; install with: {install_hint('sklearn')}\n"
     assert done.stdout == sentence, done.stderr
 
 

@@ -73,6 +73,46 @@ def test_batches_hold_every_row_once(rows, size, random):
     np.testing.assert_array_equal(y, [np.nan if i in missing else row[2] for i, row in enumerate(table)])
 
 
+@given(
+    table=st.lists(
+        st.tuples(st.floats(width=32), st.floats(allow_nan=False), st.none() | st.floats(allow_nan=False)), min_size=1
+    ),
+    separator=st.sampled_from(",;\t"),
+    comma=st.booleans(),
+    bom=st.booleans(),
+    end=st.sampled_from(["\n", "\r\n"]),
+    gaps=st.sets(st.integers(0, 20)),
+    random=st.randoms(use_true_random=False),
+)
+def test_a_table_in_any_dialect_holds_the_same_numbers(table, separator, comma, bom, end, gaps, random):
+    mark = "," if comma and separator != "," else "."
+
+    def cell(value):
+        text = "" if value is None else repr(value).replace(".", mark)
+        text = random.choice([f'"{text}"', text])
+        return random.choice([text, f" {text}"]) if separator != "\t" or text else text
+
+    when = "2024-01-02 03:04:05,5" if separator != "," else '"02.01.2024, 3:04"'
+    lines = [separator.join(["when", "y", '"b"', "two words", " a "])]
+    for i, (a, b, y) in enumerate(table):
+        numbers = [cell(y), cell(None if i in gaps else b), "Tor 3.1", cell(a)]
+        lines.append(separator.join([when, *numbers]))
+        if random.random() < 0.2:
+            lines.append("")
+    text = ("\ufeff" if bom else "") + ("sep=;" + end if separator == ";" and random.random() < 0.2 else "")
+    x, y, batches = read(text + end.join(lines) + end, random.randint(1, 9))
+    expected = [[a, np.nan if i in gaps else b] for i, (a, b, _) in enumerate(table)]
+    np.testing.assert_array_equal(x, expected)
+    np.testing.assert_array_equal(y, [np.nan if y is None else y for *_, y in table])
+    assert sum(batch.gaps for batch in batches) == len(gaps & set(range(len(table))))
+
+
+def test_classes_keep_their_commas():
+    a_spec = toy_spec("class", input={"columns": ["a"]}, label={"column": "state", "classes": ["1,5", "2.5"]})
+    (batch,) = samples_of(a_spec, io.BytesIO(b"a;state\n0,5;1,5\n1;2.5\n"), "data.csv")
+    assert batch.x.tolist() == [[0.5], [1]] and batch.y.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
     "text, says",
     [
@@ -80,17 +120,21 @@ def test_batches_hold_every_row_once(rows, size, random):
         ("\n\n", "is empty"),
         ("a,b,y\n", "holds a header but no rows"),
         ("a,c,y\n1,2,3\n", "line 1: names no column 'b'; it names 'a', 'c', 'y'"),
-        ("a,B,y\n1,2,3\n", "did you mean|it names 'a', 'B', 'y'"),
+        ("a,B,y\n1,2,3\n", "did you mean 'B'"),
         ("a,bb,y\n1,2,3\n", "did you mean 'bb'"),
         ("1,2,3\n1,2,3\n", "it holds numbers; put a line with the columns' names before it"),
-        ("a;b;y\n1;2;3\n", "separated by semicolons; separate them by commas"),
+        ("a b y\n1 2 3\n", "separated by spaces; separate them by commas, semicolons or tabs"),
+        ("a;b;y\n1,5;2;3\n1;2.5;3\n", "line 3: column 'b' is '2.5', but numbers before it have a decimal comma"),
+        ("a;b;y\n1.5;2;3\n1;2,5;3\n", "line 3: column 'b' is '2,5', but numbers before it have a decimal point"),
+        ("a\tb\ty\n1\t2\t1.234,5\n", "line 2: column 'y' is '1.234,5', not a number; write the number without a sep"),
+        ("\n\na;b;y\n1;2;3\n1;2\n", "line 5: has 2 cells.*quote cells that hold a semicolon"),
         ("a,b,a,y\n1,2,3,4\n", "line 1: names the column 'a' 2 times; rename all but one"),
         ("a,b,y\n1,2,3\n1,2\n", "line 3: has 2 cells, but the header names 3 columns"),
         ("a,b,y\n1,2,3,\n", "line 2: has 4 cells"),
         ("a,b,y\n1,2,3\n\n1,two,3\n", "line 4: column 'b' is 'two', not a number; correct the cell"),
         ("a,b,y\n1,2,three\n", "line 2: column 'y' is 'three', not a number"),
         ('a,b,y\n1,"2,5",3\n', "line 2: column 'b' is '2,5', not a number; write a point"),
-        ("a,b,y\n1,,3\n", "line 2: column 'b' is empty; write nan"),
+        ("a,b,y\n1,NA,3\n", "line 2: column 'b' is 'NA', not a number; correct the cell, or leave it empty"),
         (b"a,b,y\n1,2,3\n1,\xff,3\n", "line 3: byte 3 is not UTF-8"),
         ("a,b,y\n1,2,3\n".encode("utf-16"), "line 1: (byte 1 is not UTF-8|holds a NUL)"),
         (b"a,b,y\n1,\x002,3\n", "line 2: holds a NUL byte"),

@@ -141,6 +141,30 @@ def test_a_near_miss_of_a_key_is_recognised() -> None:
     assert "columns, dim, max_abs" in refusal(merged(input={"dim": 2, "xyz": 1}))
 
 
+@pytest.mark.parametrize(("section", "key", "given", "meant"), [
+    ("reduction", "technique", "mkmls", "mklms"),
+    ("kernel", "function", "rbf", "gaussian"),
+    ("kernel", "function", "Poly", "polynomial"),
+    ("learning", "rule", "KLMS", "klms"),
+    ("learning", "rule", "krlst", "krls-t"),
+])  # fmt: skip
+def test_a_near_miss_of_a_value_is_recognised(section: str, key: str, given: str, meant: str) -> None:
+    told = refusal(merged(**{section: {key: given}}))
+    assert told == f"flow.toml: [{section}] {key} is {given!r}; did you mean {meant!r}?"
+
+
+def test_a_range_stands_for_its_columns() -> None:
+    spec = make_spec(merged(input={"columns": ["t", "x8..x11", "y01..y03"]}, label={"columns": ["a..b", "1..2"]}))
+    assert spec.input.columns == ("t", "x8", "x9", "x10", "x11", "y01", "y02", "y03") and spec.dim == 8
+    assert spec.label_columns == ("a..b", "1", "2") and make_spec(tomllib.loads(spec.to_toml())) == spec
+    for columns, why in (
+        (["x3..x2"], "the range 'x3..x2' of 0 names"),
+        (["x0..x999999999"], "of 1000000000 names"),
+        (["x1", "x0..x3"], "names 'x1' twice"),
+    ):
+        assert why in refusal(merged(input={"columns": columns}))
+
+
 @pytest.mark.parametrize("old", RENAMED, ids=" ".join)
 def test_an_old_name_is_refused_with_the_new_one(old: tuple[str, ...]) -> None:
     """Whatever its value is; and the name is one that there is, as the old one no longer is."""

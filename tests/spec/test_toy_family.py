@@ -175,7 +175,7 @@ REFUSED = [
     ({"learning": {"rule": "level", "part": 2.0}}, "[learning] part is 2.0; it must be less than or equal to 1"),
     ({"drift": {"hours": 2}}, "[drift] hours counts with per_hour; give it, or leave hours out"),
     ({"drift": {"per_hour": 1e9}}, "[drift] per_hour must be within [label] max_abs"),
-    ({"learning": {"rule": "levl"}}, "[learning] rule is 'levl'; it must be 'klms', "),
+    ({"learning": {"rule": "levl"}}, "[learning] rule is 'levl'; did you mean 'level'?"),
 ]  # fmt: skip
 
 

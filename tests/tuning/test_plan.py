@@ -40,7 +40,7 @@ def numbers(folder):
 def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(folder, run):
     words = ["plan", "data.csv", "--label", "y", "--jobs", "1", "--trials", "10"]
     code, out, err = run(*words, "--json")
-    assert code == 0 and "without mode: no numbers" in err, err
+    assert code == 0 and "without row (a time), mode (text, such as 'on')" in err, err
     found, spec = json.loads(out), load_spec("pykernel-plan/planned.toml")
     winner = found["winner"]
     told = winner["learning"] or winner["frozen"]
@@ -216,10 +216,13 @@ def inferred(text, inputs=(), label=None):
 
 
 def test_a_spec_is_made_from_the_columns_of_numbers():
-    found = inferred("t,kind,a,b,y\n" + "".join(f"5,on,{i % 7},{i % 3 + 0.5},{i * 30}\n" for i in range(40)), label="y")
+    header = "v;kind;Uhrzeit;id;;a;b;y\n"
+    lines = "".join(f"5;on;1:{i};{i};0;{i % 7};{i % 3},5;{i * 30}\n" for i in range(10, 50))
+    found = inferred(header + lines, label="y")
     assert found.content["input"]["columns"] == ["a", "b"] and found.content["label"] == {"column": "y"}
-    assert {"without t: always the same", "without kind: no numbers", "label y"} <= set(found.assumed)
-    assert found.x.shape == (40, 2) and found.y[2] == 60
+    reasons = "v (always the same), kind (text, such as 'on'), Uhrzeit (a time, such as '1:10'), id (a time)"
+    assert f"without {reasons}" in found.assumed and "label y" in found.assumed
+    assert found.x.shape == (40, 2) and found.y[2] == 360 and found.x[0].tolist() == [3, 1.5]
     assert inferred("a,b,y\n1,2,3\n2,1,\n", ["b"], "a").content["input"]["columns"] == ["b"]
     assert np.isnan(inferred("a,b,y\n1,2,3\n2,1,\n", label="y").y[1])
     assert inferred("a,b,y\n1,2,3\n2,1,4\n").content == {
@@ -235,11 +238,11 @@ def test_a_label_of_words_is_a_class():
 @pytest.mark.parametrize(
     ("text", "inputs", "label", "says"),
     [
-        ("a,y\n1,2\n", [], "z", "names no column 'z'; it names a, y"),
+        ("a,y\n1,2\n", [], "z", "names no column 'z'; it names 'a', 'y'"),
         ("a,y\n1,2\n", ["b"], None, "names no column 'b'"),
         ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' does not hold numbers"),
         ("a,y\n1,on\n2,on\n", [], "y", "the label 'y' has one class, on"),
-        ("k,y\non,2\n", [], "y", "no column of numbers beside the label 'y'"),
+        ("k,y\non,2\n", [], "y", "no column of different numbers beside the label 'y'"),
         ("y\n2\n", [], None, "names one column, 'y'"),
         ("", [], None, "is empty"),
     ],

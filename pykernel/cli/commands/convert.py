@@ -48,9 +48,10 @@ def convert(options: ConvertOptions) -> None:
     import numpy as np
 
     from pykernel.cli.work.convert import convert_csv, convert_table
+    from pykernel.rows import TEXTS
 
     kind, out = np.dtype(options.precision), options.out
-    converting = convert_csv if options.data == "-" or Path(options.data).suffix.lower() == ".csv" else convert_table
+    converting = convert_csv if options.data == "-" or Path(options.data).suffix.lower() in TEXTS else convert_table
     made = converting(options.data, out, inputs.words(options.columns), kind, options.as_json)
     if options.as_json:
         report = {"file": str(out), "rows": made.rows, "without": made.without, "columns": made.names}

@@ -62,13 +62,13 @@ def simulate(options: SimulateOptions) -> None:
         inputs.need_not_data(path, options.data)
     if options.plot:
         inputs.need_matplotlib()
-    simulation = run(spec, options)
+    simulation, gaps = run(spec, options)
     files = {"output": options.answers, "plot": options.plot}
     with output.progress(options.as_json, None) as show:
         report = (
             simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial(spec, options, show))
         )
-    report |= {key: str(path) if path else None for key, path in files.items()}
+    report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
     if options.as_json:
         output.print_json(report)
     elif isinstance(simulation, Monitoring):
@@ -88,8 +88,8 @@ def begin(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
     return Monitoring(spec, options.refresh_every)
 
 
-def run(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
-    """All rows, and the files; all of them, or none."""
+def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, int]:
+    """All rows, of which so many have an empty input; and the files, all of them or none."""
     from pykernel.files import all_or_none, whole_file
     from pykernel.host.simulate import prediction_header, prediction_lines, samples_of
 
@@ -100,7 +100,9 @@ def run(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
         show = stack.enter_context(output.progress(options.as_json, size))
         if written:
             written.write(prediction_header(spec).encode())
+        gaps = 0
         for batch in samples_of(spec, file, name):
+            gaps += batch.gaps
             for steps in simulation.run(batch.x, batch.y):
                 if written:
                     written.write(prediction_lines(spec, steps).encode())
@@ -112,7 +114,7 @@ def run(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
             simulation.finish()
         if options.plot:
             draw(options.plot, simulation)
-    return simulation
+    return simulation, gaps
 
 
 def trial(spec: Spec, options: SimulateOptions, show: Callable[[float, str], None]) -> Trial | None:
@@ -209,6 +211,8 @@ def print_statuses(report: Mapping[str, Any]) -> None:
             if count > 0:
                 what.add_row(text, f"{count:,}")
     output.show_table("what happened to the samples", what)
+    if report["empty_inputs"]:
+        print(f"skipped  {output.skipped(report['empty_inputs'])}\n")
 
 
 def print_training(report: Mapping[str, Any]) -> None:

@@ -24,6 +24,7 @@ from pykernel.parallel import one_thread
 from pykernel.plots import basis_figure
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.renamed import word_meant
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
 from pykernel.training.selection import Selection, default_widths
@@ -70,7 +71,8 @@ def asked(options: BasisOptions) -> Asked:
 def _model(options: BasisOptions) -> str:
     given = options.model
     if given is not None and given not in MODELS:
-        raise UserError(f"--model {given} is not known; there are: {', '.join(MODELS)}")
+        remedy = word_meant(given, MODELS, f"there are: {', '.join(MODELS)}")
+        raise UserError(f"--model {given} is not known; {remedy}")
     if options.kfd:
         if given is not None:
             raise UserError(f"--model {given} does not go with --kfd, which is a model itself; leave it out")
@@ -93,7 +95,8 @@ def _widths(options: BasisOptions, several: bool) -> list[float] | None:
     """The widths that were given."""
     kernel, known = options.kernel, [each for each in KERNELS if each != "sigmoid"]
     if kernel not in known:
-        raise UserError(f"--kernel {kernel} is not known here; there are: {', '.join(known)}")
+        remedy = word_meant(kernel, known, f"there are: {', '.join(known)}")
+        raise UserError(f"--kernel {kernel} is not known here; {remedy}")
     own = {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
     for name, value in (("sigma", options.sigma), ("gamma", options.gamma)):
         if value is not None and name != own:

@@ -47,17 +47,16 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
         header: list[str] = []
 
         def choose(found: list[str]) -> list[str]:
-            header.extend(found)
-            return list(wanted) or found
+            header.extend(wanted or filter(None, found))
+            return header
 
         target = stack.enter_context(whole_file(out))
         places: list[int] = []
         names, rows, without = list(wanted), 0, 0
         for cells in read_cells(file, source, _at_least_two(choose), "a,b"):
             if not places:
-                here = list(wanted) or header
-                places = [j for j in range(len(here)) if wanted or all(_is_number(row[j]) for row in cells.rows)]
-                names = [here[j] for j in places]
+                places = [j for j in range(len(header)) if wanted or all(_is_number(row[j]) for row in cells.rows)]
+                names = [header[j] for j in places]
                 if not names:
                     raise UserError(f"{source}: has no column with numbers; give a file that has some")
                 target.write(_header(kind, 0, len(names)))

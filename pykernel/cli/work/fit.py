@@ -28,6 +28,7 @@ from pykernel.importers.sklearn import read_estimator
 from pykernel.parallel import cores, one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.renamed import word_meant
 from pykernel.training.closed_form import Targets, error_rate, press, problem
 from pykernel.training.reduced import ReducedProblem, kernel_with, width_of
 from pykernel.training.selection import (
@@ -403,7 +404,8 @@ def _kernel_parameters(options: FitOptions) -> dict[str, Any]:
     """Widths, ridges and constants."""
     known = get_args(Function)
     if options.kernel not in known:
-        raise UserError(f"--kernel {options.kernel} is not known; there are: {', '.join(known)}")
+        remedy = word_meant(options.kernel, known, f"there are: {', '.join(known)}")
+        raise UserError(f"--kernel {options.kernel} is not known; {remedy}")
     widths = {"gaussian": "sigma", "linear": None}.get(options.kernel, "gamma")
     given = {"sigma": options.sigma, "gamma": options.gamma, "ridge": options.ridge}
     for name in ("sigma", "gamma"):

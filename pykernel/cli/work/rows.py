@@ -14,9 +14,9 @@ from pykernel.cli import inputs as given
 from pykernel.cli.output import listed
 from pykernel.cli.work.tables import read_table
 from pykernel.errors import UserError
-from pykernel.rows import TABLES, ArrayRows, Rows, ScaledRows, as_rows, table_columns
+from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.tuning.columns import numeric_columns, read_columns
+from pykernel.tuning.columns import left_out, numeric_columns, read_columns, without_times
 
 BLOCK = 2**16
 
@@ -48,7 +48,7 @@ def read(
     data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any = None
 ) -> Samples:
     """A CSV file, in memory; or a file that is read in parts, of which only the label is in memory.  Raises UserError."""
-    if data == "-" or Path(data).suffix.lower() == ".csv":
+    if data == "-" or Path(data).suffix.lower() in TEXTS:
         return _read_csv(data, inputs, label, classes, kfd, show)
 
     path = Path(data)
@@ -97,18 +97,17 @@ def _read_csv(
             read = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
             told = [each.split(", so the model is")[0] for each in read.assumed]
             return Samples(source, ArrayRows(read.x, name=source), read.inputs, read.column, read.classes, read.y, told)
-        header, columns = read_columns(file, source)
+        _, columns = read_columns(file, source, show, inputs, inputs[0] if inputs else None)
     numeric = numeric_columns(columns)
     for each in inputs:
         if each not in numeric:
-            what = "does not hold numbers" if each in header else "is not there"
-            raise UserError(f"{source}: column {each!r} {what}; --inputs must be columns with numbers")
-    chosen = list(inputs) or list(numeric)
+            raise UserError(f"{source}: column {each!r} does not hold numbers; --inputs must be columns with numbers")
+    chosen = list(inputs) or without_times(numeric, list(numeric))
     if not chosen:
         raise UserError(f"{source}: has no column with numbers; give a file that has some")
     x = np.column_stack([numeric[each] for each in chosen])
     whole = np.isfinite(x).all(axis=1)
-    left = [each for each in header if each not in chosen]
+    left = [] if inputs else left_out(columns, numeric, chosen)
     assumed = [f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else "")]
     if not whole.all():
         assumed.append(f"{int((~whole).sum()):,} rows left out: an input is missing")

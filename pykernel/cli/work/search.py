@@ -17,6 +17,7 @@ from pykernel.errors import UntrustedCode, UserError
 from pykernel.host.simulate import DELAY_LIMIT, Batch, require_columns, samples_of
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, Spec, load_spec
+from pykernel.spec.renamed import word_meant
 from pykernel.targets.check import choose
 from pykernel.targets.target import find_target
 from pykernel.tuning.plan import FEW_ROWS, FEWEST, MOST_ROWS, infer
@@ -46,7 +47,8 @@ def _known(given: Sequence[str] | None, known: Sequence[str], what: str) -> list
     words = inputs.words(",".join(given or ()))
     for word in words:
         if word not in known:
-            raise UserError(f"--{what} {word} is not known; there are: {', '.join(known)}")
+            remedy = word_meant(word, known, f"there are: {', '.join(known)}")
+            raise UserError(f"--{what} {word} is not known; {remedy}")
     return list(words or known)
 
 
@@ -143,6 +145,8 @@ def read_batches(spec: Spec, options: SearchOptions) -> list[Batch]:
         for batch in samples_of(spec, file, name):
             batches.append(batch)
             show(batch.position, f"reading {name}")
+    if gaps := sum(batch.gaps for batch in batches):
+        output.tell(f"skipped  {output.skipped(gaps)}")
     return batches
 
 

@@ -12,7 +12,8 @@ from pykernel.cli.options.fit import MODELS
 from pykernel.cli.output import listed
 from pykernel.errors import UserError
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.tuning.columns import Show, finite_values, numeric_columns, read_columns
+from pykernel.spec.renamed import word_meant
+from pykernel.tuning.columns import Show, left_out, likely_inputs, numeric_columns, read_columns
 
 
 @dataclass
@@ -42,22 +43,23 @@ def read_table(
     model: str | None,
     show: Show | None = None,
 ) -> LabelledTable:
-    """Comma-separated text with a header line, as the samples of a model.
+    """A table of text with a header line, as the samples of a model.
 
-    inputs: columns; if there are none, all others with numbers that are not always the same.  label: a column; the last
+    inputs: columns; if there are none, all others with numbers that are not always the same, and no times.  label: a column; the last
     if None.  classes: of the label, in their order; if there are none, they are found, where the label is words or
     ``model`` is kfd.  model: kfd of classes and ls-svm of numbers, if None.
     Raises UserError, one sentence.
     """
     if model is not None and model not in MODELS:
-        raise UserError(f"--model {model} is not known; there are: {', '.join(MODELS)}")
-    header, columns = read_columns(file, name, show)
+        remedy = word_meant(model, MODELS, f"there are: {', '.join(MODELS)}")
+        raise UserError(f"--model {model} is not known; {remedy}")
+    header, columns = read_columns(file, name, show, inputs, label)
     column = header[-1] if label is None else label
     numeric = numeric_columns(columns)
-    chosen = _chosen(name, header, numeric, inputs, column)
+    chosen = _chosen(name, numeric, inputs, column)
     assumed = [f"the label is {column}, the last column"] if label is None else []
     if not inputs:
-        left = [each for each in header if each not in (*chosen, column)]
+        left = left_out(columns, numeric, [*chosen, column])
         assumed.append(f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else ""))
     cells = [cell.strip() for cell in columns[column]]
     found = _classes_of(name, column, cells, classes, column in numeric, model)
@@ -82,21 +84,14 @@ def read_table(
     return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed)
 
 
-def _chosen(
-    name: str, header: Sequence[str], numeric: dict[str, np.ndarray], inputs: Sequence[str], column: str
-) -> list[str]:
-    """The inputs' columns: those that were given, or all with different numbers."""
-    for wanted in (*inputs, column):
-        if wanted not in header:
-            raise UserError(f"{name}, line 1: names no column {wanted!r}; it names {', '.join(header[:12])}")
+def _chosen(name: str, numeric: dict[str, np.ndarray], inputs: Sequence[str], column: str) -> list[str]:
+    """The inputs' columns: those that were given, or all that are likely."""
     if column in inputs:
         raise UserError(f"{name}: column {column!r} is the label; leave it out of --inputs")
     for each in inputs:
         if each not in numeric:
             raise UserError(f"{name}: column {each!r} does not hold numbers; leave it out of --inputs")
-    chosen = list(inputs) or [
-        each for each, values in numeric.items() if each != column and np.ptp(finite_values(values)) > 0
-    ]
+    chosen = list(inputs) or likely_inputs(numeric, column)
     if not chosen:
         raise UserError(f"{name}: has no column of different numbers beside the label {column!r}; give --inputs")
     return chosen

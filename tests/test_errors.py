@@ -1,0 +1,56 @@
+"""What errors propose: a word that was probably meant, and a command that installs what is missing."""
+
+import importlib.metadata
+import json
+import shutil
+import sys
+
+import pytest
+
+from pykernel.errors import install_hint, nearest
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("medv", ["CRIM", "MEDV"], "MEDV"),
+        ("cortex-m4", ["cortex-m3", "cortex-m4f"], "cortex-m4f"),
+        ("T", ["t", "T"], "T"),
+        ("MKMLS", ["klms", "mklms"], "mklms"),
+        ("pressure", ["CRIM", "MEDV"], None),
+        ("", [], None),
+    ],
+)
+def test_the_word_that_was_meant_is_found(word, known, meant):
+    assert nearest(word, known) == meant
+
+
+@pytest.mark.parametrize(
+    ("origin", "wanted"),
+    [
+        ({"url": "file:///src/py%20kernel", "dir_info": {"editable": True}}, "-e '/src/py kernel[emulate]'"),
+        ({"url": "file:///src/pykernel_mcu-1.whl", "archive_info": {}}, "'/src/pykernel_mcu-1.whl[emulate]'"),
+        (
+            {"url": "https://host/pykernel", "vcs_info": {"vcs": "git"}},
+            "'pykernel-mcu[emulate] @ git+https://host/pykernel'",
+        ),
+        (None, "'pykernel-mcu[emulate]'"),
+    ],
+)
+def test_an_extra_is_installed_from_where_the_package_came_from(origin, wanted, monkeypatch):
+    class Installed:
+        def read_text(self, name):
+            return None if origin is None else json.dumps(origin)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Installed())
+    for pip, command in ((None, f"{sys.executable} -m pip"), (sys.executable, "pip")):
+        monkeypatch.setattr(shutil, "which", lambda name, pip=pip: pip)
+        assert install_hint("emulate") == f"{command} install {wanted} (about 430 MB)"
+
+
+def test_from_its_own_folder_the_path_is_a_point(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    origin = {"url": tmp_path.as_uri(), "dir_info": {}}
+    installed = type("Installed", (), {"read_text": lambda self, name: json.dumps(origin)})
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: installed())
+    assert "install '.[plot]' (" in install_hint("plot")
