@@ -138,8 +138,10 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
     if errors and min(errors) > 0:
         if max(errors) > 4 * min(errors):
             every[0].set_yscale("log")
-        # room for names
-        every[0].set_ylim(0.7 * min(errors), 1.6 * max(errors))
+        # room for names; what is far above the rest would press the rest together
+        front = max((point[1] for panel in panels for point in panel.points if point[4]), default=0.0)
+        top = max(1.6 * front, 2.2 * float(np.median(errors)))
+        every[0].set_ylim(0.7 * min(errors), min(1.6 * max(errors), top))
     handles = [every[0].plot([], [], "o", color=colours[group], label=group)[0] for group in groups]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(groups), 3 * len(panels)), frameon=False)
     with whole_file(path) as file:

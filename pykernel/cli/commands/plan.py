@@ -101,10 +101,23 @@ def concluded(
         "ok": True,
         "uses": uses,
         "verified": row,
+        "seed": options.seed,
         "spec": str(options.out / "planned.toml"),
         "learning_spec": str(options.out / "learning.toml") if "learning" in specs else None,
     }
-    return write(report, specs, options.out)
+    comment = told_in_spec(report, "-" if options.data is None else str(options.data))
+    return write(report, specs, options.out, comment)
+
+
+def told_in_spec(report: Mapping[str, Any], data: str) -> str:
+    """Where the spec is from, and what to expect of it, as a comment."""
+    winner, others = report["winner"], report["simple"]
+    least = min(others, key=lambda name: others[name]["error"], default=None)
+    lines = [f"Planned from {Path(data).name}, {report['rows']:,} rows; {report['measure']} over the last 30 %:"]
+    lines += [f"{winner['model']} {shown(winner['learning'] or winner['frozen'])}"]
+    lines[1] += f"; {least} {output.number(others[least]['error'])}" if least is not None else ""
+    lines += [f"The same again: --trials {report['trials']} --seed {report['seed']}"]
+    return "".join(f"# {output.visible(line)}\n" for line in lines) + "\n"
 
 
 def spec_of_labels(base: Mapping[str, Any]) -> Spec:
@@ -205,7 +218,7 @@ def measure(course: Search) -> str:
     return "error rate" if course.table.y.dtype.kind in "iu" else "RMSE"
 
 
-def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path) -> dict[str, Any]:
+def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment: str) -> dict[str, Any]:
     """The specs, the picture and all that was found, all or none; the report, with the picture."""
     from pykernel.files import all_or_none, whole_file
 
@@ -216,7 +229,7 @@ def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path) -> dict[
     with all_or_none():
         for name, spec in specs.items():
             with whole_file(out / f"{name}.toml") as file:
-                file.write(spec.to_toml().encode())
+                file.write(((comment if name == "planned" else "") + spec.to_toml()).encode())
         with whole_file(out / "plan.json") as file:
             file.write(json.dumps(output.finite(report), default=output.plain, indent=1).encode() + b"\n")
     return report
