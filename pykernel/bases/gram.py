@@ -273,6 +273,12 @@ class PrecomputedKernel(MercerKernel):
         """All samples, (l, 1)."""
         return np.arange(len(self.matrix), dtype=np.float64)[:, None]
 
+    def section(self) -> dict[str, Any]:
+        raise UserError(
+            "the kernel is precomputed, and a device would have to compute its values: take a kernel that has a name, such "
+            'as "gaussian"'
+        )
+
     def _plain(self, a: Any, b: Any) -> np.ndarray:
         a, b = _rows(a, "a"), self._places(b)
         if a.shape[1] == len(self.matrix):

@@ -362,7 +362,8 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         """The kernel of a width, and a ridge; found: the choice that they come from, if there was one."""
         self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
         self._mercer_kernel = reduced.kernel_with(kernel, width)
-        self.kernel_ = self._mercer_kernel.section()
+        precomputed = kernel.function == "precomputed"
+        self.kernel_ = {"function": "precomputed"} if precomputed else self._mercer_kernel.section()
         if kernel.function == "gaussian" and not isinstance(self.kernel, MercerKernel):
             self.kernel_ = {"function": "gaussian", "sigma": width}
 
@@ -531,11 +532,8 @@ class _KernelMachine(ToFrozen, KernelEstimator):
 
     def _exported(self) -> None:
         """Refuse what no device can compute."""
-        if self.kernel_["function"] == "precomputed":
-            raise self._error(
-                "the kernel is precomputed, and a device would have to compute its values: train with a kernel that has a "
-                'name, such as "gaussian"'
-            )
+        with self._named():
+            self._mercer_kernel.section()
 
     def to_spec(
         self,

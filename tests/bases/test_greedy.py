@@ -24,6 +24,7 @@ from pykernel.bases.greedy import Efvs, Exhaustive, Fvs, Sgma, residual_bound, s
 from pykernel.bases.select import SELECTORS, make_selector, select_basis
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
+from pykernel.training.reduced import nystrom_content
 from tests.support import DATA
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.3)
@@ -783,6 +784,12 @@ def test_a_gram_matrix_is_chosen_from_as_the_papers_do(method: str, tmp_path: Pa
     ):
         with pytest.raises(UserError, match=sentence):
             Basis.load(tmp_path / "basis.npz", other)
+
+
+def test_a_basis_of_a_gram_matrix_has_no_c() -> None:
+    basis = select_basis(np.eye(4), "precomputed", 2)
+    with pytest.raises(UserError, match=r"^the kernel is precomputed, and a device would have to compute its values"):
+        nystrom_content(basis, "m", "float32", np.ones(1))
 
 
 def test_gram_matrices_that_no_basis_is_chosen_from() -> None:

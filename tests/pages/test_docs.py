@@ -17,13 +17,16 @@ import pytest
 
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.online.state import Status
+from pykernel.bases.select import METHODS
 from pykernel.cli.app import main
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.model import specialised
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.families.linear import WINDUP
 from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
+from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from tests.support import ROOT
 
@@ -272,6 +275,45 @@ def test_links_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name}: {target}"
         for file in re.findall(r"`((?:tests|benchmarks|gen|pykernel|runtime_c|targets)/[\w./-]+)`", text):
             assert (ROOT / file).exists(), f"{page.name}: {file}"
+
+
+def glossary(section):
+    """The names in the first cells (of subspaces: the second ones) of a section's tables."""
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    cells = [row[1] if section == "Subspaces" else row[0] for row in rows]
+    assert all(row[-1].removesuffix("|").strip() for row in rows)
+    return [name for cell in cells for name in re.findall(r"`([\w-]+)`", cell)]
+
+
+def test_the_glossary_has_every_name_of_a_spec_once():
+    assert sorted(glossary("Rules")) == sorted(rules())
+    assert sorted(glossary("Techniques")) == sorted(TECHNIQUES)
+    assert sorted(glossary("Projections")) == sorted(PROJECTIONS)
+    assert sorted(glossary("Kernels")) == sorted(FUNCTIONS)
+    assert sorted(glossary("Bases")) == sorted([*METHODS, *nystrom.METHODS])
+    assert sorted(glossary("Subspaces")) == sorted([*subspace.UPDATES, *subspace.STEPS, *subspace.BUDGETS])
+
+
+def test_every_page_is_reached_from_the_first_one():
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= set(re.findall(r"\]\(([\w-]+\.md)", index))
+    (first,) = re.findall(r"^## Which command do I need\?\n(.*?)^## ", index, re.DOTALL | re.MULTILINE)
+    assert len(re.findall(r"^\| (?!you \|)\w", first, re.MULTILINE)) == 5
+
+
+def test_anchors_of_the_first_pages_exist():
+    """docs/README.md and the glossary are links, most of all."""
+    for page in (ROOT / "docs" / "README.md", ROOT / "docs" / "glossary.md"):
+        for target, anchor in re.findall(r"\]\(([\w-]*(?:\.md)?)#([\w-]+)\)", page.read_text(encoding="utf-8")):
+            text = (page.parent / target if target else page).read_text(encoding="utf-8")
+            headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", h).strip().lower().replace(" ", "-") for h in headings}, (
+                target,
+                anchor,
+            )
 
 
 # ----------------------------------------------------------------------------------------------- for contributors
