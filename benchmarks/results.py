@@ -159,7 +159,7 @@ RESULTS: dict[str, Result] = {
         "minutes",
         FITTED,
         ("pykernel.tuning.plan", "pykernel.tuning.trials"),
-    ),  # fmt: skip
+    ),
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),

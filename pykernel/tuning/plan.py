@@ -7,6 +7,7 @@ on the number of processes or on how fast they are.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -320,15 +321,14 @@ def _recipe(base: Content, rule: str, x: np.ndarray) -> Content | None:
     given, label = base.get("input", {}), base["label"]
     inputs = [NUMBERS_INPUT, scaled] if not {"standardise", "center", "scale"} & set(given) else [{}]
     stages: list[Content] = [{}] if "classes" in label else [STAGES, {"max_abs": LABEL_LIMIT}, {}]
-    for input in inputs:
-        for around in stages:
-            for rest in ({"linear": {}}, {}):
-                for kernel in ({"kernel": {"sigma": width(_dim(base))}}, {}):
-                    for learning in (base.get("learning", {}), {}):
-                        made = {**base, **rest, **kernel, "input": {**input, **given}, "label": {**around, **label}}
-                        made["learning"] = {**learning, "rule": rule}
-                        if _spec(made) is not None:
-                            return made
+    linear: list[Content] = [{"linear": {}}, {}]
+    kernels: list[Content] = [{"kernel": {"sigma": width(_dim(base))}}, {}]
+    learnings: list[Content] = [base.get("learning", {}), {}]
+    for input, around, rest, kernel, learning in itertools.product(inputs, stages, linear, kernels, learnings):
+        made = {**base, **rest, **kernel, "input": {**input, **given}, "label": {**around, **label}}
+        made["learning"] = {**learning, "rule": rule}
+        if _spec(made) is not None:
+            return made
     return None
 
 

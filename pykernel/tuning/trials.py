@@ -155,7 +155,7 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | 
     answered = answered.reshape(len(y), -1).all(axis=1)
     if answered[known].sum() < ANSWERED * known.sum():
         return None
-    known &= answered
+    known = np.asarray(known & answered)
     if spec.label.classes:
         wrong = (answers != y)[known].astype(float)
         return _told(wrong, lambda mean: mean, lambda mean: 1.0)
@@ -301,7 +301,7 @@ def watch(spec: Spec, table: Table) -> dict[str, Any]:
     each = {}
     for kind in FAULTS:
         x, which = faulty(table.x[split:], deviation, kind)
-        model.memory.bytes[:] = np.frombuffer(learned, np.uint8)
+        model.memory.bytes[:] = learned
         _, states, _ = model.prequential_alarms(x)
         each[kind] = detected(states[:, 0], which)
     return _monitored(each)

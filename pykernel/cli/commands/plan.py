@@ -222,10 +222,8 @@ def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment:
     """The specs, the picture and all that was found, all or none; the report, with the picture."""
     from pykernel.files import all_or_none, whole_file
 
-    plot, note = draw(report, out / "plan.png"), None
-    if isinstance(plot, str):
-        plot, note = None, plot
-    report = report | {"plot": str(out / "plan.png") if plot is not None else None, "plot_note": note}
+    note = draw(report, out / "plan.png")
+    report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
     with all_or_none():
         for name, spec in specs.items():
             with whole_file(out / f"{name}.toml") as file:
@@ -235,8 +233,8 @@ def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment:
     return report
 
 
-def draw(report: Mapping[str, Any], path: Path) -> bool | str:
-    """Error over bytes, with the simple predictors; or why there is no picture."""
+def draw(report: Mapping[str, Any], path: Path) -> str | None:
+    """Error over bytes, with the simple predictors; why there is no picture, if there is none."""
     from pykernel.plots import SIMPLE, Panel, pareto_figure
     from pykernel.tuning.sweep import front
 
@@ -251,7 +249,7 @@ def draw(report: Mapping[str, Any], path: Path) -> bool | str:
         pareto_figure(path, "plan: error against bytes", f"{report['measure']}, last 30 % of the rows", [panel])
     except MissingExtra as missing:
         return str(missing)
-    return True
+    return None
 
 
 def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
