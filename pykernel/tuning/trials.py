@@ -152,10 +152,10 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | 
     known, y = table.known(rows), table.labels[rows]
     answers = np.asarray(answers, np.float64).reshape(y.shape)
     answered = (answers >= 0) if spec.label.classes else np.isfinite(answers)
-    answered = answered.reshape(len(y), -1).all(axis=1)
+    answered = np.asarray(answered.reshape(len(y), -1).all(axis=1))
     if answered[known].sum() < ANSWERED * known.sum():
         return None
-    known = np.asarray(known & answered)
+    known &= answered
     if spec.label.classes:
         wrong = (answers != y)[known].astype(float)
         return _told(wrong, lambda mean: mean, lambda mean: 1.0)
