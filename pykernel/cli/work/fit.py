@@ -90,7 +90,8 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
     if seconds > TELL_SECONDS:
         output.tell(f"this will take about {output.duration(seconds)}: {job.work(machine, vectors)}")
     trained, spec, rounding, size = job.run(vectors, limit)
-    report = _report(job, trained, test, spec, rounding, size)
+    with job.waiting("testing the spec"):
+        report = _report(job, trained, test, spec, rounding, size)
     report["smaller"] = None
     if limit is None and vectors is None and size > LARGE:
         report["smaller"] = job.smaller(report, trained)
@@ -266,7 +267,7 @@ class Job:
         """The estimator, trained; its spec, how that compares, and its bytes of flash."""
         while True:
             trained = self.trained(vectors)
-            with self._waiting("comparing the spec with the trained model"):
+            with self.waiting("comparing the spec with the trained model"):
                 x = self.table.x[self.train]
                 spec, rounding = _frozen(trained, self.options, self.table, x)
                 size = build(spec).figures["const_bytes"]
@@ -289,7 +290,7 @@ class Job:
         return trained
 
     @contextlib.contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
+    def waiting(self, what: str) -> Iterator[None]:
         with output.progress(self.options.as_json) as show:
             show(0.0, what)
             yield
@@ -361,11 +362,11 @@ class Job:
             return None
         fixed, each = self._sizes()
         fits = [n for n in SIZES if fixed + n * each <= MUCH * report["flash_bytes"] and n < len(self.train)]
-        with self._waiting("trying fewer vectors"), one_thread:
+        with self.waiting("trying fewer vectors"), one_thread:
             promising = self._promising(machine, fits, report["errors"]["cross_validated"])
         for n in promising[:CONFIRMED]:
             small = self.trained(n)
-            with self._waiting("measuring the smaller model"):
+            with self.waiting("measuring the smaller model"):
                 spec, _ = _frozen(small, self.options, self.table, self.table.x[self.train][:1])
                 size = build(spec).figures["const_bytes"]
             error = _errors(self.table, _estimator(small), self.table.y[self.train])["cross_validated"]
