@@ -44,7 +44,8 @@ class FitOptions:
         str | None, option("--sigma", value="S,S", text="Gaussian widths to try.", without="by the data")
     ] = None
     gamma: Annotated[
-        str | None, option("--gamma", value="G,G", text="Widths of other kernels to try.", without="by the data")
+        str | None,
+        option("--gamma", value="G,G", text="Widths of other kernels to try.", without="by the data", rare=True),
     ] = None
     coef0: Annotated[float, option("--coef0", value="C", text="Constant of polynomial and sigmoid.", rare=True)] = 1.0
     degree: Annotated[int, option("--degree", value="N", text="Degree of the polynomial, 1 to 9.", rare=True)] = 3
@@ -67,7 +68,7 @@ class FitOptions:
         option(
             "--basis",
             value="METHOD",
-            text="How they are chosen: efvs, sgma, … (docs/bases.md).",
+            text="How: efvs, sgma, … (docs/bases.md).",
             without="auto",
         ),
     ] = None
