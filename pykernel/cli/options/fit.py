@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, option
+from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, With, option
 
 MODELS = ("kfd", "ls-svm", "krr")
 MANY_ROWS = 1000
@@ -72,6 +72,7 @@ class FitOptions:
             without="auto",
         ),
     ] = None
+    with_: With = None
     flash: Annotated[str | None, option("--flash", value="BYTES", text="Limit for vectors and weights.")] = None
     cv: Annotated[
         str,

@@ -193,7 +193,8 @@ class Job:
     def _basis_parameters(self) -> dict[str, Any]:
         """How vectors are chosen.  One that float32 can hardly tell from those before it has no part of its own."""
         epsilon = LEAST_ALD_THRESHOLD.get(self.options.precision, 0.0)
-        return {"method": self.options.basis or "auto", "epsilon": epsilon}
+        method = self.options.basis or "auto"
+        return {"method": method, "epsilon": epsilon} | inputs.method_options(self.options.with_, method)
 
     @cached_property
     def x(self) -> np.ndarray:
@@ -228,6 +229,9 @@ class Job:
             raise UserError(f"--n is {options.n}; it must be from 1 to {rows:,}, the number of rows to train on")
         if options.basis is not None and options.n is None and limit is None:
             raise UserError("--basis says how vectors are chosen, but every row is a vector; give --n or --flash, too")
+        if options.with_ is not None and options.n is None and limit is None:
+            raise UserError("--with says how vectors are chosen, but every row is a vector; give --n or --flash, too")
+        self._basis_parameters()  # refuses
         if limit is None:
             return options.n
         fixed, each = self._sizes()
