@@ -480,6 +480,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["kinds.csv", "--n", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
         (["kinds.csv", "--basis", "efvs"], "but every row is a vector; give --n or --flash, too"),
         (["kinds.csv", "--basis", "9", "--n", "9"], "--basis 9 is not known; there are: auto, fvs, efvs, sgma"),
+        (["kinds.csv", "--basis", "9"], "uniform; for 9 vectors give --n 9"),
         (["kinds.csv", "--kernel", "sigmoid", "--n", "9"], "the sigmoid kernel is not positive definite"),
         (["kinds.csv", "--with", "pool=3"], "but every row is a vector; give --n or --flash, too"),
         (["kinds.csv", "--n", "9", "--with", "depth=3"], "--with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),

@@ -224,7 +224,8 @@ class Job:
         options, rows = self.options, len(self.train)
         method = options.basis or "auto"
         if method not in METHODS:
-            raise UserError(f"--basis {method} is not known; there are: {', '.join(METHODS)}")
+            number = f"; for {method} vectors give --n {method}" if method.isdigit() else ""
+            raise UserError(f"--basis {method} is not known; there are: {', '.join(METHODS)}{number}")
         if options.n is not None and not 1 <= options.n <= rows:
             raise UserError(f"--n is {options.n}; it must be from 1 to {rows:,}, the number of rows to train on")
         if options.basis is not None and options.n is None and limit is None:
