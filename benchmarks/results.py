@@ -228,6 +228,7 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.host.subspace_baselines", ("subspace-baselines.csv",), "hours", ("subspaces",), (BKFE,)
     ),
     "subspaces": Result("-m benchmarks.host.subspace_guide", ("subspaces-*.csv",), "minutes", ("subspaces",), (BKFE,)),
+    "taken-cell": Result("-m benchmarks.host.taken_cell", ("taken-cell.csv",), "minutes", (), (SELECTION, CLOSED_FORM)),
     "training-cost": Result("-m benchmarks.device.training_cost", ("training-cost.csv",), "minutes", ("training",)),
     "training-limits": Result(
         "-m benchmarks.device.training_limits", ("training-limits.csv",), "seconds", ("training",)

@@ -123,7 +123,7 @@ def measure(trials: int) -> list[dict[str, Any]]:
 
 def tables(rows: Rows) -> dict[str, str]:
     """For docs/model-selection.md."""
-    heads = ["data", "model", "l", "estimated by", "best cell", "corrected", "on other samples"]
+    heads = ["data", "model", "l", "estimated by", "taken cell", "corrected", "on other samples"]
     lines = []
     for row in rows:
         figures = [100 * float(row[key]) for key in ("least", "corrected", "test")]

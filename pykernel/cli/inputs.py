@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import math
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pykernel.cli import output
 from pykernel.errors import MissingExtra, UserError
@@ -123,6 +124,43 @@ def workers(text: str | None, default: int) -> int | str:
     if "://" in text:
         return text
     raise UserError(f"--workers is {text!r}; it must be a number of processes from 1, or a Dask scheduler's address")
+
+
+def method_options(text: str | None, method: str) -> dict[str, Any]:
+    """KEY=VALUE with commas between, as the options of a method of pykernel.bases, and epsilon; of auto those of any."""
+    from pykernel.bases.select import SELECTORS
+
+    own = {"n_max", "seed", "candidates", "points", "tau"}  # options of the commands
+    kinds = [SELECTORS[method]] if method in SELECTORS else list(SELECTORS.values())
+    known: dict[str, str] = {}
+    for kind in kinds:
+        for name, parameter in list(inspect.signature(kind).parameters.items())[2:]:
+            if name not in own:
+                known.setdefault(name, str(parameter.annotation))
+    found: dict[str, Any] = {}
+    for word in words(text):
+        name, equals, value = word.partition("=")
+        if not equals or name not in known:
+            raise UserError(
+                f"--with holds {word!r}; it must be KEY=VALUE, of {method} with a key of {', '.join(known)}"
+            )
+        found[name] = _value_as(known[name], value, f"--with {word}")
+    return found
+
+
+def _value_as(annotation: str, value: str, where: str) -> Any:
+    """A word as an annotated parameter takes it; what must be one of some words is checked by its method."""
+    if "Literal" in annotation:
+        return value
+    if "bool" in annotation and value in ("true", "false"):
+        return value == "true"
+    for kind, convert, what in (("int", int, "a whole number"), ("float", float, "a number")):
+        if kind in annotation:
+            try:
+                return convert(value)
+            except ValueError:
+                raise UserError(f"{where}: {value!r} must be {what}") from None
+    raise UserError(f"{where}: {value!r} must be true or false")
 
 
 # ------------------------------------------------------------------------------------------------------------- packages

@@ -148,8 +148,9 @@ PARAMETERS = {
     "by": Parameter(
         must=one_of("error", "press"),
         text="""{"error", "press"}
-        What the chosen candidate minimises. "error": the error rate; if several are equal, the squared error.
-        "press": the mean squared difference between predictions and targets.""",
+        What is minimised. "error": the error rate; if several are equal, the squared error. "press": the mean squared
+        difference between predictions and targets. Of all candidates within 1 % of the least, that with the largest
+        ridge is taken, then that with the smoothest kernel.""",
     ),
     "workers": Parameter(
         must=PROCESSES,

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
 from pykernel.cli.options.fit import FitOptions
 from pykernel.cli.work import fit as cli_fit
 from pykernel.cli.work.tables import LabelledTable
 from pykernel.errors import install_hint
+from pykernel.estimators.batch import LSSVMRegressor
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
 from pykernel.training.closed_form import Targets, error_rate, press
@@ -325,6 +328,37 @@ def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
     assert predicted == pytest.approx(targets.classify(expected) if spec.label.classes else expected[:, 0], abs=1e-3)
 
 
+@pytest.mark.parametrize("method, given", [("sgma", "view=column,rule=4.3"), ("efvs", "lazy=true,epsilon=0.01")])
+def test_options_of_a_method_are_handed_on(folder, fit, run, method, given):
+    grid = ["--sigma", "1", "--ridge", "0.1", "--basis", method, "--n", "14"]
+    fit("flow.csv", *grid, "--with", given, "--out", "w.toml")
+    options = {"view": "column", "rule": "4.3"} if method == "sgma" else {"lazy": True, "epsilon": 0.01}
+    x, y, _ = samples()
+    machine = LSSVMRegressor(
+        sigma=1.0, ridge=0.1, basis=14, basis_params={"method": method, "epsilon": 1e-3} | options
+    ).fit(scaled(x), y)
+    assert np.array(load_spec("w.toml").expansion.vectors) == pytest.approx(machine.basis_, abs=1e-6)
+    code, _, err = run(
+        "basis",
+        "flow.csv",
+        "--inputs",
+        "a,b",
+        "--method",
+        method,
+        "--n",
+        "14",
+        "--with",
+        given,
+        "--save",
+        "b.npz",
+        "--sigma",
+        "1",
+    )
+    assert code == 0, err
+    chosen = select_basis(scaled(x), MercerKernel("gaussian", 0.5), 14, method, **{"epsilon": 1e-10} | options)
+    assert Basis.load("b.npz").indices.tolist() == chosen.indices.tolist()
+
+
 @pytest.mark.parametrize("bytes_", [300, 620, 100_000])
 def test_flash_is_not_exceeded_and_used(folder, fit, bytes_):
     grid = ["--sigma", "0.5", "--ridge", "0.1"]
@@ -447,7 +481,12 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["kinds.csv", "--n", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
         (["kinds.csv", "--basis", "efvs"], "but every row is a vector; give --n or --flash, too"),
         (["kinds.csv", "--basis", "9", "--n", "9"], "--basis 9 is not known; there are: auto, fvs, efvs, sgma"),
+        (["kinds.csv", "--basis", "9"], "uniform; for 9 vectors give --n 9"),
         (["kinds.csv", "--kernel", "sigmoid", "--n", "9"], "the sigmoid kernel is not positive definite"),
+        (["kinds.csv", "--with", "pool=3"], "but every row is a vector; give --n or --flash, too"),
+        (["kinds.csv", "--n", "9", "--with", "depth=3"], "--with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),
+        (["kinds.csv", "--n", "9", "--basis", "sgma", "--with", "pool=x"], "--with pool=x: 'x' must be a whole number"),
+        (["kinds.csv", "--n", "9", "--basis", "efvs", "--with", "lazy=2"], "--with lazy=2: '2' must be true or false"),
         (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),
         (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; it must be from 0 to below 1"),

@@ -34,7 +34,9 @@ def fit(options: FitOptions) -> None:
     need_possible(options)
     table = read(options)
     inputs.need_package("sklearn", "pykernel fit", "sklearn")
-    from pykernel.cli.work.fit import fit as train
+    with output.progress(options.as_json) as show:
+        show(0.0, "starting")
+        from pykernel.cli.work.fit import fit as train
 
     try:
         fitted = train(options, table)

@@ -92,4 +92,14 @@ Engine = Annotated[
         rare=True,
     ),
 ]
+With = Annotated[
+    str | None,
+    option(
+        "--with",
+        value="KEY=V,KEY=V",
+        text="Options of the method, and epsilon (docs/bases.md).",
+        without="none",
+        rare=True,
+    ),
+]
 Delay = Annotated[int, option("--delay", value="K", text="Labels arrive K rows late.")]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import Inputs, Json, Name, Precision, Standardise, argument, option
+from pykernel.cli.options import Inputs, Json, Name, Precision, Standardise, With, argument, option
 
 MODELS = ("krr", "ls-svm")
 DEFAULT_RIDGE = 0.1
@@ -84,6 +84,7 @@ class BasisOptions:
     points: Annotated[
         int, option("--points", value="V", text="efvs: rows that judge a candidate; 0: all.", rare=True)
     ] = 59
+    with_: With = None
     tau: Annotated[
         float,
         option("--tau", value="T", text="Stop when at most this part is left out; 0: never.", rare=True),

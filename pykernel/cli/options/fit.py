@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, option
+from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, With, option
 
 MODELS = ("kfd", "ls-svm", "krr")
 MANY_ROWS = 1000
@@ -44,7 +44,8 @@ class FitOptions:
         str | None, option("--sigma", value="S,S", text="Gaussian widths to try.", without="by the data")
     ] = None
     gamma: Annotated[
-        str | None, option("--gamma", value="G,G", text="Widths of other kernels to try.", without="by the data")
+        str | None,
+        option("--gamma", value="G,G", text="Widths of other kernels to try.", without="by the data", rare=True),
     ] = None
     coef0: Annotated[float, option("--coef0", value="C", text="Constant of polynomial and sigmoid.", rare=True)] = 1.0
     degree: Annotated[int, option("--degree", value="N", text="Degree of the polynomial, 1 to 9.", rare=True)] = 3
@@ -67,10 +68,11 @@ class FitOptions:
         option(
             "--basis",
             value="METHOD",
-            text="How they are chosen: efvs, sgma, … (docs/bases.md).",
+            text="How: efvs, sgma, … (docs/bases.md).",
             without="auto",
         ),
     ] = None
+    with_: With = None
     flash: Annotated[str | None, option("--flash", value="BYTES", text="Limit for vectors and weights.")] = None
     cv: Annotated[
         str,

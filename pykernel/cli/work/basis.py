@@ -48,13 +48,14 @@ MARGIN = 1.01
 @dataclass(frozen=True)
 class Asked:
     """Options as numbers.  model: what is fitted to the label; epsilon: less than this of a vector is nothing new;
-    widths and ridges: those to try, None if the data tell."""
+    widths and ridges: those to try, None if the data tell; of_method: options that only some methods have."""
 
     options: BasisOptions
     model: Any
     epsilon: float
     widths: list[float] | None
     ridges: list[float] | None
+    of_method: dict[str, Any]
 
 
 def asked(options: BasisOptions) -> Asked:
@@ -65,7 +66,8 @@ def asked(options: BasisOptions) -> Asked:
     ridges = _numbers(options.ridge, "--ridge")
     if ridges and len(ridges) > 1 and not several:
         raise UserError("--ridge holds several; without a label there is nothing to choose by: give one")
-    return Asked(options, model, epsilon, widths, ridges)
+    of_method = inputs.method_options(options.with_, options.method)
+    return Asked(options, model, of_method.get("epsilon", epsilon), widths, ridges, of_method)
 
 
 def _model(options: BasisOptions) -> str:
@@ -153,6 +155,10 @@ class Job:
     def draws(self) -> dict[str, Any]:
         return {"candidates": self.options.candidates or None, "points": self.options.points or None}
 
+    @property
+    def of_method(self) -> dict[str, Any]:
+        return {key: value for key, value in self.asked.of_method.items() if key != "epsilon"}
+
     def run(self) -> Chosen:
         with one_thread:  # so that the spec's bits do not depend on how many there are
             kernel = self._mercer(self._width())
@@ -197,6 +203,7 @@ class Job:
             seed=options.seed,
             progress=not options.as_json,
             **self.draws,
+            **({} if options.shards > 1 else self.of_method),
         )
         return tuned.width
 
@@ -233,6 +240,7 @@ class Job:
             checkpoint=options.checkpoint,
             progress=None if options.as_json else "vectors",
             **self.draws,
+            **self.of_method,
         )
 
     def _in_shards(self, kernel: MercerKernel) -> Sharded:
@@ -248,7 +256,7 @@ class Job:
             workers=None if options.workers is None else inputs.workers(options.workers, 1),
             results=options.checkpoint,
             title=None if options.as_json else "shards",
-            options=self.draws,
+            options=self.draws | self.of_method,
         )
 
     def _sample(self) -> tuple[np.ndarray, np.ndarray]:

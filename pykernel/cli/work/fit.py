@@ -91,7 +91,8 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
     if seconds > TELL_SECONDS:
         output.tell(f"this will take about {output.duration(seconds)}: {job.work(machine, vectors)}")
     trained, spec, rounding, size = job.run(vectors, limit)
-    report = _report(job, trained, test, spec, rounding, size)
+    with job.waiting("testing the spec"):
+        report = _report(job, trained, test, spec, rounding, size)
     report["smaller"] = None
     if limit is None and vectors is None and size > LARGE:
         report["smaller"] = job.smaller(report, trained)
@@ -193,7 +194,8 @@ class Job:
     def _basis_parameters(self) -> dict[str, Any]:
         """How vectors are chosen.  One that float32 can hardly tell from those before it has no part of its own."""
         epsilon = LEAST_ALD_THRESHOLD.get(self.options.precision, 0.0)
-        return {"method": self.options.basis or "auto", "epsilon": epsilon}
+        method = self.options.basis or "auto"
+        return {"method": method, "epsilon": epsilon} | inputs.method_options(self.options.with_, method)
 
     @cached_property
     def x(self) -> np.ndarray:
@@ -223,11 +225,15 @@ class Job:
         options, rows = self.options, len(self.train)
         method = options.basis or "auto"
         if method not in METHODS:
-            raise UserError(f"--basis {method} is not known; there are: {', '.join(METHODS)}")
+            number = f"; for {method} vectors give --n {method}" if method.isdigit() else ""
+            raise UserError(f"--basis {method} is not known; there are: {', '.join(METHODS)}{number}")
         if options.n is not None and not 1 <= options.n <= rows:
             raise UserError(f"--n is {options.n}; it must be from 1 to {rows:,}, the number of rows to train on")
         if options.basis is not None and options.n is None and limit is None:
             raise UserError("--basis says how vectors are chosen, but every row is a vector; give --n or --flash, too")
+        if options.with_ is not None and options.n is None and limit is None:
+            raise UserError("--with says how vectors are chosen, but every row is a vector; give --n or --flash, too")
+        self._basis_parameters()  # refuses
         if limit is None:
             return options.n
         fixed, each = self._sizes()
@@ -267,7 +273,7 @@ class Job:
         """The estimator, trained; its spec, how that compares, and its bytes of flash."""
         while True:
             trained = self.trained(vectors)
-            with self._waiting("comparing the spec with the trained model"):
+            with self.waiting("comparing the spec with the trained model"):
                 x = self.table.x[self.train]
                 spec, rounding = _frozen(trained, self.options, self.table, x)
                 size = build(spec).figures["const_bytes"]
@@ -290,7 +296,7 @@ class Job:
         return trained
 
     @contextlib.contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
+    def waiting(self, what: str) -> Iterator[None]:
         with output.progress(self.options.as_json) as show:
             show(0.0, what)
             yield
@@ -362,11 +368,11 @@ class Job:
             return None
         fixed, each = self._sizes()
         fits = [n for n in SIZES if fixed + n * each <= MUCH * report["flash_bytes"] and n < len(self.train)]
-        with self._waiting("trying fewer vectors"), one_thread:
+        with self.waiting("trying fewer vectors"), one_thread:
             promising = self._promising(machine, fits, report["errors"]["cross_validated"])
         for n in promising[:CONFIRMED]:
             small = self.trained(n)
-            with self._waiting("measuring the smaller model"):
+            with self.waiting("measuring the smaller model"):
                 spec, _ = _frozen(small, self.options, self.table, self.table.x[self.train][:1])
                 size = build(spec).figures["const_bytes"]
             error = _errors(self.table, _estimator(small), self.table.y[self.train])["cross_validated"]
