@@ -358,7 +358,7 @@ def test_keys_of_the_spec_that_mean_something_are_kept():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--rule", "kmls"], "--rule kmls is not known; there are: klms"),
+        (["--rule", "kmls"], "--rule kmls is not known; did you mean 'klms'?"),
         (["--technique", "nt,best"], "--technique best is not known; there are: nt"),
         (["--n-max", "8,many"], "it must be whole numbers with commas between"),
         (["--n-max", "0"], "N_max is 0; it must be from 1 to 4,096"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,7 +224,7 @@ def print_training(report: Mapping[str, Any]) -> None:
         rate = (
             f", {output.rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
         )
-        told = f"mean squared error {output.number(found['mse'])}{rate}" if found["mse"] is not None else "none"
+        told = f"RMSE {output.number(math.sqrt(found['mse']))}{rate}" if found["mse"] is not None else "none"
         why = found["status"].replace("_", " ")
         if found.get("samples") == 0:
             why = "the samples must be read again after the last training; give the data as a file"
