@@ -7,14 +7,18 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pykernel.cli.app
 from pykernel.cli.help import names_of, sentence_of
+from pykernel.cli.output import new_table, show_table
 from pykernel.errors import install_hint
 from tests.support import ROOT
 
@@ -277,6 +281,24 @@ def test_bad_arguments_are_one_sentence(run, folder, arguments, says):
     data = (folder / "data.csv").read_bytes()
     assert fails(run("simulate", *arguments), *says)
     assert (folder / "data.csv").read_bytes() == data and not (folder / "elsewhere.csv").exists()
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.lists(st.text("abc-7, ", max_size=30), min_size=4, max_size=4), min_size=1, max_size=4),
+    st.integers(20, 120),
+)
+def test_no_table_breaks_a_word(rows, width):
+    table = new_table("target", "built, run by", "most", "spare")
+    for row in rows:
+        table.add_row(*row)
+    with redirect_stdout(io.StringIO()) as printed, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        show_table("tables", table, ["spare"])
+    text = printed.getvalue()
+    left_out = "left out, for the window is narrow: spare" in text
+    words = {word for row in rows for cell in (row[:3] if left_out else row) for word in cell.split()}
+    assert words <= set(text.split())
 
 
 def test_a_plot_without_matplotlib_says_what_to_install(run, folder, monkeypatch):
