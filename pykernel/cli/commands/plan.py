@@ -22,7 +22,7 @@ def plan(options: PlanOptions) -> None:
 
     For each rule and technique, this command measures the largest budget that fits the target. It tunes these models as
     pykernel sweep does. Then it generates the best model's C, runs the C on the emulated target and compares the memory
-    byte for byte. Without a spec, the last column of numbers is the label, and the others are inputs.
+    byte for byte. Without a spec, the last column of numbers is the label, and the others are inputs, without times.
 
         pykernel plan --ram 4k --flash 16k --target cortex-m0plus data.csv
 

@@ -41,8 +41,8 @@ class SimulateOptions:
 def simulate(options: SimulateOptions) -> None:
     """Try a model on recorded data, as the device would learn from it.
 
-    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is comma-separated text of
-    any length. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
+    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is a table of text, with
+    commas, semicolons or tabs. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
     [label] column). A row with an empty label is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --plot errors.png
