@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
 
 
+UNWRITTEN = "; no file was written"
+"""What an interrupt leaves of a command that writes all of its files at its end."""
+
+
 # ------------------------------------------------------------------------------------------------------------ sentences
 
 
@@ -39,7 +43,7 @@ def tell(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def interrupted(kept: str = "") -> typer.Exit:
+def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
     """Says so, and what was kept; to be raised in place of KeyboardInterrupt, which typer turns into a bare exit."""
     say("error", f"interrupted{kept}")
     return typer.Exit(INTERRUPTED)

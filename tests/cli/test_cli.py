@@ -133,7 +133,7 @@ def test_every_option_can_be_found(run):
 # ----------------------------------------------------------------------------------------------------------- modules
 
 CLI = Path(pykernel.cli.app.__file__).parent
-ORDER = ["help", "options", "output", "inputs", "work", "commands", "app"]
+ORDER = ["output", "help", "options", "inputs", "work", "commands", "app"]
 """The parts of the command line, lowest first."""
 
 
@@ -281,6 +281,24 @@ def test_bad_arguments_are_one_sentence(run, folder, arguments, says):
     data = (folder / "data.csv").read_bytes()
     assert fails(run("simulate", *arguments), *says)
     assert (folder / "data.csv").read_bytes() == data and not (folder / "elsewhere.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("prediction_lines", "no file was written"),
+        ("Simulation.report", "all rows are in p.csv"),
+    ],
+)
+def test_an_interrupt_says_what_was_kept(where, kept, run, folder, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    before = {path.name for path in folder.iterdir()}
+    monkeypatch.setattr(f"pykernel.host.simulate.{where}", interrupted)
+    code, out, err = run("simulate", "spec.toml", "data.csv", "-o", "p.csv")
+    assert (code, out, err) == (130, "", f"error: interrupted; {kept}\n")
+    assert {path.name for path in folder.iterdir()} == before | ({"p.csv"} if "p.csv" in kept else set())
 
 
 @settings(max_examples=30)

@@ -65,10 +65,15 @@ def simulate(options: SimulateOptions) -> None:
         inputs.need_matplotlib()
     simulation, gaps = run(spec, options)
     files = {"output": options.answers, "plot": options.plot}
-    with output.progress(options.as_json, None) as show:
-        report = (
-            simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial(spec, options, show))
-        )
+    try:
+        with output.progress(options.as_json, None) as show:
+            if isinstance(simulation, Monitoring):
+                report = simulation.report()
+            else:
+                report = simulation.report(trial(spec, options, show))
+    except KeyboardInterrupt:
+        kept = " and ".join(str(path) for path in files.values() if path)
+        raise output.interrupted(f"; all rows are in {kept}" if kept else output.UNWRITTEN) from None
     report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
     if options.as_json:
         output.print_json(report)

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from pykernel.cli import inputs, output
+from pykernel.cli import inputs
 from pykernel.cli.options.fit import MANY_ROWS, FitOptions
 from pykernel.cli.work.tables import LabelledTable
 from pykernel.errors import UserError
@@ -199,13 +199,11 @@ def _cross_validation(text: str) -> str | int:
 
 @contextlib.contextmanager
 def _plainly(machine: Any) -> Iterator[None]:
-    """Without the estimator's name in refusals; an interrupt is told as such."""
+    """Without the estimator's name in refusals."""
     try:
         yield
     except UserError as error:
         raise UserError(str(error).removeprefix(f"{type(machine).__name__}: ")) from None
-    except KeyboardInterrupt:
-        raise output.interrupted() from None
 
 
 def _pipeline(machine: Any, scales: bool) -> Any:
