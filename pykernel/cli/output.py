@@ -141,7 +141,7 @@ def show_table(title: str, table: Table, spare: Sequence[str] = ()) -> None:
         return
     console.print(table)
     if gone:
-        console.print(f"left out, for the window is narrow: {', '.join(gone)}\n", highlight=False, markup=False)
+        print(f"left out, for the window is narrow: {', '.join(gone)}\n")
 
 
 def _fit(table: Table, console: Console) -> bool:

@@ -20,7 +20,7 @@ ELSEWHERE = {
 
 def word_meant(word: str, known: Collection[str], otherwise: str) -> str:
     """The end of a sentence about an unknown word: the known one that was probably meant, else ``otherwise``."""
-    here = ELSEWHERE.get(word.lower())
+    here = ELSEWHERE.get(word.lower(), word)
     return did_you_mean(here if here in known else word, known, otherwise)
 
 
