@@ -27,7 +27,7 @@ from pykernel.cli.commands.snapshot import snapshot_app
 from pykernel.cli.commands.sweep import sweep
 from pykernel.cli.commands.targets import targets
 from pykernel.cli.help import PlainCommand, PlainGroup
-from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, say
+from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, UNWRITTEN, say
 from pykernel.errors import CheckFailed, UserError
 
 UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
@@ -116,7 +116,7 @@ def run(command: Callable[[], Any]) -> int:
         if isinstance(error.__cause__, EOFError):  # which typer takes for the end of what someone types
             say("error", f"a file ends too early: {error.__cause__ or 'there is less in it than it says'}")
             return BAD_INPUT
-        say("error", "interrupted")
+        say("error", f"interrupted{UNWRITTEN}")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):  # the reader of our output has gone; rich then exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,6 +10,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from pykernel.cli import output
+
 PAGE = "docs/commands.md"
 """Says more of every command, and describes the options that are only named here."""
 RARE = "rare"
@@ -93,7 +95,13 @@ class Plain:
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command whose help fits a screen."""
+    """A command whose help fits a screen, and that says what an interrupt leaves."""
+
+    def invoke(self, context: Any) -> Any:
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            raise output.interrupted() from None
 
 
 class PlainGroup(Plain, TyperGroup):

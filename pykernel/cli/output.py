@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
+
+
+UNWRITTEN = "; no file was written"
+"""What an interrupt leaves of a command that writes all of its files at its end."""
 
 
 # ------------------------------------------------------------------------------------------------------------ sentences
@@ -38,7 +43,7 @@ def tell(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def interrupted(kept: str = "") -> typer.Exit:
+def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
     """Says so, and what was kept; to be raised in place of KeyboardInterrupt, which typer turns into a bare exit."""
     say("error", f"interrupted{kept}")
     return typer.Exit(INTERRUPTED)
@@ -117,13 +122,50 @@ def new_table(*columns: str) -> Table:
     return table
 
 
-def show_table(title: str, table: Table) -> None:
+def show_table(title: str, table: Table, spare: Sequence[str] = ()) -> None:
+    """Prints a table in which no word and no number is broken, for a reader may have to type it.
+
+    Where the window is too narrow, cells are wrapped between words; then columns are left out, those of ``spare`` in their
+    order; then each row becomes a list.
+    """
     from rich.console import Console
 
     console = Console()
     # not as the table's own title, which would be broken to the table's width
     console.print(title, style="bold", highlight=False, markup=False)
+    columns = table.columns
+    gone: list[str] = []
+    while not (fits := _fit(table, console)) and len(gone) < len(spare):
+        gone.append(spare[len(gone)])
+        table.columns = [column for column in table.columns if column.header != gone[-1]]
+    if not fits:
+        for row in zip(*(column.cells for column in columns), strict=True):
+            console.print()
+            for column, value in zip(columns, row, strict=True):
+                if value:
+                    console.print(f"  {column.header}  {value}", highlight=False, soft_wrap=True)
+        console.print()
+        return
     console.print(table)
+    if gone:
+        print(f"left out, for the window is narrow: {', '.join(gone)}\n")
+
+
+def _fit(table: Table, console: Console) -> bool:
+    """Sets the widths of columns so that the table fits without a broken word; whether that is possible."""
+    from rich.measure import Measurement
+
+    wide = console.options.update(width=10_000)
+    measured = []
+    for column in table.columns:
+        sizes = [Measurement.get(console, wide, cell) for cell in (column.header, *column.cells)]
+        measured.append((max(size.minimum for size in sizes), max(size.maximum for size in sizes)))
+    # three characters between columns, two on each side
+    left = console.width - 3 * len(measured) - 1 - sum(least for least, _ in measured)
+    for column, (least, most) in zip(table.columns, measured, strict=True):
+        more = max(0, min(most - least, left))
+        column.width, left = least + more, left - more
+    return left >= 0
 
 
 def print_next(spec: str) -> None:
@@ -171,7 +213,7 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
             calls.add_row(row["target"], call, *shown, f"{row[call]['ratio']:.2f}")
     show_table(f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?", table)
     if calls.row_count:
-        show_table("instructions of one call", calls)
+        show_table("instructions of one call", calls, ("median", "min", "ratio"))
 
 
 def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:

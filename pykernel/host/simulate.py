@@ -619,7 +619,8 @@ class Simulation(_Run):
     """A model fed from a stream, as the device will be, and its errors.
 
     Row t is predicted (a classifier: classified), then row t - delay is learnt: what is not known yet is never used.
-    A row that lacks one of its labels is predicted only.  Every ``refresh_every`` rows (0: never) the model is refreshed,
+    A row that lacks one of its labels is predicted only, and errors begin after the first label that is known: before it
+    all predictors answer 0, and one row could decide the error of the whole stream.  Every ``refresh_every`` rows (0: never) the model is refreshed,
     after every ``train_every`` labels (0: never) it is trained, where it can be.  A model that does not learn predicts.
 
     Raises UserError for a model without labels, of which there are no errors: see Monitoring.
@@ -630,6 +631,7 @@ class Simulation(_Run):
             raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare it by")
         super().__init__(spec, delay, refresh_every, train_every)
         self.simple = Simple(spec, delay)
+        self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)  # labels of which one is known
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
         self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []  # of several labels, each's
@@ -648,20 +650,26 @@ class Simulation(_Run):
         if self.classes:
             known = np.where(self._valid(released), released, -1)
             guesses = np.column_stack([asked, self.simple.step(x, y, waiting, _table(known))[:, :, 0]])
-            scored = self._valid(truth) & (asked >= 0)
+            scored = self._valid(truth) & (asked >= 0) & self._after_first(_table(known) >= 0)[:, 0]
             self.errors.add(np.where(scored[:, None], guesses != truth[:, None], np.nan))
             np.add.at(self.confusion, (truth[scored], asked[scored]), 1)
             return
         # (rows, labels)
         model, known, truth = (_table(a).astype(np.float64) for a in (asked, released, truth))
         known = np.where(_table(self._valid(released)), known, np.nan)
-        truth = np.where(_table(self._valid(y[waiting:])), truth, np.nan)
+        truth = np.where(_table(self._valid(y[waiting:])) & self._after_first(~np.isnan(known)), truth, np.nan)
         simple = self.simple.step(x, y, waiting, known)
         errors = np.concatenate([model[:, None], simple], axis=1) - truth[:, None]
         self.errors.add(errors)
         for i, one in enumerate(self.each):
             one.add(errors[:, :, i])
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
+
+    def _after_first(self, known: np.ndarray) -> np.ndarray:
+        """At which of the next rows a label is known, (rows, labels); known: whether one is released after the row."""
+        begun = np.maximum.accumulate(np.concatenate([self._begun[None], known]))
+        self._begun = begun[-1]
+        return np.asarray(begun[:-1])
 
     def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
         if status != "REFUSED_LABEL":

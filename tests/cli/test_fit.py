@@ -524,7 +524,7 @@ def test_an_interrupt_says_so_and_writes_nothing(folder, run, monkeypatch):
 
     monkeypatch.setattr(kernel_machines.selection, "select", interrupted)
     code, _, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
-    assert code == 130 and err == "error: interrupted\n" and not Path("k.toml").exists()
+    assert code == 130 and err == "error: interrupted; no file was written\n" and not Path("k.toml").exists()
 
 
 def test_without_scikit_learn_a_sentence_says_what_to_install(folder, run, monkeypatch):

@@ -545,7 +545,9 @@ def test_a_simulation_of_what_only_predicts_scores():
     steps = list(run.run(x, y))
     model = HostModel(spec)
     labels, statuses = model.prequential(x, y, question="classify")
-    valid = (y >= 0) & (y < 3) & (labels >= 0)
+    valid = (y >= 0) & (y < 3)
+    valid[: np.argmax(valid) + 1] = False  # where no label is known, nothing is scored
+    valid &= labels >= 0
     report = run.report()
     assert report["all"]["scored"] == valid.sum()
     assert report["all"]["error_rate"]["model"] == pytest.approx(np.mean(labels[valid] != y[valid]))
@@ -780,7 +782,7 @@ def test_simulate_trains_or_only_scores(files, capsys):
     assert code == 0 and report["leave_one_out"] == told and report["trainings"] == {"done": 3}
     code, out, err = command(capsys, "simulate", "kfd.toml", "data.csv", "--train-every", "50")
     assert code == 0 and "trainings       done 3" in out and not err
-    assert re.search(r"leave-one-out   mean squared error [\d.]+, [\d.]+ % of the samples with a wrong class", out)
+    assert re.search(r"leave-one-out   RMSE [\d.]+, [\d.]+ % of the samples with a wrong class", out)
     if Path("/dev/fd").exists():  # as a shell's <(...): it is read once
         reads, writes = os.pipe()
         os.write(writes, Path("data.csv").read_bytes())

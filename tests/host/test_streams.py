@@ -268,7 +268,7 @@ def twin(a_spec, x, y, delay, refresh_every):
     for t in range(len(x)):
         prediction, lines = model.predict(x[t])[0], [linear.predict(x[t])[0] for linear in linears]
         last, mean = (known[-1], np.mean(known)) if known else (0.0, 0.0)
-        status = None
+        begun, status = bool(known), None
         if t >= delay:
             status = Status(model.update(x[t - delay], y[t - delay])[0])
             for linear in linears:
@@ -281,7 +281,7 @@ def twin(a_spec, x, y, delay, refresh_every):
                 if abs(label) <= a_spec.label.max_abs:
                     known.append(float(label))
         truth = np.float32(y[t])
-        scored = abs(truth) <= a_spec.label.max_abs and not np.isnan(prediction)
+        scored = begun and abs(truth) <= a_spec.label.max_abs and not np.isnan(prediction)
         rows.append(
             (
                 prediction,
@@ -346,9 +346,11 @@ def twin_of_others(a_spec, x, y, delay):
         predictions.append(answer)
         if classes:
             seen = [c for (c,) in known if c is not None]
+            begun = [bool(seen)]
             trivial = [[seen[-1]], [max(range(len(classes)), key=seen.count)]] if seen else [[0], [0]]
         else:
             each = [[row[o] for row in known if row[o] is not None] for o in range(labels)]
+            begun = [bool(column) for column in each]
             trivial = [[column[-1] if column else 0.0 for column in each]]
             trivial += [[np.mean(column) if column else 0.0 for column in each]]
         trivial += [linear.classify(x[t]) if classes else linear.predict(x[t])[0] for linear in linears]
@@ -359,7 +361,7 @@ def twin_of_others(a_spec, x, y, delay):
                 label = y[t] if classes else np.float32(y[t, o])
                 valid = 0 <= label < len(classes) if classes else abs(label) <= 50
                 error = float(guess[o] != label) if classes else abs(float(guess[o]) - float(label))
-                row.append(np.nan if refused or not valid else error)
+                row.append(error if valid and begun[o] and not refused else np.nan)
         errors.append(np.reshape(row, (5, labels)))
         statuses.append(None)
         if t >= delay:
@@ -503,7 +505,7 @@ def test_simulate_shows_errors_and_which_class_was_taken_for_which(folder, capsy
     rates = dict(re.findall(r"(model|last label|majority class) +(\S+) %", out))
     assert float(rates["model"]) < 0.7 * float(rates["majority class"]) < float(rates["last label"])
     table = re.findall(r"^ +(low|mid \[x\]|1) +(\d+) +(\d+) +(\d+) *$", out, re.MULTILINE)
-    assert [row[0] for row in table] == ["low", "mid [x]", "1"] and sum(int(c) for row in table for c in row[1:]) == 400
+    assert [row[0] for row in table] == ["low", "mid [x]", "1"] and sum(int(c) for row in table for c in row[1:]) == 399
     assert {row[1] for row in csv.reader((folder / "p.csv").read_text().splitlines())} == {
         "prediction",
         "low",

@@ -36,10 +36,10 @@ def basis(options: BasisOptions) -> None:
             with output.progress(options.as_json) as show:
                 job = work.begin(request, show)
             chosen = job.run()
+            spec = None if options.out is None else work.spec_of(job, chosen)
+            report = work.report_of(job, chosen, spec)
         except KeyboardInterrupt:
             raise output.interrupted(kept_in(options)) from None
-    spec = None if options.out is None else work.spec_of(job, chosen)
-    report = work.report_of(job, chosen, spec)
     work.write(report, job, chosen.basis, spec)
     if options.as_json:
         output.print_json(report)
@@ -90,7 +90,7 @@ def need_outputs(options: BasisOptions) -> None:
 def kept_in(options: BasisOptions) -> str:
     path = options.checkpoint
     there = path is not None and path.exists()
-    return f"; {path} contains the finished part: run the same command to continue" if there else ""
+    return f"; {path} contains the finished part: run the same command to continue" if there else output.UNWRITTEN
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,8 @@ class SimulateOptions:
 def simulate(options: SimulateOptions) -> None:
     """Try a model on recorded data, as the device would learn from it.
 
-    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is comma-separated text of
-    any length. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
+    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is a table of text, with
+    commas, semicolons or tabs. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
     [label] column). A row with an empty label is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --plot errors.png
@@ -64,10 +65,15 @@ def simulate(options: SimulateOptions) -> None:
         inputs.need_matplotlib()
     simulation, gaps = run(spec, options)
     files = {"output": options.answers, "plot": options.plot}
-    with output.progress(options.as_json, None) as show:
-        report = (
-            simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial(spec, options, show))
-        )
+    try:
+        with output.progress(options.as_json, None) as show:
+            if isinstance(simulation, Monitoring):
+                report = simulation.report()
+            else:
+                report = simulation.report(trial(spec, options, show))
+    except KeyboardInterrupt:
+        kept = " and ".join(str(path) for path in files.values() if path)
+        raise output.interrupted(f"; all rows are in {kept}" if kept else output.UNWRITTEN) from None
     report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
     if options.as_json:
         output.print_json(report)
@@ -223,7 +229,7 @@ def print_training(report: Mapping[str, Any]) -> None:
         rate = (
             f", {output.rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
         )
-        told = f"mean squared error {output.number(found['mse'])}{rate}" if found["mse"] is not None else "none"
+        told = f"RMSE {output.number(math.sqrt(found['mse']))}{rate}" if found["mse"] is not None else "none"
         why = found["status"].replace("_", " ")
         if found.get("samples") == 0:
             why = "the samples must be read again after the last training; give the data as a file"

@@ -476,13 +476,11 @@ def _cross_validation(text: str) -> str | int:
 
 @contextlib.contextmanager
 def _plainly(machine: Any) -> Iterator[None]:
-    """Without the estimator's name in refusals; an interrupt is told as such."""
+    """Without the estimator's name in refusals."""
     try:
         yield
     except UserError as error:
         raise UserError(str(error).removeprefix(f"{type(machine).__name__}: ")) from None
-    except KeyboardInterrupt:
-        raise output.interrupted() from None
 
 
 def _pipeline(machine: Any, scales: bool) -> Any:

@@ -195,5 +195,4 @@ def workers(base: Spec, data: Data, options: SearchOptions, folder: Path, expect
             yield at_work
     except KeyboardInterrupt:
         done = f"{len(at_work.results.found):,} finished runs are kept in {results}"
-        output.warn(f"{done}; run the same command to continue")
-        raise output.interrupted() from None
+        raise output.interrupted(f"; {done}; run the same command to continue") from None
