@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NoReturn
 
-import numpy as np
 from pydantic import Field
 
 from pykernel.algorithms.online.online import ONLINE
