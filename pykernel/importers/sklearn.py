@@ -416,7 +416,7 @@ def _linear(model: Any, where: str) -> Machine:
     name, coef = type(model).__name__, model.coef_
     if name == "TweedieRegressor" and not (model.link == "identity" or (model.link == "auto" and model.power <= 0)):
         raise UserError(f"{where}: predicts exp of a linear function, which has no C; link='identity' has")
-    shape = getattr(coef, "shape", ())
+    shape: tuple[int, ...] = getattr(coef, "shape", ())
     if len(shape) not in (1, 2) or not 1 <= shape[-1] <= DIM_LIMIT:
         raise UserError(
             f"{where}: coef_ has shape {shape}; it must be (functions, inputs), with up to {DIM_LIMIT:,} inputs"

@@ -97,7 +97,7 @@ def stacked(parts: Sequence[Affine], where: str) -> Affine:
         at = np.searchsorted(own, part.taken)
         matrix = np.eye(part.width) if part.matrix is None else part.matrix
         rows.append(np.zeros((part.width, len(own))))
-        np.add.at(rows[-1], (slice(None), at), matrix * (part.scale / scale[at]))
+        np.add.at(rows[-1].T, at, (matrix * (part.scale / scale[at])).T)
         offsets.append(part.offset + matrix @ ((center[at] - part.center) * part.scale))
     mixed_by = next((part.mixed_by for part in parts if part.mixed_by), where)
     return Affine(
@@ -578,8 +578,8 @@ def _quadratic(machine: Machine, step: Any, where: str) -> Machine:
     square = np.zeros((functions, dim, dim))
     if most == 2:
         i, j = np.array(pairs, int).reshape(-1, 2).T
-        np.add.at(square, (slice(None), i, j), weights[:, first + ones :] / 2)
-        np.add.at(square, (slice(None), j, i), weights[:, first + ones :] / 2)
+        square[:, i, j] += weights[:, first + ones :] / 2
+        square[:, j, i] += weights[:, first + ones :] / 2
     if 2 * dim * functions < dim * (dim + 3) // 2:
         values, turned = np.linalg.eigh(square)
         vectors = np.concatenate([np.hstack([q, -q]).T for q in turned])
@@ -595,8 +595,8 @@ def _quadratic(machine: Machine, step: Any, where: str) -> Machine:
         crossed = square[:, i, j]
         own = np.diagonal(square, axis1=1, axis2=2) / 2
         plus = own + line / 4
-        np.add.at(plus, (slice(None), i), -crossed)
-        np.add.at(plus, (slice(None), j), -crossed)
+        np.add.at(plus.T, i, -crossed.T)
+        np.add.at(plus.T, j, -crossed.T)
         found = np.hstack([plus, own - line / 4, crossed]).T
         bias = bias - 2 * own.sum(axis=1) + crossed.sum(axis=1)
     return replace(
