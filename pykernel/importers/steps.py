@@ -363,7 +363,7 @@ def behind(machine: Machine, affine: Affine, where: str) -> Machine:
         )
     if affine.matrix is not None:
         machine, affine = _without_matrix(machine, affine, where)
-    elif machine.largest is not None:
+    elif machine.largest is not None and machine.linear:  # nominal, for there are no vectors that tell
         machine = replace(
             machine, largest=float((machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max())
         )
