@@ -180,6 +180,8 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
         found = None
     if isinstance(model, Spec):
         spec, memory = model, None
+    elif hasattr(model, "steps"):
+        return _pipeline(model, "model" if name is None else name)
     elif found is not None:  # what is frozen has no state
         spec, memory = found, model.model_.memory if hasattr(model, "model_") else None
     elif hasattr(model, "to_spec"):
@@ -189,8 +191,29 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
             "pykernel.importers.importing.from_sklearn makes one of scikit-learn's models) or a fitted estimator of pykernel, such "
-            "as a BudgetedKernelRegressor (of a pipeline, the last step)"
+            "as a BudgetedKernelRegressor, alone or behind scalers in a pipeline"
         )
     if name is not None:
         spec = make_spec({**spec.model_dump(exclude_unset=True), "name": name}, custom=spec.custom)
+    return spec, memory
+
+
+def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
+    """What a fitted pipeline computes, for inputs as they come to it; with its state, if its model goes on learning."""
+    from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
+
+    from pykernel.importers.importing import from_sklearn
+    from pykernel.importers.sklearn import LEARNS
+    from pykernel.importers.steps import steps_of
+
+    *before, (_, model) = steps_of(pipeline)
+    if not hasattr(type(model), LEARNS):
+        return from_sklearn(pipeline, name), None
+    if not hasattr(model, "model_"):
+        from pykernel.errors import UserError
+
+        raise UserError(f"the {type(model).__name__} has learned nothing yet; call its fit or partial_fit first")
+    if not before:
+        return model.to_spec(name), model.model_.memory
+    spec, memory = getattr(model, LEARNS)(name, Pipeline(before))
     return spec, memory

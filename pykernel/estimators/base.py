@@ -7,6 +7,7 @@ spec judges it.  A class of the family has those of them that its ``__init__`` n
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import math
 import sys
@@ -17,14 +18,18 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
+from pykernel.algorithms.stages import VARIANCE_FLOOR
 from pykernel.bases.gram import MercerKernel
+from pykernel.dialect import Memory
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.importers.sklearn import affine_of_scaler, scaler_types, spec_columns
+from pykernel.importers.sklearn import spec_columns
+from pykernel.importers.steps import affine_of, affine_types, scaler_types
 from pykernel.spec.model import Spec, make_spec, visible_name
 from pykernel.training.trained import class_names
 
@@ -182,17 +187,24 @@ class KernelEstimator(BaseEstimator):
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """Center and scale of a fitted scaler, and the names of its inputs."""
-        if not isinstance(scaler, scaler_types()):
+        """Center and scale of a fitted scaler, or of a pipeline of such, and the names of its inputs that are used."""
+        if not isinstance(scaler, (Pipeline, *affine_types())):
             kinds = [kind.__name__ for kind in scaler_types()]
             raise self._error(
                 f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds[:-1])} or {kinds[-1]}"
             )
         check_is_fitted(scaler)
-        center, scale = affine_of_scaler(scaler, f"{self._where}: scaler")
-        if len(center) != self.n_features_in_:
-            raise self._error(f"scaler has {len(center)} inputs, and the model has {self.n_features_in_}")
-        return center, scale, spec_columns(getattr(scaler, "feature_names_in_", None)) or self._columns
+        affine = affine_of(scaler, f"{self._where}: scaler")
+        if affine.matrix is not None:
+            raise self._error(
+                f"{affine.mixed_by}: mixes inputs, and the model's vectors have a center and a factor for each; scalers and "
+                "selections can stand before it"
+            )
+        if affine.width != self.n_features_in_:
+            raise self._error(f"scaler has {affine.width} inputs, and the model has {self.n_features_in_}")
+        names = getattr(scaler, "feature_names_in_", None)
+        names = None if names is None else spec_columns([names[at] for at in affine.taken])
+        return affine.center, affine.scale, names or self._columns
 
     # ---- the kernel
 
@@ -325,10 +337,67 @@ class Streaming(KernelEstimator):
         self.model_.refresh()
         return self
 
-    def to_spec(self, name: str) -> Spec:
-        """The model's parameters under a name for its C symbols; ``to_spec(name).to_toml()`` is the spec as a file."""
+    def to_spec(self, name: str, scaler: Any = None) -> Spec:
+        """The model that goes on learning on the device, under a name for its C symbols.
+
+        ``pykernel.generate(model, out, name=…)`` takes the state along, and so does that of a whole pipeline with scalers.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        scaler : fitted scaler or Pipeline of such, default=None
+            StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and selections of columns that stood before: the
+            device takes the inputs as they were before. A model that standardises its inputs takes them as they are.
+
+        Returns
+        -------
+        spec : Spec
+            ``to_spec(name).to_toml()`` is the spec as a file.
+
+        Raises
+        ------
+        UserError
+            If a name cannot be, or a step is no scaler; if the rule has no center and scale; if ``input_max_abs`` is less
+            than the scaler's center.
+        """
         check_is_fitted(self)
-        return self._made({**self.spec_.model_dump(exclude_unset=True), "name": name}, self.spec_.custom)
+        spec = self.spec_
+        content = {**spec.model_dump(exclude_unset=True), "name": name}
+        if scaler is None:
+            return self._made(content, spec.custom)
+        center, scale, names = self._scaling(scaler)
+        # what the model takes, in the units that come before the scaler
+        max_abs = float((spec.input.max_abs / np.abs(scale) - np.abs(center)).min())
+        if spec.standardises:  # of which no number overflows
+            max_abs = float((spec.input.max_abs / np.abs(scale) + np.abs(center)).max())
+        if not max_abs > 0:
+            raise self._error(
+                f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
+            )
+        inputs = {k: v for k, v in content["input"].items() if k not in ("columns", "dim")} | {"max_abs": max_abs}
+        if not spec.standardises:
+            if not spec.has("input", "center"):
+                raise self._error(
+                    f"rule {spec.learning.rule} has no center and scale of its inputs; leave the rule out (rule=None), which "
+                    "standardises them on the device, or take a kernel's rule such as krls-t"
+                )
+            inputs |= {"center": center.tolist(), "scale": scale.tolist()}
+        return self._made({**content, "input": self._input_section(names) | inputs}, spec.custom)
+
+    def __pykernel_learned__(self, name: str, scaler: Any) -> tuple[Spec, Memory]:
+        """The spec and the state behind a scaler: what ``pykernel.generate`` takes of a pipeline."""
+        spec, memory = self.to_spec(name, scaler), copy.deepcopy(self.model_.memory)
+        if not self.spec_.standardises:
+            return spec, memory
+        # running means and variances, in the units that come before the scaler
+        center, scale, _ = self._scaling(scaler)
+        mean, variance, factor = (memory.field(key) for key in ("mean", "variance", "scale"))
+        if memory.field("observed")[0] > 0:
+            mean[:] = mean / scale + center
+            variance[:] = variance / scale**2
+            factor[:] = 1 / np.sqrt(variance + VARIANCE_FLOOR.value(spec.real))
+        return spec, memory
 
     # ---- learning; what a family, or a kind of labels, does otherwise
 

@@ -541,39 +541,6 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
             return -1.0
         return -float(self.model_.read("alarm")[0][1])
 
-    def to_spec(self, name: str, scaler: Any = None) -> Spec:
-        """The model that goes on learning on the device, under a name for its C symbols.
-
-        ``pykernel.generate(self, out, name=…)`` takes the state along; with a scaler, or in two steps:
-        ``pykernel.generate(self.to_spec(name, scaler), out, memory=self.model_.memory)``.
-
-        Parameters
-        ----------
-        name : str
-            Prefix of every symbol and file in C.
-        scaler : fitted scaler, default=None
-            StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler that scaled the inputs: the device takes them as
-            they were before.
-
-        Returns
-        -------
-        spec : Spec
-            ``to_spec(name).to_toml()`` is the spec as a file.
-        """
-        spec = super().to_spec(name)
-        if scaler is None:
-            return spec
-        center, scale, names = self._scaling(scaler)
-        # what the model takes, in the units that come before the scaler
-        max_abs = float((spec.input.max_abs / np.abs(scale) - np.abs(center)).min())
-        if not max_abs > 0:
-            raise self._error(
-                f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
-            )
-        scaled = {"max_abs": max_abs, "center": center.tolist(), "scale": scale.tolist()}
-        content = spec.model_dump(exclude_unset=True) | {"input": self._input_section(names) | scaled}
-        return self._made(content, spec.custom)
-
     def frozen_spec(
         self,
         name: str,

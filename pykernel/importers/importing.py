@@ -13,9 +13,10 @@ import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
-from pykernel.importers.sklearn import read_estimator, steps_of
+from pykernel.importers.sklearn import read_estimator
+from pykernel.importers.steps import steps_of
 from pykernel.spec.model import Spec, shown_value
-from pykernel.training.rounding import device_bound, error_bound, notes
+from pykernel.training.rounding import device_bound, notes, source_bound
 from pykernel.training.trained import FILE_LIMIT, Distance, Machine, pairs, to_spec, votes
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ def from_sklearn(
 ) -> Spec:
     """Convert a fitted scikit-learn estimator to a spec. The spec's C computes the estimator's decision values.
 
-    The estimator can be ``SVC``, ``NuSVC``, ``SVR``, ``NuSVR``, ``OneClassSVM``, ``KernelRidge``,
-    ``GaussianProcessRegressor`` (the mean), a kernel machine of pykernel, or a pipeline of scalers and one of these.
-    docs/importing.md lists the kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result
+    The estimator can be a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear
+    model, a kernel machine of pykernel, a pipeline of scalers, selections, projections or kernel features and one of
+    these, or a model around one. docs/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result
     of ``decision_function``, or of ``predict`` for regressors. ``NAME_classify`` writes the position of the class
     that ``predict`` returns.
 
@@ -215,6 +216,7 @@ def _bytes(path: str | Path) -> bytes:
 def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str, Any]:
     """A spec's model on the host beside what the source itself computes, over rows of x.
 
+    x: rows of the spec's inputs, or of all that the source takes.
     source: the estimator, or the ONNX model, of which ONNX's reference implementation computes float32.
 
     Returns ``rows``; ``refused``, those beyond the input limit; ``undecided``, those whose class hangs on a function that
@@ -224,15 +226,20 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     from pykernel.host.model import HostModel
 
     x = np.array(x, spec.real.dtype, ndmin=2)
+    if machine.taken is not None and x.shape[1] == machine.taking:
+        x = x[:, list(machine.taken)]
     taken = (np.abs(x) <= spec.input.max_abs).all(axis=1)
     taken, x, exact, model = x[taken], x, x[taken].astype(np.float64), HostModel(spec)
-    functions = _asked(machine, lambda: source_functions(source, exact))
+    given = exact
+    if machine.taken is not None:  # what the source does not use may be anything
+        given = np.zeros((len(exact), machine.taking))
+        given[:, list(machine.taken)] = exact
+    functions = _asked(machine, lambda: source_functions(source, given))
     if functions.shape != (len(exact), len(machine.bias)):
         raise UserError(
             f"{machine.source}: itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
         )
-    # the source rounds, too: the terms that it adds up, in float64
-    allowed = device_bound(spec, exact) + error_bound(machine, exact, "float64", "products", shifted=True)
+    allowed = device_bound(spec, exact) + source_bound(machine, exact)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
     differences, differ = np.abs(found - functions) if machine.decision != "ovo_vote" else None, 0
@@ -242,7 +249,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         allowed = np.repeat(allowed.sum(axis=1, keepdims=True), differences.shape[1], axis=1)[sure]
     if machine.classes is not None:
         differ = int(
-            (model.classify(taken) != _asked(machine, lambda: source_classes(machine, source, exact, functions)))[
+            (model.classify(taken) != _asked(machine, lambda: source_classes(machine, source, given, functions)))[
                 sure
             ].sum()
         )
@@ -273,6 +280,10 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
     if not hasattr(source, "get_params"):
         return np.asarray(source.functions(x))
     x, model = _scaled(source, x)
+    if type(model).__name__ == "CalibratedClassifierCV":
+        (one,) = model.calibrated_classifiers_
+        values = source_functions(one.estimator, x)
+        return np.column_stack([-(c.a_ * f + c.b_) for c, f in zip(one.calibrators, values.T, strict=True)])
     if len(getattr(model, "classes_", ())) > 2 and hasattr(model, "decision_function_shape"):
         model = copy.copy(model).set_params(decision_function_shape="ovo", break_ties=False)
     values = model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)
@@ -280,12 +291,32 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
 
 
 def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
-    """What the scalers of a pipeline make of x, and the model behind them."""
-    *scalers, (_, model) = steps_of(estimator)
+    """What the steps of a pipeline make of x, and the model behind them."""
+    *steps, (_, model) = steps_of(estimator)
     x = x.copy()  # a scaler may write on it
-    for _, scaler in scalers:
-        x = scaler.transform(x)
-    return x, model
+    for _, step in steps:
+        x = _alone(step).transform(_framed(step, x))
+        x = x.toarray() if hasattr(x, "toarray") else x
+    return x, _alone(model)
+
+
+def _alone(step: Any) -> Any:
+    """It, in one process: a file may ask for any number."""
+    if getattr(step, "n_jobs", None) is None:
+        return step
+    step = copy.copy(step)
+    step.n_jobs = None
+    return step
+
+
+def _framed(step: Any, x: np.ndarray) -> Any:
+    """With the names of its columns, where a step selects by them."""
+    names = getattr(step, "feature_names_in_", None)
+    if type(step).__name__ != "ColumnTransformer" or names is None:
+        return x
+    import pandas as pd  # type: ignore[import-untyped]
+
+    return pd.DataFrame(np.asarray(x), columns=names)
 
 
 def source_classes(machine: Machine, source: Any, x: np.ndarray, functions: np.ndarray) -> np.ndarray:

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
+from pykernel.importers.steps import (
+    PARTS,
+    Affine,
+    affine_types,
+    after,
+    behind,
+    features_of,
+    kernel_keys,
+    kernel_types,
+    require_plain,
+    steps_of,
+    table,
+)
 from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, shown_value, visible_name
-from pykernel.training.trained import Machine, array_of, checked, number_of, require_classes
+from pykernel.training.trained import Machine, array_of, checked, collapsed, number_of, require_classes
 
-PARTS = 64
-"""Most steps of a pipeline, parts of a Gaussian process's kernel, and terms of the sum that it is."""
-MATERN = {1.5: "matern32", 2.5: "matern52"}
+MATERN = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
 """Matern kernels by their nu."""
-KERNELS = {
-    "linear": "linear",
-    "poly": "polynomial",
-    "polynomial": "polynomial",
-    "rbf": "gaussian",
-    "laplacian": "laplacian",
-    "sigmoid": "sigmoid",
-}
-"""What scikit-learn calls our kernel functions."""
 MACHINE = "__pykernel_machine__"
 """The method of an estimator that says itself what it computes, as a Machine: how pykernel's own are known from here."""
+LEARNS = "__pykernel_learned__"
+"""The method of an estimator that goes on learning on the device."""
+IN_MEMORY = (
+    "Perceptron",
+    "SGDClassifier",
+    "SGDOneClassSVM",
+    "TweedieRegressor",
+    "ColumnTransformer",
+    "SelectKBest",
+    "SelectPercentile",
+    "SimpleImputer",
+)
+"""Estimators that are read from Python, and not from files: these would have to ask for more types."""
 OWN = (
     "KernelFisherClassifier",
     "KernelRidgeClassifier",
@@ -41,61 +56,71 @@ OWN = (
 def read_estimator(estimator: Any) -> Machine:
     """What a fitted estimator computes.  Raises UserError, one sentence."""
     try:
-        from sklearn.exceptions import NotFittedError
-        from sklearn.utils.validation import check_is_fitted
+        import sklearn  # noqa: F401
     except ImportError as error:
         raise MissingExtra("pykernel.importers.importing", "sklearn") from error
 
     where = type(estimator).__name__
-    *scalers, (_, model) = steps_of(estimator)
-    readers, center, scale = _readers(), None, None
-    if type(model) not in readers and not hasattr(type(model), MACHINE):
-        best = "; give its best_estimator_" if hasattr(model, "best_estimator_") else ""
-        raise UserError(f"{_inside(where, model)} is not a model that can be imported{best or '; ' + _importable()}")
-    for part in (*(scaler for _, scaler in scalers), model):
-        if hidden := vars(part).keys() & set(dir(type(part))):
+    machine = checked(_read(estimator, where), where)
+    model = steps_of(estimator)[-1][1]
+    source = " of ".join(type(part).__name__ for part in (estimator, model)) if model is not estimator else where
+    names = getattr(estimator, "feature_names_in_", None)
+    notes = machine.notes
+    if machine.taken is not None:
+        used = [str(at) if names is None else str(names[at]) for at in machine.taken]
+        names = None if names is None else [names[at] for at in machine.taken]
+        shown = ", ".join(used[:8]) + (", …" if len(used) > 8 else "")
+        notes = (*notes, f"{source}: uses {len(used)} of {machine.taking} inputs, and the device takes these: {shown}")
+    return replace(machine, source=source, columns=spec_columns(names), notes=tuple(dict.fromkeys(notes)))
+
+
+def _read(estimator: Any, where: str) -> Machine:
+    """What an estimator computes, with what stands before it."""
+    *before, (_, model) = steps_of(estimator)
+    kind, readers = type(model), _readers()
+    if kind not in readers and not hasattr(kind, MACHINE):
+        if hasattr(kind, LEARNS):
             raise UserError(
-                f"{_inside(where, part)} has a {shown_value(min(hidden))} of its own; it is not as scikit-learn fits it"
+                f"{_inside(where, model)} goes on learning, with a state that is no part of a spec; give the fitted "
+                f"{where} to pykernel.generate, which writes both"
             )
-        try:
-            # which predicts its prior before it is fitted
-            check_is_fitted(part, "X_train_" if type(part).__name__ == "GaussianProcessRegressor" else None)
-        except NotFittedError:
-            raise UserError(f"{_inside(where, part)} is not fitted; call fit first") from None
-        except TypeError:
-            raise UserError(f"{_inside(where, part)} is not an estimator; {_importable()}") from None
-    for step, scaler in scalers:
-        c, f = affine_of_scaler(scaler, f"{where}, step {shown_value(step)}")
-        # ((x - center) scale - c) f
-        if center is not None and len(center) != len(c):
-            raise UserError(
-                f"{where}, step {shown_value(step)}: scales {len(c)} inputs, but the one before it {len(center)}"
-            )
-        center, scale = (c, f) if center is None or scale is None else (center + c / scale, scale * f)
+        raise UserError(f"{_inside(where, model)} is not a model that can be imported; {_importable(model)}")
+    affine: Affine | None = None
+    chain: list[Affine | Callable[[Machine], Machine]] = []
+    for name, step in before:
+        inside = f"{where}, step {shown_value(name)}"
+        features = features_of(step, affine.width if affine is not None else None, inside)
+        if features is None:
+            affine = after(affine, step, inside)
+            continue
+        width, made = features
+        chain += [made] if affine is None else [affine, made]
+        affine = Affine.identity(width)
+    if affine is not None:
+        chain.append(affine)
+    require_plain(model, where)
     if model is not estimator:
-        where = f"{where}, {type(model).__name__}"
+        where = f"{where}, {kind.__name__}"
     try:
-        machine = readers[type(model)](model, where) if type(model) in readers else getattr(model, MACHINE)()
+        machine = readers[kind](model, where) if kind in readers else getattr(model, MACHINE)()
     except AttributeError as error:
         raise UserError(f"{where}: {error}; it is not as scikit-learn fits it") from None
-    if center is not None and scale is not None:
-        if len(center) != machine.dim:
-            raise UserError(f"{where}: takes {machine.dim} inputs, but the scaler before it has {len(center)}")
-        if machine.center is not None:
-            center = center + machine.center / scale
-        scale = scale if machine.scale is None else scale * machine.scale
-        machine = replace(machine, center=center, scale=scale)
-    names = getattr(estimator, "feature_names_in_", None)
-    source = " of ".join(type(part).__name__ for part in (estimator, model)) if model is not estimator else where
-    return replace(checked(machine, where), source=source, columns=spec_columns(names))
+    for part in reversed(chain):
+        machine = behind(machine, part, where) if isinstance(part, Affine) else part(machine)
+    return machine
 
 
 def _readers() -> dict[type, Callable[[Any, str], Machine]]:
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.compose import TransformedTargetRegressor
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.kernel_ridge import KernelRidge
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.multioutput import MultiOutputRegressor
     from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
     return {
+        **dict.fromkeys(_linear_types(), _linear),
         SVC: _svc,
         NuSVC: _svc,
         SVR: _svr,
@@ -103,20 +128,43 @@ def _readers() -> dict[type, Callable[[Any, str], Machine]]:
         OneClassSVM: _svr,
         KernelRidge: _kernel_ridge,
         GaussianProcessRegressor: _gaussian_process,
+        CalibratedClassifierCV: _calibrated,
+        MultiOutputRegressor: _several_targets,
+        OneVsRestClassifier: _one_vs_rest,
+        TransformedTargetRegressor: _transformed_target,
     }
 
 
-def scaler_types() -> tuple[type, ...]:
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+def _linear_types() -> tuple[type, ...]:
+    """Models whose functions are coef_ x + intercept_."""
+    from sklearn import discriminant_analysis, linear_model, svm
 
-    return StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
+    names = """ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV LassoLars LassoLarsCV
+        LassoLarsIC LinearRegression LogisticRegression LogisticRegressionCV OrthogonalMatchingPursuit
+        OrthogonalMatchingPursuitCV Perceptron QuantileRegressor Ridge RidgeCV RidgeClassifier RidgeClassifierCV SGDClassifier
+        SGDOneClassSVM SGDRegressor TheilSenRegressor TweedieRegressor""".split()
+    return (
+        *(getattr(linear_model, name) for name in names),
+        svm.LinearSVC,
+        svm.LinearSVR,
+        discriminant_analysis.LinearDiscriminantAnalysis,
+    )
 
 
 def _kernels() -> tuple[type, ...]:
     """Parts of a Gaussian process's kernel."""
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, Product, Sum, WhiteKernel
+    from sklearn.gaussian_process.kernels import (
+        RBF,
+        ConstantKernel,
+        DotProduct,
+        Exponentiation,
+        Matern,
+        Product,
+        Sum,
+        WhiteKernel,
+    )
 
-    return RBF, Matern, ConstantKernel, WhiteKernel, Sum, Product
+    return RBF, Matern, ConstantKernel, WhiteKernel, Sum, Product, DotProduct, Exponentiation
 
 
 def types() -> set[str]:
@@ -130,14 +178,42 @@ def types() -> set[str]:
 
     # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
     own = {f"pykernel.estimators.batch.{name}" for name in OWN}
-    found = {*_readers(), *scaler_types(), *_kernels(), Pipeline, Basis, MercerKernel, ReducedModel, Selection}
+    found = {
+        *(kind for kind in (*_readers(), *affine_types()) if kind.__name__ not in IN_MEMORY),
+        *kernel_types(),
+        *_kernels(),
+        *_helpers(),
+        Pipeline,
+        Basis,
+        MercerKernel,
+        ReducedModel,
+        Selection,
+    }
     return own | {f"{kind.__module__}.{kind.__qualname__}" for kind in found}
 
 
-def _importable() -> str:
+def _helpers() -> tuple[Any, ...]:
+    """What the types above hold."""
+    from sklearn.calibration import _CalibratedClassifier, _SigmoidCalibration
+    from sklearn.preprocessing import KernelCenterer, LabelBinarizer
+
+    return _CalibratedClassifier, _SigmoidCalibration, KernelCenterer, LabelBinarizer
+
+
+def _importable(model: Any) -> str:
+    name = type(model).__name__
+    near = {
+        "PoissonRegressor": "it predicts exp of a linear function, which has no C; a Ridge of the logarithm has",
+        "GammaRegressor": "it predicts exp of a linear function, which has no C; a Ridge of the logarithm has",
+        "GaussianProcessClassifier": "an SVC has C, and CalibratedClassifierCV(ensemble=False) gives it probabilities",
+        "MultiOutputClassifier": "give its estimators_ one by one",
+        "OneVsOneClassifier": "SVC, which is one against one, and OneVsRestClassifier are",
+    }.get(name)
+    if near:
+        return near
     return (
-        "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor and pipelines that end in one of "
-        "them are"
+        "support vector machines, kernel ridge regression, Gaussian process regression, linear models and pipelines that end "
+        "in one of them are"
     )
 
 
@@ -146,92 +222,11 @@ def _inside(where: str, part: Any) -> str:
     return own if own == where else f"{where}: its {own}"
 
 
-def steps_of(estimator: Any) -> list[tuple[str, Any]]:
-    """The steps of nested pipelines, one after the other; the model is the last."""
-    from sklearn.pipeline import Pipeline
-
-    found, left, parts = [], [(type(estimator).__name__, estimator)], 0
-    while left:
-        name, step = left.pop()
-        parts += 1
-        if parts > PARTS:  # a file may hold one in itself, or the same one many times
-            raise UserError(f"Pipeline: has more than {PARTS} steps; leave some out")
-        if type(step) is not Pipeline:
-            found.append((str(name), step))
-            continue
-        steps = [(name, step) for name, step in step.steps if step is not None and not _is_passthrough(step)]
-        if not steps:
-            raise UserError("Pipeline: has no steps; the last must be a model")
-        left.extend(reversed(steps))
-    return found
-
-
-def _is_passthrough(step: Any) -> bool:
-    return isinstance(step, str) and step == "passthrough"
-
-
-def affine_of_scaler(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """(center, scale) of x -> (x - center) * scale."""
-    from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
-
-    kind = type(scaler)
-    if kind not in scaler_types():
-        raise UserError(
-            f"{where}: a {kind.__name__} is not x -> (x - center) * scale for each input; StandardScaler, "
-            "MinMaxScaler, MaxAbsScaler and RobustScaler are"
-        )
-    if getattr(scaler, "clip", False):
-        raise UserError(f"{where}: clip=True bends the inputs at the range's ends; fit with clip=False")
-    dim = int(scaler.n_features_in_)
-    if not 1 <= dim <= DIM_LIMIT:
-        raise UserError(f"{where}: scales {dim} inputs; a model takes from 1 to {DIM_LIMIT}")
-    zeros, ones = np.zeros(dim), np.ones(dim)
-    if kind is MinMaxScaler:
-        scale = array_of(scaler.scale_, (dim,), where, "scale_")
-        return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
-    # a scaler keeps what it does not use
-    center = (scaler.mean_ if scaler.with_mean else None) if kind is StandardScaler else None
-    spread = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
-    if kind is RobustScaler and scaler.with_centering:
-        center = scaler.center_
-    return (
-        zeros if center is None else array_of(center, (dim,), where, "center"),
-        ones if spread is None else 1 / array_of(spread, (dim,), where, "scale_"),
-    )
-
-
-def _kernel(where: str, model: Any, gamma: Any) -> dict[str, Any]:
-    """Keys of a Machine for a kernel that scikit-learn has under a name."""
-    kernel = model.kernel
-    if callable(kernel):
-        raise UserError(
-            f"{where}: kernel is a function of your own, {shown_value(getattr(kernel, '__name__', type(kernel).__name__))}; "
-            f"those with C are {', '.join(sorted(KERNELS))}"
-        )
-    if not isinstance(kernel, str) or kernel not in KERNELS:
-        why = " has no vectors to compare with" if kernel == "precomputed" else " has no C"
-        raise UserError(f"{where}: kernel {shown_value(kernel)}{why}; those that have are {', '.join(sorted(KERNELS))}")
-    found: dict[str, Any] = {"function": KERNELS[kernel]}
-    if found["function"] == "linear":
-        return found
-    found["gamma"] = number_of(gamma, where, "gamma")
-    if not found["gamma"] > 0:
-        raise UserError(f"{where}: gamma is {gamma:g}, so the kernel would ignore its inputs; it must be above 0")
-    if found["function"] in ("polynomial", "sigmoid"):
-        found["coef0"] = number_of(model.coef0, where, "coef0")
-    if found["function"] == "polynomial":
-        degree = number_of(model.degree, where, "degree")
-        if degree not in range(1, 10):
-            raise UserError(f"{where}: degree is {degree:g}; it must be a whole number from 1 to 9")
-        found["degree"] = int(degree)
-    return found
-
-
 def _svc(model: Any, where: str) -> Machine:
     """SVC and NuSVC: one function for each pair of classes, of which two classes have one, the other way round."""
     count = len(model.classes_)
-    kernel = _kernel(where, model, model._gamma)
-    vectors = _vectors(model.support_vectors_, where)
+    kernel = kernel_keys(where, model, model._gamma)
+    vectors = table(model.support_vectors_, where)
     n, functions = len(vectors), count * (count - 1) // 2
     require_classes(count, where)
     weights = array_of(model.dual_coef_, (count - 1, n), where, "dual_coef_").T
@@ -264,7 +259,7 @@ def _svc(model: Any, where: str) -> Machine:
 
 def _svr(model: Any, where: str) -> Machine:
     """SVR, NuSVR and OneClassSVM: one function."""
-    vectors = _vectors(model.support_vectors_, where)
+    vectors = table(model.support_vectors_, where)
     weights = array_of(model.dual_coef_, (1, len(vectors)), where, "dual_coef_")
     bias = array_of(model.intercept_, (1,), where, "intercept_")
     _require_intact(model, where, weights, bias, np.zeros(2))
@@ -274,7 +269,7 @@ def _svr(model: Any, where: str) -> Machine:
         weights=weights.T,
         bias=bias,
         classes=(-1, 1) if type(model).__name__ == "OneClassSVM" else None,
-        **_kernel(where, model, model._gamma),
+        **kernel_keys(where, model, model._gamma),
     )
 
 
@@ -296,17 +291,17 @@ def _require_intact(model: Any, where: str, weights: np.ndarray, bias: np.ndarra
 
 
 def _kernel_ridge(model: Any, where: str) -> Machine:
-    vectors = _vectors(model.X_fit_, where)
+    vectors = table(model.X_fit_, where)
     gamma = 1 / vectors.shape[1] if model.gamma is None else model.gamma
     weights = _several(model.dual_coef_, len(vectors), where, "dual_coef_")
     bias = np.zeros(weights.shape[1])
-    return Machine(where, vectors=vectors, weights=weights, bias=bias, **_kernel(where, model, gamma))
+    return Machine(where, vectors=vectors, weights=weights, bias=bias, **kernel_keys(where, model, gamma))
 
 
 def _gaussian_process(model: Any, where: str) -> Machine:
     """The mean: std * (K alpha) + mean, K = c + s k(x, v), k an RBF or a Matern kernel."""
     terms = _terms(model.kernel_, where, [])  # refused before anything is made of the vectors
-    vectors = _vectors(model.X_train_, where)
+    vectors = table(model.X_train_, where)
     dim = vectors.shape[1]
     alpha = _several(model.alpha_, len(vectors), where, "alpha_")
     mean, std = (
@@ -321,14 +316,23 @@ def _gaussian_process(model: Any, where: str) -> Machine:
     if len(functions) > 1:
         raise UserError(f"{where}: kernel_ is a sum of {' and '.join(functions)} kernels; one of them can be computed")
     function, first = functions[0], widths[0][1]
-    if first.size not in (1, dim):
+    if function != "polynomial" and first.size not in (1, dim):
         raise UserError(f"{where}: kernel_ has {first.size} length scales for {dim} inputs")
     if any(inverse.shape != first.shape or not np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:]):
-        kinds = "RBFs" if function == "gaussian" else "Matern kernels"
+        kinds = {"gaussian": "RBFs", "polynomial": "dot products"}.get(function, "Matern kernels")
         raise UserError(f"{where}: kernel_ is a sum of {kinds} of different length scales; one of them can be computed")
     size = sum(size for size, _ in widths)
     bias = mean + std * constant * alpha.sum(axis=0)
     weights = size * alpha * std
+    if function == "polynomial":
+        coef0, degree = first
+        return Machine(where, function, vectors, weights, bias, coef0=float(coef0), degree=int(degree))
+    if function == "matern12":
+        if dim > 1:
+            raise UserError(
+                f"{where}: kernel_ holds a Matern with nu 0.5 of {dim} inputs; those with C have 1.5 or 2.5, or 0.5 of one input"
+            )
+        return Machine(where, "laplacian", vectors, weights, bias, gamma=math.sqrt(first[0]))
     # gamma of inputs over their length scales
     unit = {"gaussian": 0.5, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[function]
     if first.size == 1:
@@ -337,6 +341,24 @@ def _gaussian_process(model: Any, where: str) -> Machine:
         return Machine(where, function, vectors, weights, bias, gamma=gamma)
     scale = np.sqrt(first)
     return Machine(where, function, vectors * scale, weights, bias, gamma=unit, scale=scale)
+
+
+def _power(terms: Sequence[Any], exponent: float, where: str) -> tuple[float, Any]:
+    """A power of a kernel: that of a sum has no C."""
+    if len(terms) != 1 or not exponent > 0:
+        raise UserError(f"{where}: kernel_ holds a power of a sum, which has no C; one of RBF or DotProduct has")
+    ((size, shape),) = terms
+    if shape is None:
+        return size**exponent, None
+    function, numbers = shape
+    if function == "polynomial" and numbers[1] * exponent in range(1, 10):
+        return size**exponent, (function, np.array([numbers[0], numbers[1] * exponent]))
+    if function == "gaussian":
+        return size**exponent, (function, numbers * exponent)
+    raise UserError(
+        f"{where}: kernel_ holds a {function} kernel to the power of {exponent:g}, which has no C; RBF and DotProduct, to whole "
+        "powers up to 9, have"
+    )
 
 
 def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[str, np.ndarray] | None]]:
@@ -353,21 +375,26 @@ def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[
         raise UserError(f"{where}: kernel_ has more than {PARTS} parts; fit it with fewer")
     if kind not in _kernels():
         raise UserError(
-            f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF and Matern, times and plus "
-            "ConstantKernel, plus WhiteKernel"
+            f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF, Matern and DotProduct, times "
+            "and plus ConstantKernel, plus WhiteKernel"
         )
     if kind is kernels.ConstantKernel:
         return [(number_of(kernel.constant_value, where, "constant_value"), None)]
     if kind is kernels.WhiteKernel:
         return []
     if kind in (kernels.RBF, kernels.Matern):
-        function = "gaussian" if kind is kernels.RBF else MATERN.get(number_of(kernel.nu, where, "nu"))
+        nu = math.inf if kind is kernels.RBF or kernel.nu == math.inf else number_of(kernel.nu, where, "nu")
+        function = MATERN.get(nu)
         if function is None:
             raise UserError(f"{where}: kernel_ holds a Matern with nu {kernel.nu:g}; those with C have 1.5 or 2.5")
         length = np.atleast_1d(array_of(kernel.length_scale, None, where, "length_scale"))
         if length.ndim != 1 or not (length > 0).all():
             raise UserError(f"{where}: length_scale must be above 0")
         return [(1.0, (function, length**-2))]
+    if kind is kernels.DotProduct:
+        return [(1.0, ("polynomial", np.array([number_of(kernel.sigma_0, where, "sigma_0") ** 2, 1.0])))]
+    if kind is kernels.Exponentiation:
+        return [_power(_terms(kernel.kernel, where, seen), number_of(kernel.exponent, where, "exponent"), where)]
     first, second = _terms(kernel.k1, where, seen), _terms(kernel.k2, where, seen)
     if kind is kernels.Sum:
         return first + second
@@ -384,17 +411,178 @@ def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[
     return [(a * b, product(p, q)) for a, p in first for b, q in second]
 
 
+def _linear(model: Any, where: str) -> Machine:
+    """coef_ x + intercept_."""
+    name, coef = type(model).__name__, model.coef_
+    if name == "TweedieRegressor" and not (model.link == "identity" or (model.link == "auto" and model.power <= 0)):
+        raise UserError(f"{where}: predicts exp of a linear function, which has no C; link='identity' has")
+    shape: tuple[int, ...] = getattr(coef, "shape", ())
+    if len(shape) not in (1, 2) or not 1 <= shape[-1] <= DIM_LIMIT:
+        raise UserError(
+            f"{where}: coef_ has shape {shape}; it must be (functions, inputs), with up to {DIM_LIMIT:,} inputs"
+        )
+    coef = np.atleast_2d(array_of(coef, shape, where, "coef_"))
+    functions = len(coef)
+    if not 1 <= functions <= OUTPUTS_LIMIT:
+        raise UserError(f"{where}: has {functions} targets; a model has from 1 to {OUTPUTS_LIMIT}")
+    bias = -np.asarray(model.offset_) if name == "SGDOneClassSVM" else model.intercept_
+    bias = array_of(bias, np.shape(bias), where, "intercept_").ravel()
+    if bias.size not in (1, functions):
+        raise UserError(f"{where}: intercept_ has {bias.size} numbers for {functions} functions; fit it again")
+    machine = Machine(
+        where, "linear", vectors=coef, weights=np.eye(functions), bias=np.broadcast_to(bias, (functions,)), largest=1.0
+    )
+    if name == "SGDOneClassSVM":
+        return replace(machine, classes=(-1, 1))
+    if not hasattr(model, "classes_"):
+        return machine
+    count = np.size(model.classes_)
+    require_classes(count, where)
+    if functions != (1 if count == 2 else count):
+        raise UserError(f"{where}: has {functions} functions for {count} classes; it must have one for each class")
+    sure = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis") and count == 2
+    sure = sure or (name == "SGDClassifier" and model.loss == "log_loss")
+    calibration = np.tile([-1.0, 0.0], (functions, 1)) if sure else None
+    return replace(machine, classes=tuple(np.asarray(model.classes_).tolist()), calibration=calibration)
+
+
+# ------------------------------------------------------------------------------------------------ models around models
+
+
+def _calibrated(model: Any, where: str) -> Machine:
+    """Functions -(a f + b), of which Platt's probabilities are 1 / (1 + exp(-value))."""
+    from sklearn.calibration import _SigmoidCalibration
+
+    found = model.calibrated_classifiers_
+    if len(found) != 1:
+        raise UserError(f"{where}: averages {len(found)} classifiers, which has no C; fit it with ensemble=False")
+    (one,) = found
+    machine, calibrators = _read(one.estimator, where), one.calibrators
+    if any(type(calibrator) is not _SigmoidCalibration for calibrator in calibrators):
+        raise UserError(f"{where}: method is {shown_value(model.method)}, which has no C; 'sigmoid' has")
+    if machine.support_class is not None:
+        raise UserError(f"{where}: calibrates votes of pairs of classes; put the SVC into a OneVsRestClassifier first")
+    classes = tuple(np.asarray(model.classes_).tolist())
+    if machine.classes != classes or len(calibrators) != len(machine.bias):
+        raise UserError(f"{where}: its classifier knows other classes; fit it again")
+    a, b = (
+        array_of([getattr(calibrator, name) for calibrator in calibrators], (len(calibrators),), where, name)
+        for name in ("a_", "b_")
+    )
+    machine = _rescaled(machine, -a, -b)
+    return replace(machine, calibration=np.tile([-1.0, 0.0], (len(a), 1)))
+
+
+def _rescaled(machine: Machine, factor: np.ndarray, offset: np.ndarray) -> Machine:
+    """Functions factor f + offset."""
+    gross = None if machine.gross is None else machine.gross * np.abs(factor)
+    return replace(
+        machine,
+        weights=machine.weights * factor,
+        bias=machine.bias * factor + offset,
+        gross=gross,
+        mixes=machine.mixes + 2,
+    )
+
+
+def _transformed_target(model: Any, where: str) -> Machine:
+    """Targets that were scaled for the regressor."""
+    machine = _read(model.regressor_, where)
+    if machine.classes is not None:
+        raise UserError(f"{where}: its regressor is a classifier; it must predict numbers")
+    count = len(machine.bias)
+    target = Affine.identity(count)
+    for name, step in steps_of(model.transformer_):
+        inside = f"{where}, transformer {shown_value(name)}"
+        target = after(target, step, inside)
+        if target.matrix is not None or len(target.taken) != count:
+            raise UserError(f"{inside}: a {type(step).__name__} mixes the targets; a scaler of each target has C")
+    return _rescaled(machine, 1 / target.scale, target.center)
+
+
+def _several_targets(model: Any, where: str) -> Machine:
+    return joined([_read(part, where) for part in model.estimators_], where)
+
+
+def _one_vs_rest(model: Any, where: str) -> Machine:
+    machines = [_read(part, where) for part in model.estimators_]
+    kind = model.label_binarizer_.y_type_
+    if kind not in ("binary", "multiclass"):
+        raise UserError(f"{where}: its labels are {shown_value(kind)}; a model tells one class of several")
+    classes = tuple(np.asarray(model.classes_).tolist())
+    require_classes(len(classes), where)
+    if any(machine.classes is None or len(machine.bias) != 1 for machine in machines):
+        raise UserError(f"{where}: its estimators do not tell two classes apart; fit it again")
+    if len(machines) != (1 if len(classes) == 2 else len(classes)):
+        raise UserError(f"{where}: has {len(machines)} estimators for {len(classes)} classes; fit it again")
+    calibrations = [machine.calibration for machine in machines]
+    sure = [calibration for calibration in calibrations if calibration is not None]
+    return replace(
+        joined(machines, where),
+        classes=classes,
+        calibration=np.concatenate(sure) if len(sure) == len(machines) else None,
+    )
+
+
+def joined(machines: Sequence[Machine], where: str) -> Machine:
+    """One machine with the functions of all.  Raises UserError where kernels or scalings differ."""
+    first = machines[0]
+    functions = sum(len(machine.bias) for machine in machines)
+    if functions > OUTPUTS_LIMIT:
+        raise UserError(f"{where}: has {functions} targets; a model has from 1 to {OUTPUTS_LIMIT}")
+    if all(machine.linear for machine in machines):
+        machines = [_in_units_of(collapsed(machine), first) for machine in machines]
+    if any(machine.support_class is not None for machine in machines):
+        raise UserError(f"{where}: holds functions of pairs of classes; give its estimators_ one by one")
+
+    def shape(machine: Machine) -> tuple[Any, ...]:
+        scaling = [None if a is None else a.tobytes() for a in (machine.center, machine.scale)]
+        return (machine.kernel.section(), machine.taken, machine.dim, *scaling)
+
+    for machine in machines[1:]:
+        if shape(machine) != shape(machines[0]):
+            raise UserError(
+                f"{where}: its estimators have different kernels, inputs or scalings; fit them with one gamma and one scaler, or "
+                "give its estimators_ one by one"
+            )
+    at = np.cumsum([0, *(len(machine.bias) for machine in machines)])
+    blocks: dict[str, list[np.ndarray]] = {"weights": [], "gross": []}
+    for i, machine in enumerate(machines):
+        for name, values in (("weights", machine.weights), ("gross", machine.gross)):
+            values = np.abs(machine.weights) if values is None else values
+            blocks[name].append(np.zeros((len(machine.vectors), functions)))
+            blocks[name][-1][:, at[i] : at[i + 1]] = values
+    known = [machine.largest for machine in machines if machine.largest is not None]
+    return replace(
+        machines[0],
+        vectors=np.concatenate([machine.vectors for machine in machines]),
+        weights=np.concatenate(blocks["weights"]),
+        gross=np.concatenate(blocks["gross"]),
+        bias=np.concatenate([machine.bias for machine in machines]),
+        classes=None,
+        calibration=None,
+        label=None,
+        largest=max(known) if len(known) == len(machines) else None,
+        mixes=max(machine.mixes for machine in machines),
+        notes=tuple(note for machine in machines for note in machine.notes),
+    )
+
+
+def _in_units_of(machine: Machine, other: Machine) -> Machine:
+    """A linear machine, of inputs that are scaled as the other's are."""
+    if machine.dim != other.dim:
+        return machine
+    own, wanted = ((np.zeros(m.dim) if m.center is None else m.center) for m in (machine, other))
+    scale, unit = ((np.ones(m.dim) if m.scale is None else m.scale) for m in (machine, other))
+    vectors = machine.vectors * scale
+    bias = machine.bias + machine.columns_of_weights().T @ (vectors @ (wanted - own))
+    return replace(
+        machine, vectors=vectors / unit, bias=bias, center=other.center, scale=other.scale, gross=None,
+        mixes=machine.mixes + machine.dim,
+    )  # fmt: skip
+
+
 # ----------------------------------------------------------------------------------------------------- their parts
-
-
-def _vectors(values: Any, where: str) -> np.ndarray:
-    """(n, DIM) in float64; sparse ones are written out, once it is known that they are not too large."""
-    shape: tuple[int, ...] = getattr(values, "shape", ())
-    if len(shape) != 2:
-        raise UserError(f"{where}: its vectors are not a table of numbers")
-    if not 1 <= shape[1] <= DIM_LIMIT:
-        raise UserError(f"{where}: takes {shape[1]:,} inputs; a model takes from 1 to {DIM_LIMIT:,}")
-    return array_of(values, shape, where, "vectors")
 
 
 def _several(values: Any, n: int, where: str, name: str) -> np.ndarray:

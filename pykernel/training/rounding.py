@@ -36,6 +36,18 @@ def device_bound(spec: Spec, x: np.ndarray) -> np.ndarray:
     return error_bound(machine_of(spec), x, spec.precision, spec.expansion.distance)
 
 
+def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
+    """How far the source's own values, in float64, may be from the machine's exact ones at rows of x, (rows, F).
+
+    Where several of the source's sums became one, it added up more terms (``gross``), and more often (``mixes``).
+    """
+    found = error_bound(machine, x, "float64", "products", shifted=True) * (1 + machine.mixes)
+    if machine.gross is not None:
+        values = np.abs(machine.kernel.gram(machine.scaled(x), machine.vectors))
+        found = found + 2.0**-52 * (machine.mixes + len(machine.vectors)) * (values @ machine.gross)
+    return np.asarray(found)
+
+
 def machine_of(spec: Spec) -> Machine:
     """What a frozen spec holds."""
     expansion, kernel = spec.expansion, MercerKernel.of(spec)

@@ -56,6 +56,15 @@ class Machine:
     normalise: bool = False
     custom: Kernel | None = None  # of function "custom", with max_value, its bound
     max_value: float | None = None
+    taken: tuple[int, ...] | None = None  # positions of the inputs among the source's, where it leaves some out
+    inputs_of_source: int | None = None  # with taken: how many the source takes
+    gross: np.ndarray | None = None  # sizes of what was added up to the weights (n, F), as the source rounds it
+    mixes: int = 0  # numbers that the source added up, beyond these functions
+
+    @property
+    def taking(self) -> int:
+        """Inputs of the source."""
+        return self.dim if self.taken is None or self.inputs_of_source is None else self.inputs_of_source
 
     @property
     def dim(self) -> int:

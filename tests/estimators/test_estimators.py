@@ -10,21 +10,26 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
+import pykernel
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel, load_spec
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.estimators import base
 from pykernel.estimators import online as estimators
+from pykernel.gen.compilers import find_compilers
 from pykernel.spec.families.linear import LinearLearning
 from pykernel.spec.families.online import KernelLearning, Reduction
 from pykernel.spec.model import make_spec
@@ -727,3 +732,69 @@ def test_the_example_of_several_outputs(monkeypatch, capsys):
     (shared, size), (alone, three), (smaller, less), (still, _) = [(float(e), int(b.replace(",", ""))) for e, b in rows]
     assert shared < 1.2 * alone < still / 20 and size < three / 2.5
     assert shared < 0.6 * smaller and less < size < 1.5 * less
+
+
+# -------------------------------------------------------------------------------------------------------- pipelines
+
+
+SCALERS = {
+    "standard": lambda: StandardScaler(),
+    "some columns": lambda: make_pipeline(VarianceThreshold(0.5), MinMaxScaler((-1, 1))),
+}
+LEARNING = {
+    "klms": lambda: BudgetedKernelRegressor(rule="klms", n_max=16),
+    "krls-t": lambda: BudgetedKernelRegressor(rule="krls-t", kernel="matern32", n_max=16),
+    "raw": lambda: BudgetedKernelRegressor(n_max=16),
+}
+
+
+def raw_samples(n=300):
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(n, 3)) * [1, 100, 0.1] + [5, 1000, -2]).astype(np.float32).astype(np.float64)
+    return pd.DataFrame(x, columns=["a", "b", "c"]), np.sin(x[:, 0]) + x[:, 1] / 300
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("rule", LEARNING)
+def test_a_pipeline_goes_on_learning_from_raw_inputs(rule, scaler):
+    """The exported model, with its state, predicts and learns from raw inputs what the pipeline's does from scaled ones."""
+    frame, y = raw_samples()
+    pipeline = make_pipeline(SCALERS[scaler](), LEARNING[rule]()).fit(frame[:200], y[:200])
+    spec, memory = pykernel._spec_and_memory(pipeline, "flow")
+    assert spec.name == "flow" and spec.standardises == (rule == "raw") == (spec.scaling == (None, None))
+    assert spec.input.columns == (("a", "b") if scaler == "some columns" else ("a", "b", "c"))
+    device, own = HostModel(spec), copy.deepcopy(pipeline[-1].model_)
+    device.memory.copy_from(memory)
+    x, z = frame[list(spec.input.columns)].to_numpy(), pipeline[:-1].transform(frame)
+    assert np.abs(device.predict(x) - own.predict(z)).max() < 2e-5
+    assert np.array_equal(device.update(x[200:], y[200:]), own.update(z[200:], y[200:]))
+    assert np.abs(device.predict(x) - own.predict(z)).max() < 5e-5
+    # whole and untouched: the device may restore it
+    assert own.predict(z).std() > 0.1 and pipeline[-1].model_.predict(z[:3]).tolist() != own.predict(z[:3]).tolist()
+
+
+@pytest.mark.parametrize("rule", ["krls-t", "raw"])
+def test_a_pipelines_c_continues_with_the_same_bytes(rule):
+    frame, y = raw_samples(100)
+    pipeline = make_pipeline(StandardScaler(), LEARNING[rule]()).fit(frame, y)
+    report = pykernel.check(pipeline, samples=1000, levels=("-O2",), compilers=[find_compilers()[0].name])
+    assert report.ok, report.rows
+
+
+def test_a_pipeline_that_has_no_c_is_refused():
+    frame, y = raw_samples(100)
+    for steps, sentence in (
+        ((PCA(2), BudgetedKernelRegressor(rule="klms")), "step 'pca': mixes inputs, and the model's vectors"),
+        ((StandardScaler(), BudgetedKernelRegressor(rule="rls")), "rule rls has no center and scale of its inputs"),
+        (
+            (StandardScaler(), BudgetedKernelRegressor(rule="klms", input_max_abs=1e-3)),
+            "which the scaler's center alone",
+        ),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pipeline = make_pipeline(*steps).fit(frame, y)
+        with pytest.raises(UserError, match=sentence):
+            pykernel.check(pipeline)
+    with pytest.raises(UserError, match="has learned nothing yet"):
+        pykernel.check(make_pipeline(StandardScaler(), BudgetedKernelRegressor()))

@@ -1,7 +1,7 @@
 """Online kernel models (Mitchinson et al. 2003): what can be asked of a model."""
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, rescale
 from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
 from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, express
@@ -87,6 +87,10 @@ def predict(
         standardise(a, f, x, w.x)
         expand(s, c, q, w.x, y)
         combine(a, f, w.x, y)
+    elif q.rescales:
+        rescale(q, x, w.x)
+        expand(s, c, q, w.x, y)
+        combine(a, f, w.x, y)
     else:
         expand(s, c, q, x, y)
         combine(a, f, x, y)
@@ -120,6 +124,11 @@ def compare(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q
     """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
     if f.standardises:
         standardise(a, f, x, w.x)
+        if c.keeps_diagonal:
+            measure(w, q, w.x)
+        present(s, w, c, q, w.x)
+    elif q.rescales:
+        rescale(q, x, w.x)
         if c.keeps_diagonal:
             measure(w, q, w.x)
         present(s, w, c, q, w.x)
@@ -545,6 +554,11 @@ def take(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: K
         if status > 0:
             observe(a, f, x)
         return status
+    if q.rescales:
+        rescale(q, x, w.x)
+        if f.follows:
+            return follow(s, a, w, c, f, q, w.x)
+        return learn(s, w, c, f, q, w.x)
     if f.follows:
         return follow(s, a, w, c, f, q, x)
     return learn(s, w, c, f, q, x)
@@ -701,6 +715,8 @@ def rehearse(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, 
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))
+            if q.rescales:
+                x[j] = x[j] / q.scale[j] + q.center[j]
         for o in range(len(w.y)):
             seed = (seed * 75 + 74) % 65537
             w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))

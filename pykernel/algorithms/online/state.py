@@ -117,7 +117,7 @@ class Work(Struct):
     When the newest sample competes with the n stored vectors, it is candidate number n.
     """
 
-    x: Real[DIM]  # the standardised sample
+    x: Real[DIM]  # the standardised or scaled sample
     own: Real  # k(x, x) of the sample before normalisation
     norm: Real  # square root of that k(x, x)
     y: Real[OUTPUTS]  # the sample's label: what f(x) should be
@@ -202,6 +202,7 @@ class OnlineConfig(Config):
     removals: Index  # largest number of vectors that one update removes, beside the one that the sample replaces
     label_max_abs: Real  # largest |y| that is accepted
     alpha_limit: Real  # largest |alpha| that is stored
+    scaled_limit: Real  # no number of a scaled input is beyond this
     step_limit: Real  # largest |alpha| of a new sample
     drift_limit: Real  # a refresh is due if the drift is above this
     classes: Index  # number of classes

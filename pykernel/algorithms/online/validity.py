@@ -28,6 +28,8 @@ def valid_vectors(s: Expansion, c: OnlineConfig, f: StageConfig, q: KernelConfig
     limit = q.input_max_abs
     if f.standardises:
         limit = f.clip
+    elif q.rescales:
+        limit = c.scaled_limit
     for i in range(len(s.v)):
         for j in range(len(s.v[0])):
             if i >= n and s.v[i, j] != real(0):

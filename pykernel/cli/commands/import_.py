@@ -57,8 +57,8 @@ class ImportOptions:
 def import_model(options: ImportOptions) -> None:
     """Import a model that scikit-learn trained.
 
-    Support vector machines, kernel ridge and Gaussian process regression can be imported, with their scalers. The new
-    spec contains all numbers of the model; nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
+    Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the scalers and
+    projections before them. The new spec contains all numbers of the model; nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
     .onnx files of support vector machines. No code in the file is executed. Pickle and joblib files are refused, because
     loading one executes code in it.
 

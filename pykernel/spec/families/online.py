@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NoReturn
 
-import numpy as np
 from pydantic import Field
 
 from pykernel.algorithms.online.online import ONLINE
@@ -16,7 +15,7 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import KernelSection, Learning, Of, Section, StandardisedInput
+from pykernel.spec.sections import AnyInput, KernelSection, Learning, Of, Section
 
 DRIFT_LIMIT = 0.01
 """Elements of (K + ridge I) P - I above which a refresh is due; predictions do not depend on P, reductions do."""
@@ -207,7 +206,7 @@ class Reduction(Section):
 
 
 class KernelSpec(Spec):
-    input: StandardisedInput
+    input: AnyInput
     label: stages.StagedLabel = stages.StagedLabel()
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
@@ -337,7 +336,7 @@ class KernelModels:
             )
         if kernel.function == "gaussian":
             far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
-            if spec.input.max_abs > far:
+            if max(spec.input.max_abs, kernel_settings.reach(spec).max()) > far:
                 refuse(
                     "[input] max_abs",
                     f"is {spec.input.max_abs:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
@@ -552,12 +551,16 @@ class KernelModels:
                 "removals": reduction.removals,
                 "label_max_abs": limit,
                 "alpha_limit": alpha_limit,
+                "scaled_limit": 1.01 * float(kernel_settings.reach(spec).max()),
                 "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
                 if own["unit"]
                 else learning.step_limit or 1.0,
                 "drift_limit": DRIFT_LIMIT,
                 "classes": len(spec.label.classes or ()),
-                "rehearsal_input": min(3 * sigma / math.sqrt(spec.dim), 2 * spec.input.max_abs),
+                "rehearsal_input": min(
+                    3 * sigma / math.sqrt(spec.dim),
+                    2 * (spec.input.max_abs if spec.standardises else float(kernel_settings.reach(spec).min())),
+                ),
                 "rehearsal_label": min(1.0, limit),
             }
         )
@@ -607,20 +610,19 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
         return 1.0
     key = "clip" if spec.input.standardise else "max_abs"
-    reach = getattr(spec.input, key)
+    limit = getattr(spec.input, key)
 
     def reworded(where: str, message: str) -> NoReturn:
         assert refuse is not None
         refuse(f"[input] {key}", message)
 
-    inputs = spec.model_copy(update={"input": spec.input.model_copy(update={"max_abs": reach})})
-    most = kernel_settings.bound(inputs, reworded, np.full(spec.dim, reach))
+    most = kernel_settings.bound(spec, reworded, kernel_settings.reach(spec))
     # two vectors' own values are multiplied
     largest = math.sqrt(kernel_settings.largest(spec.precision))
     if refuse is not None and most > largest:
         reworded(
             "",
-            f"is {reach:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; it must be lower, "
+            f"is {limit:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; it must be lower, "
             f"{spec.precision} takes {largest:.0e} at most",
         )
     return most

@@ -1,0 +1,605 @@
+"""What stands before a model in a pipeline, folded into the model: affine maps, selections of inputs, kernel features.
+
+A chain of scalers, selections and projections is one affine map.  Of a linear model the map goes into the weights; of a
+kernel of distances, or of products, as far as there is a center and a factor for each input that mean the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.spec.model import DIM_LIMIT, shown_value
+from pykernel.training.trained import Machine, array_of, number_of
+
+KERNELS = {
+    "linear": "linear",
+    "poly": "polynomial",
+    "polynomial": "polynomial",
+    "rbf": "gaussian",
+    "laplacian": "laplacian",
+    "sigmoid": "sigmoid",
+}
+"""What scikit-learn calls our kernel functions."""
+DISTANCES = ("gaussian", "laplacian", "matern32", "matern52")
+"""Kernels of |x - v|."""
+EXACT = 1e-10
+"""Parts of a map that are rounding: what is left of directions that should be orthogonal."""
+QUADRATIC_DIM = 128
+"""Most inputs of PolynomialFeatures: it makes 8,385 of them."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """z = matrix ((x[taken] - center) * scale) + offset, or without a matrix (x[taken] - center) * scale.
+
+    taken: (DIM,) positions among the ``inputs`` numbers of x; center, scale: (DIM,); matrix: (width, DIM).
+    """
+
+    inputs: int
+    taken: np.ndarray
+    center: np.ndarray
+    scale: np.ndarray
+    matrix: np.ndarray | None = None
+    offset: np.ndarray | float = 0.0
+    mixed_by: str = ""  # the step with a matrix, for people
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def identity(cls, dim: int) -> Affine:
+        return cls(dim, np.arange(dim), np.zeros(dim), np.ones(dim))
+
+    @property
+    def width(self) -> int:
+        """Numbers of z."""
+        return len(self.taken) if self.matrix is None else len(self.matrix)
+
+    def scaled(self, center: np.ndarray, scale: np.ndarray) -> Affine:
+        """With z -> (z - center) * scale behind it."""
+        if self.matrix is None:
+            return replace(self, center=self.center + center / self.scale, scale=self.scale * scale)
+        return replace(self, matrix=self.matrix * scale[:, None], offset=(self.offset - center) * scale)
+
+    def selected(self, kept: np.ndarray, where: str) -> Affine:
+        """With z -> z[kept] behind it."""
+        if not len(kept):
+            raise UserError(f"{where}: keeps no input; fit it so that it keeps one")
+        if self.matrix is None:
+            return replace(self, taken=self.taken[kept], center=self.center[kept], scale=self.scale[kept])
+        offset = np.broadcast_to(self.offset, (self.width,))
+        return replace(self, matrix=self.matrix[kept], offset=offset[kept])
+
+    def mixed(self, matrix: np.ndarray, where: str) -> Affine:
+        """With z -> matrix z behind it."""
+        offset = matrix @ np.broadcast_to(self.offset, (self.width,))
+        whole = matrix if self.matrix is None else matrix @ self.matrix
+        return replace(self, matrix=whole, offset=offset, mixed_by=where)
+
+
+def stacked(parts: Sequence[Affine], where: str) -> Affine:
+    """All their numbers one after the other; each is of the same inputs."""
+    taken = np.concatenate([part.taken for part in parts])
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    own, first = np.unique(taken, return_index=True)
+    center, scale = (np.concatenate([getattr(part, name) for part in parts]) for name in ("center", "scale"))
+    if len(own) == len(taken) and all(part.matrix is None for part in parts):
+        return replace(parts[0], taken=taken, center=center, scale=scale, notes=notes)
+    center, scale = center[first], scale[first]
+    rows, offsets = [], []
+    for part in parts:
+        at = np.searchsorted(own, part.taken)
+        matrix = np.eye(part.width) if part.matrix is None else part.matrix
+        rows.append(np.zeros((part.width, len(own))))
+        np.add.at(rows[-1].T, at, (matrix * (part.scale / scale[at])).T)
+        offsets.append(part.offset + matrix @ ((center[at] - part.center) * part.scale))
+    mixed_by = next((part.mixed_by for part in parts if part.mixed_by), where)
+    return Affine(
+        parts[0].inputs, own, center, scale, np.vstack(rows), np.concatenate(offsets), mixed_by=mixed_by, notes=notes
+    )
+
+
+# ------------------------------------------------------------------------------------------------- the steps, one by one
+
+
+def scaler_types() -> tuple[type, ...]:
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+    return StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
+
+
+def affine_types() -> dict[type, Callable[[Affine, Any, str], Affine]]:
+    """Steps that are affine maps, and what each makes of one that comes before."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
+    from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import FeatureUnion
+    from sklearn.preprocessing import FunctionTransformer
+    from sklearn.random_projection import GaussianRandomProjection
+
+    return {
+        **dict.fromkeys(scaler_types(), _scaler),
+        **dict.fromkeys((PCA, IncrementalPCA, FastICA, TruncatedSVD, GaussianRandomProjection), _projection),
+        **dict.fromkeys((SelectKBest, SelectPercentile, VarianceThreshold), _selector),
+        SimpleImputer: _imputer,
+        ColumnTransformer: _columns,
+        FeatureUnion: _union,
+        FunctionTransformer: _function,
+    }
+
+
+def kernel_types() -> tuple[type, ...]:
+    """Steps that a linear model may follow, with which it is a kernel machine."""
+    from sklearn.decomposition import KernelPCA
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.preprocessing import PolynomialFeatures
+
+    return Nystroem, KernelPCA, PolynomialFeatures
+
+
+def after(affine: Affine | None, step: Any, where: str) -> Affine:
+    """The map with a step behind it.  Raises UserError, one sentence."""
+    from sklearn.feature_selection import SelectorMixin
+
+    kind = type(step)
+    known = affine_types().get(kind)
+    if known is None and isinstance(step, SelectorMixin) and kind.__module__.startswith("sklearn."):
+        known = _selector
+    if known is None:
+        near = {
+            "RBFSampler": "a Nystroem before a linear model has C",
+            "PowerTransformer": "StandardScaler has C",
+            "QuantileTransformer": "RobustScaler has C",
+            "Normalizer": "a kernel with normalise = true compares directions",
+            "OneHotEncoder": "encode the classes before, and give the columns as numbers",
+        }.get(kind.__name__)
+        raise UserError(
+            f"{where}: a {kind.__name__} is no affine map of the inputs; {near or 'scalers, selections and projections have C'}"
+        )
+    require_plain(step, where)
+    if known is _function:
+        width = affine.width if affine is not None else int(getattr(step, "n_features_in_", 0))
+    else:
+        width = int(step.n_features_in_)
+    if affine is None:
+        if not 1 <= width <= DIM_LIMIT:
+            raise UserError(f"{where}: takes {width} inputs; a model takes from 1 to {DIM_LIMIT:,}")
+        affine = Affine.identity(width)
+    if affine.width != width:
+        raise UserError(f"{where}: takes {width} inputs, but the step before it gives {affine.width}")
+    return known(affine, step, where)
+
+
+def require_plain(part: Any, where: str) -> None:
+    """Fitted, and without what would hide its class's own."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    inside = where if where == type(part).__name__ or ", step " in where else f"{where}: its {type(part).__name__}"
+    # LassoLars and its like have positive in the class, too; only fit reads it
+    if hidden := (vars(part).keys() & set(dir(type(part)))) - {"positive"}:
+        raise UserError(f"{inside} has a {shown_value(min(hidden))} of its own; it is not as scikit-learn fits it")
+    try:
+        # which predicts its prior before it is fitted
+        check_is_fitted(part, "X_train_" if type(part).__name__ == "GaussianProcessRegressor" else None)
+    except NotFittedError:
+        raise UserError(f"{inside} is not fitted; call fit first") from None
+    except TypeError:
+        raise UserError(f"{inside} is not an estimator of scikit-learn") from None
+
+
+def affine_of_scaler(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """(center, scale) of x -> (x - center) * scale."""
+    from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+    kind = type(scaler)
+    if getattr(scaler, "clip", False):
+        raise UserError(f"{where}: clip=True bends the inputs at the range's ends; fit with clip=False")
+    dim = int(scaler.n_features_in_)
+    if not 1 <= dim <= DIM_LIMIT:
+        raise UserError(f"{where}: scales {dim} inputs; a model takes from 1 to {DIM_LIMIT}")
+    zeros, ones = np.zeros(dim), np.ones(dim)
+    if kind is MinMaxScaler:
+        scale = array_of(scaler.scale_, (dim,), where, "scale_")
+        return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
+    # a scaler keeps what it does not use
+    center = (scaler.mean_ if scaler.with_mean else None) if kind is StandardScaler else None
+    spread = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
+    if kind is RobustScaler and scaler.with_centering:
+        center = scaler.center_
+    return (
+        zeros if center is None else array_of(center, (dim,), where, "center"),
+        ones if spread is None else 1 / array_of(spread, (dim,), where, "scale_"),
+    )
+
+
+def _scaler(affine: Affine, step: Any, where: str) -> Affine:
+    return affine.scaled(*affine_of_scaler(step, where))
+
+
+def _projection(affine: Affine, step: Any, where: str) -> Affine:
+    """z -> components (z - mean), whitened or not."""
+    components = step.components_
+    # in one order, by which sums are rounded
+    matrix = np.ascontiguousarray(array_of(components, (np.shape(components)[0], affine.width), where, "components_"))
+    mean = (
+        getattr(step, "mean_", None) if getattr(step, "whiten", False) or hasattr(step, "explained_variance_") else None
+    )
+    if type(step).__name__ == "TruncatedSVD":
+        mean = None
+    if mean is not None:
+        affine = affine.scaled(array_of(mean, (affine.width,), where, "mean_"), np.ones(affine.width))
+    if getattr(step, "whiten", False) and hasattr(step, "explained_variance_"):
+        variance = array_of(step.explained_variance_, (len(matrix),), where, "explained_variance_")
+        matrix = matrix / np.maximum(np.sqrt(variance), np.finfo(np.float64).eps)[:, None]
+    return affine.mixed(matrix, where)
+
+
+def _selector(affine: Affine, step: Any, where: str) -> Affine:
+    kept = np.asarray(step.get_support(indices=True))
+    return affine.selected(kept, where)
+
+
+def _imputer(affine: Affine, step: Any, where: str) -> Affine:
+    """The identity: a number that is missing is NaN, which the device refuses."""
+    missing = step.missing_values
+    if not isinstance(missing, float) or not math.isnan(missing):
+        raise UserError(f"{where}: missing_values is {shown_value(missing)}; where it is NaN, the step can be left out")
+    if step.add_indicator:
+        raise UserError(f"{where}: add_indicator=True makes inputs of missing ones; fit with add_indicator=False")
+    statistics = np.asarray(step.statistics_)
+    if statistics.shape != (affine.width,) or statistics.dtype.kind != "f":
+        raise UserError(f"{where}: statistics_ is not a number for each input; fit it on numbers")
+    note = f"{where}: is left out, for the device refuses a sample with a missing (NaN) input"
+    affine = replace(affine, notes=(*affine.notes, note))
+    if np.isnan(statistics).any() and not step.keep_empty_features:
+        return affine.selected(np.flatnonzero(~np.isnan(statistics)), where)
+    return affine
+
+
+def _function(affine: Affine, step: Any, where: str) -> Affine:
+    if step.func is not None:
+        name = getattr(step.func, "__name__", type(step.func).__name__)
+        raise UserError(
+            f"{where}: {shown_value(name)} is a function of its own; scalers, selections and projections have C"
+        )
+    return affine
+
+
+def _branches(affine: Affine, parts: Sequence[tuple[str, Any, Affine]], weights: Any, where: str) -> Affine:
+    """Of several steps side by side, each with the map before it."""
+    found = []
+    for name, step, part in parts:
+        inside = f"{where}, step {shown_value(name)}"
+        for _, own in steps_of(step) if not is_passthrough(step) else ():
+            if type(own) in kernel_types():
+                raise UserError(f"{inside}: a {type(own).__name__} must be the step before a linear model, alone")
+            part = after(part, own, inside)
+        factor = number_of((weights or {}).get(name, 1.0), inside, "transformer_weights")
+        found.append(part.scaled(np.zeros(part.width), np.full(part.width, factor)) if factor != 1 else part)
+    if not found:
+        raise UserError(f"{where}: keeps no input; fit it so that it keeps one")
+    return stacked(found, where)
+
+
+def _columns(affine: Affine, step: Any, where: str) -> Affine:
+    parts = []
+    for name, part, _ in step.transformers_:
+        kept = np.asarray(step._transformer_to_input_indices[name], int)
+        if len(kept) and not (isinstance(part, str) and part == "drop"):
+            parts.append((name, part, affine.selected(kept, where)))
+    return _branches(affine, parts, step.transformer_weights, where)
+
+
+def _union(affine: Affine, step: Any, where: str) -> Affine:
+    parts = [
+        (name, part, affine) for name, part in step.transformer_list if not (isinstance(part, str) and part == "drop")
+    ]
+    return _branches(affine, parts, step.transformer_weights, where)
+
+
+PARTS = 64
+"""Most steps of a pipeline, parts of a Gaussian process's kernel, and terms of the sum that it is."""
+
+
+def steps_of(estimator: Any) -> list[tuple[str, Any]]:
+    """The steps of nested pipelines, one after the other; the model is the last.  Of a search, those of its best."""
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.pipeline import Pipeline
+
+    found, left, parts = [], [(type(estimator).__name__, estimator)], 0
+    while left:
+        name, step = left.pop()
+        parts += 1
+        if parts > PARTS:  # a file may hold one in itself, or the same one many times
+            raise UserError(f"Pipeline: has more than {PARTS} steps; leave some out")
+        if type(step) is FrozenEstimator:
+            left.append((name, step.estimator))
+        elif type(step).__module__.startswith("sklearn.model_selection.") and hasattr(step, "best_estimator_"):
+            left.append((name, step.best_estimator_))
+        elif type(step) is not Pipeline:
+            found.append((str(name), step))
+        else:
+            steps = [(name, step) for name, step in step.steps if step is not None and not is_passthrough(step)]
+            if not steps:
+                raise UserError("Pipeline: has no steps; the last must be a model")
+            left.extend(reversed(steps))
+    return found
+
+
+def is_passthrough(step: Any) -> bool:
+    return isinstance(step, str) and step == "passthrough"
+
+
+def affine_of(estimator: Any, where: str) -> Affine:
+    """The map of a scaler, or of a pipeline of steps that are affine.  Raises UserError, one sentence."""
+    affine = None
+    for name, step in steps_of(estimator):
+        affine = after(affine, step, where if step is estimator else f"{where}, step {shown_value(name)}")
+    assert affine is not None
+    return affine
+
+
+# ------------------------------------------------------------------------------------------------- into the model
+
+
+def behind(machine: Machine, affine: Affine, where: str) -> Machine:
+    """The machine of inputs x that takes affine(x).  O(n D^2) with a matrix.  Raises UserError where it has no C."""
+    if affine.width != machine.taking:
+        raise UserError(f"{where}: takes {machine.taking} inputs, but the step before it gives {affine.width}")
+    if machine.taken is not None:
+        affine = affine.selected(np.asarray(machine.taken), where)
+    if machine.center is not None or machine.scale is not None:
+        zeros, ones = np.zeros(machine.dim), np.ones(machine.dim)
+        affine = affine.scaled(
+            zeros if machine.center is None else machine.center, ones if machine.scale is None else machine.scale
+        )
+    if affine.matrix is not None:
+        machine, affine = _without_matrix(machine, affine, where)
+    elif machine.largest is not None and machine.linear:  # nominal, for there are no vectors that tell
+        machine = replace(
+            machine, largest=float((machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max())
+        )
+    whole = np.array_equal(affine.taken, np.arange(affine.inputs))
+    return replace(
+        machine,
+        center=affine.center if affine.center.any() else None,
+        scale=affine.scale if (affine.scale != 1).any() else None,
+        taken=None if whole else tuple(affine.taken.tolist()),
+        inputs_of_source=affine.inputs,
+        columns=None,
+        notes=(*affine.notes, *machine.notes),
+    )
+
+
+def _without_matrix(machine: Machine, affine: Affine, where: str) -> tuple[Machine, Affine]:
+    """The machine of (x - center) * scale, and that map."""
+    m, t = affine.matrix, np.broadcast_to(affine.offset, (affine.width,))
+    assert m is not None
+    machine = replace(machine, mixes=machine.mixes + affine.width + m.shape[1])
+    plain = replace(affine, matrix=None, offset=0.0)
+    if machine.linear:
+        slope = 1.0 if machine.function == "linear" else machine.gamma
+        bias = machine.bias + slope * machine.columns_of_weights().T @ (machine.vectors @ t)
+        machine = replace(machine, vectors=machine.vectors @ m, bias=bias, largest=_nominal(affine, machine.largest))
+        return machine, plain
+    by = affine.mixed_by
+    machine = replace(machine, largest=_nominal(affine, machine.largest))
+    if machine.function in DISTANCES:
+        v, gram = machine.vectors - t, m.T @ m
+        length = np.sqrt(np.diag(gram))
+        alone = machine.function != "laplacian" or bool(
+            ((m != 0).sum(axis=0) == 1).all() and ((m != 0).sum(axis=1) <= 1).all()
+        )
+        if (
+            not alone
+            or not length.all()
+            or (np.abs(gram - np.diag(length**2)) > EXACT * np.outer(length, length)).any()
+        ):
+            raise UserError(
+                f"{by}: before a {machine.function} kernel it must keep all directions and stretch none; keep all components, "
+                "without whiten and without a scaler behind, or put a linear model behind it"
+            )
+        turned = v @ (m / length)
+        left = np.square(v).sum(axis=1) - np.square(turned).sum(axis=1)
+        if machine.function != "gaussian" and (left > EXACT * np.square(v).sum(axis=1)).any():
+            raise UserError(
+                f"{by}: makes more numbers than it takes, which a {machine.function} kernel has no C for; a gaussian has"
+            )
+        weights = (
+            machine.weights * np.exp(-machine.gamma * np.maximum(left, 0.0))[:, None]
+            if machine.function == "gaussian"
+            else machine.weights
+        )
+        return replace(machine, vectors=turned, weights=weights), replace(plain, scale=plain.scale * length)
+    if machine.function == "custom" or machine.normalise:
+        raise UserError(
+            f"{by}: mixes inputs before a kernel that is custom or normalised; put a linear model behind it"
+        )
+    # products: what is added must come of the inputs, too
+    moved = np.linalg.lstsq(m, t, rcond=None)[0]
+    if (np.abs(m @ moved - t) > EXACT * (1 + np.abs(t))).any():
+        raise UserError(
+            f"{by}: adds constants that are no inputs, which a {machine.function} kernel has no C for; leave out the scaler "
+            "behind it, or put a linear model behind it"
+        )
+    return replace(machine, vectors=machine.vectors @ m), replace(plain, center=plain.center - moved / plain.scale)
+
+
+def _nominal(affine: Affine, largest: float | None) -> float | None:
+    """Of inputs' magnitudes, where z's are known."""
+    if largest is None:
+        return None
+    return float((largest / np.abs(affine.scale) + np.abs(affine.center)).max())
+
+
+def composed(machine: Machine, features: Machine, where: str) -> Machine:
+    """A linear machine of features, which are themselves a machine's functions.  O(n W F)."""
+    if not machine.linear:
+        raise UserError(
+            f"{where}: has a {machine.function} kernel behind a {features.source}, which has no C; put a linear model behind it"
+        )
+    if machine.support_class is not None:
+        raise UserError(f"{where}: has a function for each pair of classes behind a {features.source}; take LinearSVC")
+    slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
+    columns = machine.columns_of_weights()
+    scale = np.ones(machine.dim) if machine.scale is None else machine.scale
+    linear = slope * columns.T @ machine.vectors * scale
+    bias = machine.bias + offset * columns.sum(axis=0)
+    if machine.center is not None:
+        bias = bias - linear @ machine.center
+    if machine.taken is not None:
+        whole = np.zeros((len(linear), machine.taking))
+        whole[:, list(machine.taken)] = linear
+        linear = whole
+    return replace(
+        features,
+        weights=features.weights @ linear.T,
+        bias=bias + linear @ features.bias,
+        gross=np.abs(features.weights) @ np.abs(linear).T,
+        mixes=machine.mixes + features.weights.shape[0] + features.weights.shape[1],
+        decision=machine.decision,
+        classes=machine.classes,
+        calibration=machine.calibration,
+        label=machine.label,
+        notes=(*features.notes, *machine.notes),
+    )
+
+
+def features_of(step: Any, width: int | None, where: str) -> tuple[int, Callable[[Machine], Machine]] | None:
+    """How many features a step of kernel features makes, and what of a linear machine behind it; None for other steps."""
+    kind = type(step)
+    if kind not in kernel_types():
+        return None
+    require_plain(step, where)
+    if width is not None and width != step.n_features_in_:
+        raise UserError(f"{where}: takes {step.n_features_in_} inputs, but the step before it gives {width}")
+    if kind.__name__ == "PolynomialFeatures":
+        return int(step.n_output_features_), lambda machine: _quadratic(machine, step, where)
+    features = (_nystroem if kind.__name__ == "Nystroem" else _kernel_pca)(step, where)
+    return len(features.bias), lambda machine: composed(machine, features, where)
+
+
+def kernel_keys(where: str, model: Any, gamma: Any) -> dict[str, Any]:
+    """Keys of a Machine for a kernel that scikit-learn has under a name."""
+    kernel = model.kernel
+    if callable(kernel):
+        raise UserError(
+            f"{where}: kernel is a function of your own, {shown_value(getattr(kernel, '__name__', type(kernel).__name__))}; "
+            f"those with C are {', '.join(sorted(KERNELS))}"
+        )
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        why = " has no vectors to compare with" if kernel == "precomputed" else " has no C"
+        raise UserError(f"{where}: kernel {shown_value(kernel)}{why}; those that have are {', '.join(sorted(KERNELS))}")
+    found: dict[str, Any] = {"function": KERNELS[kernel]}
+    if found["function"] == "linear":
+        return found
+    found["gamma"] = number_of(gamma, where, "gamma")
+    if not found["gamma"] > 0:
+        raise UserError(f"{where}: gamma is {gamma:g}, so the kernel would ignore its inputs; it must be above 0")
+    if found["function"] in ("polynomial", "sigmoid"):
+        found["coef0"] = number_of(model.coef0, where, "coef0")
+    if found["function"] == "polynomial":
+        degree = number_of(model.degree, where, "degree")
+        if degree not in range(1, 10):
+            raise UserError(f"{where}: degree is {degree:g}; it must be a whole number from 1 to 9")
+        found["degree"] = int(degree)
+    return found
+
+
+def table(values: Any, where: str) -> np.ndarray:
+    """(n, DIM) in float64; sparse ones are written out, once it is known that they are not too large."""
+    shape: tuple[int, ...] = getattr(values, "shape", ())
+    if len(shape) != 2:
+        raise UserError(f"{where}: its vectors are not a table of numbers")
+    if not 1 <= shape[1] <= DIM_LIMIT:
+        raise UserError(f"{where}: takes {shape[1]:,} inputs; a model takes from 1 to {DIM_LIMIT:,}")
+    return array_of(values, shape, where, "vectors")
+
+
+def _nystroem(step: Any, where: str) -> Machine:
+    vectors = table(step.components_, where)
+    given = dict(step.kernel_params or {}) | {
+        key: value for key in ("gamma", "coef0", "degree") if (value := getattr(step, key)) is not None
+    }
+    keys = SimpleNamespace(kernel=step.kernel, coef0=given.get("coef0", 1), degree=given.get("degree", 3))
+    gamma = given.get("gamma")
+    kernel = kernel_keys(where, keys, 1 / vectors.shape[1] if gamma is None else gamma)
+    weights = array_of(step.normalization_, (len(vectors), len(vectors)), where, "normalization_").T
+    return Machine("Nystroem", vectors=vectors, weights=weights, bias=np.zeros(len(vectors)), **kernel)
+
+
+def _kernel_pca(step: Any, where: str) -> Machine:
+    """Projections of kernel values, centered: (k - rows - mean(k) + all) A = k (A - mean A) + (all - rows) A."""
+    vectors = table(step.X_fit_, where)
+    n, count = len(vectors), np.size(step.eigenvalues_)
+    values = array_of(step.eigenvalues_, (count,), where, "eigenvalues_")
+    if (values < 0).any():
+        raise UserError(f"{where}: has eigenvalues below 0; fit it again")
+    a = array_of(step.eigenvectors_, (n, count), where, "eigenvectors_")
+    a = np.where(values > 0, a / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
+    rows = array_of(step._centerer.K_fit_rows_, (n,), where, "K_fit_rows_")
+    every = number_of(step._centerer.K_fit_all_, where, "K_fit_all_")
+    kernel = kernel_keys(where, step, step.gamma_)
+    return Machine("KernelPCA", vectors=vectors, weights=a - a.mean(axis=0), bias=(every - rows) @ a, **kernel)
+
+
+def _quadratic(machine: Machine, step: Any, where: str) -> Machine:
+    """A linear model of products of two inputs, by (x'v + 1)^2.
+
+    By eigenvectors q of each function's matrix, (x'q)^2 = ((x'q + 1)^2 + (1 - x'q)^2) / 2 - 1, and x'q by their difference;
+    or by v = e_i, -e_i and e_i + e_j of all functions, where these are fewer.
+    """
+    least, most = step.degree if isinstance(step.degree, (tuple, list)) else (0, step.degree)
+    dim = int(step.n_features_in_)
+    if most not in (1, 2) or least not in (0, 1, 2):
+        raise UserError(f"{where}: degree is {shown_value(step.degree)}; the degrees that have C are 1 and 2")
+    if not 1 <= dim <= QUADRATIC_DIM:
+        raise UserError(f"{where}: takes {dim} inputs; products of two have C for up to {QUADRATIC_DIM}")
+    pairs = list((combinations if step.interaction_only else combinations_with_replacement)(range(dim), 2))
+    first = 1 if step.include_bias else 0
+    ones = dim if least <= 1 else 0
+    count = first + ones + (len(pairs) if most == 2 else 0)
+    if count != machine.taking:
+        raise UserError(f"{where}: makes {count} numbers, but the step behind it takes {machine.taking}")
+    # of the monomials
+    affine = composed(machine, Machine(where, "linear", np.zeros((1, dim)), np.eye(count), np.zeros(count)), where)
+    weights = affine.weights.T
+    functions = len(weights)
+    bias = affine.bias + (weights[:, 0] if first else 0.0)
+    line = weights[:, first : first + ones] if ones else np.zeros((functions, dim))
+    square = np.zeros((functions, dim, dim))
+    if most == 2:
+        i, j = np.array(pairs, int).reshape(-1, 2).T
+        square[:, i, j] += weights[:, first + ones :] / 2
+        square[:, j, i] += weights[:, first + ones :] / 2
+    if 2 * dim * functions < dim * (dim + 3) // 2:
+        values, turned = np.linalg.eigh(square)
+        vectors = np.concatenate([np.hstack([q, -q]).T for q in turned])
+        found = np.zeros((len(vectors), functions))
+        for f in range(functions):
+            slope = line[f] @ turned[f] / 4
+            found[2 * dim * f : 2 * dim * (f + 1), f] = np.concatenate([values[f] / 2 + slope, values[f] / 2 - slope])
+        bias = bias - values.sum(axis=1)
+    else:
+        i, j = np.triu_indices(dim, 1)
+        unit = np.eye(dim)
+        vectors = np.vstack([unit, -unit, unit[i] + unit[j]])
+        crossed = square[:, i, j]
+        own = np.diagonal(square, axis1=1, axis2=2) / 2
+        plus = own + line / 4
+        np.add.at(plus.T, i, -crossed.T)
+        np.add.at(plus.T, j, -crossed.T)
+        found = np.hstack([plus, own - line / 4, crossed]).T
+        bias = bias - 2 * own.sum(axis=1) + crossed.sum(axis=1)
+    return replace(
+        affine, function="polynomial", vectors=vectors, weights=found, bias=bias, gamma=1.0, coef0=1.0, degree=2, gross=None,
+        mixes=machine.mixes + count,
+    )  # fmt: skip
