@@ -43,7 +43,7 @@ from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.greedy import Efvs, Fvs
 from pykernel.bases.passes import SgmaInPasses, beyond_memory
 from pykernel.bases.sgma import Exhaustive, Sgma
-from pykernel.errors import UserError
+from pykernel.errors import UserError, did_you_mean
 from pykernel.parallel import one_thread, whole_task
 from pykernel.rows import Rows, as_rows
 
@@ -141,7 +141,8 @@ def select_basis(
         kind = type(kernel).__name__
         raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")
     if method not in METHODS:
-        raise UserError(f"there is no method {method!r}; it must be one of {', '.join(METHODS)}")
+        remedy = did_you_mean(method, METHODS, f"it must be one of {', '.join(METHODS)}")
+        raise UserError(f"there is no method {method!r}; {remedy}")
     reason = ""
     if method == "auto":
         hints = {name: options.pop(name) for name in ("prefer", "memory") if name in options}
