@@ -419,7 +419,7 @@ def test_gaussian_processes_with_matern_kernels_are_imported() -> None:
             assert spec.kernel.function == name
             np.testing.assert_allclose(HostModel(spec).predict(new), model.predict(new), rtol=1e-10)
     for wrong, message in (
-        (Matern(nu=0.5), "holds a Matern with nu 0.5; those with C have 1.5 or 2.5"),
+        (Matern(nu=0.5), "holds a Matern with nu 0.5 of 3 inputs; those with C have 1.5 or 2.5"),
         (Matern(nu=1.5) * RBF(), "a product of Matern kernels"),
         (Matern(nu=1.5) + RBF(), "a sum of gaussian and matern32 kernels"),
     ):

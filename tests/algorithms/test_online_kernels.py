@@ -446,7 +446,6 @@ def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
         ({"function": "laplacian", "gamma": 1.0, "normalise": True}, {}, "normalise changes nothing"),
         ({"function": "linear"}, {"rule": "qklms", "quantisation": 1.5}, "quantisation is 1.5, a sine"),
         ({"function": "linear"}, {"rule": "krls-t", "technique": "sup", "max_abs": 1e12, "precision": "float32"}, "its variance overflows"),
-        ({"function": "linear"}, {"input": {"scale": [1.0]}}, "scale is of krr"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(kernel: dict[str, Any], keys: dict[str, Any], words: str) -> None:

@@ -147,7 +147,7 @@ def fits(rule: str, stages: str) -> bool:
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")
@@ -171,7 +171,7 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exhaustive: bool) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")

@@ -588,7 +588,6 @@ def test_simulate_draws(run):
         (("simulate", "monitor.toml", "data.csv", "--train-every", "2"), "monitor learns without labels, so that --train-e"),
         (("simulate", "monitor.toml", "data.csv", "--refresh-every", "-1"), "refresh-every is -1; it must be a number of"),
         (("sweep", "monitor.toml", "data.csv"), "monitor.toml: [learning] rule is okfeb; only rules that learn sample by sample"),
-        (("plan", "data.csv", "--spec", "monitor.toml"), "monitor.toml: [learning] rule is okfeb; only rules that learn sample by sample"),
         (("replay", "monitor.toml", "data.csv"), "data.csv: holds nothing to compare with; record state_hash, status or no"),
     ],
 )  # fmt: skip

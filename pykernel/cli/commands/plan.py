@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def plan(options: PlanOptions) -> None:
     """Find the best model for a table of data, within the limits of a device.
 
-    This command tries every kind of model: models that learn sample by sample, models that are trained on the device, and
-    models that are trained here. It changes the best ones until the time is over. Without a label it plans a monitor.
+    This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
+    monitor.
 
         pykernel plan data.csv --label y
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus

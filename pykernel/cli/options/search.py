@@ -42,12 +42,10 @@ class OfPlan:
         str | None,
         option("--inputs", value="A,B", text="The input columns.", without="all numbers but the label"),
     ] = None
-    spec_file: Annotated[
-        Path | None, option("--spec", value="SPEC", text="Spec with columns and other keys, in place of these two.")
-    ] = None
+    spec_file: Annotated[Path | None, option("--spec", value="SPEC", text="Spec that names columns.")] = None
     ram: Annotated[
         str | None,
-        option("--ram", value="BYTES", text="Limit for the model: 4k. With a target also its stack.", without="any"),
+        option("--ram", value="BYTES", text="Limit, such as 4k.", without="any"),
     ] = None
     flash: Annotated[
         str | None,
@@ -59,7 +57,7 @@ class OfPlan:
     ] = None
     target: Annotated[
         str | None,
-        option("--target", value="TARGET", text="The CPU that has to run it.", without="any; cortex-m4f for limits"),
+        option("--target", value="TARGET", text="The CPU, emulated.", without="any"),
     ] = None
     time: Annotated[float, option("--time", value="SECONDS", text="Time for trials.")] = 120.0
     trials: Annotated[
