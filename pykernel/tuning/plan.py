@@ -19,9 +19,8 @@ import numpy as np
 from pykernel.errors import CheckFailed, UserError
 from pykernel.parallel import Workers
 from pykernel.spec.defaults import INPUT_LIMIT, LABEL_LIMIT, NUMBERS, STAGED_CLIP, completed, width
-from pykernel.spec.families.online import Reduction
 from pykernel.spec.model import FAMILIES, Spec, make_spec
-from pykernel.tuning.columns import Show, left_out, likely_inputs, numeric_columns, read_columns
+from pykernel.tuning.columns import Show, finite_values, left_out, likely_inputs, numeric_columns, read_columns
 from pykernel.tuning.sweep import (
     Content,
     Knob,
@@ -152,6 +151,9 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     if label is None:
         return Inferred(content | {"novelty": {}}, x, None, assumed)
     if label in numeric:
+        values = finite_values(numeric[label])
+        if np.ptp(values) == 0:
+            raise UserError(f"{name}: the label {label!r} is always {values[0]:g}; there is nothing to learn")
         return Inferred(content | {"label": {"column": label}}, x, numeric[label], assumed)
     cells = [cell.strip() for cell in columns[label]]
     classes = sorted({cell for cell in cells if cell})
@@ -291,7 +293,7 @@ def arms(base: Content, x: np.ndarray, rules: Sequence[str] | None, techniques: 
 def with_techniques(arm: Arm, techniques: Sequence[str]) -> list[Arm]:
     """The same with other techniques, as far as they go together; none where it has none."""
     found = []
-    for technique in techniques if "technique" in Reduction.model_fields and arm.technique and not arm.trained else ():
+    for technique in techniques if arm.technique and not arm.trained else ():
         made = {**arm.content, "reduction": {**arm.content.get("reduction", {}), "technique": technique}}
         made["reduction"].pop("projection", None)
         if _spec(made) is not None:

@@ -224,7 +224,7 @@ def test_a_spec_is_made_from_the_columns_of_numbers():
     assert f"without {reasons}" in found.assumed and "label y" in found.assumed
     assert found.x.shape == (40, 2) and found.y[2] == 360 and found.x[0].tolist() == [3, 1.5]
     assert inferred("a,b,y\n1,2,3\n2,1,\n", ["b"], "a").content["input"]["columns"] == ["b"]
-    assert np.isnan(inferred("a,b,y\n1,2,3\n2,1,\n", label="y").y[1])
+    assert np.isnan(inferred("a,b,y\n1,2,3\n2,1,\n4,2,5\n", label="y").y[1])
     assert inferred("a,b,y\n1,2,3\n2,1,4\n").content == {
         "name": "planned", "input": {"columns": ["a", "b", "y"]}, "novelty": {}
     }  # fmt: skip
@@ -242,6 +242,7 @@ def test_a_label_of_words_is_a_class():
         ("a,y\n1,2\n", ["b"], None, "names no column 'b'"),
         ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' does not hold numbers"),
         ("a,y\n1,on\n2,on\n", [], "y", "the label 'y' has one class, on"),
+        ("a,y\n1,5\n2,\n3,5\n", [], "y", "the label 'y' is always 5"),
         ("k,y\non,2\n", [], "y", "no column of different numbers beside the label 'y'"),
         ("y\n2\n", [], None, "names one column, 'y'"),
         ("", [], None, "is empty"),
