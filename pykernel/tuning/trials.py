@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.simple import Distances, Simple, simple_bytes
@@ -202,6 +201,7 @@ def trained(task: Mapping[str, Any], table: Table) -> Content:
     task: base (name, input, label), size (n), method (of the basis), width (sigma in standardised inputs).
     O(l n^2) for l rows.  Raises UserError.
     """
+    from pykernel.bases.gram import MercerKernel
     from pykernel.bases.select import select_basis
     from pykernel.training.closed_form import Targets
     from pykernel.training.reduced import ReducedProblem, default_ridges

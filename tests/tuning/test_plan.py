@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -130,6 +131,17 @@ def test_without_a_label_it_plans_a_monitor(folder, run):
     assert {"max |z|", "Mahalanobis distance"} == set(found["simple"])
     spec = load_spec("pykernel-plan/planned.toml")
     assert spec.label_kind == "none" and spec.program.raises_alarms(spec.config)
+
+
+def test_without_scipy_it_plans_what_needs_none_and_says_so(folder, run, monkeypatch):
+    for name in ("pykernel.training.reduced", "pykernel.bases.gram", "pykernel.bases.select"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("scipy", "scipy.linalg", "scipy.sparse", "scipy.sparse.linalg"):
+        monkeypatch.setitem(sys.modules, name, None)
+    words = ["--rule", "rls,frozen", "--jobs", "1", "--trials", "3", "--json"]
+    code, out, err = run("plan", "data.csv", "--label", "y", *words)
+    assert code == 0 and "without models that are trained here: " in err and "pip install" in err, err
+    assert {row["rule"] for row in json.loads(out)["table"]} == {"rls"}
 
 
 def test_an_interrupt_keeps_the_best_so_far(folder, run, monkeypatch):

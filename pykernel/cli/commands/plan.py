@@ -16,7 +16,7 @@ from pykernel.errors import MissingExtra, UserError
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
-    from pykernel.tuning.plan import Limits, Search, Trial
+    from pykernel.tuning.plan import Arm, Limits, Search, Trial
 
 
 @takes(PlanOptions)
@@ -46,7 +46,7 @@ def plan(options: PlanOptions) -> None:
     base, table, assumed = search.planned_data(options)
     if assumed:
         output.tell(f"assumed: {'; '.join(assumed)}")
-    tried = arms(base, table.x, rules, techniques)
+    tried = possible(arms(base, table.x, rules, techniques))
     if not tried:
         raise UserError("none of these rules is for this data; leave --rule out")
     every = search.techniques(None) if techniques is None else ()
@@ -64,6 +64,18 @@ def plan(options: PlanOptions) -> None:
         output.print_json(report)
     else:
         print_plan(report, options)
+
+
+def possible(tried: list[Arm]) -> list[Arm]:
+    """Those that this installation can train."""
+    if not any(arm.trained for arm in tried):
+        return tried
+    try:
+        import pykernel.training.reduced  # noqa: F401
+    except MissingExtra as missing:
+        output.tell(f"without models that are trained here: {missing}")
+        return [arm for arm in tried if not arm.trained]
+    return tried
 
 
 def need_numbers(options: PlanOptions) -> None:
