@@ -52,7 +52,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     text = (folder / "pykernel-plan" / "planned.toml").read_text()
     code, out, err = run(*words, "-o", "again")
     assert code == 0 and (folder / "again" / "planned.toml").read_text() == text
-    assert "next:" in out and "the best of each kind" in out and "--trials 10 --seed 0 gives the same spec" in out
+    assert "next:" in out and "RMSE of the best" in out and "--trials 10 --seed 0 gives the same spec" in out
 
 
 def test_limits_are_kept_on_the_target(folder, run):

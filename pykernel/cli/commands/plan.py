@@ -266,7 +266,7 @@ def draw(report: Mapping[str, Any], path: Path) -> str | None:
 
 def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
     winner, kind = report["winner"], report["measure"]
-    table = output.new_table("model", f"{kind}, frozen", "learning", "±", "RAM", "tables")
+    table = output.new_table("model", "frozen", "learning", "±", "RAM", "tables")
     for row in report["table"][:10]:
         told = row["learning"] or row["frozen"]
         cells = [output.number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
@@ -278,8 +278,8 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
     for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
         cells = ["", output.number(row["error"]), output.number(row["deviation"]), output.byte_count(row["bytes"]), ""]
         table.add_row(name, *cells, style="dim")
-    title = f"{report['rows']:,} rows, judged on the last {report['judged_rows']:,}; {report['trials']} trials"
-    output.show_table(f"{title}: the best of each kind, and simple predictors", table)
+    title = f"{report['rows']:,} rows, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
+    output.show_table(f"{title}; {kind} of the best", table)
     told = winner["learning"] or winner["frozen"]
     print(f"planned   {winner['model']}, {kind} {shown(told)}, {output.byte_count(winner['bytes'])}")
     if winner["values"]:
