@@ -104,9 +104,10 @@ def model_name(row: Mapping[str, Any]) -> str:
     return " ".join(str(part) for part in (row["rule"], row["technique"], row["size"]) if part is not None)
 
 
-def key_values(values: Mapping[str, float]) -> str:
+def key_values(values: Mapping[str, float | str]) -> str:
     """Keys of a spec without their sections, and their values."""
-    return " ".join(f"{name.partition('.')[2]} {value:g}" for name, value in values.items())
+    shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
+    return " ".join(f"{name.partition('.')[2]} {value}" for name, value in shown.items())
 
 
 # -------------------------------------------------------------------------------------- tables, and the ends of reports

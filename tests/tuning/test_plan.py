@@ -133,6 +133,12 @@ def test_without_a_label_it_plans_a_monitor(folder, run):
     assert spec.label_kind == "none" and spec.program.raises_alarms(spec.config)
 
 
+def test_values_may_be_words(folder, run):
+    """The noise of the default is "auto"."""
+    code, out, err = run("plan", "data.csv", "--label", "y", "--rule", "krls-t", "--jobs", "1", "--trials", "1")
+    assert code == 0 and "noise auto" in out, err
+
+
 def test_without_scipy_it_plans_what_needs_none_and_says_so(folder, run, monkeypatch):
     for name in ("pykernel.training.reduced", "pykernel.bases.gram", "pykernel.bases.select"):
         monkeypatch.delitem(sys.modules, name, raising=False)
