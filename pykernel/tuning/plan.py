@@ -7,7 +7,6 @@ on the number of processes or on how fast they are.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,17 +17,24 @@ import numpy as np
 
 from pykernel.errors import CheckFailed, UserError
 from pykernel.parallel import Workers
-from pykernel.spec.defaults import INPUT_LIMIT, LABEL_LIMIT, NUMBERS, STAGED_CLIP, completed, width
-from pykernel.spec.model import FAMILIES, Spec, make_spec
+from pykernel.spec.defaults import completed, width
+from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.columns import Show, finite_values, left_out, likely_inputs, numeric_columns, read_columns
-from pykernel.tuning.sweep import (
+from pykernel.tuning.combinations import (
+    NUMBERS_INPUT,
+    NUMBERS_LABEL,
+    Combination,
     Content,
     Knob,
-    cost_task,
+    Known,
+    Whole,
+    combine,
     held,
     knobs,
-    means,
+    rules,
+    trained_at_once,
 )
+from pykernel.tuning.sweep import cost_task
 from pykernel.tuning.trials import Table
 
 LEAST, START, MOST = 4, 32, 128
@@ -57,12 +63,6 @@ VERIFIED = 12
 """Most models that are verified, from the best on, before the plan is given up."""
 EMULATED = 600_000_000
 """About so many instructions of the stream are emulated to verify a model."""
-BASES = ("sgma", "efvs")
-"""How the vectors of a machine are chosen that is trained here."""
-
-
-NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
-STAGES: Content = dict(NUMBERS["label"])
 
 
 class NothingFits(CheckFailed):
@@ -182,7 +182,7 @@ class Trial:
     @property
     def content(self) -> Content:
         """The spec's content, once it was tried."""
-        return dict(self.found["spec"]) if "spec" in self.found else self.arm.content_of(self.size, self.values)
+        return dict(self.found["spec"]) if "spec" in self.found else self.arm.made.with_values(self.size, self.values)
 
     @property
     def told(self) -> dict[str, Any] | None:
@@ -206,132 +206,80 @@ class Trial:
 
 @dataclass
 class Arm:
-    """A program that is tried, with a technique or a way to choose vectors where it has one.
+    """A combination that is tried, and its trials.  own: the values that it begins with."""
 
-    budget: where the size is set; None where the inputs set it.  own: values that the arm begins with.
-    """
-
-    rule: str
-    technique: str | None
-    content: Content = field(repr=False)
-    budget: tuple[str, str] | None
+    made: Combination
     knobs: tuple[Knob, ...] = field(repr=False)
     own: dict[str, float] = field(repr=False)
-    trained: bool = False  # on the host
     most: int = MOST
     trials: list[Trial] = field(default_factory=list, repr=False)
 
+    @classmethod
+    def of(cls, made: Combination) -> Arm:
+        sigma = width(_dim(made.content))
+        known = tuple(knob for knob in knobs(sigma) if made.means(knob.section, knob.key))
+        own = {"kernel.sigma": sigma} if made.spec is None else {knob.name: held(made.spec, knob) for knob in known}
+        return cls(made, known, own)
+
     @property
     def name(self) -> str:
-        return f"{self.rule} {self.technique}" if self.technique else self.rule
+        return self.made.name
 
-    def content_of(self, size: int | None, values: Mapping[str, float]) -> Content:
-        made = {key: dict(part) if isinstance(part, Mapping) else part for key, part in self.content.items()}
-        if self.budget is not None and size is not None:
-            made.setdefault(self.budget[0], {})[self.budget[1]] = size
-        for name, value in values.items():
-            section, key = name.split(".")
-            made.setdefault(section, {})[key] = value
-        return made
+    @property
+    def rule(self) -> str:
+        return self.made.rule
 
     def task(self, trial: Trial, ram: int | None) -> dict[str, Any]:
-        if not self.trained:
-            return {"do": "learn", "spec": self.content_of(trial.size, trial.values) | {"name": "model"}, "ram": ram}
-        values = {**self.own, **trial.values}
-        how = {"size": trial.size, "method": self.technique, "width": values["kernel.sigma"], "ram": ram}
-        return {"do": "train", "base": self.content} | how
+        values = {**self.own, **trial.values} if self.made.spec is None else trial.values
+        return {"do": "judge", "ram": ram, **self.made.task(trial.size, values)}
 
     @property
     def kind(self) -> str:
         """In words, for pictures."""
-        if self.trained:
+        if self.rule == "frozen":
             return "trained here, frozen"
-        spec = make_spec(self.content)
+        spec = self.made.spec
+        if spec is None or trained_at_once(spec):
+            return "trained on the device"
         if spec.label_kind == "none":
             return "monitor"
-        if any(entry.name == "train" for entry in spec.program.entries_for(spec.config)):
-            return "trained on the device"
         if not spec.family.online:
             return "learning with a basis"
-        return "learning, kernel" if spec.kernel is not None and self.technique else "learning, features"
+        return "learning, kernel" if self.made.budget == ("reduction", "n_max") else "learning, features"
 
     @property
     def best(self) -> Trial | None:
         return min((t for t in self.trials if math.isfinite(t.score)), key=lambda t: t.score, default=None)
 
 
-class Whole(Knob):
-    """A knob whose values are whole numbers."""
-
-    def value(self, position: float) -> float:
-        return round(min(max(math.exp(position), self.least), self.most))
-
-
-def arms(base: Content, x: np.ndarray, rules: Sequence[str] | None, techniques: Sequence[str] | None) -> list[Arm]:
+def arms(base: Content, table: Table, chosen: Sequence[str] | None, techniques: Sequence[str] | None) -> list[Arm]:
     """Every program for this data that the chosen rules have, what works best on most data first.
 
     Each with its default technique, or with each of ``techniques``.
     """
     if "label" not in base:
         return _monitors(base)
-    found = [_arm(completed(base)), _arm(completed(base | {"target": {"ram": 1}}))]
-    sigma = width(_dim(base))
-    widths = tuple(knob for knob in knobs(sigma) if knob.name == "kernel.sigma")
-    for method in BASES:
-        found.append(Arm("frozen", method, dict(base), ("", "n"), widths, {"kernel.sigma": sigma}, trained=True))
-    for family in FAMILIES:
-        for rule in family.rules:
-            content = _recipe(base, rule, x)
-            if content is not None:
-                found.append(_arm(content))
-    found = [arm for arm in found if rules is None or arm.rule in rules]
-    if techniques is not None:
-        found = [each for arm in found for each in (with_techniques(arm, techniques) or [arm])]
-    return list({arm.name: arm for arm in reversed(found)}.values())[::-1]
+    known = Known.of(table.x[: table.split], table.labels[: table.split])
+    every = [*rules()] if chosen is None else [rule for rule in rules() if rule in chosen]
+    found: list[Combination] = []
+    for recipe in (completed(base), completed(base | {"target": {"ram": 1}})):
+        if recipe["learning"]["rule"] in every:
+            found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
+    found += combine(_staged(base), known, every, techniques)[0]
+    first: dict[str, Combination] = {}
+    for made in found:
+        first.setdefault(made.name, made)
+    return [Arm.of(made) for made in first.values()]
 
 
-def with_techniques(arm: Arm, techniques: Sequence[str]) -> list[Arm]:
-    """The same with other techniques, as far as they go together; none where it has none."""
-    found = []
-    for technique in techniques if arm.technique and not arm.trained else ():
-        made = {**arm.content, "reduction": {**arm.content.get("reduction", {}), "technique": technique}}
-        made["reduction"].pop("projection", None)
-        if _spec(made) is not None:
-            found.append(_arm(made))
-    return found
-
-
-def _arm(content: Mapping[str, Any]) -> Arm:
-    made = {key: part for key, part in content.items() if key != "target"}
-    spec = make_spec(made)
-    budgets = [("reduction", "n_max"), ("learning", "features")]
-    budget = next((b for b in budgets if means(spec, *b)), None)
-    known = tuple(knob for knob in knobs(width(spec.dim)) if means(spec, knob.section, knob.key))
-    technique = spec.reduction.technique if spec.has("reduction", "technique") else None
-    return Arm(spec.learning.rule, technique, made, budget, known, {knob.name: held(spec, knob) for knob in known})
-
-
-def _recipe(base: Content, rule: str, x: np.ndarray) -> Content | None:
-    """The rule on raw data, within as many stages as it takes; None if it is not for this data."""
-    finite = np.where(np.isfinite(x), x, np.nan)
-    deviation = np.nanstd(finite, axis=0)
-    scaled = {
-        "center": np.nanmean(finite, axis=0).tolist(),
-        "scale": (1 / np.where(deviation > 0, deviation, 1.0)).tolist(),
-        "max_abs": float(f"{100 * max(1e-6, float(np.nanmax(np.abs(finite)))):.1g}"),
-    }
-    given, label = base.get("input", {}), base["label"]
-    inputs = [NUMBERS_INPUT, scaled] if not {"standardise", "center", "scale"} & set(given) else [{}]
-    stages: list[Content] = [{}] if "classes" in label else [STAGES, {"max_abs": LABEL_LIMIT}, {}]
-    linear: list[Content] = [{"linear": {}}, {}]
-    kernels: list[Content] = [{"kernel": {"sigma": width(_dim(base))}}, {}]
-    learnings: list[Content] = [base.get("learning", {}), {}]
-    for input, around, rest, kernel, learning in itertools.product(inputs, stages, linear, kernels, learnings):
-        made = {**base, **rest, **kernel, "input": {**input, **given}, "label": {**around, **label}}
-        made["learning"] = {**learning, "rule": rule}
-        if _spec(made) is not None:
-            return made
-    return None
+def _staged(base: Content) -> Content:
+    """The content with what makes raw numbers learnable around a rule, where the content does not say otherwise."""
+    made = {**base, "kernel": {"sigma": width(_dim(base))} | base.get("kernel", {})}
+    if not {"standardise", "center", "scale"} & set(base["input"]):
+        made["input"] = NUMBERS_INPUT | base["input"]
+        if "classes" not in base["label"]:
+            made |= {"label": NUMBERS_LABEL | base["label"], "linear": {}}
+    return made
 
 
 def _monitors(base: Content) -> list[Arm]:
@@ -350,7 +298,7 @@ def _monitors(base: Content) -> list[Arm]:
         learning = {**content["learning"], **({"update": update} if update else {})}
         made = {**content, "learning": learning}
         if _spec(made) is not None:
-            found.append(Arm("okfeb", update, made, None, every, held_now))
+            found.append(Arm(Combination("okfeb", update, made, make_spec(made), None), every, held_now))
     return found
 
 
@@ -448,14 +396,15 @@ class Search:
             yield from self._smaller_ones()
             yield None
         best = sorted((arm for arm in self.arms if arm.best), key=lambda arm: arm.best.score if arm.best else 0)
-        rules = list(dict.fromkeys(arm.rule for arm in best if arm.technique and not arm.trained))
-        for rule in rules[:RULES_WITH_TECHNIQUES]:
-            first = next(arm for arm in best if arm.rule == rule)
+        chooses = [arm for arm in best if arm.made.spec is not None and arm.made.spec.has("reduction", "technique")]
+        for rule in list(dict.fromkeys(arm.rule for arm in chooses))[:RULES_WITH_TECHNIQUES]:
+            content = dict(next(arm for arm in best if arm.rule == rule).made.content)
+            content["reduction"] = {k: v for k, v in content.get("reduction", {}).items() if k != "projection"}
             known = {arm.name for arm in self.arms}
-            for arm in with_techniques(first, self.every_technique):
-                if arm.name not in known:
-                    self.arms.append(arm)
-                    yield from self._new(arm, self._size(arm, START), {})
+            for made in combine(content, Known(self.table.x[: self.table.split]), [rule], self.every_technique)[0]:
+                if made.name not in known:
+                    self.arms.append(Arm.of(made))
+                    yield from self._new(self.arms[-1], self._size(self.arms[-1], START), {})
         yield None
         while True:
             before = len(self._seen)
@@ -494,7 +443,7 @@ class Search:
         yield from self._new(arm, size, values)
 
     def _size(self, arm: Arm, wanted: int) -> int | None:
-        return min(max(wanted, LEAST), arm.most) if arm.budget is not None else None
+        return min(max(wanted, LEAST), arm.most) if arm.made.budget is not None else None
 
     def _new(self, arm: Arm, size: int | None, values: Mapping[str, float]) -> Iterator[Trial]:
         """The trial, unless it was made before or its spec is refused."""
@@ -502,8 +451,11 @@ class Search:
         if trial.key() in self._seen:
             return
         self._seen.add(trial.key())
-        if arm.trained or _spec(arm.content_of(size, values)) is not None:
-            yield trial
+        try:
+            arm.made.check(size, values)
+        except UserError:
+            return
+        yield trial
 
 
 def _smaller(size: int, used: float) -> int:

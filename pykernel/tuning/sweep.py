@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,10 +20,20 @@ from pykernel.dialect import sources_digest
 from pykernel.errors import MissingExtra, UserError
 from pykernel.host.simulate import DELAY_LIMIT, Simulation
 from pykernel.parallel import Workers
-from pykernel.spec import stages
-from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
 from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
 from pykernel.spec.sections import StandardisedInput
+from pykernel.tuning.combinations import (
+    Combination,
+    Content,
+    Knob,
+    Known,
+    combine,
+    held,
+    knobs,
+    reason_of,
+    trained_at_once,
+)
+from pykernel.tuning.trials import Table, content_of
 
 SIZES = (8, 16, 32, 64)
 ROUNDS = 3
@@ -37,46 +47,39 @@ WORTH_MEASURING = 1.25
 PAIRS = 2000
 """Pairs of inputs whose distance sets the range of sigma."""
 
+RETRAINED = 10
+"""How often, over the stream, a model is trained anew that the device trains from all of its samples at once."""
+
 Score = Literal["mae", "rmse", "error_rate"]
 MEASURES: tuple[Score, ...] = get_args(Score)
-Content = dict[str, Any]
-"""A spec as nested dictionaries."""
 
 # ---------------------------------------------------------------------------------------------------------- the data
 
 
 @dataclass(frozen=True)
-class Data:
-    """A recorded stream: x (rows, D); y (rows,), (rows, OUTPUTS), NaN where there is no label yet, or (rows,) positions
-    of classes, -1 where there is none; delay: labels arrive so many rows late."""
-
-    x: np.ndarray
-    y: np.ndarray
-    delay: int = 0
+class Data(Table):
+    """A recorded stream, as of Table; its second half is judged."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.delay <= DELAY_LIMIT:
             raise UserError(f"delay is {self.delay}; it must be from 0 to {DELAY_LIMIT:,} rows")
-        half = len(self.x) // 2
-        if self.delay >= max(half, 1):
+        if self.delay >= max(self.split, 1):
             raise UserError(
                 f"delay is {self.delay:,}, but the data has {len(self.x):,} rows; the error is that of the second half, "
                 "and labels must arrive before it begins"
             )
-        if not self.known[half:].any():
+        if not self.labelled[self.split :].any():
             raise UserError("the data's second half holds no labels; the error is taken there")
 
     @property
-    def known(self) -> np.ndarray:
-        """Where there is a label, (rows,)."""
-        if self.y.dtype.kind in "iu":
-            return self.y >= 0
-        return np.isfinite(self.y).reshape(len(self.y), -1).all(axis=1)
+    def split(self) -> int:
+        return len(self.x) // 2
 
     @property
     def digest(self) -> str:
-        content = hashlib.sha256(f"{self.x.shape} {self.y.shape} {self.y.dtype} ".encode())
-        content.update(np.ascontiguousarray(self.x).tobytes() + np.ascontiguousarray(self.y).tobytes())
+        y = self.labels
+        content = hashlib.sha256(f"{self.x.shape} {y.shape} {y.dtype} ".encode())
+        content.update(np.ascontiguousarray(self.x).tobytes() + np.ascontiguousarray(y).tobytes())
         return content.hexdigest()
 
 
@@ -85,7 +88,8 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
 
     mae and rmse, in the label's unit (of several labels: means over them), or error_rate for classes; None where no row
     could be predicted.  scored: rows that count.  diverged: updates refused because the model would leave its range.
-    inputs_refused, labels_refused: rows beyond the spec's limits.
+    inputs_refused, labels_refused: rows beyond the spec's limits.  train_every: labels from one training to the next, of a
+    model that the device trains.
     """
     simulation = _simulated(spec, data)
     found = simulation.summary(simulation.errors, simulation.rows // 2)
@@ -96,6 +100,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
         "diverged": sum(count for name, count in refused.items() if name not in ("REFUSED_INPUT", "REFUSED_LABEL")),
         "inputs_refused": simulation.inputs_refused,
         "labels_refused": refused.get("REFUSED_LABEL", 0),
+        **({"train_every": simulation.train_every} if simulation.train_every else {}),
     }
 
 
@@ -108,18 +113,30 @@ def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
 
 
 def _simulated(spec: Spec, data: Data) -> Simulation:
-    simulation = Simulation(spec, data.delay)
-    for _ in simulation.run(data.x, data.y):
+    learns = spec.program.learns
+    every = max(1, int(data.labelled.sum()) // RETRAINED) if trained_at_once(spec) else 0
+    simulation = Simulation(spec, data.delay if learns else 0, train_every=every)
+    for _ in simulation.run(data.x, data.labels):
         pass
     return simulation
 
 
-def typical_distance(spec: Spec, x: np.ndarray) -> float:
-    """The median distance of two inputs, as the model sees them; of PAIRS pairs, always the same."""
-    x = x[(np.abs(x) <= spec.input.max_abs).all(axis=1)]
-    if isinstance(spec.input, StandardisedInput) and spec.input.standardise and len(x):
+def typical_distance(spec: Spec | None, x: np.ndarray) -> float:
+    """The median distance of two inputs, as the model sees them; of PAIRS pairs, always the same.
+
+    spec: None for one whose vectors are chosen from standardised inputs.
+    """
+    x = x[np.isfinite(x).all(axis=1)]
+    if spec is not None:
+        x = x[(np.abs(x) <= spec.input.max_abs).all(axis=1)]
+        center, scale = spec.scaling
+        x = (x - (0.0 if center is None else center)) * (1.0 if scale is None else scale)
+    standardises = spec is None or (isinstance(spec.input, StandardisedInput) and spec.input.standardise)
+    if standardises and len(x):
         deviation = x.std(axis=0)
-        x = np.clip((x - x.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0), -spec.input.clip, spec.input.clip)
+        x = (x - x.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+        if spec is not None and isinstance(spec.input, StandardisedInput):
+            x = np.clip(x, -spec.input.clip, spec.input.clip)
     if len(x) < 2:
         return 1.0
     pairs = np.random.default_rng(0).integers(0, len(x), (PAIRS, 2))
@@ -128,209 +145,7 @@ def typical_distance(spec: Spec, x: np.ndarray) -> float:
     return float(np.median(distances)) if len(distances) else 1.0
 
 
-# ------------------------------------------------------------------------------------------------- what is searched
-
-
-@dataclass(frozen=True)
-class Knob:
-    """A parameter that is searched: where it is in a spec, and on which scale.
-
-    grid: positions of the coarse grid; without, only the spec's own value is in the coarse grid.  step: between the
-    grid's positions; each round of refinement halves it.  least, most: values.
-    """
-
-    section: str
-    key: str
-    grid: tuple[float, ...]
-    step: float
-    least: float
-    most: float
-
-    @property
-    def name(self) -> str:
-        return f"{self.section}.{self.key}"
-
-    def position(self, value: float) -> float:
-        return math.log(value)
-
-    def value(self, position: float) -> float:
-        """Rounded to three digits: what a human would write down."""
-        return float(f"{min(max(math.exp(position), self.least), self.most):.3g}")
-
-
-@dataclass(frozen=True)
-class Memory(Knob):
-    """A forgetting factor, by the samples that it remembers, 1 / (1 - factor); beyond FOREVER it is 1."""
-
-    def position(self, value: float) -> float:
-        return math.log(min(1 / (1 - value), FOREVER)) if value < 1 else math.log(FOREVER)
-
-    def value(self, position: float) -> float:
-        memory = math.exp(min(position, math.log(FOREVER)))
-        value = 1.0 if memory > 0.9 * FOREVER else round(1 - float(f"{1 / memory:.2g}"), 9)
-        return min(max(value, self.least), self.most)
-
-
-FOREVER = 100_000.0
-
-
-def _logs(*values: float) -> tuple[float, ...]:
-    return tuple(map(math.log, values))
-
-
-def knobs(distance: float) -> tuple[Knob, ...]:
-    """All parameters that a search may vary; distance: see ``typical_distance``."""
-    widths = tuple(float(f"{distance * factor:.3g}") for factor in (1 / 8, 1 / 4, 1 / 2, 1, 2))
-    return (
-        Knob("kernel", "sigma", _logs(*widths), math.log(2), distance / 100, distance * 100),
-        Knob("learning", "eta", _logs(0.1, 0.3, 1.0), math.log(3), 0.003, 1.9),
-        Memory("learning", "forgetting", _logs(100, 1000, FOREVER), math.log(10), 0.9, 1.0),
-        Knob("learning", "noise", _logs(0.01, 0.3), math.log(30), 1e-5, 100),
-        Knob("learning", "quantisation", _logs(0.15, 0.5), math.log(3), 0.01, 2.0),
-        Knob("reduction", "ridge", (), math.log(10), 1e-4, 0.3),
-    )
-
-
-def options(section: type, key: str) -> tuple[str, ...]:
-    """The words that a key of a spec may be."""
-
-    def words(annotation: Any) -> Iterable[str]:
-        for part in get_args(annotation):
-            yield from [part] if isinstance(part, str) else words(part)
-
-    return tuple(words(section.model_fields[key].annotation))  # type: ignore[attr-defined]
-
-
-def rules() -> tuple[str, ...]:
-    """Those that are compared: all that learn sample by sample from raw inputs."""
-    return tuple(rule for family in FAMILIES if family.online for rule in family.rules)
-
-
-def require_online(spec: Spec, where: str = "the spec") -> None:
-    """Raises UserError, ``where`` first, for a model of another rule."""
-    if not spec.family.online:
-        raise UserError(
-            f"{where}: [learning] rule is {spec.learning.rule}; only rules that learn sample by sample are compared here: give "
-            f"a spec with one of the rules {', '.join(rules())}"
-        )
-
-
-def techniques() -> tuple[str, ...]:
-    return options(Reduction, "technique")
-
-
-@dataclass(frozen=True)
-class Combination:
-    """A rule with a technique (None where it has none), with what of a spec means something for them.
-
-    budget: where the model's size is set, as (section, key); None where it is the inputs' alone.
-    """
-
-    rule: str
-    technique: str | None
-    content: Content = field(repr=False)
-    probe: Spec = field(repr=False)
-    budget: tuple[str, str] | None
-
-    @property
-    def name(self) -> str:
-        return f"{self.rule} {self.technique}" if self.technique else self.rule
-
-    def means(self, section: str, key: str) -> bool:
-        return means(self.probe, section, key)
-
-    def with_values(self, size: int | None, values: Mapping[str, float]) -> Content:
-        """A spec's content: of this size, with these values by "section.key"."""
-        content = {key: dict(part) if isinstance(part, Mapping) else part for key, part in self.content.items()}
-        if self.budget is not None and size is not None:
-            content.setdefault(self.budget[0], {})[self.budget[1]] = size
-        for name, value in values.items():
-            section, key = name.split(".")
-            content.setdefault(section, {})[key] = value
-        return content
-
-
-def means(spec: Spec, section: str, key: str) -> bool:
-    """Whether a key means something for this model."""
-    if section == "kernel":
-        return spec.kernel is not None
-    return spec.has(section, key)
-
-
-def combine(base: Spec, chosen_rules: Sequence[str], chosen: Sequence[str]) -> tuple[list[Combination], list[Content]]:
-    """Each rule with each technique, as far as they go together; and those that do not, with the reason."""
-    require_online(base)
-    content = _content(base)
-    found: list[Combination] = []
-    refused: list[Content] = []
-    for rule in chosen_rules:
-        try:
-            chooses = means(_probe(content, rule, None), "reduction", "technique")
-        except UserError as error:  # of the default technique, perhaps; if of every one, once is enough
-            if not any(_works(content, rule, technique) for technique in chosen):
-                refused.append({"rule": rule, "technique": None, "size": None, "reason": _reason(error)})
-                continue
-            chooses = True
-        for technique in chosen if chooses else [None]:
-            try:
-                found.append(_combination(content, rule, technique))
-            except UserError as error:
-                refused.append({"rule": rule, "technique": technique, "size": None, "reason": _reason(error)})
-    return found, refused
-
-
-def _works(content: Content, rule: str, technique: str) -> bool:
-    try:
-        _probe(content, rule, technique)
-    except UserError:
-        return False
-    return True
-
-
-def _probe(content: Content, rule: str, technique: str | None) -> Spec:
-    """The plainest spec of a rule and a technique.  Raises UserError if there is none."""
-    plain: Content = {key: content[key] for key in ("name", "precision", "input", "label") if key in content}
-    plain["learning"] = {"rule": rule}
-    if technique is not None:
-        plain["reduction"] = {"technique": technique} | (
-            {"force": True} if content.get("reduction", {}).get("force") else {}
-        )
-    try:
-        return make_spec(plain | {"kernel": content.get("kernel") or {"sigma": 1.0}})
-    except UserError as error:
-        if "[kernel]" not in str(error):
-            raise
-        return make_spec(plain)
-
-
-def _combination(content: Content, rule: str, technique: str | None) -> Combination:
-    probe = _probe(content, rule, technique)
-    kept: Content = {key: content[key] for key in ("name", "precision", "input", "label") if key in content}
-    if probe.kernel is not None:
-        kept["kernel"] = probe.kernel.model_dump(mode="json", exclude_unset=True)
-    for section, chosen in (("learning", {"rule": rule}), ("reduction", {"technique": technique} if technique else {})):
-        own = {k: v for k, v in content.get(section, {}).items() if k not in chosen and means(probe, section, k)}
-        own.pop("technique", None)
-        if chosen or own:
-            kept[section] = chosen | own
-    budgets = [("reduction", "n_max"), ("learning", "features")]
-    budget = next((b for b in budgets if means(probe, *b)), None)
-    make_spec(kept)  # refuses what the spec's own keys make impossible
-    return Combination(rule, technique, kept, probe, budget)
-
-
-def _reason(error: UserError) -> str:
-    return str(error).removeprefix("spec: ")
-
-
 # --------------------------------------------------------------------------------------------------- coarse to fine
-
-
-def held(spec: Spec, knob: Knob) -> float:
-    value = getattr(getattr(spec, knob.section), knob.key)
-    if value == "auto":
-        value = stages.NOISE["noise_first"]
-    return float(ridge_of(spec) if isinstance(spec, KernelSpec) and value is None and knob.key == "ridge" else value)
 
 
 class Group:
@@ -342,11 +157,13 @@ class Group:
     def __init__(self, combination: Combination, size: int | None, all_knobs: Sequence[Knob], base: Spec) -> None:
         self.combination, self.size = combination, size
         self.knobs = [knob for knob in all_knobs if combination.means(knob.section, knob.key)]
-        # what a spec with nothing but the given keys has
-        own = make_spec(combination.with_values(size, {}))
-        self.own = {knob.name: held(own, knob) for knob in self.knobs}
-        if base.kernel is None and "kernel.sigma" in self.own:  # there is no own width: the grid's middle
-            sigma = self.knobs[0]
+        self.own: dict[str, float] = {}
+        if combination.spec is not None:
+            # what a spec with nothing but the given keys has
+            own = make_spec(combination.with_values(size, {}))
+            self.own = {knob.name: held(own, knob) for knob in self.knobs}
+        if combination.spec is None or (base.kernel is None and "kernel.sigma" in self.own):
+            sigma = self.knobs[0]  # there is no own width: the grid's middle
             self.own["kernel.sigma"] = sigma.value(sigma.grid[len(sigma.grid) // 2])
         self.scores: dict[tuple[float, ...], dict[str, Any] | None] = {}
         self.reason = ""  # of the last refusal
@@ -389,7 +206,11 @@ class Group:
         fresh = {tuple(values.values()): dict(values) for values in candidates}
         return [values for key, values in fresh.items() if key not in self.scores]
 
-    def content(self, values: Sequence[float]) -> Content:
+    def content(self, values: tuple[float, ...]) -> Content:
+        """The spec's content, once it was tried."""
+        score = self.scores[values]
+        if score is not None and "spec" in score:
+            return dict(score["spec"])
         return self.combination.with_values(self.size, dict(zip(self.own, values, strict=True)))
 
     def bound(self, rounds: int) -> int:
@@ -424,15 +245,18 @@ def search(
         for group in groups if number < 0 else worth_refining(groups, workers, by):
             for values in group.coarse() if number < 0 else group.finer(number, by):
                 try:
-                    make_spec(group.combination.with_values(group.size, values))
+                    group.combination.check(group.size, values)
                     batch.append((group, values))
                 except UserError as error:
                     group.scores[tuple(values.values())] = None
-                    group.reason = _reason(error)
+                    group.reason = reason_of(error)
         batch = _in_turn(batch)
         scores = workers.run([_score_task(g, values, delay) for g, values in batch])
         for (group, values), score in zip(batch, scores, strict=True):
-            group.scores[tuple(values.values())] = score
+            if "reason" in score:
+                group.scores[tuple(values.values())], group.reason = None, score["reason"]
+            else:
+                group.scores[tuple(values.values())] = score
 
 
 def _in_turn(batch: Sequence[tuple[Group, dict[str, float]]]) -> list[tuple[Group, dict[str, float]]]:
@@ -468,9 +292,7 @@ def worth_refining(groups: Sequence[Group], workers: Workers, by: Score) -> list
 
 
 def _score_task(group: Group, values: Mapping[str, float], delay: int) -> dict[str, Any]:
-    # whatever the model is called
-    content = group.combination.with_values(group.size, values) | {"name": "model"}
-    return {"do": "score", "spec": content, "delay": delay}
+    return {"do": "score", "delay": delay, **group.combination.task(group.size, values)}
 
 
 def cost_task(content: Content, target: str, tries: int = 0) -> dict[str, Any]:
@@ -502,15 +324,21 @@ def work(task: Mapping[str, Any], shared: tuple[np.ndarray, np.ndarray]) -> dict
     """A task of a search, on whatever machine: a prequential run, or a measurement on an emulated target."""
     from pykernel.tuning.costs import target_costs, unread_fields
 
-    spec, (x, y) = make_spec(task["spec"]), shared
+    data = Data(*shared, task.get("delay", 0))
     if task["do"] == "score":
-        return prequential(spec, Data(x, y, task["delay"]))
+        try:
+            content = content_of(task, data)
+            found = prequential(make_spec(content), data)
+        except UserError as error:
+            return {"reason": reason_of(error)}
+        return found | ({} if "spec" in task else {"spec": content})
+    spec = make_spec(task["spec"])
     if task["do"] == "fields":
         return {"unread": list(unread_fields(spec))}
-    known = Data(x, y).known & (np.abs(x) <= spec.input.max_abs).all(axis=1)
-    if y.dtype.kind == "f":
-        known &= (np.abs(y.reshape(len(y), -1)) <= spec.label.max_abs).all(axis=1)
-    return target_costs(spec, x[known], y[known], task["target"], tries=task["tries"])
+    known = data.known(slice(None)) & (np.abs(data.x) <= spec.input.max_abs).all(axis=1)
+    if data.labels.dtype.kind == "f":
+        known &= (np.abs(data.labels.reshape(len(data.x), -1)) <= spec.label.max_abs).all(axis=1)
+    return target_costs(spec, data.x[known], data.labels[known], task["target"], tries=task["tries"])
 
 
 def context(base: Spec, data: Data) -> dict[str, str]:
@@ -562,10 +390,11 @@ def plan_groups(
     for size in sizes:
         if not 1 <= size <= N_MAX_LIMIT:
             raise UserError(f"N_max is {size}; it must be from 1 to {N_MAX_LIMIT:,}")
-    combinations, refused = combine(base, chosen_rules, chosen)
-    every = knobs(typical_distance(base, data.x))
+    known = Known.of(data.x[: data.split], data.labels[: data.split])
+    combinations, refused = combine(_content(base), known, chosen_rules, chosen)
     groups = []
     for combination in combinations:
+        every = knobs(typical_distance(combination.spec, data.x))
         tried: list[int | None] = [*dict.fromkeys(sizes)] if combination.budget else [None]
         for budget in tried:
             try:
@@ -576,7 +405,7 @@ def plan_groups(
                         "rule": combination.rule,
                         "technique": combination.technique,
                         "size": budget,
-                        "reason": _reason(error),
+                        "reason": reason_of(error),
                     }
                 )
     return groups, refused
@@ -649,6 +478,7 @@ def _row(group: Group, best: tuple[float, ...], by: Score) -> dict[str, Any]:
         "diverged": sum(1 for tried in group.scores.values() if tried is not None and tried["diverged"]),
         "inputs_refused": score["inputs_refused"],
         "labels_refused": score["labels_refused"],
+        **({"train_every": score["train_every"]} if "train_every" in score else {}),
         "spec": content,
     }
 

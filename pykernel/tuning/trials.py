@@ -17,6 +17,7 @@ from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.simple import Distances, Simple, simple_bytes
 from pykernel.spec.model import Spec, make_spec
+from pykernel.tuning.combinations import Content, trained_at_once
 from pykernel.tuning.costs import memory_bytes, target_costs
 
 HELD = 0.3
@@ -32,12 +33,14 @@ RETRAINED = 5
 NEAR_BEST = 1.01
 """Of ridges whose leave-one-out error is within this factor of the least, the largest is taken."""
 
-Content = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Table:
-    """What all trials share: x (rows, D), y as of ``sweep.Data`` or None for monitors, and how late labels come."""
+    """What all trials share.
+
+    x (rows, D); y (rows,), (rows, OUTPUTS), NaN where there is no label, or (rows,) positions of classes, -1 where there is
+    none; None for monitors.  delay: labels arrive so many rows late.
+    """
 
     x: np.ndarray
     y: np.ndarray | None
@@ -53,11 +56,15 @@ class Table:
         assert self.y is not None
         return self.y
 
+    @property
+    def labelled(self) -> np.ndarray:
+        """Where there is a label, (rows,)."""
+        y = self.labels
+        return np.asarray(y >= 0 if y.dtype.kind in "iu" else np.isfinite(y).reshape(len(y), -1).all(axis=1))
+
     def known(self, rows: slice) -> np.ndarray:
         """Where there is a label, and no input is missing."""
-        x, y = self.x[rows], self.labels[rows]
-        there = y >= 0 if y.dtype.kind in "iu" else np.isfinite(y).reshape(len(y), -1).all(axis=1)
-        return np.asarray(there & np.isfinite(x).all(axis=1))
+        return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
 
 
 def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
@@ -65,7 +72,7 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     if task["do"] == "cost":
         return _cost(task, table)
     try:
-        content = trained(task, table) if task["do"] == "train" else dict(task["spec"])
+        content = content_of(task, table)
         spec = make_spec(content)
         sizes = memory_bytes(spec)
         if task.get("ram") is not None and sizes["ram_bytes"] > task["ram"]:
@@ -76,7 +83,7 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     return (
         found
         | {"ram_bytes": sizes["ram_bytes"], "table_bytes": _table_bytes(spec)}
-        | ({"spec": content} if task["do"] == "train" else {})
+        | ({} if "spec" in task else {"spec": content})
     )
 
 
@@ -116,7 +123,7 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
         return {"frozen": _error(answers, table, spec), "learning": None, "diverged": 0}
     late = table.delay
     statuses = [model.update(table.x[: split - late], y[: split - late])]
-    trains = any(entry.name == "train" for entry in spec.program.entries_for(spec.config))
+    trains = trained_at_once(spec)
     if trains and model.train() < 0:
         raise UserError("the rows do not suffice to train it")
     frozen, _ = model.ask(question, table.x[split:])
@@ -192,22 +199,25 @@ def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
     return found
 
 
-# ------------------------------------------------------------------------------------------- trained here, then frozen
+# ------------------------------------------------------------------------------------- with vectors chosen from the data
 
 
-def trained(task: Mapping[str, Any], table: Table) -> Content:
-    """A kernel machine on a basis of n rows, LS-SVM with the ridge that leave-one-out likes, as a frozen spec's content.
+def content_of(task: Mapping[str, Any], table: Table) -> Content:
+    """What a task's spec is made of: as ``Combination.task`` has it, with vectors chosen from the first rows if need be.
 
-    task: base (name, input, label), size (n), method (of the basis), width (sigma in standardised inputs).
-    O(l n^2) for l rows.  Raises UserError.
+    Then the task has base (name, input, label), rule, size (n), method (of the basis) and width (sigma in standardised
+    inputs).  The ridge is the largest that leave-one-out likes.  A "frozen" model is an LS-SVM on the basis; "kfd" takes
+    only the vectors and the ridge, and learns the rest on the device.  O(l n^2) for l rows.  Raises UserError.
     """
+    if "spec" in task:
+        return dict(task["spec"])
     from pykernel.bases.gram import MercerKernel
     from pykernel.bases.select import select_basis
     from pykernel.training.closed_form import Targets
-    from pykernel.training.reduced import ReducedProblem, default_ridges
+    from pykernel.training.reduced import ReducedProblem, default_ridges, nystrom_content
     from pykernel.training.trained import Machine, content
 
-    base = task["base"]
+    base, fisher = task["base"], task["rule"] == "kfd"
     rows = np.flatnonzero(table.known(slice(0, table.split - table.delay)))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), TRAINED_ROWS)).astype(np.int64))]
     if len(rows) < 2:
@@ -220,21 +230,28 @@ def trained(task: Mapping[str, Any], table: Table) -> Content:
     basis = select_basis(z, kernel, min(int(task["size"]), len(z)), method=task["method"])
     classes = base["label"].get("classes")
     if classes:
-        targets = Targets.of_classes(y, len(classes), "signs")
+        targets = Targets.of_classes(y, len(classes), "counts" if fisher else "signs")
     else:
         targets = Targets.of_values(y.astype(np.float64))
-    problem = ReducedProblem("ls-svm", basis, z, targets)
-    ridges = default_ridges("ls-svm", kernel, z, len(z))
+    problem = ReducedProblem("kfd" if fisher else "ls-svm", basis, z, targets)
+    ridges = default_ridges(problem.model, kernel, z, len(z))
     left_out = problem.leave_one_out_path(ridges)
     errors = np.array([float(np.square(found - targets.values).mean()) for found in left_out])
     best = max(i for i, error in enumerate(errors) if error <= NEAR_BEST**2 * np.nanmin(errors))
+    precision, columns = base.get("precision", "float32"), base["input"].get("columns")
+    if fisher:
+        largest = np.abs(x).max(axis=0)
+        made = nystrom_content(
+            basis, base["name"], precision, largest, columns=columns, label=base["label"], center=center, scale=scale
+        )
+        return made | {"learning": {"rule": "kfd", "ridge": ridges[best]}}
     model = problem.solve(ridges[best])
     machine = Machine(
         "a plan", "gaussian", basis.vectors, model.alpha, model.bias, kernel.gamma,
         classes=tuple(classes) if classes else None, center=center, scale=scale,
         largest=float(np.abs(x).max()),
     )  # fmt: skip
-    made = content(machine, base["name"], base.get("precision", "float32"), None, base["input"].get("columns"), classes)
+    made = content(machine, base["name"], precision, None, columns, classes)
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 
 

@@ -25,7 +25,6 @@ from pykernel.host.replay import Replay, callable_entries, device_memory, read_l
 from pykernel.host.simulate import Batch, Simulation
 from pykernel.host.snapshot import load, save, snapshot_bytes
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.tuning.sweep import rules
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import QUICK, compilers
 from tests.support.program_toys import (
@@ -819,11 +818,6 @@ def test_simulate_trains_or_only_scores(files, capsys):
             "data.csv: holds nothing to compare with; record status or prediction\n",
         ),
         (("replay", "frozen.toml", "data.csv", "--state", "data.csv"), "frozen learns nothing on the device, so that"),
-        (
-            ("sweep", "frozen.toml", "data.csv"),
-            "frozen.toml: [learning] rule is frozen; only rules that learn sample by sample",
-        ),
-        (("sweep", "kfd.toml", "data.csv"), "kfd.toml: [learning] rule is kfd; only rules that learn sample by sample"),
     ],
 )
 def test_what_makes_no_sense_gets_one_sentence(words, sentence, files, capsys):
@@ -849,7 +843,3 @@ def test_generate_and_check(rule, files, capsys):
     calls = re.findall(r"cortex-m4f +(\w+) +\d", out)
     trained = ["train"] + ["assess"] * (rule == "kfd") + ["restart"]
     assert code == 0 and set(calls) >= {"predict", *(["update", *trained] if rule != "frozen" else [])}
-
-
-def test_search_is_among_rules_that_learn_sample_by_sample():
-    assert not {"krr", "ls-svm", "kfd", "frozen"} & set(rules()) and {"klms", "krls-t", "rls"} <= set(rules())

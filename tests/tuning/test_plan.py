@@ -11,9 +11,10 @@ import pytest
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
-from pykernel.spec.model import load_spec, make_spec
+from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.tuning import trials
+from pykernel.tuning.combinations import Combination
 from pykernel.tuning.plan import Arm, Limits, Search, Trial, arms, infer, make_limits, nearest_miss, parse_amount
 from pykernel.tuning.trials import Table, detected, faulty, judge
 
@@ -215,15 +216,16 @@ def test_every_rule_that_can_learn_from_the_data_is_tried():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(100, 2))
     base = {"name": "m", "input": {"dim": 2}}
-    real = {arm.rule for arm in arms(base | {"label": {"outputs": 1}}, x, None, None)}
-    named = {arm.rule for arm in arms(base | {"label": {"classes": ["a", "b"]}}, x, None, None)}
-    assert named == real
-    assert real >= {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "rff-rls", "krr", "ls-svm",
-                    "nystrom-rls", "okfeb", "frozen"}  # fmt: skip
-    for arm in arms(base | {"label": {"outputs": 1}}, x, None, None):
-        if not arm.trained:
-            spec = make_spec(arm.content)
-            assert spec.standardises or spec.scaling != (None, None), arm.name
+    numbers, kinds = Table(x, x[:, 0]), Table(x, (x[:, 0] > 0).astype(np.int32))
+    real = arms(base | {"label": {"outputs": 1}}, numbers, None, None)
+    named = arms(base | {"label": {"classes": ["a", "b"]}}, kinds, None, None)
+    rules = {arm.rule for arm in real}
+    assert {arm.rule for arm in named} == rules | {"kfd"} and real[0].name == named[0].name == "krls-t mklms"
+    # all but a basis that is no model
+    assert rules == {rule for family in FAMILIES for rule in family.rules} - {"kfd", "nystrom"}
+    for arm in real:
+        if arm.made.spec is not None:
+            assert arm.made.spec.standardises or arm.made.spec.scaling != (None, None), arm.name
 
 
 # --------------------------------------------------------------------------------------------------- from the data
@@ -294,7 +296,7 @@ def test_limits_are_the_parts_if_not_given_and_not_above():
 
 def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
     limits = Limits("cortex-m0plus", 1000, 1000, 1000)
-    arm = Arm("klms", "nt", {}, ("reduction", "n_max"), (), {})
+    arm = Arm(Combination("klms", "nt", {}, None, ("reduction", "n_max")), (), {})
 
     def missed(size, ram, flash, instructions):
         amounts = {"ram": ram, "flash": flash, "instructions": instructions}

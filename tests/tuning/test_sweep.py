@@ -16,9 +16,10 @@ from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.simulate import Simulation
 from pykernel.parallel import Workers
-from pykernel.spec.families.online import Reduction
-from pykernel.spec.model import make_spec, rules
+from pykernel.spec.model import make_spec
+from pykernel.tuning import combinations
 from pykernel.tuning import sweep as search
+from pykernel.tuning.combinations import Known, combine, rules
 from pykernel.tuning.costs import memory_bytes, target_costs
 from pykernel.tuning.sweep import Data
 from tests.support import interrupts
@@ -224,7 +225,7 @@ def test_the_front_is_what_nothing_beats(costs):
 
 @given(st.floats(1e-4, 1e4))
 def test_values_are_written_with_three_digits_and_stay_in_range(value):
-    for knob in search.knobs(1.0):
+    for knob in combinations.knobs(1.0):
         inside = min(max(value, knob.least), 0.9999 if knob.key == "forgetting" else knob.most)
         back = knob.value(knob.position(inside))
         assert knob.least <= back <= knob.most and len(f"{back:.9g}") <= 9
@@ -236,7 +237,7 @@ def test_values_are_written_with_three_digits_and_stay_in_range(value):
 
 
 def test_forgetting_ends_at_one():
-    knob = next(knob for knob in search.knobs(1.0) if knob.key == "forgetting")
+    knob = next(knob for knob in combinations.knobs(1.0) if knob.key == "forgetting")
     assert knob.value(knob.position(1.0)) == 1.0 and knob.value(knob.position(1.0) + 5) == 1.0
     assert knob.value(knob.position(0.999)) == 0.999
 
@@ -244,36 +245,74 @@ def test_forgetting_ends_at_one():
 # --------------------------------------------------------------------------------------- what means something is tried
 
 
+def combined(spec, rules, techniques):
+    return combine(spec.model_dump(mode="json", exclude_unset=True), Known(stream()[0], 2.0), rules, techniques)
+
+
 def test_every_rule_and_technique_is_tried_or_refused_with_a_reason():
-    every, techniques = list(rules()), search.options(Reduction, "technique")
+    every, techniques = list(rules()), combinations.techniques()
     assert {"klms", "krls-t", "nlms"} <= set(every) and {"nt", "fklms", "mklms"} <= set(techniques)
     spec = base(n_max=8, ald_threshold=0.01)
-    tried, refused = search.combine(spec, every, techniques)
+    tried, refused = combined(spec, every, techniques)
     pairs = [(c.rule, c.technique) for c in tried] + [(r["rule"], r["technique"]) for r in refused]
     assert len(set(pairs)) == len(pairs) and {rule for rule, _ in pairs} == set(every)
     for rule in every:
         with_techniques = [technique for r, technique in pairs if r == rule]
-        assert with_techniques == [None] or sorted(with_techniques) == sorted(techniques)
+        of_rule = list(combinations.BASES) if rule in ("frozen", "kfd") else sorted(techniques)
+        assert with_techniques == [None] or sorted(with_techniques) == sorted(of_rule)
     assert all(row["reason"] and "\n" not in row["reason"] for row in refused)
     for combination in tried:
         # a key is searched if, and only if, the spec takes it
-        for knob in search.knobs(1.0):
+        for knob in combinations.knobs(1.0) if combination.spec is not None else ():
             value = knob.value(knob.position(0.21)) if knob.key != "forgetting" else 0.99
             content = combination.with_values(8, {knob.name: value})
             if knob.key == "ridge":
-                content["reduction"].pop("ald_threshold", None)
+                content.get("reduction", {}).pop("ald_threshold", None)
             try:
                 make_spec(content)
-                taken = True
+                taken = (knob.section, knob.key) != combination.budget
             except UserError:
                 taken = False
             assert combination.means(knob.section, knob.key) == taken, (combination.name, knob.name)
 
 
+@pytest.mark.parametrize("classes", [False, True])
+def test_every_rule_is_swept_and_simulate_says_the_same_of_what_is_written(folder, run, classes):
+    """On the default spec: each rule keeps as many of its stages as it takes."""
+    x, y = stream(240)
+    label = ["high" if value > 0.2 else "low" for value in y] if classes else (100 * y).tolist()
+    lines = [f"{p},{q},{v}\n" for (p, q), v in zip(x.tolist(), label, strict=True)]
+    (folder / "data.csv").write_text("a,b,y\n" + "".join(lines))
+    kinds = 'classes = ["high", "low"]\n' if classes else ""
+    text = f'name = "flow"\n[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "y"\n{kinds}'
+    (folder / "spec.toml").write_text(text)
+    words = ["--technique", "mklms", "--n-max", "6", "--rounds", "0", "--target", "none", "--jobs", "1", "--json"]
+    code, out, err = run("sweep", "spec.toml", "data.csv", *words)
+    assert code == 0, err
+    report, by = json.loads(out), "error_rate" if classes else "rmse"
+    rows = {row["rule"]: row for row in reversed(report["table"])}
+    assert set(rows) | {row["rule"] for row in report["refused"]} == set(rules())
+    assert set(rules()) - set(rows) <= ({"fb-krls"} if classes else {"kfd"})
+    for rule, row in rows.items():
+        spec = make_spec(row["spec"])
+        assert spec.learning.rule == rule
+        if spec.family.online:
+            assert spec.input.standardise and (classes or spec.label.center or rule == "fb-krls")
+            assert classes or not spec.has("reduction", "n_max") or spec.linear is not None or rule == "fb-krls"
+        Path("one.toml").write_text(spec.to_toml())
+        train = ["--train-every", str(row["train_every"])] if "train_every" in row else []
+        assert bool(train) == (rule in ("krr", "ls-svm", "kfd"))
+        code, out, err = run("simulate", "one.toml", "data.csv", *train, "--json")
+        assert code == 0, err
+        found = json.loads(out)["second_half"][by]["model"]
+        assert found == pytest.approx(row[by], rel=1e-9)
+        assert found < 1.05 * max(report["trivial"][name][by] for name in report["trivial"]), rule
+
+
 def test_memory_is_what_the_generated_header_says():
-    tried, _ = search.combine(base(), search.rules(), search.techniques())
+    tried, _ = combined(base(), rules(), combinations.techniques())
     for i, combination in enumerate(tried):
-        if i % 5 == 0:
+        if i % 5 == 0 and combination.spec is not None:
             spec = make_spec(combination.with_values(5 + i % 3, {}))
             figures = build(spec).figures
             assert memory_bytes(spec) == {key: figures[key] for key in ("state_bytes", "work_bytes", "ram_bytes")}
@@ -344,7 +383,7 @@ def test_keys_of_the_spec_that_mean_something_are_kept():
             }
         )
     )
-    tried, _ = search.combine(spec, ["klms", "krls-t", "rls"], ["fklms", "mklms"])
+    tried, _ = combined(spec, ["klms", "krls-t", "rls"], ["fklms", "mklms"])
     by_name = {combination.name: combination.content for combination in tried}
     assert by_name["klms mklms"]["learning"] == {"rule": "klms", "rho": 0.01, "eta": 0.4}
     assert by_name["klms mklms"]["reduction"] == {"technique": "mklms", "n_max": 8, "tie": "newest"}

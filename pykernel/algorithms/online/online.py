@@ -83,12 +83,11 @@ def predict(
         return Status.REFUSED_STATE
     if not within(q, x):
         return Status.REFUSED_INPUT
-    if f.standardises:
-        standardise(a, f, x, w.x)
-        expand(s, c, q, w.x, y)
-        combine(a, f, w.x, y)
-    elif q.rescales:
-        rescale(q, x, w.x)
+    if f.standardises or q.rescales:
+        if f.standardises:
+            standardise(a, f, x, w.x)
+        else:
+            rescale(q, x, w.x)
         expand(s, c, q, w.x, y)
         combine(a, f, w.x, y)
     else:
@@ -122,13 +121,11 @@ def classify(
 @kernel
 def compare(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
-    if f.standardises:
-        standardise(a, f, x, w.x)
-        if c.keeps_diagonal:
-            measure(w, q, w.x)
-        present(s, w, c, q, w.x)
-    elif q.rescales:
-        rescale(q, x, w.x)
+    if f.standardises or q.rescales:
+        if f.standardises:
+            standardise(a, f, x, w.x)
+        else:
+            rescale(q, x, w.x)
         if c.keeps_diagonal:
             measure(w, q, w.x)
         present(s, w, c, q, w.x)

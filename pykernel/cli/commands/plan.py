@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ from pykernel.errors import MissingExtra, UserError
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
     from pykernel.tuning.plan import Arm, Limits, Search, Trial
+
+QUIET = 10.0
+"""Seconds after which a line says that nothing better was found."""
 
 
 @takes(PlanOptions)
@@ -46,11 +49,11 @@ def plan(options: PlanOptions) -> None:
     base, table, assumed = search.planned_data(options)
     if assumed:
         output.tell(f"assumed: {'; '.join(assumed)}")
-    tried = possible(arms(base, table.x, rules, techniques))
+    tried = possible(arms(base, table, rules, techniques))
     if not tried:
         raise UserError("none of these rules is for this data; leave --rule out")
     every = search.techniques(None) if techniques is None else ()
-    report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits), "seed": options.seed}
+    report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
     with new_folder(options.out), search.plan_workers(base, table, options) as workers:
         course = Search(tried, table, workers, limits, options.seed, every)
         report |= {"interrupted": run(course, options)}
@@ -68,13 +71,13 @@ def plan(options: PlanOptions) -> None:
 
 def possible(tried: list[Arm]) -> list[Arm]:
     """Those that this installation can train."""
-    if not any(arm.trained for arm in tried):
+    if not any(arm.made.spec is None for arm in tried):
         return tried
     try:
         import pykernel.training.reduced  # noqa: F401
     except MissingExtra as missing:
         output.tell(f"without models that are trained here: {missing}")
-        return [arm for arm in tried if not arm.trained]
+        return [arm for arm in tried if arm.made.spec is not None]
     return tried
 
 
@@ -90,7 +93,8 @@ def need_numbers(options: PlanOptions) -> None:
 def run(course: Search, options: PlanOptions) -> bool:
     """Whether it was interrupted."""
     try:
-        course.run(_Watch(options).left)
+        with output.progress(options.as_json) as show:
+            course.run(_Watch(options, show).left)
     except KeyboardInterrupt:
         output.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
         return True
@@ -113,7 +117,6 @@ def concluded(
         "ok": True,
         "uses": uses,
         "verified": row,
-        "seed": options.seed,
         "spec": str(options.out / "planned.toml"),
         "learning_spec": str(options.out / "learning.toml") if "learning" in specs else None,
     }
@@ -140,28 +143,35 @@ def spec_of_labels(base: Mapping[str, Any]) -> Spec:
 
 
 class _Watch:
-    """Says when the best becomes better, and when the time is over."""
+    """Says when the best becomes better, that it did not for a while, and when the time is over."""
 
-    def __init__(self, options: PlanOptions) -> None:
-        self.options, self.began, self.best, self.told = options, time.monotonic(), float("inf"), 0.0
-        if options.trials is None:
-            output.tell(f"trying models for {options.time:g} s; Ctrl-C ends this sooner")
+    def __init__(self, options: PlanOptions, show: Callable[[float, str], None]) -> None:
+        self.options, self.show = options, show
+        self.began, self.best, self.told = time.monotonic(), float("inf"), 0.0
+        most = f"{options.time:g} s" if options.trials is None else f"{options.trials:,} trials"
+        output.tell(f"trying models for {most}; Ctrl-C ends this sooner")
 
     def left(self, course: Search) -> int:
         """How many trials may follow."""
         from pykernel.tuning.plan import model_name
 
+        most, tried = self.options.trials, len(course.trials)
         gone = time.monotonic() - self.began
         best = course.winner()
-        if best is not None and best.score < 0.999 * self.best:
+        state = f"{gone:5.0f} s  {tried:4} trials"
+        if most is None:
+            state += f", {max(0, self.options.time - gone):.0f} s left"
+        if best is not None:
+            state += f"  {shown(best.told)}  {model_name(best)}, {output.byte_count(best.bytes)}"
+        better = best is not None and best.score < 0.999 * self.best
+        if best is not None and better:
             self.best = best.score
-            left = f", {max(0, self.options.time - gone):.0f} s left" if self.options.trials is None else ""
-            output.tell(
-                f"{gone:5.0f} s  {len(course.trials):4} trials{left}  {shown(best.told)}  {model_name(best)}, "
-                f"{output.byte_count(best.bytes)}"
-            )
-        if self.options.trials is not None:
-            return self.options.trials - len(course.trials)
+        if better or gone - self.told > QUIET:
+            self.told = gone
+            output.tell(state)
+        self.show(gone / self.options.time if most is None else tried / most, "trying models")
+        if most is not None:
+            return most - tried
         return sys.maxsize if gone < self.options.time else 0
 
 
@@ -200,7 +210,7 @@ def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[s
         values = {
             knob.name: content.get(knob.section, {}).get(knob.key, trial.arm.own[knob.name]) for knob in trial.arm.knobs
         }
-        named = {"model": model_name(trial), "rule": trial.arm.rule, "technique": trial.arm.technique}
+        named = {"model": model_name(trial), "rule": trial.arm.rule, "technique": trial.arm.made.technique}
         return named | {"size": trial.size, "values": values, "bytes": trial.bytes} | parts
 
     best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
@@ -211,6 +221,7 @@ def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[s
         "rows": len(course.table.x),
         "judged_rows": len(course.table.x) - course.table.split,
         "trials": len(course.trials),
+        "seed": course.seed,
         "winner": row(winner),
         "table": [row(trial) for trial in ranked],
         "learner": row(learner) if (learner := course.winner(learning=True)) is not None else None,

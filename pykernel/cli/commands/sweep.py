@@ -22,9 +22,9 @@ PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest 
 def sweep(options: SweepOptions) -> None:
     """Find the models that predict recorded data best, for each size of memory.
 
-    Every learning rule is tried with every technique and budget, and their parameters are searched from coarse to fine.
-    Each try runs over all rows, as pykernel simulate does. The error is that of the second half. Ctrl-C keeps finished
-    runs, and the same command continues later.
+    Every rule is tried with every technique and budget, and their parameters are searched from coarse to fine. Each try
+    runs over all rows, as pykernel simulate does. The error is that of the second half. Vectors of frozen and kfd are
+    chosen from the first half. Ctrl-C keeps finished runs, and the same command continues later.
 
         pykernel sweep spec.toml data.csv --delay 24
 
@@ -77,7 +77,8 @@ def print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, Ma
         print(
             f"\n{PICKS[name]}: {output.model_name(row)}, {MEASURES[found.by]} {output.number(row[found.by])}, {output.byte_count(row['ram_bytes'])}"
         )
-        print(f"  {output.key_values(row['values'])}\n  {path}")
+        train = f"; simulate it with --train-every {row['train_every']}" if "train_every" in row else ""
+        print(f"  {output.key_values(row['values'])}{train}\n  {path}")
     print(f"\ntable     {report['csv']}")
     print(f"plot      {report['plot'] or report['plot_note']}")
     if not rows:

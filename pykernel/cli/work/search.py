@@ -20,10 +20,10 @@ from pykernel.spec.model import FAMILIES, Spec, load_spec
 from pykernel.spec.renamed import word_meant
 from pykernel.targets.check import choose
 from pykernel.targets.target import find_target
+from pykernel.tuning.combinations import rules as all_rules
+from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.plan import FEW_ROWS, FEWEST, MOST_ROWS, infer
-from pykernel.tuning.sweep import Data, context, require_online, work
-from pykernel.tuning.sweep import rules as all_rules
-from pykernel.tuning.sweep import techniques as all_techniques
+from pykernel.tuning.sweep import Data, context, work
 from pykernel.tuning.trials import Table
 from pykernel.tuning.trials import work as trial
 
@@ -86,7 +86,8 @@ def plain_spec(spec_file: Path) -> Spec:
 
 def load(spec: Spec, spec_file: Path | str, options: SearchOptions) -> Data:
     """The whole stream."""
-    require_online(spec, str(spec_file))
+    if spec.label_kind == "none":
+        raise UserError(f"{spec_file}: has no [label], so there is no error to compare; for monitors see pykernel plan")
     require_columns(spec, str(spec_file))
     batches = read_batches(spec, options)
     return Data(np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), options.delay)
@@ -152,8 +153,7 @@ def read_batches(spec: Spec, options: SearchOptions) -> list[Batch]:
 
 def plan_choices(options: PlanOptions) -> tuple[list[str] | None, list[str] | None]:
     """Rules and techniques that are given; None for all, and for each rule's default."""
-    every = [rule for family in FAMILIES for rule in family.rules]
-    chosen = _known(options.rule, every, "rule") if options.rule else None
+    chosen = rules(options.rule) if options.rule else None
     return chosen, techniques(options.technique) if options.technique else None
 
 

@@ -53,7 +53,7 @@ class SubspaceLearning(Learning):
         None,
         ge=1,
         le=4096,
-        description="number of features, which is the rank of the subspace; 8 if not given, at most 128 and at most `n_max`",
+        description="number of features, which is the rank of the subspace; 8 or `n_max` if not given, at most 128 and at most `n_max`",
     )
     ridge: float = Field(
         0.1,
@@ -190,7 +190,7 @@ class OkfebSpec(Spec):
 
 def rank_of(spec: Any) -> int:
     """How many features an ``OkfebSpec`` has."""
-    return spec.learning.features or DEFAULT_RANK
+    return spec.learning.features or min(DEFAULT_RANK, spec.reduction.n_max)
 
 
 def ald_threshold_of(spec: OkfebSpec) -> float:

@@ -1,0 +1,344 @@
+"""What is tried on a table of data: rules with techniques, within the stages that they take, and parameters to search."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.spec import stages
+from pykernel.spec.defaults import INPUT_LIMIT, NUMBERS, STAGED_CLIP
+from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
+from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
+
+Content = dict[str, Any]
+"""A spec as nested dictionaries."""
+BASES = ("sgma", "efvs")
+"""How vectors are chosen from the data for a rule that cannot begin without: the technique of such a combination."""
+NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
+NUMBERS_LABEL: Content = dict(NUMBERS["label"])
+"""The stages around a rule on raw numbers."""
+_SCALING = ("standardise", "clip", "warmup", "horizon", "center", "scale")
+_LABEL_STAGES = ("center", "gain", "clip", "horizon")
+FOREVER = 100_000.0
+
+# --------------------------------------------------------------------------------------------------------- parameters
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A parameter that is searched: where it is in a spec, and on which scale.
+
+    grid: positions of the coarse grid; without, only the spec's own value is in the coarse grid.  step: between the
+    grid's positions; each round of refinement halves it.  least, most: values.
+    """
+
+    section: str
+    key: str
+    grid: tuple[float, ...]
+    step: float
+    least: float
+    most: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.key}"
+
+    def position(self, value: float) -> float:
+        return math.log(value)
+
+    def value(self, position: float) -> float:
+        """Rounded to three digits: what a human would write down."""
+        return float(f"{min(max(math.exp(position), self.least), self.most):.3g}")
+
+
+class Whole(Knob):
+    """A knob whose values are whole numbers."""
+
+    def value(self, position: float) -> float:
+        return round(min(max(math.exp(position), self.least), self.most))
+
+
+@dataclass(frozen=True)
+class Memory(Knob):
+    """A forgetting factor, by the samples that it remembers, 1 / (1 - factor); beyond FOREVER it is 1."""
+
+    def position(self, value: float) -> float:
+        return math.log(min(1 / (1 - value), FOREVER)) if value < 1 else math.log(FOREVER)
+
+    def value(self, position: float) -> float:
+        memory = math.exp(min(position, math.log(FOREVER)))
+        value = 1.0 if memory > 0.9 * FOREVER else round(1 - float(f"{1 / memory:.2g}"), 9)
+        return min(max(value, self.least), self.most)
+
+
+def _logs(*values: float) -> tuple[float, ...]:
+    return tuple(map(math.log, values))
+
+
+def knobs(distance: float) -> tuple[Knob, ...]:
+    """All parameters that a search may vary; distance: a typical one between two inputs, as the kernel sees them."""
+    widths = tuple(float(f"{distance * factor:.3g}") for factor in (1 / 8, 1 / 4, 1 / 2, 1, 2))
+    return (
+        Knob("kernel", "sigma", _logs(*widths), math.log(2), distance / 100, distance * 100),
+        Knob("learning", "eta", _logs(0.1, 0.3, 1.0), math.log(3), 0.003, 1.9),
+        Memory("learning", "forgetting", _logs(100, 1000, FOREVER), math.log(10), 0.9, 1.0),
+        Knob("learning", "noise", _logs(0.01, 0.3), math.log(30), 1e-5, 100),
+        Knob("learning", "quantisation", _logs(0.15, 0.5), math.log(3), 0.01, 2.0),
+        Knob("learning", "ridge", (), math.log(10), 1e-4, 1e3),
+        Whole("learning", "features", (), math.log(1.5), 2, 256),
+        Knob("reduction", "ridge", (), math.log(10), 1e-4, 0.3),
+    )
+
+
+def held(spec: Spec, knob: Knob) -> float:
+    """The value that the spec has."""
+    value = getattr(getattr(spec, knob.section), knob.key)
+    if value == "auto":
+        value = stages.NOISE["noise_first"]
+    if value is None and knob.key == "features":
+        return spec.capacities["RANK"]
+    return float(ridge_of(spec) if isinstance(spec, KernelSpec) and value is None and knob.key == "ridge" else value)
+
+
+def means(spec: Spec, section: str, key: str) -> bool:
+    """Whether a key means something for this model."""
+    if section == "kernel":
+        return spec.kernel is not None
+    return spec.has(section, key)
+
+
+def trained_at_once(spec: Spec) -> bool:
+    """Whether the device trains the model from all of its samples."""
+    return any(entry.name == "train" for entry in spec.program.entries_for(spec.config))
+
+
+def budget_of(spec: Spec) -> tuple[str, str] | None:
+    """Where the model's size is set, as (section, key); None where it is the inputs' alone."""
+    keys = [("reduction", "n_max"), ("learning", "features")]
+    if trained_at_once(spec):
+        keys.append(("learning", "samples"))
+    return next((key for key in keys if means(spec, *key)), None)
+
+
+# -------------------------------------------------------------------------------------------------------- combinations
+
+
+def options(section: type, key: str) -> tuple[str, ...]:
+    """The words that a key of a spec may be."""
+
+    def words(annotation: Any) -> Iterable[str]:
+        for part in get_args(annotation):
+            yield from [part] if isinstance(part, str) else words(part)
+
+    return tuple(words(section.model_fields[key].annotation))  # type: ignore[attr-defined]
+
+
+def techniques() -> tuple[str, ...]:
+    return options(Reduction, "technique")
+
+
+def rules() -> tuple[str, ...]:
+    """Those that predict labels."""
+    return tuple(rule for family in FAMILIES for rule in family.rules if rule != "nystrom")
+
+
+def chosen_here(rule: str) -> bool:
+    """Whether the rule has vectors that must be chosen from data before it begins."""
+    return rule in ("frozen", "kfd")
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A rule with a technique (None where it has none), with what of a spec means something for them.
+
+    budget: where the model's size is set, as (section, key); None where it is the inputs' alone.  spec: the plainest model;
+    None for a rule whose vectors are chosen from the data: its technique is how, and its content what stands around.
+    """
+
+    rule: str
+    technique: str | None
+    content: Content = field(repr=False)
+    spec: Spec | None = field(repr=False)
+    budget: tuple[str, str] | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.rule} {self.technique}" if self.technique else self.rule
+
+    def means(self, section: str, key: str) -> bool:
+        if self.spec is None:
+            return (section, key) == ("kernel", "sigma")
+        return (section, key) != self.budget and means(self.spec, section, key)
+
+    def task(self, size: int | None, values: Mapping[str, float]) -> Content:
+        """What ``trials.content_of`` makes a spec of: of this size, with these values by "section.key"."""
+        if self.spec is None:
+            how = {"rule": self.rule, "size": size, "method": self.technique, "width": values["kernel.sigma"]}
+            return {"base": self.content, **how}
+        # whatever the model is called
+        return {"spec": self.with_values(size, values) | {"name": "model"}}
+
+    def with_values(self, size: int | None, values: Mapping[str, float]) -> Content:
+        """The content of a spec; not of one whose vectors are chosen from the data."""
+        assert self.spec is not None
+        content = {key: dict(part) if isinstance(part, Mapping) else part for key, part in self.content.items()}
+        if self.budget is not None and size is not None:
+            content.setdefault(self.budget[0], {})[self.budget[1]] = size
+        for name, value in values.items():
+            section, key = name.split(".")
+            content.setdefault(section, {})[key] = value
+        return content
+
+    def check(self, size: int | None, values: Mapping[str, float]) -> None:
+        """Raises UserError for a spec that cannot be."""
+        if self.spec is not None:
+            make_spec(self.with_values(size, values))
+        elif size is None or not 1 <= size <= N_MAX_LIMIT:
+            raise UserError(f"a basis of {size} vectors cannot be")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What of the data a model may know beforehand: inputs (rows, D), and the largest label, None for classes."""
+
+    x: np.ndarray
+    largest: float | None = None
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray) -> Known:
+        """Of the rows before those that models are judged on."""
+        if y.dtype.kind in "iu" or not np.isfinite(y).any():
+            return cls(x)
+        return cls(x, float(np.abs(y[np.isfinite(y)]).max()))
+
+
+def combine(
+    content: Content, known: Known, chosen_rules: Sequence[str], chosen: Sequence[str] | None
+) -> tuple[list[Combination], list[Content]]:
+    """Each rule with each technique, as far as they go together; and those that do not, with the reason.
+
+    chosen: techniques; None: for each rule the one that the content names, or its own.
+    """
+    found: list[Combination] = []
+    refused: list[Content] = []
+
+    def take(rule: str, technique: str | None, make: Callable[[], Combination]) -> None:
+        try:
+            found.append(make())
+        except UserError as error:
+            refused.append({"rule": rule, "technique": technique, "size": None, "reason": reason_of(error)})
+
+    around = list(_surroundings(content, known))
+    for rule in chosen_rules:
+        if chosen_here(rule):
+            for method in BASES:
+                take(rule, method, partial(_from_data, content, rule, method))
+        elif chosen is not None and _chooses(around, content, rule, chosen):
+            for technique in chosen:
+                take(rule, technique, partial(_combination, around, content, rule, technique))
+        else:
+            take(rule, None, partial(_combination, around, content, rule, None))
+    return found, refused
+
+
+def reason_of(error: UserError) -> str:
+    return str(error).removeprefix("spec: ")
+
+
+def _surroundings(content: Content, known: Known) -> Iterator[Content]:
+    """What may stand around a rule: as given, then with fewer and fewer stages."""
+    given, label = content.get("input", {}), content.get("label", {})
+    bare = {key: value for key, value in given.items() if key not in _SCALING}
+    inputs = [given]
+    if given.get("standardise"):
+        finite = np.where(np.isfinite(known.x), known.x, np.nan)
+        deviation = np.nanstd(finite, axis=0)
+        scaled: Content = {
+            "center": np.nanmean(finite, axis=0).tolist(),
+            "scale": (1 / np.where(deviation > 0, deviation, 1.0)).tolist(),
+            "max_abs": float(f"{100 * max(1e-6, float(np.nanmax(np.abs(finite)))):.1g}"),
+        }
+        inputs.append(bare | scaled)
+    elif given.get("center") is not None or given.get("scale") is not None:
+        inputs.append(bare | {"standardise": True})
+    plain = {key: value for key, value in label.items() if key not in _LABEL_STAGES}
+    labels = [label, *([plain] if plain != label else [])]
+    if known.largest:
+        labels.append(plain | {"max_abs": float(f"{2 * known.largest:.1g}")})
+    linears: list[Content] = [{"linear": content["linear"]}, {}] if content.get("linear") is not None else [{}]
+    rest = {key: value for key, value in content.items() if key in ("name", "precision")}
+    for input, around, linear in itertools.product(inputs, labels, linears):
+        yield {**rest, **linear, "input": input, "label": around}
+
+
+def _probe(around: Content, content: Content, rule: str, technique: str | None) -> Spec:
+    """The plainest spec of a rule and a technique.  Raises UserError if there is none."""
+    plain: Content = {**around, "learning": {"rule": rule}}
+    if technique is not None:
+        force = content.get("reduction", {}).get("force")
+        plain["reduction"] = {"technique": technique, **({"force": True} if force else {})}
+    try:
+        return make_spec(plain | {"kernel": content.get("kernel") or {"sigma": 1.0}})
+    except UserError as error:
+        if "[kernel]" not in str(error):
+            raise
+        return make_spec(plain)
+
+
+def _chooses(around: Sequence[Content], content: Content, rule: str, chosen: Sequence[str]) -> bool:
+    """Whether the rule goes with any of the techniques, or would with another."""
+    for technique in (None, *chosen):
+        for each in around:
+            with contextlib.suppress(UserError):
+                return means(_probe(each, content, rule, technique), "reduction", "technique")
+    return False
+
+
+def _combination(around: Sequence[Content], content: Content, rule: str, technique: str | None) -> Combination:
+    first: UserError | None = None
+    for each in around:
+        try:
+            return _within(each, content, rule, technique)
+        except UserError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _within(around: Content, content: Content, rule: str, technique: str | None) -> Combination:
+    probe = _probe(around, content, rule, technique)
+    kept: Content = dict(around)
+    if probe.kernel is not None:
+        kept["kernel"] = probe.kernel.model_dump(mode="json", exclude_unset=True)
+    for section, chosen in (("learning", {"rule": rule}), ("reduction", {"technique": technique} if technique else {})):
+        own = {k: v for k, v in content.get(section, {}).items() if k not in chosen and means(probe, section, k)}
+        if technique is not None:
+            own.pop("technique", None)
+        if chosen or own:
+            kept[section] = chosen | own
+    spec = make_spec(kept)  # refuses what the spec's own keys make impossible
+    if technique is None and spec.has("reduction", "technique"):
+        technique = spec.reduction.technique
+    return Combination(rule, technique, kept, spec, budget_of(spec))
+
+
+def _from_data(content: Content, rule: str, method: str) -> Combination:
+    function = content.get("kernel", {}).get("function", "gaussian")
+    if function != "gaussian":
+        raise UserError(
+            f"{rule} is tried with Gaussian kernels alone, and [kernel] function is {function}; see pykernel fit"
+        )
+    if rule == "kfd" and not content["label"].get("classes"):
+        raise UserError("[label] classes is missing; kfd tells classes apart, so they must be given")
+    input = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
+    label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
+    rest = {key: value for key, value in content.items() if key in ("name", "precision")}
+    return Combination(rule, method, {**rest, "input": input, "label": label}, None, ("", "n"))
