@@ -545,9 +545,9 @@ def worth_measuring(rows: Sequence[Mapping[str, Any]], by: Score) -> list[int]:
 
 
 def instructions(row: Mapping[str, Any]) -> float | None:
-    """Mean instructions of an update, where they were measured."""
+    """Mean instructions of an update, where they were measured; not of a model whose work is in its training."""
     costs = row["costs"]
-    return costs["update"]["mean"] if costs and costs.get("update") else None
+    return costs["update"]["mean"] if costs and costs.get("update") and "train_every" not in row else None
 
 
 def pick(rows: Sequence[Mapping[str, Any]], by: Score) -> tuple[int | None, int | None, int | None]:

@@ -62,11 +62,11 @@ class NystromLearning(Learning):
         le=1,
         description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
     )
-    samples: int = Field(
-        64,
+    samples: int | None = Field(
+        None,
         ge=2,
         le=4096,
-        description="rows of the reservoir: at least `n_max`; with `stream` at least 2 `n_max`, better 3 `n_max`",
+        description="rows of the reservoir: at least `n_max`; with `stream` at least 2 `n_max`, better 3 `n_max`; if not given, 64, and 3 `n_max` where `n_max` is above 32",
     )
     seed: int = Field(0, ge=0, le=2**31 - 1, description="the random numbers' seed")
 
@@ -257,6 +257,12 @@ def _dependence(spec: Spec, row: int) -> str:
     )
 
 
+def samples_of(spec: Any) -> int:
+    """Rows of the reservoir."""
+    n_max = spec.reduction.n_max
+    return int(spec.learning.samples or (64 if n_max <= 32 else min(4096, 3 * n_max)))
+
+
 def ald_threshold_of(spec: Spec) -> float:
     """Samples are no candidates if at most this part of them is left over."""
     given = spec.reduction.ald_threshold if isinstance(spec, NystromRlsSpec) else None
@@ -402,16 +408,16 @@ class NystromLearners(_NystromModels):
             if n_max > BASIS_LIMIT:
                 refuse("[reduction] n_max", f"is {n_max}; it must be at most {BASIS_LIMIT}")
             least = n_max if method != "stream" else 2 * n_max
-            if learning.samples < least:
+            if samples_of(spec) < least:
                 refuse(
                     "[learning] samples",
-                    f"is {learning.samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better "
+                    f"is {samples_of(spec)}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better "
                     f"{3 * n_max}, or it is the basis that fits the reservoir",
                 )
-            if 0 < spec.basis.horizon < learning.samples:
+            if 0 < spec.basis.horizon < samples_of(spec):
                 refuse(
                     "[basis] horizon",
-                    f"is {spec.basis.horizon}; it must be 0, or {learning.samples} or more, the rows of the reservoir",
+                    f"is {spec.basis.horizon}; it must be 0, or {samples_of(spec)} or more, the rows of the reservoir",
                 )
         if ald_threshold_of(spec) < LEAST_ALD_THRESHOLD[spec.precision]:
             refuse(
@@ -461,7 +467,7 @@ class NystromLearners(_NystromModels):
             "N_MAX": size,
             "PACKED": size * (size + 1) // 2,
             "OUTPUTS": spec.outputs,
-            "M_MAX": 1 if spec.basis.method == "given" else spec.learning.samples,
+            "M_MAX": 1 if spec.basis.method == "given" else samples_of(spec),
         }
 
     def size_bound(self, spec: NystromRlsSpec) -> int:
