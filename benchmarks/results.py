@@ -210,6 +210,16 @@ RESULTS: dict[str, Result] = {
     **paper("paper-002", (), (BASES, REDUCED), "*.png"),
     "paper-003": Result("-m benchmarks.papers.paper_003", ("paper-003/*",), "hours", ("techniques", "projections")),
     "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), "hours", (), (CLOSED_FORM,)),
+    "peers": Result(
+        "-m benchmarks.device.peers", ("peers.csv",), "minutes", ("default", "kernels"), ("pykernel.tuning.trials",)
+    ),
+    "plan-streams": Result(
+        "-m benchmarks.host.plan_streams",
+        ("plan-streams.csv",),
+        "hours",
+        FITTED,
+        ("pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.sweep", "pykernel.tuning.trials"),
+    ),
     "preconditioner": Result(
         "-m benchmarks.host.preconditioner", ("preconditioner.csv",), "minutes", (), (BASES, REDUCED)
     ),
