@@ -1,5 +1,7 @@
 """docs/paper-001.md: classification, the gradient, lambda and r, real streams; and what measures them is right."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,9 @@ def test_the_results_are_complete():
     }
     for experiment in script.plan(False, ()):
         names = keys[experiment.name]
-        wanted = {tuple(f"{each[key]:g}" if key == "c" else f"{each[key]}" for key in names) for each in experiment.tasks}
+        wanted = {
+            tuple(f"{each[key]:g}" if key == "c" else f"{each[key]}" for key in names) for each in experiment.tasks
+        }
         assert {tuple(row[key] for key in names) for row in RESULTS[experiment.name]} == wanted
 
 
@@ -55,7 +59,7 @@ def test_bounds_hold():
     for row in RESULTS["classification"]:
         found = {key: float(row[key]) for key in ("below", "mean", "above", "spectral", "trace", "usual")}
         values = list(found.values())
-        assert all(a <= b * (1 + 1e-3) for a, b in zip(values, values[1:], strict=False)), row
+        assert all(a <= b * (1 + 1e-3) for a, b in itertools.pairwise(values)), row
         assert float(row["off"]) <= float(row["off bound"]) <= float(row["off before"])
     for row in RESULTS["gradient"]:
         assert float(row["excess"]) > -1e-6, row
@@ -112,7 +116,11 @@ def test_the_least_cost_is_batch_bkfes():
 def test_the_results_are_what_is_computed_now():
     """A run of each kind."""
     plan = {experiment.name: experiment.tasks for experiment in script.plan(False, ())}
-    (task,) = [t for t in plan["streams"] if (t["stream"], t["order"], t["B"], t["case"]) == ("bikes", "as it came", 12, "drop")]
+    (task,) = [
+        t
+        for t in plan["streams"]
+        if (t["stream"], t["order"], t["B"], t["case"]) == ("bikes", "as it came", 12, "drop")
+    ]
     row = page.row_of(RESULTS, "bikes", "as it came", 12, "drop")
     assert np.mean(more.track(task)["blocks"]) == pytest.approx(float(row["mean"]), rel=1e-3)
     found = more.choose(next(t for t in plan["choice"] if (t["data"], t["seed"]) == ("diabetes", 0)))
