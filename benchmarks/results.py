@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.provenance import ROOT, Result, Tree
 from pykernel.host.bikeshare import bikeshare_spec
@@ -126,11 +126,17 @@ BASES, CLOSED_FORM, SELECTION = "pykernel.bases", "pykernel.training.closed_form
 REDUCED, BKFE, FITTED = "pykernel.training.reduced", "pykernel.training.bkfe", ("techniques", "recursive", "linear")
 
 
-def paper(name: str, code: tuple[str, ...], modules: tuple[str, ...], figures: str) -> dict[str, Result]:
-    """Numbers take hours, what is drawn of them seconds."""
+def paper(
+    name: str,
+    code: tuple[str, ...],
+    modules: tuple[str, ...],
+    figures: str,
+    takes: Literal["minutes", "hours"] = "hours",
+) -> dict[str, Result]:
+    """Numbers take long, what is drawn of them seconds."""
     command, tables = f"-m benchmarks.papers.{name.replace('-', '_')}", f"{name}/*.csv"
     return {
-        name: Result(command, (tables,), "hours", code, modules),
+        name: Result(command, (tables,), takes, code, modules),
         f"{name}-figures": Result(f"{command} --show", (f"{name}/{figures}",), "seconds", reads=(tables,)),
     }
 
@@ -207,8 +213,10 @@ RESULTS: dict[str, Result] = {
     "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), "minutes", ("techniques", "projections")),
     **paper("paper-000", (), (BASES,), "*.png"),
     **paper("paper-001", ("subspaces", "streaming"), (BKFE,), "*.svg"),
+    **paper("paper-001-more", ("subspaces",), (BKFE,), "*.svg", "minutes"),
     **paper("paper-002", (), (BASES, REDUCED), "*.png"),
     "paper-003": Result("-m benchmarks.papers.paper_003", ("paper-003/*",), "hours", ("techniques", "projections")),
+    **paper("paper-003-changing", ("techniques", "projections"), (), "*.png", "minutes"),
     "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), "hours", (), (CLOSED_FORM,)),
     "peers": Result(
         "-m benchmarks.device.peers", ("peers.csv",), "minutes", ("default", "kernels"), ("pykernel.tuning.trials",)
