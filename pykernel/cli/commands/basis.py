@@ -68,6 +68,8 @@ def need_possible(options: BasisOptions) -> None:
         raise UserError(f"--shards is {options.shards}; it must be 1 or more")
     if options.tau and options.shards > 1:
         raise UserError("--tau does not go with --shards: the part left out is known only at the end; leave --tau out")
+    if options.confidence is not None and not options.tau:
+        raise UserError("--confidence is for --tau; give the part that may be left out, such as --tau 0.01")
     if options.workers is not None and options.shards == 1:
         raise UserError("--workers is only for shards; give --shards 2 or more")
     for name, value in (("--candidates", options.candidates), ("--points", options.points)):
@@ -153,6 +155,9 @@ def print_choice(report: Mapping[str, Any]) -> None:
     }
     if report["stopped"] in ends:
         print(f"stopped   at {n:,} vectors: {ends[report['stopped']]}")
+    if report["bound"] is not None:
+        sure = "of all rows" if report["exact"] else f"with {100 * report['confidence']:g} % confidence"
+        print(f"bound     at most {part(report['bound'])} is left out, {sure}")
     print(f"cost      {report['kernel_values']:,} kernel values, {report['seconds']:.1f} s")
     if report["shards"]:
         taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in report["shards"][:8])

@@ -89,6 +89,16 @@ class BasisOptions:
         float,
         option("--tau", value="T", text="Stop when at most this part is left out; 0: never.", rare=True),
     ] = 0.0
+    confidence: Annotated[
+        float | None,
+        option(
+            "--confidence",
+            value="P",
+            text="Stop for --tau when it is true with this probability.",
+            without="when the estimate is",
+            rare=True,
+        ),
+    ] = None
     standardise: Standardise = None
     shards: Annotated[int, option("--shards", value="S", text="Choose in S parts, then from their choices.")] = 1
     workers: Annotated[
