@@ -877,7 +877,7 @@ def nystrom_content(
     """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
 
     largest: (D,), the largest magnitude of each input in training.  max_abs: the largest input that is taken; None: a million
-    times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,); None: z itself is predicted.
+    times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,), 0 if not given; None: z itself is predicted.
     center, scale: (D,), inputs are (x - center) * scale before.  Raises UserError.
     """
     if precision not in PRECISIONS:
@@ -890,7 +890,7 @@ def nystrom_content(
         )
     machine = Machine(
         "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
-        np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,
+        np.zeros(n if weights is None else weights.shape[1]) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,
     )  # fmt: skip
     inputs: dict[str, Any] = {"dim": basis.vectors.shape[1]} if columns is None else {"columns": list(columns)}
     reach = largest if scale is None else largest / np.abs(scale)
@@ -906,7 +906,7 @@ def nystrom_content(
         "name": name,
         "precision": precision,
         "input": inputs,
-        "label": {"outputs": n} if label is None else dict(label),
+        "label": {"outputs": machine.weights.shape[1]} if label is None else dict(label),
         "kernel": kernel.section(),
         "learning": {"rule": "nystrom"},
         "expansion": expansion,

@@ -47,6 +47,20 @@ class BasisOptions:
     ] = None
     learn: Annotated[bool, option("--learn", text="The device continues to learn the weights.")] = False
     kfd: Annotated[bool, option("--kfd", text="The device trains a kernel Fisher discriminant.")] = False
+    features: Annotated[
+        int | None,
+        option(
+            "--features",
+            value="R",
+            text="Compute R features of a subspace (BKFE) instead of the coordinates.",
+            without="none",
+            rare=True,
+        ),
+    ] = None
+    shrinkage: Annotated[
+        float,
+        option("--shrinkage", value="L", text="For --features: taken from each singular value.", rare=True),
+    ] = 0.1
     kernel: Annotated[
         str,
         option("--kernel", value="KERNEL", text="gaussian, laplacian, matern32, matern52, polynomial or linear."),
