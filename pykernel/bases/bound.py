@@ -20,13 +20,13 @@ from pykernel.bases.candidates import MEMORY, need_memory
 from pykernel.bases.sgma import relative_entropy, residual_bound
 from pykernel.rows import Rows
 
-SLACK = 0.8
-"""So many rows are drawn that a mean of this part of tau proves tau."""
+SLACK, LEAST = 0.9, 0.5
+"""So many rows are drawn that a mean of this part of tau proves tau; where memory is scarce fewer, to the second part."""
 
 
-def rows_needed(tau: float, confidence: float) -> int:
-    """How many rows prove that at most tau is left out, if their mean is SLACK tau.  About 150 / tau for 95 %."""
-    return math.ceil(-math.log1p(-confidence) / relative_entropy(SLACK * tau, tau))
+def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
+    """How many rows prove that at most tau is left out, if their mean is part tau.  About 600 / tau for 95 %."""
+    return math.ceil(-math.log1p(-confidence) / relative_entropy(part * tau, tau))
 
 
 class Watch:
@@ -48,7 +48,8 @@ class Watch:
     def __init__(self, rows: Rows, kernel: Any, n_max: int, tau: float, confidence: float, seed: int) -> None:
         self.rows, self.kernel, self.tau, self.confidence, self.seed = rows, kernel, tau, confidence, seed
         self.capacity = min(n_max, len(rows))
-        self.needed = rows_needed(tau, confidence)
+        fits = MEMORY // (8 * (self.capacity + rows.dim))
+        self.needed = min(rows_needed(tau, confidence), max(fits, rows_needed(tau, confidence, LEAST)))
         self.exact = self.needed >= len(rows)
         self.evaluations = 0
         self.trace = [1.0]
