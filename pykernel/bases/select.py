@@ -46,7 +46,7 @@ from pykernel.bases.passes import SgmaInPasses, beyond_memory
 from pykernel.bases.sgma import Exhaustive, Sgma
 from pykernel.bases.swaps import refine
 from pykernel.errors import UserError, did_you_mean
-from pykernel.parallel import one_thread, whole_task
+from pykernel.parallel import one_thread, whole_task, working
 from pykernel.rows import Rows, as_rows
 
 # a new method: a class and a line
@@ -190,7 +190,8 @@ def select_basis(
             basis = watch.told(basis)
         if swaps:
             try:
-                basis = refine(basis, rows, swaps, seed=arguments["seed"], epsilon=arguments["epsilon"])
+                with working("exchanging" if isinstance(progress, str) else None):
+                    basis = refine(basis, rows, swaps, seed=arguments["seed"], epsilon=arguments["epsilon"])
             except KeyboardInterrupt:
                 if keeper is None:
                     raise
