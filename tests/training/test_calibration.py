@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -165,6 +165,7 @@ def test_shapes_that_cannot_be():
         fit_sigmoid([0.0, math.nan], [True, False])
 
 
+@settings(max_examples=12)
 @given(problems(), st.integers(0, 2**32))
 def test_a_weight_is_a_number_of_samples(problem, seed):
     f, positive = problem

@@ -9,7 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pykernel.training.closed_form import FisherProblem, RidgeProblem, Targets, error_rate, press, problem
@@ -418,6 +418,7 @@ def test_it_is_as_accurate_as_retraining(model: str, relative: float) -> None:
 # --------------------------------------------------------------------------------------------------------- weights
 
 
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 2**32), model=st.sampled_from(["ls-svm", "krr"]), coding=st.sampled_from(["counts", "signs"])
 )
