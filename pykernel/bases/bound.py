@@ -32,7 +32,7 @@ def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
 class Watch:
     """What a growing basis leaves out: exact where that is known, otherwise measured on rows that were drawn aside.
 
-    m = ``rows_needed`` rows, or all where there are no more: then nothing is estimated.  A vector takes m kernel values and
+    m = ``rows_needed`` rows, fewer if 1 GB does not hold them; all where there are no more, and then nothing is estimated.  A vector takes m kernel values and
     O(m (n + D)) time; 8 m (n_max + D) bytes.  A kernel whose k(x, x) is not 1 takes a pass over the rows at the beginning.
 
     Attributes
@@ -42,7 +42,7 @@ class Watch:
     trace : list of float
         The part left out after 0, 1, ... vectors.
 
-    ``follow`` raises UserError if the rows take more than 1 GB.
+    ``follow`` raises UserError if 1 GB does not hold enough rows to prove tau.
     """
 
     def __init__(self, rows: Rows, kernel: Any, n_max: int, tau: float, confidence: float, seed: int) -> None:

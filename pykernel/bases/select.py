@@ -104,7 +104,7 @@ def select_basis(
         Stop when tr R / tr K is at most this; 0: never.
     confidence : float, optional
         Where tr R / tr K is estimated: stop when it is at most tau with this probability, measured on rows that were drawn
-        aside, about 150 / tau of them (``pykernel.bases.bound``).  Not given: stop when the estimate is at most tau.
+        aside, about 600 / tau of them for 0.95 (``pykernel.bases.bound``).  Not given: stop when the estimate is at most tau.
     epsilon : float
         Rows with delta < epsilon count as spanned, and are not chosen.
     swaps : int
