@@ -236,6 +236,7 @@ RESULTS: dict[str, Result] = {
     ),
     "searches": Result("-m benchmarks.host.searches", ("searches.csv",), "minutes", ("techniques",)),
     "sharding": Result("-m benchmarks.host.sharding", ("sharding.csv",), "minutes", (), (BASES,)),
+    "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "streaming-cost": Result("-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",)),
     "streaming-quality": Result(
         "-m benchmarks.host.streaming_quality", ("streaming-quality.csv",), "minutes", ("streaming",), (BASES,)

@@ -64,6 +64,8 @@ class Basis:
     stopped : "n_max", "tau", "spanned" (each row that is left has delta < epsilon) or "exhausted" (no row is left)
     reason : str
         Why "auto" chose this method; empty if the method was given.
+    bound : float or None
+        With the ``confidence`` that was asked for, not more is left out of all rows.  None if none was.
     """
 
     kernel: MercerKernel
@@ -76,6 +78,7 @@ class Basis:
     method: str
     stopped: Stop
     reason: str = ""
+    bound: float | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -119,6 +122,7 @@ class Basis:
             factor=self.factor[:count, :count],
             trace=self.trace[: count + 1],
             stopped="n_max",
+            bound=None,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -131,6 +135,7 @@ class Basis:
             "method": self.method,
             "stopped": self.stopped,
             "reason": self.reason,
+            "bound": self.bound,
         }
         names = ("vectors", "indices", "factor", "trace")
         write_npz(path, about, {name: getattr(self, name) for name in names})
@@ -152,6 +157,7 @@ class Basis:
                 method=about["method"],
                 stopped=about["stopped"],
                 reason=about["reason"],
+                bound=about.get("bound"),
             )
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} is not a whole basis ({error}); write it again with Basis.save") from error
@@ -170,6 +176,7 @@ class Basis:
             and self.trace.shape == (n + 1,)
             and all(a.dtype == np.float64 and np.isfinite(a).all() for a in (self.vectors, self.factor, self.trace))
             and self.stopped in get_args(Stop)
+            and (self.bound is None or (isinstance(self.bound, float) and 0 <= self.bound <= 1))
         )
         if sound:
             gram = self.kernel.gram(self.vectors, self.vectors)
@@ -197,6 +204,18 @@ def project(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
     if not len(factor):
         return np.zeros((len(values), 0))
     return solve_triangular(factor, values.T, lower=True, check_finite=False).T
+
+
+def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
+    """(n + 1,): the sum of k(x, x) over rows, and what the first 1, ..., n vectors leave of it.  O(l n (D + n))."""
+    n = len(basis)
+    sums = np.zeros(n + 1)
+    for _, block in rows.blocks(block_rows(n, rows.dim)):
+        z = project(basis.factor, basis.kernel.gram(block, basis.vectors))
+        left = self_values(basis.kernel, block)[:, None] - np.cumsum(np.square(z), axis=1)
+        sums[0] += self_values(basis.kernel, block).sum()
+        sums[1:] += np.maximum(left, 0.0).sum(axis=0)
+    return sums
 
 
 def relative(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:

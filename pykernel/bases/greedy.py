@@ -211,7 +211,7 @@ class Efvs(Greedy):
     The error 1 - J in the lazy form is estimated on points that were drawn after the basis was chosen and before the next
     vector is: (alive / l) mean delta.  It is unbiased but for the dead rows' errors, below epsilon each; ``Basis.trace`` is
     an estimate then.  tau is compared with it, and the first estimate that is low enough stops: few points see few of the rows
-    that are badly represented, so take more for a small tau, or a bound (``residual_bound``).  As printed (mean over the points of
+    that are badly represented, so take more for a small tau, or ``select_basis(..., confidence=)``.  As printed (mean over the points of
     the best candidate's score) it would be too low for the choice, and too high for leaving out the dead.
 
     Raises UserError for a form that there is not, or if C of all rows, asked for, takes more than ``memory`` bytes.

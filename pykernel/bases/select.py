@@ -39,12 +39,14 @@ from pykernel.bases.basis import (
     read_npz,
     write_npz,
 )
+from pykernel.bases.bound import Watch
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.greedy import Efvs, Fvs
 from pykernel.bases.passes import SgmaInPasses, beyond_memory
 from pykernel.bases.sgma import Exhaustive, Sgma
+from pykernel.bases.swaps import refine
 from pykernel.errors import UserError, did_you_mean
-from pykernel.parallel import one_thread, whole_task
+from pykernel.parallel import one_thread, whole_task, working
 from pykernel.rows import Rows, as_rows
 
 # a new method: a class and a line
@@ -73,7 +75,9 @@ def select_basis(
     candidates: int | None = 59,
     points: int | None = 59,
     tau: float = 0.0,
+    confidence: float | None = None,
     epsilon: float = 1e-10,
+    swaps: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: str | Callable[[int, float], None] | None = None,
     **options: Any,
@@ -98,8 +102,14 @@ def select_basis(
         of rows where a candidate is scored (v). None: all rows.
     tau : float
         Stop when tr R / tr K is at most this; 0: never.
+    confidence : float, optional
+        Where tr R / tr K is estimated: stop when it is at most tau with this probability, measured on rows that were drawn
+        aside, about 600 / tau of them for 0.95 (``pykernel.bases.bound``).  Not given: stop when the estimate is at most tau.
     epsilon : float
         Rows with delta < epsilon count as spanned, and are not chosen.
+    swaps : int
+        After the choice, at most so many rounds in which each vector is exchanged for a row that is better
+        (``pykernel.bases.swaps``).
     checkpoint : path, optional
         The finished part is saved in this file, every minute and after an interruption. The same call continues from
         the file, and finds the same basis, bit for bit. When the basis is complete, the file is removed.
@@ -137,6 +147,13 @@ def select_basis(
             epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,"
         ),
     }
+    swaps = checked_count(swaps, "swaps", 0)
+    if confidence is not None:
+        confidence = checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
+        if not arguments["tau"]:
+            raise UserError("confidence is for tau, and tau is 0; give the part that may be left out, such as tau=0.01")
+        if swaps:
+            raise UserError("swaps does not go with confidence: what was measured would be exchanged; give one of them")
     if not hasattr(kernel, "gram"):
         kind = type(kernel).__name__
         raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")
@@ -152,20 +169,36 @@ def select_basis(
         raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
     keeper = None
     if checkpoint is not None:
-        told = {"method": method, **arguments, **options}
+        told = {"method": method, **arguments, **options} | ({} if confidence is None else {"confidence": confidence})
         keeper = _Keeper(Path(checkpoint), {**fingerprint(rows, kernel), "arguments": repr(sorted(told.items()))})
     with one_thread:  # so that the choice does not depend on how many there are
+        watch = None
+        if confidence is not None:
+            watch = Watch(rows, kernel, arguments["n_max"], arguments["tau"], confidence, arguments["seed"])
+            arguments["tau"] = 0.0
         selector = make_selector(method, rows, kernel, **arguments, **options)
         if keeper is not None:
             keeper.resume(selector)
-        _advance(selector, arguments["n_max"], progress, keeper)
+        _advance(selector, arguments["n_max"], progress, keeper, watch)
+        basis = selector.basis()
+        if not len(basis):
+            raise UserError(
+                "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
+            )
+        if watch is not None:
+            watch.follow(basis)
+            basis = watch.told(basis)
+        if swaps:
+            try:
+                with working("exchanging" if isinstance(progress, str) else None):
+                    basis = refine(basis, rows, swaps, seed=arguments["seed"], epsilon=arguments["epsilon"])
+            except KeyboardInterrupt:
+                if keeper is None:
+                    raise
+                keeper.save(selector)
+                raise keeper.interrupt() from None
     if keeper is not None:
         keeper.remove()
-    basis = selector.basis()
-    if not len(basis):
-        raise UserError(
-            "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
-        )
     return replace(basis, reason=reason)
 
 
@@ -179,16 +212,16 @@ def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **a
     for option in arguments:
         if option not in common and option not in known:
             has = f"its options are {', '.join(known)}" if known else "it has none"
-            raise UserError(f"{method} has no option {option!r}; {has}")
+            raise UserError(f"{method} has no option {option!r}; {did_you_mean(option, known, has)}")
     return kind(rows, kernel, n_max, **arguments)
 
 
-def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | None) -> None:
-    """Step until there is none.  When interrupted between steps the checkpoint is written, amid one it stays as it is."""
+def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | None, watch: Watch | None) -> None:
+    """Step until there is none, or enough is proven.  When interrupted between steps the checkpoint is written, amid one it stays as it is."""
     whole = True
     try:
         with _display(progress, n_max, 0 if progress is None else len(selector.basis())) as show:
-            while True:
+            while not (watch is not None and _proven(watch, selector)):
                 with whole_task():  # an interrupt waits for the step's end, so that the state is whole
                     whole = False
                     going = selector.step()
@@ -205,9 +238,12 @@ def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | No
             keeper.save(selector)
         elif not keeper.path.exists():
             raise
-        raise KeyboardInterrupt(
-            f"stopped; {keeper.path} contains the finished part; make the same call to continue"
-        ) from None
+        raise keeper.interrupt() from None
+
+
+def _proven(watch: Watch, selector: Selector) -> bool:
+    watch.follow(selector.basis())
+    return watch.enough
 
 
 @contextlib.contextmanager
@@ -287,6 +323,9 @@ class _Keeper:
             selector.restore(state)
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise UserError(f"{self.path} is damaged ({error}); remove it to start anew") from error
+
+    def interrupt(self) -> KeyboardInterrupt:
+        return KeyboardInterrupt(f"stopped; {self.path} contains the finished part; make the same call to continue")
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

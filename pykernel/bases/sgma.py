@@ -50,7 +50,7 @@ def residual_bound(
     *,
     width: float = 1.0,
     confidence: float = 0.95,
-    form: Literal["serfling", "hoeffding"] = "serfling",
+    form: Literal["serfling", "hoeffding", "entropy"] = "serfling",
 ) -> float:
     """The mean of a residual over all ``rows`` is at most this with probability ``confidence``, its mean over ``drawn`` of them.
 
@@ -59,11 +59,13 @@ def residual_bound(
 
     radius = width sqrt(f log(1 / (1 - confidence)) / (2 drawn)); "serfling": f = 1 - (drawn - 1) / rows, for any fixed
     numbers; "hoeffding": f = 1 - drawn / rows, for independent ones (paper 002, Corollary 3, whose inequality is printed
-    the wrong way round).  0 is the radius if all were drawn.
+    the wrong way round).  0 is the radius if all were drawn.  "entropy": the largest p with drawn kl(mean / width, p) <=
+    log(1 / (1 - confidence)), kl as of ``relative_entropy``: for independent draws, or draws without replacement, and much
+    nearer where the mean is small (Hoeffding 1963, Theorem 1, eq. 2.1, and section 6).
 
     Raises UserError: confidence not between 0 and 1, more drawn than rows, a form that there is not.
     """
-    need_choice(form, "form", ("serfling", "hoeffding"))
+    need_choice(form, "form", ("serfling", "hoeffding", "entropy"))
     if not 0 < confidence < 1:
         raise UserError(f"confidence is {confidence}; it must be a number between 0 and 1")
     if not 1 <= drawn <= rows:
@@ -72,8 +74,26 @@ def residual_bound(
         )
     if drawn == rows:
         return mean
+    if form == "entropy":
+        return width * _not_refuted(mean / width, -math.log1p(-confidence) / drawn)
     left = 1 - (drawn - 1) / rows if form == "serfling" else 1 - drawn / rows
     return mean + width * math.sqrt(left * math.log(1 / (1 - confidence)) / (2 * drawn))
+
+
+def relative_entropy(q: float, p: float) -> float:
+    """kl(q, p) = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) of two probabilities, in nats; 0 log 0 = 0."""
+    first = q * math.log(q / p) if q > 0 else 0.0
+    if p >= 1:
+        return first if q >= 1 else math.inf
+    return first + ((1 - q) * (math.log1p(-q) - math.log1p(-p)) if q < 1 else 0.0)
+
+
+def _not_refuted(mean: float, limit: float) -> float:
+    """The largest p from mean to 1 with kl(mean, p) <= limit, from above, to rounding."""
+    low, high = min(max(mean, 0.0), 1.0), 1.0
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if relative_entropy(mean, middle) <= limit else (low, middle)
+    return high
 
 
 class Sgma(Greedy):

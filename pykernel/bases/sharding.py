@@ -34,10 +34,9 @@ from pykernel.bases.basis import (
     Basis,
     Growing,
     Stop,
-    block_rows,
     checked_count,
     checked_fraction,
-    project,
+    residual_sums,
     self_values,
 )
 from pykernel.bases.candidates import MEMORY, first_of_largest, need_choice, need_memory
@@ -337,18 +336,6 @@ def _union(
 class _Measured:
     rows: Rows
     basis: Basis
-
-
-def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
-    """(n + 1,): the sum of k(x, x) over rows, and what the first 1, ..., n vectors leave of it.  O(l n (D + n))."""
-    n = len(basis)
-    sums = np.zeros(n + 1)
-    for _, block in rows.blocks(block_rows(n, rows.dim)):
-        z = project(basis.factor, basis.kernel.gram(block, basis.vectors))
-        left = self_values(basis.kernel, block)[:, None] - np.cumsum(np.square(z), axis=1)
-        sums[0] += self_values(basis.kernel, block).sum()
-        sums[1:] += np.maximum(left, 0.0).sum(axis=0)
-    return sums
 
 
 def measure_shard(task: Task, shared: _Measured) -> dict[str, Any]:

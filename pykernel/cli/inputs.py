@@ -7,13 +7,14 @@ import importlib.util
 import inspect
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pykernel.cli import output
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra, UserError, did_you_mean
 from pykernel.files import open_plain
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def workers(text: str | None, default: int) -> int | str:
 
 
 def method_options(text: str | None, method: str) -> dict[str, Any]:
-    """KEY=VALUE with commas between, as the options of a method of pykernel.bases, and epsilon; of auto those of any."""
+    """KEY=VALUE with commas between: options of a method of pykernel.bases (of auto those of any), epsilon and swaps."""
     from pykernel.bases.select import SELECTORS
 
     own = {"n_max", "seed", "candidates", "points", "tau"}  # options of the commands
@@ -137,20 +138,25 @@ def method_options(text: str | None, method: str) -> dict[str, Any]:
         for name, parameter in list(inspect.signature(kind).parameters.items())[2:]:
             if name not in own:
                 known.setdefault(name, str(parameter.annotation))
+    known["swaps"] = "int"
     found: dict[str, Any] = {}
     for word in words(text):
         name, equals, value = word.partition("=")
         if not equals or name not in known:
-            raise UserError(
-                f"--with holds {word!r}; it must be KEY=VALUE, of {method} with a key of {', '.join(known)}"
-            )
+            keys = f"it must be KEY=VALUE, of {method} with a key of {', '.join(known)}"
+            remedy = did_you_mean(name, known, keys) if equals else keys
+            raise UserError(f"--with holds {word!r}; {remedy}")
         found[name] = _value_as(known[name], value, f"--with {word}")
     return found
 
 
 def _value_as(annotation: str, value: str, where: str) -> Any:
-    """A word as an annotated parameter takes it; what must be one of some words is checked by its method."""
+    """A word as an annotated parameter takes it."""
     if "Literal" in annotation:
+        choices = re.findall(r"[\"']([^\"']+)[\"']", annotation)
+        if value not in choices:
+            remedy = did_you_mean(value, choices, f"it must be one of {', '.join(choices)}")
+            raise UserError(f"{where}: {value!r} is not known; {remedy}")
         return value
     if "bool" in annotation and value in ("true", "false"):
         return value == "true"

@@ -94,7 +94,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     epsilon : float, default=1e-10
         A sample is no candidate if the components miss at most this part of it. Use 1e-3 for a device with float32.
     method_params : dict, default=None
-        Further options of the method.
+        Further options of the method, and ``confidence`` and ``swaps`` of ``pykernel.bases.select.select_basis``.
     random_state : int, RandomState or None, default=0
         Seed of the random choices. An int gives the same components each time.
 

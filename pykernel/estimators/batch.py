@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
-from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
@@ -277,8 +277,37 @@ class _KernelMachine(ToFrozen, KernelEstimator):
 
     # ---- training
 
-    def _train(self, X: np.ndarray, targets: Targets) -> np.ndarray:
-        """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o)."""
+    def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """How often each sample counts, of those that count; and which these are."""
+        everyone = np.ones(len(X), bool)
+        if sample_weight is None:
+            return None, everyone
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if not (weights >= 0).all():
+            raise self._error(f"sample_weight holds {weights.min():g}; weights must be 0 or more")
+        counts = weights > 0
+        if counts.sum() < 2:
+            raise self._error(f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more")
+        if self._precomputed and not counts.all():
+            raise self._error(
+                "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
+            )
+        return weights[counts], counts
+
+    def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
+        """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o).
+
+        counts: which samples have targets; the others have no weight, and are predicted by the model.
+        """
+        left_out = self._trained(X, targets, counts)
+        if counts.all():
+            return left_out
+        values = np.empty((len(X), left_out.shape[1]))
+        values[counts], values[~counts] = left_out, self._functions(X[~counts])
+        return values
+
+    def _trained(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
+        """(n of those that count, o)."""
         kernel, widths, ridges = self._choices(self._given(), X)
         for what, largest in (("inputs", np.abs(X).max()), ("labels", np.abs(targets.values).max())):
             if largest > EXTREME or 0 < largest < 1 / EXTREME:
@@ -287,6 +316,10 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             assert isinstance(kernel, PrecomputedKernel)
             X = kernel.positions
         given = self._basis_of(X)
+        if not counts.all():
+            if isinstance(given, np.ndarray) and given.ndim == 1:
+                given = X[given]
+            X = X[counts]
         if self._reduces(given, kernel.function):
             with self._named(), one_thread:
                 return self._train_reduced(X, targets, given, kernel, widths, ridges)
@@ -521,7 +554,10 @@ class _KernelMachine(ToFrozen, KernelEstimator):
 
     def _values(self, X: Any) -> np.ndarray:
         """What the functions are at each sample, (n, o)."""
-        X = self._inputs(X)
+        return self._functions(self._inputs(X))
+
+    def _functions(self, X: np.ndarray) -> np.ndarray:
+        """The same of checked inputs."""
         if self._linear:
             return X @ (self.basis_.T @ self.alpha_) + self.bias_
         rows = max(1, BLOCK // len(self.basis_))
@@ -732,18 +768,23 @@ class _Classifier(ClassifierMixin, Classifies, _KernelMachine):
         ValueError
             If the data are not finite numbers of the right shape.
         """
+        return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._given()
         names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
-        classes, positions = self._classes_of(y), np.unique(y, return_inverse=True)[1]
+        weights, counts = self._weights(sample_weight, X)
+        classes, positions = self._classes_of(y[counts]), np.unique(y[counts], return_inverse=True)[1]
         with self._named():
-            targets = Targets.of_classes(positions, len(classes), self.coding)  # type: ignore[arg-type]
-        left_out = self._train(X, targets)
+            targets = Targets.of_classes(positions, len(classes), self.coding, weights)  # type: ignore[arg-type]
+        values = self._train(X, targets, counts)
+        left_out = values[counts]
         self.classes_, self._label_names = classes, names
-        self.loo_predictions_ = self._flat(left_out)
+        self.loo_predictions_ = self._flat(values)
         self.loo_error_, self.loo_press_ = error_rate(targets, left_out), press(targets, left_out)
         resolution = RESOLUTION * float(np.abs(targets.values).max())
-        self.calibration_ = fit_calibration(left_out, positions, len(classes), resolution)
+        self.calibration_ = fit_calibration(left_out, positions, len(classes), resolution, weights)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -816,35 +857,16 @@ class _Classifier(ClassifierMixin, Classifies, _KernelMachine):
 class _Regressor(RegressorMixin, Regresses, _KernelMachine):
     """What regressors share."""
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train, after choosing what was left open.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels. Several share the kernel and the ridge.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        UserError
-            If a parameter cannot be, or means nothing for the kernel.
-        ValueError
-            If the data are not finite numbers of the right shape.
-        """
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._given()
         names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
-        targets = Targets.of_values(y)
-        left_out = self._train(X, targets)
+        weights, counts = self._weights(sample_weight, X)
+        targets = Targets.of_values(y[counts], weights)
+        values = self._train(X, targets, counts)
         self._label_names, self._shape, self._largest_label = names, y.shape[1:], float(np.abs(y).max())
-        self.loo_predictions_ = left_out.reshape(y.shape)
-        self.loo_error_ = press(targets, left_out)
+        self.loo_predictions_ = values.reshape(y.shape)
+        self.loo_error_ = press(targets, values[counts])
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -864,7 +886,39 @@ class _Regressor(RegressorMixin, Regresses, _KernelMachine):
 
 
 class _TrainsOnSamples(_KernelMachine):
-    """The device keeps samples, and trains on them."""
+    """The device keeps samples, and trains on them; here they may have weights."""
+
+    _fit: Callable[..., Self]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train, after choosing what was left open; a classifier is calibrated, too.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,), of regressors also (n_samples, n_outputs)
+            Labels: numbers, which share the kernel and the ridge; of classifiers numbers, strings or whatever else can be
+            sorted, two or more different ones.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts, from 0: in the squared error that is minimised, in leave-one-out's errors and
+            in the calibration. Each sample is left out with all of its weight. A weight of 2 is the same model as the
+            row twice, for the same width and ridge; leave-one-out is not, as it leaves out one of two equal rows. What
+            counts is the weights' size, not only their ratio: twice the weights are half the ridge.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing for the kernel; if there is only one class, or a weight is below
+            0.
+        ValueError
+            If the data are not finite numbers of the right shape.
+        """
+        return self._fit(X, y, sample_weight)
 
     def device_spec(
         self,

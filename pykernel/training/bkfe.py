@@ -311,6 +311,37 @@ def _need_kernel(kernel: Any) -> None:
         raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")
 
 
+def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
+    """BKFE's optimum within the span of a basis, as weights of its projection features: the batch result for a device.
+
+    basis: n vectors.  x: N rows, what ``as_rows`` takes.  rank: r, the most features.  shrinkage: lambda.  Returns W (n, k)
+    and sigma (k,), descending: features W'z(x) of k <= r directions, those with singular values sigma above lambda.
+    W_i = (sigma_i - lambda) / sigma_i v_i, with v_i the right singular vectors of Z.  Over the rows, the i-th feature's
+    squares sum to (sigma_i - lambda)^2.  The same features as of ``HostSubspace.fit(..., basis=basis)``, but for the order
+    and signs.  One pass, O(N n (D + n)).  Raises UserError, also if no direction is left.
+    """
+    rank, shrinkage = checked_count(rank, "rank", 1), _shrinkage(shrinkage)
+    sigma, turned = _directions(basis, as_rows(x), rank)
+    kept = sigma > shrinkage
+    if not kept.any():
+        raise UserError(
+            f"shrinkage is {shrinkage:g}, and the largest singular value of the rows is {sigma[0]:.3g}; it must be lower"
+        )
+    sigma, turned = sigma[kept], turned[kept]
+    signs = np.sign(turned[np.arange(len(turned)), np.abs(turned).argmax(axis=1)])
+    return (turned * signs[:, None]).T * ((sigma - shrinkage) / sigma), sigma
+
+
+def _directions(basis: Basis, rows: Rows, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest singular values of the rows' projection features, r at most, and the right singular vectors (r, n)."""
+    triangle = np.zeros((len(basis), len(basis)))
+    for _, z in FeatureRows(basis, rows, keep=0):
+        triangle = merged(triangle, z)
+    _, sigma, turned = np.linalg.svd(triangle)
+    count = min(rank, len(sigma))
+    return sigma[:count], turned[:count]
+
+
 # --------------------------------------------------------------------------------------------------------- the subspace
 
 
@@ -396,13 +427,9 @@ class HostSubspace:
             raise UserError(f"{', '.join(options)}: options for choosing a basis, but one is given; leave them out")
         elif basis.kernel != kernel:
             raise UserError("the basis was chosen with another kernel; give that one, or another basis")
-        triangle = np.zeros((len(basis), len(basis)))
-        for _, z in FeatureRows(basis, rows, keep=0):
-            triangle = merged(triangle, z)
-        _, sigma, turned = np.linalg.svd(triangle)
-        count = min(rank, len(sigma))
-        root = np.sqrt(np.maximum(sigma[:count] - shrinkage, 0.0))
-        inner = turned[:count].T * root
+        sigma, turned = _directions(basis, rows, rank)
+        count = len(sigma)
+        inner = turned.T * np.sqrt(np.maximum(sigma - shrinkage, 0.0))
         a = np.zeros((len(basis), rank))
         a[:, :count] = solve_triangular(basis.factor, inner, lower=True, trans=1, check_finite=False)
         return cls(kernel, basis.vectors, a, shrinkage)

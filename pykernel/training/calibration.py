@@ -21,15 +21,16 @@ SAME = 64 * np.finfo(np.float64).eps
 """Decision values that differ by less, in parts of the largest, differ by rounding."""
 
 
-def platt_targets(positive: Any) -> np.ndarray:
+def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
     """What the sigmoid is fitted to: (N+ + 1) / (N+ + 2) for positive samples, 1 / (N- + 2) for the others.
 
-    positive: (l,) bool.  Result: (l,), inside (0, 1), so that separated classes have a finite sigmoid.  Platt (1999),
-    section 2.1.
+    positive: (l,) bool; weights: (l,), how often each counts.  Result: (l,), inside (0, 1), so that separated classes have
+    a finite sigmoid.  Platt (1999), section 2.1.
     """
     positive = np.asarray(positive, bool)
-    n = int(positive.sum())
-    return np.where(positive, (n + 1) / (n + 2), 1 / (len(positive) - n + 2))
+    each = np.ones(len(positive)) if weights is None else np.asarray(weights, np.float64)
+    n, others = float(each[positive].sum()), float(each[~positive].sum())
+    return np.where(positive, (n + 1) / (n + 2), 1 / (others + 2))
 
 
 def cross_entropy(values: Any, positive: Any, a: float, b: float) -> float:
@@ -42,11 +43,12 @@ def cross_entropy(values: Any, positive: Any, a: float, b: float) -> float:
     return float(-(t * log_expit(-z) + (1 - t) * log_expit(z)).sum())
 
 
-def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0) -> tuple[float, float]:
+def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
     """(a, b) of the sigmoid that fits best among those that do not fall with f: a <= 0.  O(l) for each of a few steps.
 
     values: (l,) finite decision values of samples that the function was not trained with; positive: (l,) bool;
-    resolution: what values may differ by for rounding, if it is more than their own size tells.
+    resolution: what values may differ by for rounding, if it is more than their own size tells; weights: (l,) above 0, how
+    often each sample counts.
 
     The minimiser is unique.  Where a falling sigmoid would fit better, as it does if the function says less than
     nothing of unseen samples, or where all values are one, a is 0 and the probability is the class's share.  The
@@ -61,29 +63,30 @@ def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0) -> tuple[fl
         )
     if not np.isfinite(f).all():
         raise ValueError("a decision value is not finite; probabilities are fitted to finite ones")
-    t = platt_targets(positive)
-    share = float(t.mean())
+    t = platt_targets(positive, weights)
+    each = np.ones(len(t)) if weights is None else np.asarray(weights, np.float64)
+    share = float(t.mean() if weights is None else each @ t / each.sum())
     constant = 0.0, math.log((1 - share) / share)
     centre, reach = f.min() / 2 + f.max() / 2, f.max() / 2 - f.min() / 2
     if reach <= max(SAME * np.abs(f).max(), resolution, 1e-280):
         return constant
-    a, b = _newton((f - centre) / reach, t, constant[1])
+    a, b = _newton((f - centre) / reach, t, each, constant[1])
     if a >= 0:  # convex: the best of a <= 0 is on its boundary
         return constant
     return a / reach, b - a * centre / reach
 
 
-def _newton(z: np.ndarray, t: np.ndarray, b: float) -> tuple[float, float]:
+def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[float, float]:
     """The minimiser for values within [-1, 1], from a = 0.  Lin et al. (2007), appendix C."""
 
     def loss(a: float, b: float) -> float:
         s = a * z + b
-        return float(-(t * log_expit(-s) + (1 - t) * log_expit(s)).sum())
+        return float(-(each * (t * log_expit(-s) + (1 - t) * log_expit(s))).sum())
 
     a, now = 0.0, loss(0.0, b)
     for _ in range(STEPS):
         p = expit(-(a * z + b))
-        w, d = p * (1 - p), t - p  # the second derivative in s, and the first
+        w, d = each * p * (1 - p), each * (t - p)  # the second derivative in s, and the first
         # the Hessian about the weighted mean is diagonal
         mean = (w @ z) / w.sum()
         away = z - mean
@@ -101,12 +104,14 @@ def _newton(z: np.ndarray, t: np.ndarray, b: float) -> tuple[float, float]:
     return a, b
 
 
-def fit_calibration(values: Any, positions: Any, count: int, resolution: float = 0.0) -> np.ndarray:
+def fit_calibration(
+    values: Any, positions: Any, count: int, resolution: float = 0.0, weights: Any = None
+) -> np.ndarray:
     """The sigmoid of each function, (o, 2): rows of (a, b).
 
     values: (l, o) decision values of samples that the functions were not trained with, o = 1 for two classes, which
     share the function of the second, else one function for each class; positions: (l,) classes from 0 to count - 1;
-    resolution: as of ``fit_sigmoid``.
+    resolution, weights: as of ``fit_sigmoid``.
     """
     values, positions = np.asarray(values, np.float64), np.asarray(positions)
     functions = 1 if count == 2 else count
@@ -116,7 +121,9 @@ def fit_calibration(values: Any, positions: Any, count: int, resolution: float =
             f"{(len(positions), functions)}"
         )
     owners = [1] if count == 2 else range(count)
-    return np.array([fit_sigmoid(values[:, o], positions == owner, resolution) for o, owner in enumerate(owners)])
+    return np.array(
+        [fit_sigmoid(values[:, o], positions == owner, resolution, weights) for o, owner in enumerate(owners)]
+    )
 
 
 def probabilities(values: Any, calibration: Any) -> np.ndarray:

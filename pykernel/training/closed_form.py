@@ -52,28 +52,31 @@ class Targets:
     values: (l, o), as coded with all samples.
     positions: (l,), the class of each sample; None in regression.
     count: number of classes, 0 in regression.  Two classes share one function, positive for class 1; more have one each.
+    weights: (l,), how often each sample counts, above 0; None: once.  A sample is left out with all of its weight.
     """
 
     values: np.ndarray
     positions: np.ndarray | None = None
     count: int = 0
     coding: Coding = "signs"
+    weights: np.ndarray | None = None
 
     @classmethod
-    def of_values(cls, y: Any) -> Self:
-        """Regression.  y: (l,) or (l, o) finite numbers.  Raises UserError."""
+    def of_values(cls, y: Any, weights: Any = None) -> Self:
+        """Regression.  y: (l,) or (l, o) finite numbers; weights: (l,).  Raises UserError."""
         values = checked_numbers(y, "targets")
         if values.ndim == 1:
             values = values[:, None]
         if values.ndim != 2 or not values.size:
             raise UserError(f"targets have the shape {np.shape(y)}; it must be (samples,) or (samples, outputs)")
-        return cls(_constant(values))
+        return cls(_constant(values), weights=_sample_weights(weights, len(values)))
 
     @classmethod
-    def of_classes(cls, positions: Any, count: int, coding: Coding) -> Self:
-        """Classes.  positions: (l,) whole numbers from 0 to count - 1.  Raises UserError.
+    def of_classes(cls, positions: Any, count: int, coding: Coding, weights: Any = None) -> Self:
+        """Classes.  positions: (l,) whole numbers from 0 to count - 1; weights: (l,).  Raises UserError.
 
-        With "counts" a class of N_c among N samples is taught +N / N_c, the rest -N / (N - N_c): least squares is then
+        With "counts" a class of N_c among N samples is taught +N / N_c, the rest -N / (N - N_c), with weights in place of
+        numbers of samples: least squares is then
         Fisher's discriminant (paper 004, below equation 4, with the sign that it lacks).  With "signs" it is +1 and -1.
         A class without samples is taught nothing: its function learns the rest's targets alone.
         """
@@ -89,15 +92,31 @@ class Targets:
             raise UserError(f"a class has the position {wrong}; of {count} classes they are 0 to {count - 1}")
         places = places.astype(np.int64)
         member = _indicators(places, int(count))
+        checked = _sample_weights(weights, len(places))
+        each = np.ones(len(places)) if checked is None else checked
         if coding == "signs":
             values = 2 * member - 1
         else:
-            up, down = _coded(member.sum(axis=0), float(len(places)))
+            up, down = _coded(each @ member, float(each.sum()))
             values = member * up - (1 - member) * down
-        return cls(_constant(values), _constant(places), int(count), coding)
+        return cls(_constant(values), _constant(places), int(count), coding, checked)
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def each(self) -> np.ndarray:
+        """How often each sample counts, (l,)."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    @property
+    def total(self) -> float:
+        """How many samples there are, each as often as it counts."""
+        return float(len(self)) if self.weights is None else float(self.weights.sum())
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """The mean over the samples, each as often as it counts.  values: (l,) or (l, o)."""
+        return np.asarray(values.mean(axis=0) if self.weights is None else self.weights @ values / self.total)
 
     def classify(self, predictions: np.ndarray) -> np.ndarray:
         """(n, o) values of the functions -> (n,) positions of classes: the sign of one, the first largest of several.
@@ -136,14 +155,20 @@ class Targets:
         member: (l, o), what models predict that learn 1 for the class and 0 for the rest; one: (l, 1), those that learn
         1 for all.  parts: (l,), the fold of each sample from 0; None: each is alone.  Models are linear in the targets.
         """
-        of_class = self._member
+        each = self.each
+        of_class = self._member * each[:, None]
         if parts is None:
-            left, left_of_class = len(self) - 1.0, of_class.sum(axis=0) - of_class
+            left, left_of_class = (self.total - each)[:, None], of_class.sum(axis=0) - of_class
         else:
             gone = np.zeros((int(parts.max()) + 1, of_class.shape[1]))
             np.add.at(gone, parts, of_class)
-            left = (len(self) - np.bincount(parts)[parts]).astype(float)[:, None]
+            left = (self.total - np.bincount(parts, weights=each)[parts])[:, None]
             left_of_class = of_class.sum(axis=0) - gone[parts]
+        if self.weights is not None:
+            # sums of other sums leave rounding where nobody is left
+            nobody = 1e-12 * self.total
+            left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
+            left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)
         up, down = _coded(left_of_class, left)
         # what an emptied class leaves is known exactly
         member = np.where(left_of_class == 0, 0.0, np.where(left_of_class == left, one, member))
@@ -164,18 +189,19 @@ def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
 
 
 def press(targets: Targets, predictions: np.ndarray) -> float:
-    """Mean over samples and outputs of (targets.values - predictions)^2: PRESS per sample.  Raises UserError."""
+    """Mean over samples, by their weights, and outputs of (targets.values - predictions)^2.  Raises UserError."""
     values = targets._predictions(predictions)
     if len(values) != len(targets):
         raise UserError(f"there are predictions of {len(values)} samples, and targets of {len(targets)}")
-    return float(np.mean((targets.values - values) ** 2))
+    squares = (targets.values - values) ** 2
+    return float(np.mean(squares) if targets.weights is None else targets.mean(squares).mean())
 
 
 def error_rate(targets: Targets, predictions: np.ndarray) -> float:
-    """The part of the samples that is classified wrongly.  Raises UserError in regression."""
+    """The part of the samples, by their weights, that is classified wrongly.  Raises UserError in regression."""
     if len(predictions) != len(targets):
         raise UserError(f"there are predictions of {len(predictions)} samples, and targets of {len(targets)}")
-    return float(np.mean(targets.mistakes(predictions)))
+    return float(targets.mean(targets.mistakes(predictions).astype(np.float64)))
 
 
 # ------------------------------------------------------------------------------------------------------ the problems
@@ -202,6 +228,8 @@ class _Problem(ABC):
     """What the models share: residuals in an orthonormal basis, and blocks of A = I - H.
 
     directions: (l, m), orthonormal columns; with a bias each sums to zero.
+    root: (l,), square roots of the targets' weights, or None.  Least squares with weights is least squares of rows that are
+    multiplied by these: all below is of such rows, and "sums to zero" is orthogonal to the root.
     complete: whether they span all vectors (that sum to zero, with a bias); the targets' rest is residual as it is.
     """
 
@@ -216,6 +244,7 @@ class _Problem(ABC):
         self.targets = targets
         self.bias = bias
         self.samples, self.vectors = gram.shape
+        self.root = None if targets.weights is None else np.sqrt(targets.weights)
         self.scale, self.directions, self.complete = self._decompose(gram)
 
     @abstractmethod
@@ -260,7 +289,7 @@ class _Problem(ABC):
             left = np.empty_like(taught.y)
             for folds, bases in self._groups(parts, self._owned if column == "deleted" else NO_COLUMNS):
                 left[folds] = self._left_folds_out(weights, taught, folds, bases)
-        predictions = taught.y - left
+        predictions = taught.y - (left if self.root is None else left / self.root[:, None])
         if not recode:
             return predictions
         outputs = self.targets.values.shape[1]
@@ -280,7 +309,9 @@ class _Problem(ABC):
         return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))
 
     def _in_directions(self, y: np.ndarray) -> _Taught:
-        centred = y - y.mean(axis=0) if self.bias else y
+        centred = y - self.targets.mean(y) if self.bias else y
+        if self.root is not None:
+            centred = centred * self.root[:, None]
         along = self.directions.T @ centred
         return _Taught(y, along, None if self.complete else centred - self.directions @ along)
 
@@ -364,6 +395,10 @@ class FisherProblem(_Problem):
     def __init__(self, gram: Any, targets: Targets, columns: Any = None) -> None:
         super().__init__(gram, targets, bias=True)
         self.columns = self._columns(columns)
+        if targets.weights is not None:
+            raise UserError(
+                "kfd has no weights of samples: a sample is an expansion vector, too, and what its weights cost would change"
+            )
         self.mean = np.asarray(gram, dtype=np.float64).mean(axis=0)
 
     def _columns(self, columns: Any) -> np.ndarray:
@@ -475,7 +510,8 @@ class FisherProblem(_Problem):
 class RidgeProblem(_Problem):
     """Kernel ridge regression, (K + ridge I) alpha = y, or with a free bias and sum alpha = 0: LS-SVM.
 
-    gram: (l, l), symmetric.  bias: True: LS-SVM (Suykens and Vandewalle 1999); False: kernel ridge regression.
+    gram: (l, l), symmetric.  bias: True: LS-SVM (Suykens and Vandewalle 1999); False: kernel ridge regression.  With weights
+    s of the targets: (K + ridge diag(1 / s)) alpha = y, which is S K S + ridge I with S = diag(sqrt(s)).
 
     Decomposes the (with a bias: centred) Gram matrix in O(l^3); keeps about 2 l^2 numbers.  Raises UserError, also in
     solve() and the others where an indefinite Gram matrix is not made positive definite by the ridge.
@@ -488,14 +524,16 @@ class RidgeProblem(_Problem):
         if gram.size and np.abs(gram - gram.T).max() > ASYMMETRY * np.abs(gram).max():
             raise UserError("the Gram matrix differs from its transpose; a kernel is symmetric")
         super().__init__(gram, targets, bias)
-        self.mean = gram.mean(axis=0)
+        self.mean = targets.mean(gram)
 
     def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        inner = _centred(_centred(gram).T) if self.bias else gram
+        if self.root is not None:
+            gram = self.root[:, None] * gram * self.root
+        inner = _centred(_centred(gram, self.root).T, self.root) if self.bias else gram
         w, v = np.linalg.eigh((inner + inner.T) / 2)
         # a kernel has no negative eigenvalues, rounding has
         w[(w < 0) & (w >= -len(gram) * np.finfo(np.float64).eps * np.abs(w).max())] = 0.0
-        return w, _spread(v) if self.bias else v, True
+        return w, _spread(v, self.root) if self.bias else v, True
 
     def _weights(self, ridge: float) -> _Weights:
         least = max(-self.scale[0], LEAST_RIDGE * self.scale[-1])
@@ -507,8 +545,10 @@ class RidgeProblem(_Problem):
         """The model of all samples.  O(l^2) for each output, after the decomposition.  Raises UserError."""
         ridge = checked_ridge(ridge)
         alpha = self._residuals(self._weights(ridge), self._values) / ridge
+        if self.root is not None:
+            alpha = self.root[:, None] * alpha
         y = self.targets.values
-        bias = y.mean(axis=0) - self.mean @ alpha if self.bias else np.zeros(y.shape[1])
+        bias = self.targets.mean(y) - self.mean @ alpha if self.bias else np.zeros(y.shape[1])
         return Solution(alpha, bias)
 
 
@@ -537,21 +577,30 @@ def fold_numbers(folds: Any, samples: int) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- arithmetic
 
 
-def _centred(a: np.ndarray) -> np.ndarray:
-    """(l, n) -> (l - 1, n): coordinates in an orthonormal basis of what sums to zero.  O(l n).
+def _centred(a: np.ndarray, root: np.ndarray | None = None) -> np.ndarray:
+    """(l, n) -> (l - 1, n): coordinates in an orthonormal basis of what sums to zero, or is orthogonal to ``root``.  O(l n).
 
-    The basis is the last l - 1 columns of the Householder reflection that takes 1 / sqrt(l) to the first axis.
+    The basis is the last l - 1 columns of the Householder reflection that takes 1 / sqrt(l), or the root divided by its
+    norm, to the first axis.
     """
-    root = math.sqrt(len(a))
-    pivot = (a.sum(axis=0) / root + a[0]) / (root + 1)
-    return a[1:] - pivot
+    if root is None:
+        norm = math.sqrt(len(a))
+        pivot = (a.sum(axis=0) / norm + a[0]) / (norm + 1)
+        return a[1:] - pivot
+    unit = root / np.linalg.norm(root)
+    pivot = (unit @ a + a[0]) / (unit[0] + 1)
+    return a[1:] - np.outer(unit[1:], pivot)
 
 
-def _spread(a: np.ndarray) -> np.ndarray:
+def _spread(a: np.ndarray, root: np.ndarray | None = None) -> np.ndarray:
     """(l - 1, n) coordinates -> (l, n): the inverse of _centred() on what sums to zero.  O(l n)."""
-    root = math.sqrt(len(a) + 1)
-    total = a.sum(axis=0)
-    return np.vstack([-total / root, a - total / (root * (root + 1))])
+    if root is None:
+        norm = math.sqrt(len(a) + 1)
+        total = a.sum(axis=0)
+        return np.vstack([-total / norm, a - total / (norm * (norm + 1))])
+    unit = root / np.linalg.norm(root)
+    total = unit[1:] @ a
+    return np.vstack([-total, a - np.outer(unit[1:], total / (unit[0] + 1))])
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -567,6 +616,18 @@ def _constant(a: np.ndarray) -> np.ndarray:
     a = a.copy()
     a.flags.writeable = False
     return a
+
+
+def _sample_weights(weights: Any, samples: int) -> np.ndarray | None:
+    """Copied.  Raises UserError."""
+    if weights is None:
+        return None
+    values = checked_numbers(weights, "weights")
+    if values.shape != (samples,):
+        raise UserError(f"weights have the shape {values.shape}; there must be one for each of the {samples:,} samples")
+    if not (values > 0).all():
+        raise UserError(f"weights hold {values.min():g}; all must be above 0: leave samples without weight out")
+    return _constant(values)
 
 
 def _whole(number: Any) -> bool:

@@ -151,6 +151,8 @@ class ReducedProblem:
     kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4); Fisher's discriminant with the coding
             "counts".
 
+    With weights of the targets each square counts so often; the basis does not depend on them.
+
     x: l rows, what ``as_rows`` takes.  targets: l.  keep: features are kept in memory if they are so many numbers or less.
 
     One pass makes a triangular factor R of [1 F Y] (F: features) from blocks, by QR and never by normal equations, O(l n^2);
@@ -171,6 +173,9 @@ class ReducedProblem:
             raise UserError(f"there are {self.samples:,} rows, but targets of {len(targets):,} samples")
         if self.samples < 2:
             raise UserError("there is one sample; leaving one out takes two or more")
+        if model == "kfd" and targets.weights is not None:
+            raise UserError("kfd has no weights of samples; take ls-svm or krr")
+        self.root = None if targets.weights is None else np.sqrt(targets.weights)
         self._recodes = targets.positions is not None and targets.coding == "counts"
         self.taught = targets.values
         if self._recodes:
@@ -214,15 +219,18 @@ class ReducedProblem:
         cut = self._cut(recode)
         solved = np.stack([self.all.along_weights(ridge)[:, cut] for ridge in values])
         attenuated = 1 / (self.all.scale**2 + values[:, None])
-        part = 1 - 1 / self.samples if self.bias else 1.0
+        each = self.targets.each
+        part = 1 - each / self.targets.total if self.bias else np.ones(self.samples)
         y = self.taught[:, cut]
         predictions = np.empty((len(values), *y.shape))
         for start, f in self.features:
             t = (f - self.all.mean) @ self.all.v
-            squares, rows = t**2, slice(start, start + len(f))
+            rows = slice(start, start + len(f))
+            own = part[rows, None]
+            squares = each[rows, None] * t**2
             # 1 - h is a difference of numbers near 1, and never below what one row can do to the others
-            least = part * values / (values + squares.sum(axis=1)[:, None] / part)
-            share = np.maximum(part - squares @ attenuated.T, least).T
+            least = own * values / (values + squares.sum(axis=1)[:, None] / own)
+            share = np.maximum(own - squares @ attenuated.T, least).T
             right = y[rows] - self.all.middle[cut]
             for r in range(len(values)):
                 predictions[r, rows] = y[rows] - (right - t @ solved[r]) / share[r][:, None]
@@ -262,6 +270,8 @@ class ReducedProblem:
         for start, f in self.features:
             rows = slice(start, start + len(f))
             block = np.hstack([*([np.ones((len(f), 1))] if self.bias else []), f, self.taught[rows]])
+            if self.root is not None:
+                block *= self.root[rows, None]
             if parts is None:
                 found[0] = merged(found[0], block)
                 continue
@@ -349,12 +359,14 @@ class ReducedProblem:
                 t = (self.features.take(rows.ravel()) - self.all.mean) @ self.all.v
                 y = self.taught[rows.ravel()][:, cut]
                 t, y = t.reshape(*rows.shape, -1), y.reshape(*rows.shape, -1)
+                root = np.ones((*rows.shape, 1)) if self.root is None else self.root[rows][..., None]
                 for r, ridge in enumerate(ridges):
-                    left = np.eye(size) - (t / (self.all.scale**2 + ridge)) @ t.mT
+                    scaled = root * t
+                    left = np.eye(size) - (scaled / (self.all.scale**2 + ridge)) @ scaled.mT
                     if self.bias:
-                        left -= 1 / self.samples
+                        left -= root @ root.mT / self.targets.total
                     residuals = y - self.all.middle[cut] - t @ self.all.along_weights(ridge)[:, cut]
-                    predictions[r, rows] = y - solve_each(left, residuals)
+                    predictions[r, rows] = y - solve_each(left, root * residuals) / root
 
 
 @dataclass(frozen=True)
@@ -717,7 +729,8 @@ class _Grid:
         parts = [self.model, describe_kernel(self.mercer), sorted(self.options.items()), self.recode]
         found = hashlib.sha256(repr(parts).encode())
         some = self.rows.take(np.unique(np.linspace(0, len(self.rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))
-        for values in (some, self.targets.values, self.targets.positions, basis, self.folds, self.groups):
+        weights = [] if self.targets.weights is None else [self.targets.weights]
+        for values in (some, self.targets.values, self.targets.positions, basis, self.folds, self.groups, *weights):
             array = None if values is None else np.asarray(values)
             found.update(b"none" if array is None else repr((array.shape, array.dtype.str)).encode())
             found.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
@@ -765,7 +778,7 @@ def select_reduced(
         widths = (width_of(kernel),)
     every_width = selection.grid_of(widths, "widths", selection.default_widths, kernel.function, some)
     middle = kernel_with(kernel, every_width[len(every_width) // 2])
-    every_ridge = selection.grid_of(ridges, "ridges", default_ridges, model, middle, some, len(rows))
+    every_ridge = selection.grid_of(ridges, "ridges", default_ridges, model, middle, some, targets.total)
     folds = selection.stratified_folds(targets, int(cv), seed) if not isinstance(cv, str) else None
     few = folds is not None and int(folds.max()) < selection.MOST_FOLDS
     groups = folds if few else selection.stratified_folds(targets, min(selection.GROUPS, len(rows)), seed)
@@ -864,7 +877,7 @@ def nystrom_content(
     """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
 
     largest: (D,), the largest magnitude of each input in training.  max_abs: the largest input that is taken; None: a million
-    times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,); None: z itself is predicted.
+    times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,), 0 if not given; None: z itself is predicted.
     center, scale: (D,), inputs are (x - center) * scale before.  Raises UserError.
     """
     if precision not in PRECISIONS:
@@ -877,7 +890,7 @@ def nystrom_content(
         )
     machine = Machine(
         "a basis", kernel.function, basis.vectors, np.eye(n) if weights is None else weights,
-        np.zeros(n) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,
+        np.zeros(n if weights is None else weights.shape[1]) if bias is None else bias, kernel.gamma, kernel.coef0, kernel.degree, center=center, scale=scale,
     )  # fmt: skip
     inputs: dict[str, Any] = {"dim": basis.vectors.shape[1]} if columns is None else {"columns": list(columns)}
     reach = largest if scale is None else largest / np.abs(scale)
@@ -893,7 +906,7 @@ def nystrom_content(
         "name": name,
         "precision": precision,
         "input": inputs,
-        "label": {"outputs": n} if label is None else dict(label),
+        "label": {"outputs": machine.weights.shape[1]} if label is None else dict(label),
         "kernel": kernel.section(),
         "learning": {"rule": "nystrom"},
         "expansion": expansion,

@@ -76,18 +76,25 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 
 
 def default_ridges(
-    model: Model, kernel: Function | MercerKernel, x: np.ndarray, width: float, coef0: float = 1.0, degree: int = 3
+    model: Model,
+    kernel: Function | MercerKernel,
+    x: np.ndarray,
+    width: float,
+    coef0: float = 1.0,
+    degree: int = 3,
+    total: float | None = None,
 ) -> tuple[float, ...]:
     """Ridges below a bound on what they are added to, in half decades, with three digits, ascending; of any width.
 
     krr, ls-svm: lambda is added to the Gram matrix's eigenvalues, none above its trace t = l mean k(x, x); from 1e-8 t
     to t (17 values).  kfd: mu is added to squares of singular values, none above t^2; from 1e-12 t^2 to t^2 (25).
     Gaussian, Laplacian, Matern and normalised kernels have t = l whatever the width; of the others t is that of
-    ``width``.  coef0, degree: of a kernel that is named; a MercerKernel has its own.
+    ``width``.  coef0, degree: of a kernel that is named; a MercerKernel has its own.  total: the sum of the samples'
+    weights, l if it is not given.
     """
     named = kernel if isinstance(kernel, MercerKernel) else {"function": kernel, "coef0": coef0, "degree": degree}
     mercer = _with_width(_kernel(named), width)
-    trace = len(x) * (float(np.abs(mercer.diagonal(x[:PAIRS])).mean()) or 1.0)
+    trace = (len(x) if total is None else total) * (float(np.abs(mercer.diagonal(x[:PAIRS])).mean()) or 1.0)
     bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
     return three_digits(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
 
@@ -162,6 +169,8 @@ class _Shared:
             self.groups,
         ]
         found = hashlib.sha256(repr(parts).encode())
+        if self.targets.weights is not None:
+            arrays.append(self.targets.weights)
         for array in arrays:
             found.update(b"none" if array is None else repr((array.shape, array.dtype.str)).encode())
             found.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
@@ -202,11 +211,13 @@ def _left_out(machine: Any, ridge: float, shared: _Shared) -> np.ndarray:
 
 
 def scores_of(predictions: np.ndarray, shared: _Shared) -> dict[str, Any]:
-    targets, counts = shared.targets, np.bincount(shared.groups)
+    targets = shared.targets
+    each = targets.weights
+    counts = np.bincount(shared.groups, weights=each)
     possible = bool(np.isfinite(predictions).all())
 
     def by_group(values: np.ndarray) -> list[float]:
-        return (np.bincount(shared.groups, weights=values) / counts).tolist()
+        return (np.bincount(shared.groups, weights=values if each is None else values * each) / counts).tolist()
 
     squares = np.square(targets.values - predictions).mean(axis=1)
     scores = {"press": press(targets, predictions), "group_press": by_group(squares)}
@@ -410,7 +421,7 @@ def select(
     if width_name(function) is None and len(every_width) > 1:
         raise UserError(f"the {function} kernel has no width; there are {len(every_width)}: leave them out")
     middle = every_width[len(every_width) // 2]
-    every_ridge = grid_of(ridges, "ridges", default_ridges, model, mercer, x, middle)
+    every_ridge = grid_of(ridges, "ridges", default_ridges, model, mercer, x, middle, total=targets.total)
     vectors, places = _basis(basis, columns, x)
     folds = stratified_folds(targets, int(cv), seed) if not isinstance(cv, str) else None
     few = folds is not None and int(folds.max()) < MOST_FOLDS
@@ -448,20 +459,22 @@ def best_cell(
     taken = _taken(shared.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), taken[0] * len(ridges) + taken[1], shared.groups)
+    cell = taken[0] * len(ridges) + taken[1]
+    optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, shared.groups, shared.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
     return Selection(
         shared.model, shared.kernel, cv if isinstance(cv, str) else int(cv), by, *every, best, taken, optimism
     )
 
 
-def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray) -> float:
+def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.ndarray | None = None) -> float:
     """How much too small the least of some cross-validated errors is: sum_k n_k/n (e_k(best) - min e_k).
 
     errors: (candidates, folds), within each fold.  best: the candidate chosen.  groups: (l,), each sample's fold, whose
-    sizes n_k are the weights.  Tibshirani and Tibshirani (2009), where folds are equal.
+    sizes n_k are the weights; each: (l,), how often each sample counts.  Tibshirani and Tibshirani (2009), where folds are equal.
     """
-    weights = np.bincount(groups) / len(groups)
+    sizes = np.bincount(groups, weights=each)
+    weights = sizes / sizes.sum()
     return float((errors[best] - errors.min(axis=0)) @ weights)
 
 

@@ -521,3 +521,27 @@ def test_the_benchmark_counts_iterations_and_its_table_is_on_the_page(monkeypatc
     basis = basis_of(x, KERNELS["gaussian"], epsilon=1e-13)
     operator = gram_operator(KERNELS["gaussian"], x, 0.1)
     assert benchmark.iterations(operator, y, preconditioner(basis, x, 0.1)) <= 2
+
+
+# ---------------------------------------------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("model", ["ls-svm", "krr"])
+@pytest.mark.parametrize("small", [0, 256])
+def test_folds_of_weighted_rows_are_those_of_repeated_ones(model, small, monkeypatch):
+    monkeypatch.setattr(reduced, "SMALL_FOLD", small)
+    rng = np.random.default_rng(5)
+    x, y, weights = rng.normal(size=(60, 2)), rng.normal(size=60), rng.integers(1, 4, 60)
+    basis = reduced.basis_of(x[:6], MercerKernel("gaussian", gamma=0.5))
+    folds = rng.permutation(60) % 3
+    once = reduced.ReducedProblem(model, basis, x, Targets.of_values(y, weights))
+    often = reduced.ReducedProblem(
+        model, basis, np.repeat(x, weights, axis=0), Targets.of_values(np.repeat(y, weights))
+    )
+    first = np.cumsum(weights) - weights
+    for left, of_repeated in zip(
+        once.leave_fold_out_path([0.01, 1.0], folds),
+        often.leave_fold_out_path([0.01, 1.0], np.repeat(folds, weights)),
+        strict=True,
+    ):
+        assert left == pytest.approx(of_repeated[first], abs=1e-10)

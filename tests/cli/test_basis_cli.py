@@ -20,6 +20,7 @@ from pykernel.cli.work import basis as cli_basis
 from pykernel.host.model import HostModel
 from pykernel.rows import as_rows
 from pykernel.spec.model import load_spec
+from pykernel.training.bkfe import HostSubspace
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedProblem, select_reduced
 from tests.support import DOCS, interrupts
@@ -124,6 +125,9 @@ def test_the_basis_is_that_of_select_basis_and_what_is_told_is_what_it_leaves_ou
         (["--method", "rpcholesky", "--seed", "5"], {"method": "rpcholesky", "seed": 5}),
         (["--method", "k-means"], {"method": "k-means"}),
         (["--tau", "0.3"], {"tau": 0.3}),
+        (["--method", "sgma", "--with", "view=column,rule=4.3,epsilon=0.3"], {"method": "sgma", "view": "column", "rule": "4.3", "epsilon": 0.3}),
+        (["--method", "sgma", "--with", "pool=9,swaps=2"], {"method": "sgma", "pool": 9, "swaps": 2}),
+        (["--method", "efvs", "--with", "lazy=true", "--tau", "0.5", "--confidence", "0.6"], {"method": "efvs", "lazy": True, "tau": 0.5, "confidence": 0.6}),
     ],
 )  # fmt: skip
 def test_options_reach_the_selection(folder, basis, arguments, expected):
@@ -132,8 +136,12 @@ def test_options_reach_the_selection(folder, basis, arguments, expected):
     found = Basis.load("b.npz")
     assert np.array_equal(found.vectors, direct.vectors) and np.array_equal(found.trace, direct.trace)
     assert report["stopped"] == direct.stopped and report["kernel_values"] == direct.evaluations
+    assert report["bound"] == direct.bound and (
+        direct.bound == 0.5 if "confidence" in expected else direct.bound is None
+    )
     if "tau" in expected:
-        assert report["stopped"] == "tau" and report["left_out"][-1] <= 0.3 < report["left_out"][-2]
+        tau, left = expected["tau"], report["left_out"]
+        assert report["stopped"] == "tau" and left[-1] <= tau and ("confidence" in expected or left[-2] > tau)
 
 
 @pytest.mark.in_turn
@@ -283,6 +291,47 @@ def test_without_a_label_the_coordinates_are_what_is_predicted(folder, basis):
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     assert spec.input.center == pytest.approx(X.mean(axis=0)) and np.allclose(found.vectors, scaled[found.indices])
     assert np.allclose(HostModel(spec).predict(X), found.features(scaled), atol=1e-4)
+
+
+def test_features_of_a_subspace_are_what_is_predicted(folder, basis, run):
+    """Batch BKFE within the basis: HostSubspace's features, but for order and signs."""
+    told = [
+        "flow.npy",
+        "--inputs",
+        "0,1",
+        "-n",
+        20,
+        "--sigma",
+        "0.9",
+        "--standardise",
+        "--features",
+        6,
+        "--shrinkage",
+        3,
+    ]
+    report = basis(*told, "--out", "f.toml", "--save", "b.npz")
+    spec, found = load_spec("f.toml"), Basis.load("b.npz")
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = HostSubspace.fit(scaled, found.kernel, 6, 3.0, basis=found)
+    order = np.argsort(-expected.gram.diagonal())[: expected.kept]
+    z = np.asarray(HostModel(spec).predict(X), np.float64)
+    assert spec.outputs == report["features"]["count"] == expected.kept <= 6
+    assert np.abs(z) == pytest.approx(np.abs(expected.features(scaled)[:, order]), abs=1e-4)
+    values = np.sqrt(np.linalg.eigvalsh(found.features(scaled).T @ found.features(scaled)))[::-1][: expected.kept]
+    assert report["features"]["singular_values"] == pytest.approx(values)
+    assert report["features"]["left_out"] == pytest.approx(1 - np.square(z).sum() / ROWS, abs=1e-4)
+    code, out, _ = run("basis", *map(str, told), "--out", "f.toml", "--force")
+    assert code == 0 and f"features  {expected.kept}; " in out
+    few = basis(*told[:-1], 10, "--out", "few.toml")
+    assert few["features"]["count"] < expected.kept
+
+
+def test_a_bound_is_told(folder, run):
+    told = ["basis", "flow.npy", "--inputs", "0,1", "-n", "40", "--sigma", "0.9", "--tau", "0.5", "--confidence", "0.6"]
+    code, out, _ = run(*told, "--method", "efvs", "--with", "lazy=true", "--save", "b.npz")
+    assert code == 0 and "bound     at most 50 % is left out, with 60 % confidence\n" in out
+    code, out, _ = run(*told, "--save", "c.npz")
+    assert code == 0 and re.search(r"bound     at most [34]\d(\.\d)? % is left out, of all rows\n", out), out
 
 
 def test_uneven_inputs_are_standardised_unless_that_is_not_wanted(folder, basis):
@@ -461,6 +510,19 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("flow.npy --out a.toml --label 2 --learn --model ls-svm", "has a bias"),
         ("flow.npy --save b.npz --tau 0.1 --shards 2", "--tau does not go with --shards"),
         ("flow.npy --save b.npz --tau 2", "tau is 2"),
+        ("flow.npy --save b.npz --confidence 0.9", "give the part that may be left out, such as --tau 0.01"),
+        ("flow.npy --save b.npz --confidence 2 --tau 0.1", "confidence is 2"),
+        ("flow.npy --save b.npz --method sgma --with vew=column", "--with holds 'vew=column'; did you mean 'view'?"),
+        ("flow.npy --save b.npz --method sgma --with view=colum", "--with view=colum: 'colum' is not known; did you mean 'column'?"),
+        ("flow.npy --save b.npz --method sgma --with rule=5", "must be one of 4.1, 4.2, 4.3"),
+        ("flow.npy --save b.npz --with swaps=some", "--with swaps=some: 'some' must be a whole number"),
+        ("flow.npy --save b.npz --with epsilon=2", "epsilon is 2"),
+        ("flow.npy --save b.npz --features 3", "--features needs a spec; give --out SPEC"),
+        ("flow.npy --out a.toml --features 3 --label 2", "--features is without a label"),
+        ("flow.npy --out a.toml --features 3 --learn", "--learn learns a label, which --features has not"),
+        ("flow.npy --out a.toml --features 30 -n 20", "--features is 30; it must be from 1 to --n, which is 20"),
+        ("flow.npy --out a.toml --features 3 --shrinkage 0", "--shrinkage is 0; it must be above 0"),
+        ("flow.npy --out a.toml --features 3 --shrinkage 1e6 --sigma 1", "shrinkage is 1e+06, and the largest singular value"),
         ("flow.npy --save b.npz --workers 2", "give --shards"),
         ("flow.npy --save b.npz --workers some --shards 2", "--workers is 'some'"),
         ("flow.npy --save b.npz --shards 0", "--shards is 0"),
@@ -629,11 +691,23 @@ def test_the_guides_command_prints_what_it_says(run, tmp_path, monkeypatch):
 
 def test_the_guides_tables_are_those_of_the_benchmarks(monkeypatch):
     from benchmarks import tables
-    from benchmarks.host import million_rows, sharding
+    from benchmarks.host import million_rows, sharding, swaps
 
     page = (DOCS / "bases.md").read_text(encoding="utf-8")
     measured = tables.load(tables.DATA / "million-rows.csv")
     assert million_rows.tables(measured) in page and sharding.table(tables.load(tables.DATA / "sharding.csv")) in page
+    exchanges = tables.load(tables.DATA / "swaps.csv")
+    assert swaps.table(exchanges) in page
+    of_60 = [row for row in exchanges if (row["set"], row["vectors"], row["rounds"]) == ("digits", "60", "2")]
+    means = {
+        method: [np.mean([float(row[key]) for row in of_60 if row["method"] == method]) for key in ("error", "greedy")]
+        for method in swaps.METHODS
+    }
+    after, before = zip(*means.values(), strict=True)
+    assert f"leave {min(after):.3f} to {max(after):.3f} of the digits" in page
+    assert f"left {min(before):.3f} to {max(before):.3f}." in page
+    worth = [float(row["worth"]) for row in of_60 if row["method"] == "efvs"]
+    assert f"60 vectors of `efvs` worth {60 + np.mean(worth):.0f}, in 0.4 s" in page
     lazy = [float(row["values_per_vector"]) for row in measured if row["method"] == "efvs"]
     assert {int(row["rows"]) for row in measured if row["method"] == "efvs"} == set(million_rows.SIZES)
     assert max(lazy) / min(lazy) <= 1.05 and f"{max(lazy):,.0f} kernel values for a vector" in page

@@ -486,6 +486,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["kinds.csv", "--with", "pool=3"], "but every row is a vector; give --n or --flash, too"),
         (["kinds.csv", "--n", "9", "--with", "depth=3"], "--with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),
         (["kinds.csv", "--n", "9", "--basis", "sgma", "--with", "pool=x"], "--with pool=x: 'x' must be a whole number"),
+        (["kinds.csv", "--n", "9", "--basis", "sgma", "--with", "view=rows"], "--with view=rows: 'rows' is not known; it must be one of function"),
         (["kinds.csv", "--n", "9", "--basis", "efvs", "--with", "lazy=2"], "--with lazy=2: '2' must be true or false"),
         (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),

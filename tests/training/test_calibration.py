@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -163,3 +163,14 @@ def test_shapes_that_cannot_be():
         fit_sigmoid(np.zeros(3), [True, False])
     with pytest.raises(ValueError, match="a decision value is not finite"):
         fit_sigmoid([0.0, math.nan], [True, False])
+
+
+@settings(max_examples=12)
+@given(problems(), st.integers(0, 2**32))
+def test_a_weight_is_a_number_of_samples(problem, seed):
+    f, positive = problem
+    weights = np.random.default_rng(seed).integers(1, 4, len(f))
+    a, b = fit_sigmoid(f, positive, weights=weights)
+    repeated = fit_sigmoid(np.repeat(f, weights), np.repeat(positive, weights))
+    sizes = np.repeat(f, weights), np.repeat(positive, weights)
+    assert cross_entropy(*sizes, a, b) == pytest.approx(cross_entropy(*sizes, *repeated), rel=1e-9)

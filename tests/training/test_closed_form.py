@@ -9,7 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pykernel.training.closed_form import FisherProblem, RidgeProblem, Targets, error_rate, press, problem
@@ -413,3 +413,45 @@ def test_it_is_as_accurate_as_retraining(model: str, relative: float) -> None:
         lost = max(lost, np.abs(found - truth).max() / np.abs(truth).max())
         resolved = max(resolved, np.abs(retrained - truth).max() / np.abs(truth).max())
     assert lost <= 20 * resolved + 1e-13
+
+
+# --------------------------------------------------------------------------------------------------------- weights
+
+
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 2**32), model=st.sampled_from(["ls-svm", "krr"]), coding=st.sampled_from(["counts", "signs"])
+)
+def test_folds_with_weights_are_left_out_as_by_retraining(seed, model, coding):
+    """Weights of any sizes: of the fold nothing is left, of the others the weights stay, and so do counts of classes."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(6, 25))
+    x, positions, weights = rng.normal(size=(count, 2)), rng.integers(0, 3, count), rng.exponential(size=count) + 0.01
+    folds = rng.permutation(count) % int(rng.integers(2, 5))
+    gram = gram_of("gaussian", x, x, 1.0)
+    left = problem(model, gram, Targets.of_classes(positions, 3, coding, weights)).leave_fold_out(0.2, folds)
+    for fold in np.unique(folds):
+        rest, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        targets = Targets.of_classes(positions[rest], 3, coding, weights[rest])
+        found = problem(model, gram[np.ix_(rest, rest)], targets).solve(0.2)
+        assert left[out] == pytest.approx(gram[np.ix_(out, rest)] @ found.alpha + found.bias, abs=1e-8)
+        if len(rest) > 2:
+            # the stationary point of the weighted sum of squares
+            f = gram[np.ix_(rest, rest)] @ found.alpha + found.bias
+            assert 0.2 * found.alpha == pytest.approx(weights[rest, None] * (targets.values - f), abs=1e-8)
+            assert model == "krr" or found.alpha.sum(axis=0) == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "weights, sentence",
+    [
+        ([1.0, 2.0], r"weights have the shape \(2,\); there must be one for each of the 3 samples"),
+        ([1.0, 0.0, 2.0], "weights hold 0; all must be above 0: leave samples without weight out"),
+        ([1.0, float("nan"), 2.0], "weights must be finite"),
+    ],
+)
+def test_weights_that_cannot_be(weights, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Targets.of_values([1.0, 2.0, 3.0], weights)
+    with pytest.raises(ValueError, match="kfd has no weights"):
+        problem("kfd", np.eye(3), Targets.of_values([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]))

@@ -18,8 +18,8 @@ from pykernel.errors import UserError
 def basis(options: BasisOptions) -> None:
     """Choose a basis from up to millions of rows, and write it as a spec.
 
-    A basis is a set of rows. In feature space, their span comes close to all rows. With --label the spec predicts the
-    label, without it coordinates. Ctrl-C keeps the vectors that are chosen.
+    A basis is rows whose span in feature space is close to all rows. With --label the spec predicts the label, else
+    coordinates. Ctrl-C keeps what is chosen.
 
         pykernel basis flow.csv --label flow --n 40 --out flow.toml
 
@@ -62,12 +62,16 @@ def need_possible(options: BasisOptions) -> None:
         raise UserError(f"--{'learn' if options.learn else 'kfd'} needs a spec; give --out SPEC")
     if options.kfd and options.label is None:
         raise UserError("--kfd separates classes; give --label, their column")
+    if options.features is not None:
+        need_features(options)
     if options.classes is not None and options.label is None:
         raise UserError("--classes needs a label; give --label, its column")
     if options.shards < 1:
         raise UserError(f"--shards is {options.shards}; it must be 1 or more")
     if options.tau and options.shards > 1:
         raise UserError("--tau does not go with --shards: the part left out is known only at the end; leave --tau out")
+    if options.confidence is not None and not options.tau:
+        raise UserError("--confidence is for --tau; give the part that may be left out, such as --tau 0.01")
     if options.workers is not None and options.shards == 1:
         raise UserError("--workers is only for shards; give --shards 2 or more")
     for name, value in (("--candidates", options.candidates), ("--points", options.points)):
@@ -77,6 +81,19 @@ def need_possible(options: BasisOptions) -> None:
     make_spec(content, "pykernel basis")
     if options.figure:
         inputs.need_matplotlib()
+
+
+def need_features(options: BasisOptions) -> None:
+    if options.label is not None:
+        raise UserError("--features is without a label; leave --label out, or --features")
+    if options.learn:
+        raise UserError("--learn learns a label, which --features has not; leave one of them out")
+    if options.out is None:
+        raise UserError("--features needs a spec; give --out SPEC")
+    if not 1 <= options.features <= options.n:  # type: ignore[operator]
+        raise UserError(f"--features is {options.features}; it must be from 1 to --n, which is {options.n}")
+    if not 0 < options.shrinkage < float("inf"):
+        raise UserError(f"--shrinkage is {options.shrinkage:g}; it must be above 0")
 
 
 def need_outputs(options: BasisOptions) -> None:
@@ -126,6 +143,8 @@ def print_basis(report: Mapping[str, Any]) -> None:
     print_choice(report)
     if report["errors"]:
         print_error(report)
+    if report.get("features"):
+        print(f"features  {report['features']['count']:,}; {part(report['features']['left_out'])} of tr K is left out")
     if report.get("rule"):
         print(f"flash     {report['flash_bytes']:,} bytes, rule {report['rule']}")
     if report.get("rounding"):
@@ -153,6 +172,9 @@ def print_choice(report: Mapping[str, Any]) -> None:
     }
     if report["stopped"] in ends:
         print(f"stopped   at {n:,} vectors: {ends[report['stopped']]}")
+    if report["bound"] is not None:
+        sure = "of all rows" if report["exact"] else f"with {100 * report['confidence']:g} % confidence"
+        print(f"bound     at most {part(report['bound'])} is left out, {sure}")
     print(f"cost      {report['kernel_values']:,} kernel values, {report['seconds']:.1f} s")
     if report["shards"]:
         taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in report["shards"][:8])

@@ -97,7 +97,7 @@ With = Annotated[
     option(
         "--with",
         value="KEY=V,KEY=V",
-        text="Options of the method, and epsilon (docs/bases.md).",
+        text="Options of the method, epsilon, swaps (docs/bases.md).",
         without="none",
         rare=True,
     ),

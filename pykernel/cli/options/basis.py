@@ -47,6 +47,20 @@ class BasisOptions:
     ] = None
     learn: Annotated[bool, option("--learn", text="The device continues to learn the weights.")] = False
     kfd: Annotated[bool, option("--kfd", text="The device trains a kernel Fisher discriminant.")] = False
+    features: Annotated[
+        int | None,
+        option(
+            "--features",
+            value="R",
+            text="Compute R features of a subspace (BKFE) instead of the coordinates.",
+            without="none",
+            rare=True,
+        ),
+    ] = None
+    shrinkage: Annotated[
+        float,
+        option("--shrinkage", value="L", text="For --features: taken from each singular value.", rare=True),
+    ] = 0.1
     kernel: Annotated[
         str,
         option("--kernel", value="KERNEL", text="gaussian, laplacian, matern32, matern52, polynomial or linear."),
@@ -89,6 +103,16 @@ class BasisOptions:
         float,
         option("--tau", value="T", text="Stop when at most this part is left out; 0: never.", rare=True),
     ] = 0.0
+    confidence: Annotated[
+        float | None,
+        option(
+            "--confidence",
+            value="P",
+            text="Stop for --tau when it is true with this probability.",
+            without="when the estimate is",
+            rare=True,
+        ),
+    ] = None
     standardise: Standardise = None
     shards: Annotated[int, option("--shards", value="S", text="Choose in S parts, then from their choices.")] = 1
     workers: Annotated[

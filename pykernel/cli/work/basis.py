@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.basis import Basis
+from pykernel.bases.basis import Basis, block_rows, self_values
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.bases.sharding import Sharded, select_sharded
@@ -25,6 +25,7 @@ from pykernel.plots import basis_figure
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.renamed import word_meant
+from pykernel.training.bkfe import bkfe_on_basis
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
 from pykernel.training.selection import Selection, default_widths
@@ -122,13 +123,15 @@ def _numbers(text: str | None, name: str) -> list[float] | None:
 @dataclass(frozen=True)
 class Chosen:
     """The basis, and the seconds that it took; its shards, if there are any; with a label, how width and ridge were
-    chosen, and the weights where they go to the device."""
+    chosen, and the weights where they go to the device.  With --features machine computes these, and sigma are their
+    singular values."""
 
     basis: Basis
     seconds: float
     shards: Sharded | None
     selection: Selection | None
     machine: ReducedModel | None
+    sigma: np.ndarray | None = None
 
 
 def begin(request: Asked, show: Any) -> Job:
@@ -171,7 +174,12 @@ class Job:
         options = self.options
         if selection is not None and options.out is not None and not options.learn and not options.kfd:
             machine = self._solved(basis, selection.ridge)
-        return Chosen(basis, seconds, shards, selection, machine)
+        sigma = None
+        if options.features is not None:
+            with one_thread:
+                w, sigma = bkfe_on_basis(basis, self.scaled.rows, options.features, options.shrinkage)
+            machine = ReducedModel("krr", basis, w, np.zeros(len(sigma)))
+        return Chosen(basis, seconds, shards, selection, machine, sigma)
 
     def _mercer(self, width: float) -> MercerKernel:
         options = self.options
@@ -236,6 +244,7 @@ class Job:
             options.method,
             seed=options.seed,
             tau=options.tau,
+            confidence=options.confidence,
             epsilon=self.asked.epsilon,
             checkpoint=options.checkpoint,
             progress=None if options.as_json else "vectors",
@@ -356,11 +365,14 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "vectors": len(basis),
         "left_out": basis.trace.tolist(),
         "exact": basis.exact,
+        "bound": basis.bound,
+        "confidence": job.options.confidence,
         "limit": _limit_of(job, basis.kernel, len(basis)),
         "kernel_values": basis.evaluations,
         "seconds": chosen.seconds,
         "errors": _errors(samples, selection),
         "typical_error": None if selection is None else _root(float(selection.press[selection.taken])),
+        "features": _features(job, chosen),
         "warnings": [],
         "shards": None if shards is None else [vars(shard) for shard in shards.shards],
         "measured_rows": len(samples.rows) if basis.exact else None if shards is None else shards.measured,
@@ -394,17 +406,41 @@ def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
     return {"leave_one_out": error, "trivial": float(samples.y.std()), "measure": "rmse"}
 
 
+def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
+    """How many features there are, their singular values, and the part of tr K that they leave out."""
+    if chosen.sigma is None:
+        return None
+    rows = job.scaled.rows
+    total = sum(
+        float(self_values(chosen.basis.kernel, block).sum()) for _, block in rows.blocks(block_rows(1, rows.dim))
+    )
+    known = float(np.square(chosen.sigma - job.options.shrinkage).sum())
+    return {
+        "count": len(chosen.sigma),
+        "shrinkage": job.options.shrinkage,
+        "singular_values": chosen.sigma.tolist(),
+        "left_out": 1 - known / total,
+    }
+
+
 def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 
 
 def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> list[str]:
     difference = report["rounding"]["difference"]
-    if chosen.machine is None or difference <= COARSE * report["typical_error"]:
+    if chosen.machine is None:
+        return []
+    if chosen.sigma is not None:
+        # the smallest feature's root mean square
+        typical = (float(chosen.sigma[-1]) - report["features"]["shrinkage"]) / math.sqrt(report["rows"])
+    else:
+        typical = report["typical_error"]
+    if difference <= COARSE * typical:
         return []
     return [
         f"in {spec.precision}, predictions differ by up to {difference:.3g} from those computed "
-        "here; take a larger --ridge, fewer vectors, or --precision float64"
+        f"here; take a larger --{'ridge' if chosen.sigma is None else 'shrinkage'}, fewer vectors, or --precision float64"
     ]
 
 

@@ -1,0 +1,141 @@
+"""When enough is represented, with a probability that is chosen: rows drawn aside measure a growing basis.
+
+t_n = tr R / tr K after n vectors.  m rows are drawn independently, row i with probability k_ii / tr K, and without regard to
+what is chosen: then each delta_i = R_ii / k_ii is in [0, 1], and its mean is t_n.  U_n is the largest p that the drawn
+rows' mean s_n does not refute: m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) / (1 - p))) <= log(1 / (1 - c)), Hoeffding's
+inequality in its relative form (1963, Theorem 1).  docs/bases.md proves that stopping at the first U_n <= tau leaves out at
+most tau with probability c, without a price for looking after each vector: delta_i never rises, and U_n rises with s_n.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pykernel.bases.basis import Basis, block_rows, ones, self_values
+from pykernel.bases.candidates import MEMORY, need_memory
+from pykernel.bases.sgma import relative_entropy, residual_bound
+from pykernel.rows import Rows
+
+SLACK, LEAST = 0.9, 0.5
+"""So many rows are drawn that a mean of this part of tau proves tau; where memory is scarce fewer, to the second part."""
+
+
+def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
+    """How many rows prove that at most tau is left out, if their mean is part tau.  About 600 / tau for 95 %."""
+    return math.ceil(-math.log1p(-confidence) / relative_entropy(part * tau, tau))
+
+
+class Watch:
+    """What a growing basis leaves out: exact where that is known, otherwise measured on rows that were drawn aside.
+
+    m = ``rows_needed`` rows, fewer if 1 GB does not hold them; all where there are no more, and then nothing is estimated.  A vector takes m kernel values and
+    O(m (n + D)) time; 8 m (n_max + D) bytes.  A kernel whose k(x, x) is not 1 takes a pass over the rows at the beginning.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether ``trace`` is over all rows.
+    trace : list of float
+        The part left out after 0, 1, ... vectors.
+
+    ``follow`` raises UserError if 1 GB does not hold enough rows to prove tau.
+    """
+
+    def __init__(self, rows: Rows, kernel: Any, n_max: int, tau: float, confidence: float, seed: int) -> None:
+        self.rows, self.kernel, self.tau, self.confidence, self.seed = rows, kernel, tau, confidence, seed
+        self.capacity = min(n_max, len(rows))
+        fits = MEMORY // (8 * (self.capacity + rows.dim))
+        self.needed = min(rows_needed(tau, confidence), max(fits, rows_needed(tau, confidence, LEAST)))
+        self.exact = self.needed >= len(rows)
+        self.evaluations = 0
+        self.trace = [1.0]
+        self.x: np.ndarray | None = None
+
+    def _draw(self) -> np.ndarray:
+        rows, m = self.rows, min(self.needed, len(self.rows))
+        need_memory(
+            8 * m * (self.capacity + rows.dim),
+            MEMORY,
+            f"the {m:,} rows that must prove a tau of {self.tau:g}",
+            "take a larger tau, or fewer vectors",
+        )
+        generator = np.random.default_rng([self.seed, 3])
+        if self.exact:
+            at = np.arange(m)
+        elif ones(self.kernel):
+            at = generator.integers(len(rows), size=m)
+        else:
+            at = self._in_proportion(m, generator)
+        x = rows.take(np.sort(at))
+        self.diagonal = self_values(self.kernel, x)
+        self.left = self.diagonal.copy()
+        self.projected = np.zeros((self.capacity, m))
+        return x
+
+    def _in_proportion(self, m: int, generator: np.random.Generator) -> np.ndarray:
+        """Rows drawn with probability k_ii / tr K."""
+        rows = self.rows
+        diagonal = np.empty(len(rows))
+        for start, block in rows.blocks(block_rows(0, rows.dim)):
+            diagonal[start : start + len(block)] = self_values(self.kernel, block)
+        self.evaluations += len(rows)
+        summed = np.cumsum(diagonal / (diagonal.max() or 1.0))
+        if not summed[-1] > 0:
+            return generator.integers(len(rows), size=m)
+        # the first sum above the number: never a row with k_ii = 0
+        at = np.searchsorted(summed, generator.random(m) * summed[-1], side="right")
+        return np.minimum(at, np.searchsorted(summed, summed[-1], side="left"))
+
+    def follow(self, basis: Basis) -> None:
+        """Take in the vectors that are new since the last time, one by one: so that a restored run has the same bits."""
+        if basis.exact:
+            self.exact, self.trace = True, basis.trace.tolist()
+            return
+        if self.x is None:
+            self.x = self._draw()
+        for n in range(len(self.trace) - 1, len(basis)):
+            values = np.empty(len(self.x))
+            size = block_rows(1, self.x.shape[1])
+            for start in range(0, len(self.x), size):
+                some = slice(start, start + size)
+                values[some] = self.kernel.gram(self.x[some], basis.vectors[n : n + 1])[:, 0]
+            self.evaluations += len(self.x)
+            column = (values - basis.factor[n, :n] @ self.projected[:n]) / basis.factor[n, n]
+            self.projected[n] = column
+            self.left = np.clip(self.left - column * column, 0.0, None)
+            self.trace.append(self._part())
+
+    def _part(self) -> float:
+        """The weights of drawn rows are in how they were drawn; those of all rows are their k(x, x)."""
+        if self.exact:
+            total = float(self.diagonal.sum())
+            return float(self.left.sum() / total) if total else 0.0
+        delta = np.divide(self.left, self.diagonal, out=np.zeros_like(self.left), where=self.diagonal > 0)
+        return float(delta.mean())
+
+    @property
+    def bound(self) -> float:
+        """U_n: not more is left out of all rows, with the probability ``confidence``."""
+        if self.exact:
+            return self.trace[-1]
+        return residual_bound(self.trace[-1], self.needed, len(self.rows), confidence=self.confidence, form="entropy")
+
+    @property
+    def enough(self) -> bool:
+        """Whether it is proven that at most tau is left out."""
+        return len(self.trace) > 1 and self.bound <= self.tau
+
+    def told(self, basis: Basis) -> Basis:
+        """The basis with what was measured of it.  Its bound holds with the confidence, wherever the choice stopped."""
+        return replace(
+            basis,
+            trace=np.array(self.trace),
+            exact=self.exact,
+            evaluations=basis.evaluations + self.evaluations,
+            stopped="tau" if self.enough else basis.stopped,
+            bound=self.bound if self.exact else max(self.bound, self.tau),
+        )

@@ -1,0 +1,184 @@
+"""A chosen basis made better by exchanges: a vector for a row, wherever tr R falls by that.
+
+A greedy choice never takes a vector back.  Here each vector in turn is taken out, and the row that lowers tr R most is put
+in, which may be the same one.  With K_SS = G G' and C = K_:S G'^-1, so that K - R = C C', and y = G^-1 e_s: what is lost
+without vector s is u u', u = C y / |y|.  One reflection of C's columns makes u the last of them, and it is left out.  Of the
+residual R without s the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``; for all rows at once
+these are f / g, f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
+
+The order is made anew at the end, the vector that lowers tr R most first: a "rearrangement" (paper 002, 2.3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pykernel.bases.basis import Basis, project, residual_sums, self_values
+from pykernel.bases.candidates import MEMORY, first_of_largest
+from pykernel.rows import Rows, SomeRows
+
+GAIN = 1e-9
+"""An exchange must lower tr R by more than this part of what the vector itself is worth."""
+JUDGES = 4096
+"""Of more rows than ``memory`` has room for, so many are drawn: to judge, and to be put in."""
+
+
+def refine(
+    basis: Basis, rows: Rows, rounds: int, *, seed: int = 0, epsilon: float = 1e-10, memory: int = MEMORY
+) -> Basis:
+    """The basis after at most ``rounds`` rounds of exchanges; a round tries each vector, and the first without one ends.
+
+    If K of the l rows and C fit into ``memory``, 8 l (l + n) bytes: exact, and tr R never rises.  O(n l (l + n) + n^4) a
+    round; l^2 kernel values, and l n for each round.  Otherwise 4,096 drawn rows stand for all.  Then as many others measure the basis before
+    and after, and the better one of the two is returned; its trace is that of these rows, an estimate.
+    """
+    l, n = len(rows), len(basis)
+    if 8 * l * (l + n) <= memory:
+        found = _measured(_refined(basis, rows, np.arange(l), rounds, epsilon), rows)
+        # the same sum, computed in another way, may be larger by rounding
+        better = basis if basis.exact and not found.trace[-1] < basis.trace[-1] else found
+        return replace(better, evaluations=found.evaluations + l * n)
+    drawn = np.random.default_rng([seed, 4]).choice(l, min(l, 2 * JUDGES), replace=False)
+    judges, others = (SomeRows(rows, indices=np.sort(part)) for part in np.array_split(drawn, 2))
+    before = _measured(basis, others)
+    after = _measured(_refined(basis, judges, judges.origin(np.arange(len(judges))), rounds, epsilon), others)
+    better = after if after.trace[-1] < before.trace[-1] else before
+    return replace(better, exact=False, evaluations=after.evaluations + 2 * len(others) * n)
+
+
+def _refined(basis: Basis, rows: Rows, indices: np.ndarray, rounds: int, epsilon: float) -> Basis:
+    """Judged by these rows, of which the data have the indices."""
+    try:
+        work = _Swaps(basis, rows.take(np.arange(len(rows))), indices, epsilon)
+        for _ in range(rounds):
+            if not work.round():
+                break
+        found = work.arranged() if work.swapped else basis
+    except np.linalg.LinAlgError:  # the vectors are so near each other that K_SS has no factor: nothing to gain
+        return basis
+    return replace(found, evaluations=basis.evaluations + work.values)
+
+
+class _Swaps:
+    """A basis that is being changed: its vectors, in an order in which each has a part of its own, G and C."""
+
+    def __init__(self, basis: Basis, x: np.ndarray, origin: np.ndarray, epsilon: float) -> None:
+        self.basis, self.kernel, self.x, self.origin, self.epsilon = basis, basis.kernel, x, origin, epsilon
+        self.gram = self.kernel.gram(x, x)
+        self.diagonal = self_values(self.kernel, x)
+        self.vectors, self.indices = basis.vectors.copy(), basis.indices.copy()
+        self.swapped = 0
+        self.values = len(x) ** 2
+
+    def round(self) -> int:
+        """Try each vector once; how many were exchanged."""
+        self._begin()
+        before = self.swapped
+        places = list(range(len(self.vectors)))  # of the vectors that the round began with, as the order changes
+        for place in range(len(places)):
+            s = places[place]
+            if self._try(s):
+                places = [p - 1 if p > s else p for p in places]
+        return self.swapped - before
+
+    def _begin(self) -> None:
+        """G, C and the squares of R's columns from their definitions, so that rounding is that of one round."""
+        swapped = self.swapped > 0
+        self.g = np.linalg.cholesky(self.kernel.gram(self.vectors, self.vectors)) if swapped else self.basis.factor
+        self.values += len(self.x) * len(self.vectors)
+        self.c = project(self.g, self.kernel.gram(self.x, self.vectors))
+        self.left = self.diagonal - np.einsum("ij,ij->i", self.c, self.c)
+        self.squares = np.empty(len(self.x))
+        size = max(1, 2**22 // len(self.x))
+        for start in range(0, len(self.x), size):
+            some = slice(start, start + size)
+            residual = self.gram[some] - self.c[some] @ self.c.T
+            self.squares[some] = np.einsum("ij,ij->i", residual, residual)
+
+    def _try(self, s: int) -> bool:
+        """Exchange vector s for the best row, if that is better; then the new one is the last.  O(l (l + n) + n^3)."""
+        y = np.linalg.solve(self.g, np.eye(len(self.g))[s])
+        y /= np.linalg.norm(y)
+        reflect = _reflection(y)
+        c, g = reflect(self.c), reflect(self.g)
+        u = c[:, -1].copy()
+        c = c[:, :-1]
+        lost = float(u @ u)
+        ru = self._residual_times(self.c, u)
+        squares = np.clip(self.squares + 2 * u * ru + lost * u * u, 0.0, None)
+        left = np.clip(self.left + u * u, 0.0, None)
+        new = left >= self.epsilon * self.diagonal
+        new[np.isin(self.origin, np.delete(self.indices, s))] = False
+        scores = np.divide(squares, left, out=np.full(len(left), -np.inf), where=new & (left > 0))
+        if not new.any():
+            return False
+        r = first_of_largest(scores)
+        column = self.gram[r] - c @ c[r]
+        if not column[r] > 0 or not float(column @ column) / column[r] > lost * (1 + GAIN):
+            return False
+        column = column / math.sqrt(column[r])
+        # R without s, times the new column
+        image = self._residual_times(c, column)
+        self.squares = np.clip(squares - 2 * column * image + float(column @ column) * column * column, 0.0, None)
+        self.left = np.clip(left - column * column, 0.0, None)
+        self.c = np.column_stack([c, column])
+        g[s:-1] = g[s + 1 :]
+        g[:-1, -1] = 0.0
+        g[-1] = self.c[r]
+        self.g = g
+        self.vectors[s:-1], self.indices[s:-1] = self.vectors[s + 1 :], self.indices[s + 1 :]
+        self.vectors[-1], self.indices[-1] = self.x[r], self.origin[r]
+        self.swapped += 1
+        return True
+
+    def _residual_times(self, c: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return np.asarray(self.gram @ u - c @ (u @ c))
+
+    def arranged(self) -> Basis:
+        """Greedily ordered; as it is, if in that order rounding would decide a vector's part.  O(l n^2)."""
+        x_s = self.vectors
+        inner = self.kernel.gram(x_s, x_s)
+        values, own = self.kernel.gram(self.x, x_s), inner.diagonal().copy()
+        order: list[int] = []
+        for _ in range(len(x_s)):
+            left = inner.diagonal()
+            new = left >= self.epsilon * own
+            new[order] = False
+            if not new.any():
+                order = list(range(len(x_s)))
+                break
+            gains = np.divide(np.einsum("ij,ij->j", values, values), left, out=np.full(len(x_s), -1.0), where=new)
+            r = first_of_largest(gains)
+            column = inner[:, r] / math.sqrt(left[r])
+            values = values - np.outer(values[:, r] / math.sqrt(left[r]), column)
+            inner = inner - np.outer(column, column)
+            order.append(r)
+        vectors = self.vectors[order]
+        factor = np.linalg.cholesky(self.kernel.gram(vectors, vectors))
+        return replace(self.basis, vectors=vectors, indices=self.indices[order], factor=factor)
+
+
+def _reflection(y: np.ndarray) -> Any:
+    """Of rows (k, n) those of the same lengths and products whose last number is that along the unit vector y."""
+    v = y.copy()
+    sign = -1.0 if y[-1] > 0 else 1.0
+    v[-1] -= sign
+    v *= math.sqrt(2) / np.linalg.norm(v)
+
+    def reflect(a: np.ndarray) -> np.ndarray:
+        turned = a - np.outer(a @ v, v)
+        turned[:, -1] *= sign
+        return np.asarray(turned)
+
+    return reflect
+
+
+def _measured(basis: Basis, rows: Rows) -> Basis:
+    """With the trace of these rows.  O(l n (D + n))."""
+    sums = residual_sums(rows, basis)
+    trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
+    return replace(basis, trace=trace, exact=True)
