@@ -19,6 +19,7 @@ docs/benchmarks.md and README.md.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import re
 import tempfile
@@ -210,10 +211,10 @@ def emlearn(data: Set) -> Iterator[dict[str, Any]]:
         (forest_of(data), f"forest of {TREES} trees", data.x),
         (network_of(data), f"network, {HIDDEN} hidden units", scaled(data)),
     ):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.h"
-            peer.convert(model, dtype="float", method="inline").save(file=str(path), name="model")
-            header = path.read_text()
+        # it also leaves files where it is called
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            peer.convert(model, dtype="float", method="inline").save(file="model.h", name="model")
+            header = Path("model.h").read_text()
         function = "model_regress1" if not data.classes and "forest" not in name else "model_predict"
         source = (
             f"#include <stdint.h>\nvoid score(const float *x, {answer} *y);\n{header}\n"

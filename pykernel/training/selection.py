@@ -242,10 +242,11 @@ class Selection:
     Alike are cells whose root of PRESS is at most 1 % above the least; by "error" those whose error rate is at most 1 %
     above the least, and whose root of PRESS is at most 1 % above the least among these.  Where the error hardly changes,
     its minimum lies anywhere, often where weights are huge: there a row unlike the others is predicted far off.
-    optimism: how much too small the taken cell's ``by`` is expected to be, since it was chosen for being small:
-    Tibshirani and Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2),
-    2009: the mean over folds k of e_k(taken) - min e_k, with e_k the error within the fold.  Of leave-one-out, whose
-    folds of one sample would have minima of zero, the errors are put into groups (10, stratified) that stand for folds.
+    optimism: how much too small the least ``by`` is expected to be, since it was chosen for being small: Tibshirani and
+    Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009: the mean
+    over folds k of e_k(best) - min e_k, with e_k the error within the fold.  Of leave-one-out, whose folds of one sample
+    would have minima of zero, the errors are put into groups (10, stratified) that stand for folds.  The taken cell's
+    is taken to be the same.
     """
 
     model: Model
@@ -459,7 +460,7 @@ def best_cell(
     taken = _taken(shared.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    cell = taken[0] * len(ridges) + taken[1]
+    cell = best[0] * len(ridges) + best[1]  # the minimum, whose luck this is; the taken cell is near it
     optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, shared.groups, shared.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
     return Selection(
