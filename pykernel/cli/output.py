@@ -163,7 +163,9 @@ def _fit(table: Table, console: Console) -> bool:
         measured.append((max(size.minimum for size in sizes), max(size.maximum for size in sizes)))
     # three characters between columns, two on each side
     left = console.width - 3 * len(measured) - 1 - sum(least for least, _ in measured)
-    for column, (least, most) in zip(table.columns, measured, strict=True):
+    # a number stays beside its unit if there is room
+    numbers_first = sorted(zip(table.columns, measured, strict=True), key=lambda each: each[0].justify != "right")
+    for column, (least, most) in numbers_first:
         more = max(0, min(most - least, left))
         column.width, left = least + more, left - more
     return left >= 0

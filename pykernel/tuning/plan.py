@@ -46,7 +46,7 @@ MOST_ROWS = 50_000
 FEWEST, FEW_ROWS = 20, 100
 """Fewer rows are refused; of fewer a plan warns."""
 NEAR = 1.01
-"""Of models whose error is within this factor of the least, the one with the fewest bytes is chosen."""
+"""Of models whose error is within this factor of the least, or of classes one row more, the one with the fewest bytes is chosen."""
 LEADERS = 6
 """So many of the best arms are changed."""
 RULES_WITH_TECHNIQUES = 3
@@ -365,8 +365,13 @@ class Search:
     def winner(self, learning: bool = False) -> Trial | None:
         """Of those that are as good as the best, the one with the fewest bytes; learning: of those that go on learning."""
         ranking = [trial for trial in self.ranking() if not learning or trial.found["learning"] is not None]
-        near = [trial for trial in ranking if trial.score <= NEAR * ranking[0].score]
+        near = [trial for trial in ranking if trial.score <= self._as_good_as(ranking[0])]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
+
+    def _as_good_as(self, best: Trial) -> float:
+        """The largest error that counts as the best's: 1 % more, and of classes one row more."""
+        one_row = 1 / len(self.table.x[self.table.split :]) if self.table.of_classes else 0.0
+        return max(NEAR * best.score, best.score + one_row)
 
     def _measure(self) -> None:
         """Costs of the winner on the target, until one is known to fit; at most a few for each batch."""

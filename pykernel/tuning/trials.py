@@ -57,10 +57,14 @@ class Table:
         return self.y
 
     @property
+    def of_classes(self) -> bool:
+        return self.y is not None and self.y.dtype.kind in "iu"
+
+    @property
     def labelled(self) -> np.ndarray:
         """Where there is a label, (rows,)."""
         y = self.labels
-        return np.asarray(y >= 0 if y.dtype.kind in "iu" else np.isfinite(y).reshape(len(y), -1).all(axis=1))
+        return np.asarray(y >= 0 if self.of_classes else np.isfinite(y).reshape(len(y), -1).all(axis=1))
 
     def known(self, rows: slice) -> np.ndarray:
         """Where there is a label, and no input is missing."""
@@ -164,7 +168,11 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | 
     known &= answered
     if spec.label.classes:
         wrong = (answers != y)[known].astype(float)
-        return _told(wrong, lambda mean: mean, lambda mean: 1.0)
+        told = _told(wrong, lambda mean: mean, lambda mean: 1.0)
+        # blocks without an error say nothing: at least what chance makes of one more right and one more wrong row
+        count = len(wrong) + 2
+        part = (wrong.sum() + 1) / count
+        return told | {"deviation": max(told["deviation"], math.sqrt(part * (1 - part) / count))}
     squares = np.square(answers - y).reshape(len(y), -1).mean(axis=1)[known]
     return _told(squares, math.sqrt, lambda mean: 1 / (2 * math.sqrt(mean)) if mean > 0 else 0.0)
 
