@@ -227,12 +227,7 @@ def m2cgen(data: Set) -> Iterator[dict[str, Any]]:
     import m2cgen as peer
 
     code = f"m2cgen {peer.__version__}"
-    machine = machine_of(data)
-    vectors = f"{type(machine).__name__}, {len(machine.support_)} vectors"
-    for model, name, inputs in (
-        (forest_of(data), f"forest of {TREES} trees", data.x),
-        (machine, vectors, scaled(data)),
-    ):
+    for model, name, inputs in forest_and_machine(data):
         text = peer.export_to_c(model)
         several = "double * output" in text
         head = "void score(double * input, double * output)" if several else "double score(double * input)"
@@ -255,12 +250,7 @@ def micromlgen(data: Set) -> Iterator[dict[str, Any]]:
     from micromlgen import port  # type: ignore[import-not-found]
 
     code = f"micromlgen {importlib.metadata.version('micromlgen')}"
-    machine = machine_of(data)
-    vectors = f"{type(machine).__name__}, {len(machine.support_)} vectors"
-    for model, name, inputs in (
-        (forest_of(data), f"forest of {TREES} trees", data.x),
-        (machine, vectors, scaled(data)),
-    ):
+    for model, name, inputs in forest_and_machine(data):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             text = port(model)
