@@ -176,6 +176,13 @@ def network_of(data: Set) -> Any:
         return made.fit(scaled(data)[: data.split], data.y[: data.split])
 
 
+def forest_and_machine(data: Set) -> Iterator[tuple[Any, str, np.ndarray]]:
+    """Each with its name and its inputs."""
+    yield forest_of(data), f"forest of {TREES} trees", data.x
+    machine = machine_of(data)
+    yield machine, f"{type(machine).__name__}, {len(machine.support_)} vectors", scaled(data)
+
+
 def run(
     data: Set, code: str, model: str, source: str, inputs: np.ndarray, kind: type, flags: tuple[str, ...] = ()
 ) -> Any:
