@@ -49,7 +49,9 @@ class BasisOptions:
     kfd: Annotated[bool, option("--kfd", text="The device trains a kernel Fisher discriminant.")] = False
     kernel: Annotated[
         str,
-        option("--kernel", value="KERNEL", text="gaussian, laplacian, matern32, matern52, polynomial or linear."),
+        option(
+            "--kernel", value="KERNEL", text="gaussian, laplacian, matern12, matern32, matern52, polynomial or linear."
+        ),
     ] = "gaussian"
     sigma: Annotated[
         str | None,
