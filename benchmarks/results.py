@@ -122,7 +122,8 @@ MODELS = {
 
 # ------------------------------------------------------------------------------------------------------ results
 
-BASES, CLOSED_FORM, SELECTION = "pykernel.bases", "pykernel.training.closed_form", "pykernel.training.selection"
+BASES, IMPORTERS = "pykernel.bases", "pykernel.importers.steps"
+CLOSED_FORM, SELECTION = "pykernel.training.closed_form", "pykernel.training.selection"
 REDUCED, BKFE, FITTED = "pykernel.training.reduced", "pykernel.training.bkfe", ("techniques", "recursive", "linear")
 
 
@@ -175,6 +176,9 @@ RESULTS: dict[str, Result] = {
     "flat-cost": Result("-m benchmarks.host.flat_cost", ("flat-cost.csv",), "minutes", (), (BASES,)),
     "grid-search": Result(
         "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)
+    ),
+    "import-errors": Result(
+        "-m benchmarks.host.import_errors", ("import-errors.csv",), "seconds", ("kernels",), (IMPORTERS,)
     ),
     "imported-instructions": Result(
         "-m benchmarks.device.imported_instructions", ("imported-instructions.csv",), "minutes", ("kernels",)

@@ -32,17 +32,6 @@ MACHINE = "__pykernel_machine__"
 """The method of an estimator that says itself what it computes, as a Machine: how pykernel's own are known from here."""
 LEARNS = "__pykernel_learned__"
 """The method of an estimator that goes on learning on the device."""
-IN_MEMORY = (
-    "Perceptron",
-    "SGDClassifier",
-    "SGDOneClassSVM",
-    "TweedieRegressor",
-    "ColumnTransformer",
-    "SelectKBest",
-    "SelectPercentile",
-    "SimpleImputer",
-)
-"""Estimators that are read from Python, and not from files: these would have to ask for more types."""
 OWN = (
     "KernelFisherClassifier",
     "KernelRidgeClassifier",
@@ -180,7 +169,8 @@ def types() -> set[str]:
     # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
     own = {f"pykernel.estimators.batch.{name}" for name in OWN}
     found = {
-        *(kind for kind in (*_readers(), *affine_types()) if kind.__name__ not in IN_MEMORY),
+        *_readers(),
+        *affine_types(),
         *kernel_types(),
         *_kernels(),
         *_helpers(),
@@ -195,10 +185,13 @@ def types() -> set[str]:
 
 def _helpers() -> tuple[Any, ...]:
     """What the types above hold."""
+    from sklearn._loss.link import IdentityLink, Interval
+    from sklearn._loss.loss import HalfTweedieLossIdentity
     from sklearn.calibration import _CalibratedClassifier, _SigmoidCalibration
     from sklearn.preprocessing import KernelCenterer, LabelBinarizer
 
-    return _CalibratedClassifier, _SigmoidCalibration, KernelCenterer, LabelBinarizer
+    of_tweedie = (HalfTweedieLossIdentity, IdentityLink, Interval)
+    return _CalibratedClassifier, _SigmoidCalibration, KernelCenterer, LabelBinarizer, *of_tweedie
 
 
 def _importable(model: Any) -> str:

@@ -151,6 +151,11 @@ def after(affine: Affine | None, step: Any, where: str) -> Affine:
     known = affine_types().get(kind)
     if known is None and isinstance(step, SelectorMixin) and kind.__module__.startswith("sklearn."):
         known = _selector
+    if known is None and kind.__module__.partition(".")[0] != "sklearn":
+        raise UserError(
+            f"{where}: a {kind.__name__} is a class of your own, which has no C; take scalers, selections and projections of "
+            "scikit-learn, or train on what it computes and give the device that as inputs"
+        )
     if known is None:
         near = {
             "AdditiveChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
