@@ -24,6 +24,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -197,10 +198,17 @@ def assert_same(estimator, spec, x, allowed=None):
     return int(sure.sum())
 
 
+def covering(names):
+    """All in float32; without --exhaustive every third in float64."""
+    for i, name in enumerate(names):
+        for precision in PRECISIONS:
+            marks = () if precision == "float32" or i % 3 == 0 else pytest.mark.exhaustive
+            yield pytest.param(name, precision, marks=marks, id=f"{name}-{precision}")
+
+
 @pytest.mark.in_turn
 @pytest.mark.filterwarnings(COARSE)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("name", "precision"), [*covering(ALL)])
 def test_values_and_classes_are_scikit_learns(name, precision):
     estimator, held = fitted(name)
     spec = from_sklearn(estimator, "m", precision=precision)
@@ -219,8 +227,7 @@ def test_values_and_classes_are_scikit_learns(name, precision):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", FOLDED)
+@pytest.mark.parametrize(("name", "precision"), [*covering(FOLDED)])
 def test_what_is_folded_computes_what_scikit_learn_does(name, precision):
     """Values by the bound of the page, in the sum of the spec's own terms; classes and probabilities too."""
     estimator, held = fitted(name)
@@ -288,7 +295,7 @@ def problems(draw):
 
 @pytest.mark.filterwarnings(COARSE)
 @given(problems())
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_any_classifier(problem):
     estimator, held, precision, distance = problem
     spec = from_sklearn(estimator, "m", precision=precision, distance=distance)
@@ -1159,7 +1166,7 @@ def test_any_attribute_may_be_anything(tmp_path, exhaustive):
     """As a file may have it: it is refused in a sentence, or is what the spec computes; also when the estimator is asked."""
     rng, whole = np.random.default_rng(0), [*(copy.deepcopy(make()) for make in SAVED.values()), *own_machines()]
     x, path, read = data()[1][:10], tmp_path / "m.skops", 0
-    for _ in range(20_000 if exhaustive else 120):
+    for _ in range(20_000 if exhaustive else 80):
         estimator = copy.deepcopy(whole[rng.integers(len(whole))])
         parts = [estimator, *(part for _, part in import_sklearn.steps_of(estimator))]
         part = parts[rng.integers(len(parts))]
@@ -1183,7 +1190,7 @@ def test_any_attribute_may_be_anything(tmp_path, exhaustive):
         except UserError as error:
             assert str(error) and "\n" not in str(error) and len(str(error)) < 500, error
             assert "more memory than this machine has" not in str(error), (attribute, value)
-    assert read > (50 if exhaustive else 10)
+    assert read > (50 if exhaustive else 7)
 
 
 # ------------------------------------------------------------------------------------------------------------- onnx
@@ -1729,9 +1736,8 @@ def assert_is_the_reference(model, spec, source, read, x):
     if spec.expansion.decision == "ovo_vote":
         known.append(votes_of(f, count))
     if source.linear and source.largest is not None:  # probabilities of a linear model
-        p = 1 / (1 + np.exp(-f))
-        soft = np.exp(f - f.max(axis=1, keepdims=True))
-        known += [p, np.hstack([1 - p, p]), p / p.sum(axis=1, keepdims=True), soft / soft.sum(axis=1, keepdims=True)]
+        p, soft = expit(f), softmax(f, axis=1)
+        known += [p, np.hstack([1 - p, p]), p / np.maximum(p.sum(axis=1, keepdims=True), 1e-30), soft]
     for name, found in zip((value.name for value in model.graph.output), map(np.asarray, results), strict=True):
         if found.ndim == 1:
             classes = np.array(source.classes)[importing.source_classes(source, read, x, f)]
@@ -1760,7 +1766,7 @@ def test_any_graph_is_what_the_reference_computes_or_is_refused(tmp_path, exhaus
     ):  # fmt: skip
         whole.append(to_onnx(scaled(estimator).fit(x, y[target])))
     read = 0
-    for seed in range(20_000 if exhaustive else 900):
+    for seed in range(20_000 if exhaustive else 700):
         rng = np.random.default_rng(seed)
         model = mutated(whole[rng.integers(len(whole))], rng)
         path = write(tmp_path / "m.onnx", model)
@@ -1774,7 +1780,7 @@ def test_any_graph_is_what_the_reference_computes_or_is_refused(tmp_path, exhaus
             continue
         read += 1
         assert_is_the_reference(model, spec, source, file, rng.normal(size=(20, source.dim)) * 2 + 1)
-    assert read > 100
+    assert read > 70
 
 
 # ---------------------------------------------------------------------------------------------------------- command
