@@ -352,7 +352,7 @@ def _power(terms: Sequence[Any], exponent: float, where: str) -> tuple[float, An
     if function == "gaussian":
         return size**exponent, (function, numbers * exponent)
     if function == "matern12":
-        return size**exponent, (function, numbers * exponent**2)
+        return size**exponent, (function, numbers * exponent * exponent)
     if function == "rational-quadratic":
         return size**exponent, (function, np.array([numbers[0], numbers[1] * exponent]))
     raise UserError(
@@ -392,10 +392,10 @@ def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[
             raise UserError(f"{where}: length_scale must be above 0")
         return [(1.0, (function, length**-2))]
     if kind is kernels.RationalQuadratic:
-        alpha, length = (number_of(getattr(kernel, name), where, name) for name in ("alpha", "length_scale"))
-        if not (alpha > 0 and length > 0):
+        alpha, scale = (number_of(getattr(kernel, name), where, name) for name in ("alpha", "length_scale"))
+        if not (alpha > 0 and scale > 0):
             raise UserError(f"{where}: length_scale and alpha must be above 0")
-        return [(1.0, ("rational-quadratic", np.array([0.5 / alpha / length / length, alpha])))]
+        return [(1.0, ("rational-quadratic", np.array([0.5 / alpha / scale / scale, alpha])))]
     if kind is kernels.DotProduct:
         return [(1.0, ("polynomial", np.array([number_of(kernel.sigma_0, where, "sigma_0") ** 2, 1.0])))]
     if kind is kernels.Exponentiation:
