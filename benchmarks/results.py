@@ -17,7 +17,7 @@ from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.nystrom import METHODS
 from pykernel.spec.families.online import PROJECTIONS, TECHNIQUES
 from pykernel.spec.families.subspace import BUDGETS, UPDATES
-from pykernel.spec.kernel_settings import FUNCTIONS
+from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS
 from pykernel.spec.model import Spec, load_spec, make_spec
 
 # ------------------------------------------------------------------------------------------------------- models
@@ -59,7 +59,7 @@ def linear() -> list[Spec]:
 
 def kernels() -> list[Spec]:
     given = [{"function": name} for name in FUNCTIONS if name != "custom"]
-    given = [kernel | ({"gamma": 0.5} if kernel["function"] != "linear" else {}) for kernel in given]
+    given = [kernel | ({"gamma": 0.5} if kernel["function"] in KERNEL_KEYS["gamma"] else {}) for kernel in given]
     given += [{"function": "linear", "normalise": True}, {"function": "polynomial", "gamma": 0.5, "normalise": True}]
     return specs({"kernel": kernel, "learning": {"rule": "frozen"}, "expansion": WEIGHTED} for kernel in given)
 
@@ -122,7 +122,8 @@ MODELS = {
 
 # ------------------------------------------------------------------------------------------------------ results
 
-BASES, CLOSED_FORM, SELECTION = "pykernel.bases", "pykernel.training.closed_form", "pykernel.training.selection"
+BASES, IMPORTERS = "pykernel.bases", "pykernel.importers.steps"
+CLOSED_FORM, SELECTION = "pykernel.training.closed_form", "pykernel.training.selection"
 REDUCED, BKFE, FITTED = "pykernel.training.reduced", "pykernel.training.bkfe", ("techniques", "recursive", "linear")
 
 
@@ -181,6 +182,9 @@ RESULTS: dict[str, Result] = {
     "flat-cost": Result("-m benchmarks.host.flat_cost", ("flat-cost.csv",), "minutes", (), (BASES,)),
     "grid-search": Result(
         "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)
+    ),
+    "import-errors": Result(
+        "-m benchmarks.host.import_errors", ("import-errors.csv",), "seconds", ("kernels",), (IMPORTERS,)
     ),
     "imported-instructions": Result(
         "-m benchmarks.device.imported_instructions", ("imported-instructions.csv",), "minutes", ("kernels",)

@@ -50,11 +50,14 @@ CUBIC = {"function": "polynomial", "gamma": 0.25, "coef0": 1.0, "degree": 3}
 KERNELS: dict[str, tuple[dict[str, Any], Kernel | None]] = {
     "gaussian": ({"function": "gaussian", "gamma": 0.5}, None),
     "laplacian": ({"function": "laplacian", "gamma": 0.5}, None),
+    "matern12": ({"function": "matern12", "gamma": 0.5}, None),
     "matern32": ({"function": "matern32", "gamma": 0.5}, None),
     "matern52": ({"function": "matern52", "gamma": 0.5}, None),
+    "rational-quadratic": ({"function": "rational-quadratic", "gamma": 0.5, "alpha": 0.75}, None),
     "linear": ({"function": "linear"}, None),
     "polynomial, degree 3": (CUBIC, None),
     "sigmoid": ({"function": "sigmoid", "gamma": 0.25, "coef0": 0.5}, None),
+    "fourier": ({"function": "fourier"}, None),
     "linear, normalised": ({"function": "linear", "normalise": True}, None),
     "polynomial, normalised": (CUBIC | {"normalise": True}, None),
     "custom: rational quadratic": (CUSTOM, rational_quadratic),
@@ -67,6 +70,8 @@ def instructions(name: str, dim: int, vectors: int) -> float:
     rng = np.random.default_rng(0)
     made = rng.uniform(-1, 1, (MANY, dim))[:vectors]
     expansion = {"vectors": made.tolist(), "weights": [[1.0]] * vectors, "bias": [0.0]}
+    if name == "fourier":
+        expansion["phases"] = np.linspace(0, 1, vectors).tolist()
     spec = make_spec(
         {
             "name": "model",

@@ -1,4 +1,4 @@
-"""Print the polynomials of pykernel.algorithms.elementary: of exp_negative, exp2_negative, hyperbolic_tangent and cosine.
+"""Print the polynomials of pykernel.algorithms.elementary: exp_negative, exp2_negative, hyperbolic_tangent, cosine, log2_one_plus.
 
 Chebyshev interpolation in 60 digits (the minimax polynomial to within a few percent); where the truncation error is
 most of what may be lost, the minimax polynomial among those with float32 coefficients (nearly: each is rounded in turn,
@@ -8,7 +8,7 @@ Run: python -m benchmarks.host.exp_tables   (needs mpmath, which comes with the 
 
 from collections.abc import Callable
 
-from mpmath import chebyfit, cos, exp, expm1, frexp, ln, lu_solve, matrix, mp, nint, pi, sin, sqrt, tanh
+from mpmath import atanh, chebyfit, cos, exp, expm1, frexp, ln, lu_solve, matrix, mp, nint, pi, sin, sqrt, tanh
 
 mp.dps = 60
 tiny = mp.mpf(10) ** -20
@@ -40,6 +40,12 @@ def tanh_rest(z):
     """(tanh x / x - 1) / z, z = x^2"""
     x = sqrt(abs(z))
     return -mp.mpf(1) / 3 + 2 * z / 15 if x < tiny else (tanh(x) / x - 1) / z
+
+
+def log2_rest(z):
+    """log2((1 + s) / (1 - s)) / s, z = s^2"""
+    s = sqrt(abs(z))
+    return 2 / ln(2) if s < tiny else 2 * atanh(s) / s / ln(2)
 
 
 def polynomial(coefficients, x):
@@ -125,3 +131,8 @@ show("EXP2_POLYNOMIAL float64", exp2_rest, [-middle, middle], 11, middle)
 edge = mp.mpf(5) / 8
 for precision, terms in (("float32", 5), ("float64", 11)):
     show(f"TANH_POLYNOMIAL {precision}", tanh_rest, [0, edge**2], terms, edge**2)
+
+# from u = 1 / sqrt(2) to sqrt(2), s = (u - 1) / (u + 1)
+edge = (sqrt(2) - 1) ** 2 + mp.mpf(2) ** -20
+for precision, terms in (("float32", 4), ("float64", 8)):
+    show(f"LOG2_POLYNOMIAL {precision}", log2_rest, [0, edge**2], terms, ln(2) / 2)

@@ -227,6 +227,59 @@ def cosine(turns: Real) -> Real:
     return cosine_of_quarter(rest)
 
 
+SQRT_2 = Constant(1.41421356237309504880)
+# 2^(2^i), highest first: which of them a number reaches are the bits of its binary exponent
+POWERS = Constant(
+    float32=(2.0**64, 2.0**32, 65536.0, 256.0, 16.0, 4.0, 2.0),
+    float64=(2.0**512, 2.0**256, 2.0**128, 2.0**64, 2.0**32, 65536.0, 256.0, 16.0, 4.0, 2.0),
+)
+ONE_OVER_POWERS = Constant(
+    float32=(2.0**-64, 2.0**-32, 1 / 65536, 1 / 256, 1 / 16, 0.25, 0.5),
+    float64=(2.0**-512, 2.0**-256, 2.0**-128, 2.0**-64, 2.0**-32, 1 / 65536, 1 / 256, 1 / 16, 0.25, 0.5),
+)
+# log2((1 + s) / (1 - s)) / s, highest power of s^2 first; printed by benchmarks/host/exp_tables.py
+LOG2_POLYNOMIAL = Constant(
+    float32=(0.43171792182635636597, 0.57671517777311645521, 0.96179883887479824947, 2.8853900798032474436),
+    float64=(
+        0.21365920908187392485,
+        0.22091306012106754728,
+        0.26233435340446600098,
+        0.32059853489740783331,
+        0.41219858584105543666,
+        0.57707801634551954622,
+        0.96179669392598972989,
+        2.8853900817779268115,
+    ),
+)
+
+
+@kernel
+def log2_one_plus(x: Real) -> Real:
+    """log2(1 + x) for x >= 0, within 4 ulp, also for small x.  The result of infinity and of NaN is NaN."""
+    u = real(1) + x
+    # rounding error of 1 + x
+    rest = x - (u - real(1))
+    exponent = 0
+    for i in range(len(POWERS)):
+        exponent = exponent + exponent
+        if u >= POWERS[i]:
+            u = u * ONE_OVER_POWERS[i]
+            rest = rest * ONE_OVER_POWERS[i]
+            exponent = exponent + 1
+    # 1 + f is from 1 / sqrt(2) to sqrt(2)
+    if u > SQRT_2:
+        u = u * real(0.5)
+        rest = rest * real(0.5)
+        exponent = exponent + 1
+    f = (u - real(1)) + rest
+    s = f / (real(2) + f)
+    z = s * s
+    q = LOG2_POLYNOMIAL[0]
+    for i in range(1, len(LOG2_POLYNOMIAL)):
+        q = q * z + LOG2_POLYNOMIAL[i]
+    return real(exponent) + s * q
+
+
 @kernel
 def clipped(x: Real, low: Real, high: Real) -> Real:
     """x, limited to the range from low to high.  NaN gives low."""

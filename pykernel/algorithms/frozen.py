@@ -18,7 +18,8 @@ from pykernel.algorithms.elementary import (
     logistic,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
-from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, acceptable, kernel_value, rescale, winner
+from pykernel.algorithms.kernels import fourier
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     CLASSES,
@@ -76,6 +77,7 @@ class FrozenConfig(Config):
     calibrated: bool  # whether functions give probabilities
     clamps: bool  # whether predictions are kept between low and high
     vectors: Real[N_MAX, DIM]  # expansion vectors
+    phases: Real[N_MAX]  # Fourier features: turns that are added to each vector's a'b
     weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
     # a row for each vector v: -rate |v|^2, 2 rate v, and its weights; if the number is odd, one more row
     rows: Real[ROWS, ROW]
@@ -180,13 +182,21 @@ def evaluate_scaled(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM
         # total is a local variable: with stores to memory, compilers would load x again for each vector
         total = c.bias[0]
         for i in range(len(c.vectors)):
-            total += c.weights[i, 0] * kernel_value(q, c.vectors[i], x)
+            total += c.weights[i, 0] * (
+                fourier(c.phases[i], c.vectors[i], x)
+                if q.function == KernelFunction.FOURIER
+                else kernel_value(q, c.vectors[i], x)
+            )
         w.f[0] = total
     else:
         for o in range(len(w.f)):
             w.f[o] = c.bias[o]
         for i in range(len(c.vectors)):
-            k = kernel_value(q, c.vectors[i], x)
+            k = (
+                fourier(c.phases[i], c.vectors[i], x)
+                if q.function == KernelFunction.FOURIER
+                else kernel_value(q, c.vectors[i], x)
+            )
             share(w, c, i, k)
 
 

@@ -8,14 +8,16 @@ from pykernel.algorithms.elementary import exp2_negative
 from pykernel.algorithms.kernels import (
     absolute_distance,
     cosine_similarity,
+    fourier,
     inner_product,
+    inverse_power,
     matern32,
     matern52,
     polynomial,
     sigmoid,
     squared_distance,
 )
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, placeholder, real, unroll
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, placeholder, real, sqrt, unroll
 
 
 class KernelFunction(IntEnum):
@@ -29,6 +31,9 @@ class KernelFunction(IntEnum):
     MATERN32 = 5  # (1 + r) e^-r, r = gamma |a - b|
     MATERN52 = 6  # (1 + r + r^2 / 3) e^-r, r = gamma |a - b|
     CUSTOM = 7  # the user's
+    MATERN12 = 8  # e^-r, r = gamma |a - b|
+    RATIONAL_QUADRATIC = 9  # (1 + gamma |a - b|^2)^-alpha
+    FOURIER = 10  # cos(2 pi a'b)
 
 
 class KernelConfig(Config):
@@ -39,7 +44,8 @@ class KernelConfig(Config):
     unit: bool  # whether k(x, x) is 1 for every x
     rescales: bool  # whether inputs are scaled before they are compared
     gamma: Real  # factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid)
-    rate: Real  # Gaussian and Laplacian kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
+    rate: Real  # Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
+    alpha: Real  # exponent of the rational quadratic kernel
     coef0: Real  # polynomial and sigmoid kernels: the constant in gamma a'b + coef0
     degree: Index  # degree of the polynomial kernel
     max_value: Real  # largest |k(a, b)| of a user's kernel
@@ -112,6 +118,12 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
         return matern32(q.gamma, squared_distance(a, b))
     if q.function == KernelFunction.MATERN52:
         return matern52(q.gamma, squared_distance(a, b))
+    if q.function == KernelFunction.MATERN12:
+        return exp2_negative(-(q.rate * sqrt(squared_distance(a, b))))
+    if q.function == KernelFunction.RATIONAL_QUADRATIC:
+        return inverse_power(q.gamma, q.alpha, squared_distance(a, b))
+    if q.function == KernelFunction.FOURIER:
+        return fourier(real(0), a, b)
     if q.function == KernelFunction.CUSTOM:
         return custom_value(q, a, b)
     return inner_product(a, b)

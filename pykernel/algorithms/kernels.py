@@ -1,6 +1,13 @@
 """Kernels, in the dialect."""
 
-from pykernel.algorithms.elementary import EXP_POLYNOMIAL, exp_negative, hyperbolic_tangent
+from pykernel.algorithms.elementary import (
+    EXP_POLYNOMIAL,
+    exp2_negative,
+    exp_negative,
+    hyperbolic_tangent,
+    log2_one_plus,
+)
+from pykernel.algorithms.elementary import cosine as cosine_of_turns
 from pykernel.dialect import DIM, Constant, Index, Real, absolute, kernel, real, sqrt, unroll
 
 
@@ -81,6 +88,24 @@ def matern52(gamma: Real, square: Real) -> Real:
     # not r^2: it could overflow where e^-r is zero
     rest = r * e
     return e + (rest + rest * (r * THIRD))
+
+
+@kernel
+def inverse_power(gamma: Real, alpha: Real, square: Real) -> Real:
+    """k = (1 + gamma |a - b|^2)^-alpha, where square = |a - b|^2 and gamma = 1 / (2 alpha length^2).
+
+    The result is at most 1, and zero below 2^-60.  Rasmussen and Williams 2006, eq. 4.19.
+    """
+    return exp2_negative(-(alpha * log2_one_plus(gamma * square)))
+
+
+@kernel
+def fourier(phase: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """cos(2 pi (a'b + phase)): a random Fourier feature of b.  O(D).  Rahimi and Recht 2007, algorithm 1."""
+    turns = phase
+    for j in unroll(len(a)):
+        turns += a[j] * b[j]
+    return cosine_of_turns(turns)
 
 
 NORM_LEAST = Constant(float32=2.0**-60, float64=2.0**-500)

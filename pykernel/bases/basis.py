@@ -354,6 +354,8 @@ def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
     """A kernel as JSON; a custom one by its name and its file's hash."""
     names = ("function", "gamma", "coef0", "degree", "normalise", "max_value")
     told: dict[str, Any] = {name: getattr(kernel, name) for name in names}
+    if kernel.function == "rational-quadratic":
+        told["alpha"] = kernel.alpha
     told = {name: value.item() if isinstance(value, np.generic) else value for name, value in told.items()}
     if kernel.custom is not None:
         digest = hashlib.blake2b(kernel.custom.source, digest_size=16)

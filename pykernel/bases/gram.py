@@ -13,7 +13,7 @@ from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.dialect import FLOAT64, Kernel
 from pykernel.errors import MissingExtra, UserError
 from pykernel.spec.custom_kernel import custom_gram
-from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS, UNIT
+from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS, MATERN, UNIT
 
 try:
     from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
@@ -23,27 +23,30 @@ except ImportError as error:  # scikit-learn brings it
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
-KernelName = Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52"]
+KernelName = Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern12", "matern32", "matern52"]
 KERNELS: tuple[str, ...] = get_args(KernelName)
+"""Kernels that gamma, coef0 and degree say all of, so that a name does."""
+COMPUTED = (*KERNELS, "rational-quadratic", "fourier")
 DEGREES = range(1, 10)
 NORM_LEAST = 2.0**-500
 """A k(a, a) that is no larger is a norm of zero, as in float64 on the device."""
 
 
 def gram_matrix(
-    function: str, a: Any, b: Any, *, gamma: float = 1.0, coef0: float = 0.0, degree: int = 1
+    function: str, a: Any, b: Any, *, gamma: float = 1.0, coef0: float = 0.0, degree: int = 1, alpha: float = 1.0
 ) -> np.ndarray:
     """K with K_ij = k(a_i, b_j), (len(a), len(b)), in O(len(a) len(b) D); a: (rows, D), b: (rows, D).
 
     "gaussian" exp(-gamma |a - b|^2), "laplacian" exp(-gamma |a - b|_1), "polynomial" (gamma a'b + coef0)^degree,
-    "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern32" (1 + r) e^-r and "matern52" (1 + r + r^2 / 3) e^-r with
-    r = gamma |a - b|; what a kernel does not have is not looked at.  Distances are sums over differences, not
+    "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern12" e^-r, "matern32" (1 + r) e^-r and "matern52"
+    (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha, "fourier"
+    cos(2 pi a'b); what a kernel does not have is not looked at.  Distances are sums over differences, not
     differences of products: K_ij is 1 for equal rows, and no digit of near ones is lost.
 
     Raises UserError: a kernel that there is not, other shapes, gamma that is not positive, a degree not from 1 to 9,
     numbers that are not finite, or so large that a value overflows.
     """
-    _check(function, gamma, coef0, degree)
+    _check(function, gamma, coef0, degree, alpha)
     a, b = _rows(a, "a"), _rows(b, "b")
     if a.shape[1] != b.shape[1]:
         raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
@@ -53,17 +56,23 @@ def gram_matrix(
             return np.exp(-gamma * cdist(a, b, "sqeuclidean"))
         if function == "laplacian":
             return np.exp(-gamma * cdist(a, b, "cityblock"))
-        if function in ("matern32", "matern52"):
+        if function == "rational-quadratic":
+            return np.exp(-alpha * np.log1p(gamma * cdist(a, b, "sqeuclidean")))
+        if function in MATERN:
             r = gamma * cdist(a, b, "euclidean")
             decay = np.exp(-r)
+            if function == "matern12":
+                return np.asarray(decay)
             r[decay == 0] = 0  # infinity times zero
             return np.asarray(decay * (1 + r if function == "matern32" else 1 + r * (1 + r / 3)))
         return _of_products(function, a @ b.T, gamma, coef0, degree)
 
 
-def diagonal(function: str, a: Any, *, gamma: float = 1.0, coef0: float = 0.0, degree: int = 1) -> np.ndarray:
+def diagonal(
+    function: str, a: Any, *, gamma: float = 1.0, coef0: float = 0.0, degree: int = 1, alpha: float = 1.0
+) -> np.ndarray:
     """k(a_i, a_i), (len(a),), in O(len(a) D); arguments and errors as of ``gram_matrix``."""
-    _check(function, gamma, coef0, degree)
+    _check(function, gamma, coef0, degree, alpha)
     a = _rows(a, "a")
     if function in UNIT:
         return np.ones(len(a))
@@ -79,15 +88,19 @@ def _of_products(function: str, values: np.ndarray, gamma: float, coef0: float, 
         values = (gamma * values + coef0) ** int(degree)
     elif function == "sigmoid":
         values = np.tanh(gamma * values + coef0)
+    elif function == "fourier":
+        values = np.cos(2 * np.pi * values)
     if not finite or not np.isfinite(values).all():
         raise UserError(f"values of the {function} kernel overflow; inputs must be smaller: scale them")
     return values
 
 
-def _check(function: str, gamma: float, coef0: float, degree: int) -> None:
-    if function not in KERNELS:
-        raise UserError(f"there is no kernel {function!r}; it must be one of {', '.join(KERNELS)}")
-    if function != "linear" and not (np.isfinite(gamma) and gamma > 0):
+def _check(function: str, gamma: float, coef0: float, degree: int, alpha: float = 1.0) -> None:
+    if function not in COMPUTED:
+        raise UserError(f"there is no kernel {function!r}; it must be one of {', '.join(COMPUTED)}")
+    if function == "rational-quadratic" and not (np.isfinite(alpha) and alpha > 0):
+        raise UserError(f"alpha is {alpha}; it must be a number above zero")
+    if function not in ("linear", "fourier") and not (np.isfinite(gamma) and gamma > 0):
         raise UserError(f"gamma is {gamma}; it must be a number above zero")
     if function in ("polynomial", "sigmoid") and not np.isfinite(coef0):
         raise UserError(f"coef0 is {coef0}; it must be a number")
@@ -114,7 +127,8 @@ class MercerKernel:
     function: a name of ``gram_matrix``, or "custom". custom: a dialect kernel with the parameters (q: KernelConfig,
     a: Real[DIM], b: Real[DIM]); it may use q.gamma, q.coef0 and q.degree. normalise: whether to use k(a, b) /
     sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is zero; for polynomial, linear and custom. max_value: a
-    bound of k(x, x), for custom; a larger value is an error here, and the device limits it.
+    bound of k(x, x), for custom; a larger value is an error here, and the device limits it. alpha: the exponent, for
+    rational-quadratic.
 
     Raises UserError if these parameters do not fit together.
     """
@@ -126,6 +140,7 @@ class MercerKernel:
     normalise: bool = False
     custom: Kernel | None = None
     max_value: float | None = None
+    alpha: float = 1.0
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
@@ -141,7 +156,7 @@ class MercerKernel:
                 raise UserError(f"max_value is {self.max_value}; it must be a bound of k(x, x) for a custom kernel")
             _check("polynomial", self.gamma, self.coef0, self.degree)
         else:
-            _check(self.function, self.gamma, self.coef0, self.degree)
+            _check(self.function, self.gamma, self.coef0, self.degree, self.alpha)
 
     @property
     def unit(self) -> bool:
@@ -162,9 +177,13 @@ class MercerKernel:
         """k(a_i, a_i), (len(a),); ones where the kernel is normalised, of norms of zero too."""
         return np.ones(len(_rows(a, "a"))) if self.normalise else self._plain_diagonal(a)
 
+    @property
+    def _numbers(self) -> dict[str, Any]:
+        return {"gamma": self.gamma, "coef0": self.coef0, "degree": self.degree, "alpha": self.alpha}
+
     def _plain(self, a: Any, b: Any) -> np.ndarray:
         if self.custom is None:
-            return gram_matrix(self.function, a, b, gamma=self.gamma, coef0=self.coef0, degree=self.degree)
+            return gram_matrix(self.function, a, b, **self._numbers)
         a, b = np.ascontiguousarray(_rows(a, "a")), np.ascontiguousarray(_rows(b, "b"))
         if a.shape[1] != b.shape[1]:
             raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
@@ -172,7 +191,7 @@ class MercerKernel:
 
     def _plain_diagonal(self, a: Any) -> np.ndarray:
         if self.custom is None:
-            return diagonal(self.function, a, gamma=self.gamma, coef0=self.coef0, degree=self.degree)
+            return diagonal(self.function, a, **self._numbers)
         a = np.ascontiguousarray(_rows(a, "a"))
         return self._checked(custom_gram(self.custom, self._config(a.shape[1]), FLOAT64, a, a[:0])[1][:, 0])
 
@@ -191,7 +210,7 @@ class MercerKernel:
 
     def _config(self, dim: int) -> Any:
         """What a dialect kernel of the user's takes as q."""
-        none = dict.fromkeys(("normalises", "unit", "rescales", "rate"), 0)
+        none = dict.fromkeys(("normalises", "unit", "rescales", "rate", "alpha"), 0)
         values = none | {"function": KernelFunction.CUSTOM, "center": np.zeros(dim), "scale": np.ones(dim)}
         custom = {
             "gamma": self.gamma,
@@ -205,7 +224,7 @@ class MercerKernel:
     def section(self) -> dict[str, Any]:
         """``[kernel]`` of a spec; a custom kernel is named by its file, which must then lie beside the spec."""
         found: dict[str, Any] = {"function": self.function}
-        for key in ("gamma", "coef0", "degree"):
+        for key in ("gamma", "alpha", "coef0", "degree"):
             if self.function in KERNEL_KEYS[key]:
                 found[key] = getattr(self, key)
         if self.normalise:
@@ -228,6 +247,7 @@ class MercerKernel:
             "normalise": kernel.normalise,
             "max_value": kernel.max_value,
             "custom": getattr(spec, "custom", None),
+            "alpha": kernel.alpha,
         }
         return cls(kernel.function, **kept)
 

@@ -30,6 +30,7 @@ from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.importers.sklearn import spec_columns
 from pykernel.importers.steps import affine_of, affine_types, scaler_types
+from pykernel.spec.kernel_settings import INDEFINITE, MATERN
 from pykernel.spec.model import Spec, make_spec, visible_name
 from pykernel.training.trained import class_names
 
@@ -234,8 +235,8 @@ class KernelEstimator(BaseEstimator):
         return self._definite(kernel)
 
     def _definite(self, kernel: MercerKernel) -> MercerKernel:
-        if kernel.function == "sigmoid":
-            raise self._error("the sigmoid kernel is not positive definite; take one that is")
+        if kernel.function in INDEFINITE:
+            raise self._error(f"the {kernel.function} kernel is not positive definite; take one that is")
         return kernel
 
 
@@ -555,6 +556,8 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> 
     section = {
         key: values[key] for key in KERNEL if key != "kernel" and values[key] is not None and values[key] is not False
     }
+    if "alpha" in values:  # of a MercerKernel
+        section["alpha"] = values["alpha"]
     scaled = values["gamma"] in (None, "scale")
     if scaled:
         section.pop("gamma", None)
@@ -566,6 +569,7 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> 
         section["sigma"] = width(values["sigma"], X)
     scales = {
         "laplacian": lambda sigma: 1 / (sigma * math.sqrt(2 * dim)),
+        "matern12": lambda sigma: 1 / sigma,
         "matern32": lambda sigma: math.sqrt(3) / sigma,
         "matern52": lambda sigma: math.sqrt(5) / sigma,
         "polynomial": lambda sigma: 0.5 / sigma**2,
@@ -573,9 +577,9 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> 
     if scaled and function in scales:
         section["gamma"] = scales[function](width("scale", X))
     gamma = section.get("gamma")
-    if gamma is not None and function == "gaussian":
+    if gamma is not None and function in ("gaussian", "rational-quadratic"):
         return section, LIMIT * math.sqrt(0.5 / gamma)
-    if gamma is not None and function in ("laplacian", "matern32", "matern52"):
+    if gamma is not None and function in ("laplacian", *MATERN):
         return section, LIMIT / gamma
     if function not in ("polynomial", "linear"):
         return section, max_abs

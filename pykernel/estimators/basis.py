@@ -30,7 +30,7 @@ from pykernel.estimators.base import (
 from pykernel.spec.model import Spec
 from pykernel.training.reduced import nystrom_content
 
-KERNELS = ("gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear")
+KERNELS = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear")
 MERCER = Must(
     f"one of {', '.join(KERNELS)}, or a MercerKernel",
     lambda v: isinstance(v, MercerKernel) or one_of(*KERNELS).holds(v),
@@ -65,7 +65,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     Parameters
     ----------
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2/3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may be
         custom.
@@ -307,7 +307,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         function, gamma = given["kernel"], given["gamma"]
         if isinstance(function, MercerKernel):
             self._alone("gamma", "sigma")
-            return function
+            return self._definite(function)
         section = {key: given[key] for key in ("sigma", "gamma") if given[key] is not None}
         if not section and function != "linear":
             variance = float(X.var()) * X.shape[1] or 1.0

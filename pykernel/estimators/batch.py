@@ -35,6 +35,7 @@ from pykernel.estimators.base import (
 )
 from pykernel.parallel import one_thread, working
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
+from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
@@ -45,6 +46,7 @@ from pykernel.training.trained import to_spec as frozen
 SHAPED_BY: dict[str, tuple[str, ...]] = {
     "gaussian": ("sigma",),
     "laplacian": ("gamma",),
+    "matern12": ("gamma",),
     "matern32": ("gamma",),
     "matern52": ("gamma",),
     "polynomial": ("gamma", "coef0", "degree"),
@@ -56,7 +58,7 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
-MACHINES = ("gamma", "coef0", "degree", "normalise", "max_value")
+MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
 EXTREME = 1e75
 """Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
@@ -84,8 +86,8 @@ Kind = TypeVar("Kind", bound="type[_KernelMachine]")
 PARAMETERS = {
     "kernel": Parameter(
         text="""str or pykernel.bases.gram.MercerKernel
-        "gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
-        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and
+        "gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
+        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite. Except for the KernelFisherClassifier, it
         therefore needs a large ``ridge``. "precomputed": X is the Gram matrix, (n_samples, n_samples), in ``fit``, and
@@ -446,8 +448,8 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         """Whether the model is in the span of a basis that stays when samples are left out."""
         if given is None:
             return False
-        if function == "sigmoid":
-            raise self._error("the sigmoid kernel is not positive definite; a basis must have one that is")
+        if function in INDEFINITE:
+            raise self._error(f"the {function} kernel is not positive definite; a basis must have one that is")
         return True
 
     def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:

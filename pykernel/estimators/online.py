@@ -209,15 +209,15 @@ default=None
         With a rule, or where it is given: width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
-        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
-        with ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b``
-        for "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma,
+    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
+        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``exp(-r)``, ``(1 + r) exp(-r)`` and
+        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|`` for "matern12", "matern32", "matern52";
+        ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". "rff-rls" has features of the first five. A MercerKernel is taken as it is, with its own gamma,
         coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
-        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
-        ``sqrt(5) / sigma`` for "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
+        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
+        ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
     coef0 : float, default=0.0
         "polynomial": the constant that is added to ``gamma a'b``; not below 0.
     degree : int, default=3
@@ -234,7 +234,7 @@ default=None
         "klms", "qklms": largest change of the function at a sample, for any label. None: no limit.
     quantisation : float, default=0.3
         "qklms": a sample only changes the nearest vector's multiplier if the distance is at most this times ``sigma``
-        (for "laplacian", "matern32" and "matern52", times ``1 / gamma``). For other kernels, the limit is the sine of
+        (for "laplacian" and Matern kernels, times ``1 / gamma``). For other kernels, the limit is the sine of
         the angle between the two, below 1.
     forgetting : float, default=1.0
         "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
@@ -551,15 +551,15 @@ default=None
         With a rule, or where it is given: width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
         ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
         or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
-        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)``
-        with ``r = gamma |a - b|`` for "matern32", "matern52"; ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b``
-        for "linear". "rff-rls" has features of the first four. A MercerKernel is taken as it is, with its own gamma,
+    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
+        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``exp(-r)``, ``(1 + r) exp(-r)`` and
+        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|`` for "matern12", "matern32", "matern52";
+        ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". "rff-rls" has features of the first five. A MercerKernel is taken as it is, with its own gamma,
         coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
     gamma : float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
-        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``sqrt(3) / sigma`` and
-        ``sqrt(5) / sigma`` for "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
+        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
+        ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
     coef0 : float, default=0.0
         "polynomial": the constant that is added to ``gamma a'b``; not below 0.
     degree : int, default=3
@@ -576,7 +576,7 @@ default=None
         "klms", "qklms": largest change of the function at a sample, for any label. None: no limit.
     quantisation : float, default=0.3
         "qklms": a sample only changes the nearest vector's multiplier if the distance is at most this times ``sigma``
-        (for "laplacian", "matern32" and "matern52", times ``1 / gamma``). For other kernels, the limit is the sine of
+        (for "laplacian" and Matern kernels, times ``1 / gamma``). For other kernels, the limit is the sine of
         the angle between the two, below 1.
     forgetting : float, default=1.0
         "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this

@@ -120,7 +120,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ----------
     n_components : int, default=8
         Largest number of features. There are fewer if fewer singular values exceed ``shrinkage``.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may
         be custom.
@@ -687,7 +687,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         r: number of dimensions of the subspace, which is the number of features.
     n_max : int, default=64
         B, the budget: largest number of expansion vectors.
-    kernel : {"gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
+    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel is taken as it is; it may be a
         kernel of your own, which takes ``input_max_abs``.

@@ -107,7 +107,7 @@ def load_model(
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
 ) -> Spec:
-    """Convert a model's file to a spec: ``.skops``, or ``.onnx`` with an SVMClassifier or SVMRegressor.
+    """Convert a model's file to a spec: ``.skops``, or ``.onnx`` with a support vector machine or a linear model.
 
     Nothing in the file is executed. The types that a .skops file needs are compared with a list before anything is
     loaded. An .onnx file is read as numbers. Pickle files are refused, because loading one executes code of its
@@ -326,7 +326,7 @@ def source_classes(machine: Machine, source: Any, x: np.ndarray, functions: np.n
         named = {value: position for position, value in enumerate(machine.classes or ())}
         return np.array([named[value] for value in np.asarray(model.predict(x)).tolist()], int)
     if machine.support_class is None:
-        return np.asarray(functions[:, 0] > 0, int)
+        return np.asarray(functions[:, 0] > 0 if functions.shape[1] == 1 else functions.argmax(axis=1), int)
     count = len(machine.classes or ())
     counted = np.zeros((len(x), count))
     for p, (i, j) in enumerate(pairs(count)):

@@ -1,4 +1,4 @@
-"""Support vector machines in ONNX files (ai.onnx.ml), as skl2onnx and others write them.
+"""Support vector machines and linear models in ONNX files (ai.onnx.ml), as skl2onnx and others write them.
 
 Files are untrusted.  What is known of a graph is read into plain arrays: one chain of operations that scale the input,
 the machine, and what is made of its values.  A file that holds anything else is refused, and what was read is computed
@@ -44,6 +44,21 @@ OPERATIONS: dict[str, tuple[str, int, int, dict[str, int]]] = {
     "Cast": ("", 1, 1, {"to": AttributeProto.INT, "saturate": AttributeProto.INT}),
     "Concat": ("", 1, JOINED, {"axis": AttributeProto.INT}),
     "Constant": ("", 0, 0, {"value": AttributeProto.TENSOR}),
+    "LinearClassifier": (ML, 1, 1, {
+        "classlabels_ints": AttributeProto.INTS,
+        "classlabels_strings": AttributeProto.STRINGS,
+        "coefficients": FLOAT_LISTS,
+        "intercepts": FLOAT_LISTS,
+        "multi_class": AttributeProto.INT,
+        "post_transform": AttributeProto.STRING,
+    }),
+    "LinearRegressor": (ML, 1, 1, {
+        "coefficients": FLOAT_LISTS,
+        "intercepts": FLOAT_LISTS,
+        "post_transform": AttributeProto.STRING,
+        "targets": AttributeProto.INT,
+    }),
+    "Normalizer": (ML, 1, 1, {"norm": AttributeProto.STRING}),
     "Scaler": (ML, 1, 1, {"offset": FLOAT_LISTS, "scale": FLOAT_LISTS}),
     "Sum": ("", 1, JOINED, {}),
     "SVMClassifier": (ML, 1, 1, SVM | {
@@ -66,10 +81,11 @@ OPERATIONS: dict[str, tuple[str, int, int, dict[str, int]]] = {
 """The operations that are known: domain, fewest and most inputs, attributes and their types."""
 AFFINE = ("Scaler", "Add", "Sub", "Mul", "Div", "Cast", "Identity")
 """What may stand before the machine."""
-AFTER = tuple("Abs Add ArrayFeatureExtractor Cast Concat Div Identity Less Mul Neg Sign Sum ZipMap".split())
-"""What skl2onnx makes of a machine's values: scikit-learn's votes, the sign of a OneClassSVM."""
+AFTER = tuple("Abs Add ArrayFeatureExtractor Cast Concat Div Identity Less Mul Neg Normalizer Sign Sum ZipMap".split())
+"""What skl2onnx makes of a machine's values: scikit-learn's votes, the sign of a OneClassSVM, probabilities that add up to 1."""
 KERNELS = {"LINEAR": "linear", "POLY": "polynomial", "RBF": "gaussian", "SIGMOID": "sigmoid"}
-MACHINES = ("SVMClassifier", "SVMRegressor")
+CLASSIFIERS = ("LinearClassifier", "SVMClassifier")
+MACHINES = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor")
 NUMBERS = {
     TensorProto.FLOAT: np.float32,
     TensorProto.DOUBLE: np.float64,
@@ -122,6 +138,12 @@ class Source:
                 a, b = (z, constant) if first else (constant, z)
                 z = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}[node.kind](a, b)
         has, classifier = self.node.has, self.node.kind == "SVMClassifier"
+        if self.node.kind.startswith("Linear"):
+            bias = has["intercepts"]
+            scores = z @ has["coefficients"].reshape(len(bias), -1).T + bias
+            if self.node.kind == "LinearRegressor" or len(bias) > 2:
+                return np.asarray(scores)
+            return np.asarray(scores[:, 1:] - scores[:, :1] if _transform(self.node) == "SOFTMAX" else scores[:, 1:])
         sizes = has["vectors_per_class"] if classifier else [has["n_supports"]]
         vectors = has["support_vectors"].reshape(sum(sizes), -1)
         coefficients = has["coefficients"].reshape(-1, sum(sizes))
@@ -160,7 +182,7 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     if len(found) != 1:
         others = sorted({node.kind for node in graph.nodes})
         raise UserError(
-            f"holds {len(found) or 'no'} support vector machines; it must hold one SVMClassifier or SVMRegressor"
+            f"holds {len(found) or 'no'} models that are known; it must hold one {', '.join(MACHINES[:-1])} or {MACHINES[-1]}"
             + (f", and has {shown_value(', '.join(others))}" if others and not found else "")
         )
     (node,) = found
@@ -170,11 +192,16 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     for other in graph.nodes:
         if id(other) not in part:
             raise UserError(f"holds a {shown_value(other.kind)} that is no part of the model; save the model without")
-    machine = _classifier(node) if node.kind == "SVMClassifier" else _regressor(node)
+    makers = {"SVMClassifier": _classifier, "SVMRegressor": _regressor}
+    machine = makers.get(node.kind, _linear)(node)
     steps, center, scale = _scaling(graph, chain, machine.dim)
     if center.any() or (scale != 1).any():
         machine = replace(machine, center=center, scale=scale)
-    return checked(_decided(graph, node, after, labels, values, machine), node.kind), Source(steps, node)
+        if machine.linear and machine.largest is not None:
+            with np.errstate(all="ignore"):  # scales of 0 are refused below
+                machine = replace(machine, largest=float((machine.largest / np.abs(scale) + np.abs(center)).max()))
+    decided = _linear_decided if machine.largest is not None else _decided
+    return checked(decided(graph, node, after, labels, values, machine), node.kind), Source(steps, node)
 
 
 # ----------------------------------------------------------------------------------------------------- the graph
@@ -197,7 +224,7 @@ def _graph(model: Any) -> Graph:
         ("outputs", graph.output),
     ):
         if len(there) > NODES:
-            raise UserError(f"holds {len(there):,} {what}; a support vector machine has at most {NODES:,}")
+            raise UserError(f"holds {len(there):,} {what}; a model has at most {NODES:,}")
     tables: dict[str, np.ndarray] = {}
     known: set[str] = set()
 
@@ -251,13 +278,9 @@ def _node(proto: Any) -> Node:
             {},
         )
     _, least, most, attributes = OPERATIONS[kind]
-    if (
-        not least <= len(inputs) <= most
-        or "" in inputs
-        or not 1 <= len(outputs) <= (2 if kind == "SVMClassifier" else 1)
-    ):
+    if not least <= len(inputs) <= most or "" in inputs or not 1 <= len(outputs) <= (2 if kind in CLASSIFIERS else 1):
         raise UserError(f"its {kind} has {len(inputs)} inputs and {len(outputs)} outputs; save the model again")
-    if kind == "SVMClassifier" and len(proto.output) > 1 and not proto.output[0]:
+    if kind in CLASSIFIERS and len(proto.output) > 1 and not proto.output[0]:
         raise UserError(f"its {kind} does not give the class; save the model again")
     has: dict[str, Any] = {}
     for attribute in proto.attribute:
@@ -313,9 +336,7 @@ def _kernel(node: Node) -> dict[str, Any]:
     name = _text(has.get("kernel_type"), "LINEAR")
     if name not in KERNELS:
         raise UserError(f"{where}: kernel_type is {shown_value(name)}; it must be LINEAR, POLY, RBF or SIGMOID")
-    transform = _text(has.get("post_transform"), "NONE")
-    if transform != "NONE":
-        raise UserError(f"{where}: post_transform is {shown_value(transform)}; it must be NONE")
+    _transform(node)
     found: dict[str, Any] = {"function": KERNELS[name]}
     if name == "LINEAR":
         return found
@@ -330,6 +351,15 @@ def _kernel(node: Node) -> dict[str, Any]:
             raise UserError(f"{where}: degree is {degree:g}; it must be a whole number from 1 to 9")
         found["degree"] = int(degree)
     return found
+
+
+def _transform(node: Node) -> str:
+    """What a machine makes of its own values."""
+    transform = _text(node.has.get("post_transform"), "NONE")
+    known = ("NONE", "LOGISTIC", "SOFTMAX") if node.kind == "LinearClassifier" else ("NONE",)
+    if transform not in known:
+        raise UserError(f"{node.kind}: post_transform is {shown_value(transform)}; it must be {' or '.join(known)}")
+    return transform
 
 
 def _labels(has: dict[str, Any], numbers: str) -> list[Any]:
@@ -387,6 +417,37 @@ def _regressor(node: Node) -> Machine:
     bias = array_of(has.get("rho", ()), (1,), where, "rho")
     classes = (-1, 1) if has.get("one_class", 0) else None
     return Machine(where, vectors=vectors, weights=weights, bias=bias, classes=classes, **_kernel(node))
+
+
+def _linear(node: Node) -> Machine:
+    """coefficients x + intercepts; of two classes one function, which is above 0 for the second."""
+    has, where, transform = node.has, node.kind, _transform(node)
+    labels = _labels(has, "classlabels_ints") if node.kind == "LinearClassifier" else None
+    rows = int(has.get("targets", 1)) if labels is None else len(labels)
+    if labels is not None:
+        require_classes(rows, where)
+    elif not 1 <= rows <= OUTPUTS_LIMIT:
+        raise UserError(f"{where}: has {rows} targets; a model has from 1 to {OUTPUTS_LIMIT}")
+    numbers = has.get("coefficients", ())
+    if not len(numbers) or len(numbers) % rows or len(numbers) // rows > DIM_LIMIT:
+        raise UserError(
+            f"{where}: {len(numbers):,} coefficients are not {rows} rows of one for each input, up to {DIM_LIMIT:,}; save the "
+            "model again"
+        )
+    coef = array_of(numbers, (len(numbers),), where, "coefficients").reshape(rows, -1)
+    bias = array_of(has.get("intercepts", ()), (rows,), where, "intercepts")
+    if labels is not None and rows == 2:
+        if transform == "SOFTMAX":
+            coef, bias = coef[1:] - coef[:1], bias[1:] - bias[:1]
+        elif (coef[0] != -coef[1]).any() or bias[0] != -bias[1]:
+            raise UserError(
+                f"{where}: the coefficients of its two classes differ by more than their sign; save it with SOFTMAX"
+            )
+        else:
+            coef, bias = coef[1:], bias[1:]
+    functions = len(bias)
+    classes = None if labels is None else tuple(labels)
+    return Machine(where, "linear", vectors=coef, weights=np.eye(functions), bias=bias, classes=classes, largest=1.0)
 
 
 # ------------------------------------------------------------------------------------------------- before and after
@@ -475,7 +536,7 @@ def _slope_and_offset(node: Node, constant: np.ndarray | None, first: bool) -> t
 
 def _after(graph: Graph, node: Node) -> tuple[list[Node], set[str], set[str]]:
     """What is made of the machine's results; and the names of what is the class, and of what comes of the values."""
-    classifier, after = node.kind == "SVMClassifier", []
+    classifier, after = node.kind in CLASSIFIERS, []
     labels, values = ({node.outputs[0]}, set(node.outputs[1:])) if classifier else (set(), set(node.outputs))
     maps: set[str] = set()
     for other in graph.nodes:  # each after what it takes
@@ -503,15 +564,13 @@ def _decided(
     graph: Graph, node: Node, after: Sequence[Node], labels: set[str], values: set[str], machine: Machine
 ) -> Machine:
     """With what the graph makes of the machine's values: votes, or the sign of a OneClassSVM."""
+    _require_named(after, machine)
     ends = [name for name in graph.outputs if name in values]
     classifier, probable = node.kind == "SVMClassifier", len(node.has.get("prob_a", ())) > 0
     width = len(machine.classes or ()) if probable else len(machine.bias)
     # small ones and large ones
     rng = np.random.default_rng(0)
     rows = (rng.normal(size=(PROBED, width)) * np.geomspace(0.01, 1e4, PROBED)[:, None]).astype(np.float32)
-    for other in after:
-        if other.kind == "ZipMap" and tuple(_labels(other.has, "classlabels_int64s")) != machine.classes:
-            raise UserError("gives its values names that are not those of its classes; save the model again")
     made = _computed([n for n in after if not labels.intersection(n.outputs)], node.outputs[-1], rows, graph.tables)
     for name in ends:
         found = made[name]
@@ -526,6 +585,42 @@ def _decided(
         else:
             raise UserError(STRANGE)
     return machine
+
+
+def _require_named(after: Sequence[Node], machine: Machine) -> None:
+    for other in after:
+        if other.kind == "ZipMap" and tuple(_labels(other.has, "classlabels_int64s")) != machine.classes:
+            raise UserError("gives its values names that are not those of its classes; save the model again")
+
+
+def _linear_decided(
+    graph: Graph, node: Node, after: Sequence[Node], labels: set[str], values: set[str], machine: Machine
+) -> Machine:
+    """With probabilities, where the graph makes those that have C."""
+    _require_named(after, machine)
+    transform, functions = _transform(node), len(machine.bias)
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=(PROBED, functions)) * np.geomspace(0.01, 100, PROBED)[:, None]
+    scores = np.hstack([-f, f]) if machine.classes is not None and functions == 1 else f
+    if transform != "NONE":
+        scores = np.exp(np.minimum(scores, 0)) / (1 + np.exp(-np.abs(scores)))
+        if transform == "SOFTMAX" and functions > 1:
+            scores = np.exp(f - f.max(axis=1, keepdims=True))
+            scores /= scores.sum(axis=1, keepdims=True)
+    rows = scores.astype(np.float32)
+    made = _computed([n for n in after if not labels.intersection(n.outputs)], node.outputs[-1], rows, graph.tables)
+    sure = transform != "NONE" and functions == 1
+    for name in (name for name in graph.outputs if name in values):
+        found = made[name]
+        if _same(found, rows) or (functions == 1 and _same(found, rows[:, 1:])):
+            continue  # of two classes, both signs or the second's
+        if transform != "LOGISTIC" or not _same(found, rows / rows.sum(axis=1, keepdims=True)):
+            raise UserError(STRANGE)
+        sure = True
+    if sure:
+        return replace(machine, calibration=np.tile([-1.0, 0.0], (functions, 1)))
+    note = f"{node.kind}: probabilities are left out; those of {functions} classes have C if LOGISTIC and a Normalizer make them"
+    return machine if transform == "NONE" else replace(machine, notes=(note,))
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -578,6 +673,10 @@ def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
         raise TypeError
     if kind == "Concat":
         return np.concatenate(taken, axis=node.has["axis"])
+    if kind == "Normalizer":
+        if _text(node.has.get("norm"), "MAX") != "L1" or first.dtype.kind != "f":
+            raise TypeError
+        return np.asarray(first / np.maximum(np.abs(first).sum(axis=1, keepdims=True), 1e-30))
     if kind == "Sum":
         total = first
         for array in taken[1:]:

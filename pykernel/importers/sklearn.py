@@ -26,23 +26,12 @@ from pykernel.importers.steps import (
 from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, shown_value, visible_name
 from pykernel.training.trained import Machine, array_of, checked, collapsed, number_of, require_classes
 
-MATERN = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
+MATERN_NU = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
 """Matern kernels by their nu."""
 MACHINE = "__pykernel_machine__"
 """The method of an estimator that says itself what it computes, as a Machine: how pykernel's own are known from here."""
 LEARNS = "__pykernel_learned__"
 """The method of an estimator that goes on learning on the device."""
-IN_MEMORY = (
-    "Perceptron",
-    "SGDClassifier",
-    "SGDOneClassSVM",
-    "TweedieRegressor",
-    "ColumnTransformer",
-    "SelectKBest",
-    "SelectPercentile",
-    "SimpleImputer",
-)
-"""Estimators that are read from Python, and not from files: these would have to ask for more types."""
 OWN = (
     "KernelFisherClassifier",
     "KernelRidgeClassifier",
@@ -160,11 +149,12 @@ def _kernels() -> tuple[type, ...]:
         Exponentiation,
         Matern,
         Product,
+        RationalQuadratic,
         Sum,
         WhiteKernel,
     )
 
-    return RBF, Matern, ConstantKernel, WhiteKernel, Sum, Product, DotProduct, Exponentiation
+    return RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, Sum, Product, DotProduct, Exponentiation
 
 
 def types() -> set[str]:
@@ -179,7 +169,8 @@ def types() -> set[str]:
     # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
     own = {f"pykernel.estimators.batch.{name}" for name in OWN}
     found = {
-        *(kind for kind in (*_readers(), *affine_types()) if kind.__name__ not in IN_MEMORY),
+        *_readers(),
+        *affine_types(),
         *kernel_types(),
         *_kernels(),
         *_helpers(),
@@ -194,10 +185,13 @@ def types() -> set[str]:
 
 def _helpers() -> tuple[Any, ...]:
     """What the types above hold."""
+    from sklearn._loss.link import IdentityLink, Interval
+    from sklearn._loss.loss import HalfTweedieLossIdentity
     from sklearn.calibration import _CalibratedClassifier, _SigmoidCalibration
     from sklearn.preprocessing import KernelCenterer, LabelBinarizer
 
-    return _CalibratedClassifier, _SigmoidCalibration, KernelCenterer, LabelBinarizer
+    of_tweedie = (HalfTweedieLossIdentity, IdentityLink, Interval)
+    return _CalibratedClassifier, _SigmoidCalibration, KernelCenterer, LabelBinarizer, *of_tweedie
 
 
 def _importable(model: Any) -> str:
@@ -299,7 +293,7 @@ def _kernel_ridge(model: Any, where: str) -> Machine:
 
 
 def _gaussian_process(model: Any, where: str) -> Machine:
-    """The mean: std * (K alpha) + mean, K = c + s k(x, v), k an RBF or a Matern kernel."""
+    """The mean: std * (K alpha) + mean, K = c + s k(x, v), k one of ``_terms``."""
     terms = _terms(model.kernel_, where, [])  # refused before anything is made of the vectors
     vectors = table(model.X_train_, where)
     dim = vectors.shape[1]
@@ -316,25 +310,27 @@ def _gaussian_process(model: Any, where: str) -> Machine:
     if len(functions) > 1:
         raise UserError(f"{where}: kernel_ is a sum of {' and '.join(functions)} kernels; one of them can be computed")
     function, first = functions[0], widths[0][1]
-    if function != "polynomial" and first.size not in (1, dim):
+    if function not in ("polynomial", "rational-quadratic") and first.size not in (1, dim):
         raise UserError(f"{where}: kernel_ has {first.size} length scales for {dim} inputs")
     if any(inverse.shape != first.shape or not np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:]):
-        kinds = {"gaussian": "RBFs", "polynomial": "dot products"}.get(function, "Matern kernels")
-        raise UserError(f"{where}: kernel_ is a sum of {kinds} of different length scales; one of them can be computed")
+        kinds = {"gaussian": "RBFs", "polynomial": "dot products", "rational-quadratic": "RationalQuadratics"}
+        kind = kinds.get(function, "Matern kernels")
+        raise UserError(f"{where}: kernel_ is a sum of {kind} of different length scales; one of them can be computed")
     size = sum(size for size, _ in widths)
     bias = mean + std * constant * alpha.sum(axis=0)
     weights = size * alpha * std
     if function == "polynomial":
         coef0, degree = first
         return Machine(where, function, vectors, weights, bias, coef0=float(coef0), degree=int(degree))
-    if function == "matern12":
-        if dim > 1:
-            raise UserError(
-                f"{where}: kernel_ holds a Matern with nu 0.5 of {dim} inputs; those with C have 1.5 or 2.5, or 0.5 of one input"
-            )
-        return Machine(where, "laplacian", vectors, weights, bias, gamma=math.sqrt(first[0]))
+    if function == "rational-quadratic":
+        gamma, alpha = first
+        return Machine(where, function, vectors, weights, bias, gamma=float(gamma), alpha=float(alpha))
+    if function == "matern12" and dim == 1:  # the same, without a root
+        function = "laplacian"
     # gamma of inputs over their length scales
-    unit = {"gaussian": 0.5, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[function]
+    unit = {"gaussian": 0.5, "laplacian": 1.0, "matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[
+        function
+    ]
     if first.size == 1:
         inverse = float(first.ravel()[0])
         gamma = inverse / 2 if function == "gaussian" else unit * math.sqrt(inverse)
@@ -355,15 +351,19 @@ def _power(terms: Sequence[Any], exponent: float, where: str) -> tuple[float, An
         return size**exponent, (function, np.array([numbers[0], numbers[1] * exponent]))
     if function == "gaussian":
         return size**exponent, (function, numbers * exponent)
+    if function == "matern12":
+        return size**exponent, (function, numbers * exponent * exponent)
+    if function == "rational-quadratic":
+        return size**exponent, (function, np.array([numbers[0], numbers[1] * exponent]))
     raise UserError(
-        f"{where}: kernel_ holds a {function} kernel to the power of {exponent:g}, which has no C; RBF and DotProduct, to whole "
-        "powers up to 9, have"
+        f"{where}: kernel_ holds a {function} kernel to the power of {exponent:g}, which has no C; powers of RBF and "
+        "RationalQuadratic have, and of DotProduct whole ones up to 9"
     )
 
 
 def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[str, np.ndarray] | None]]:
-    """A kernel as a sum of size * k(x, v), k given by its name and one over the squares of its length scales; no k where
-    the kernel is constant.  seen: its parts up to here.
+    """A kernel as a sum of size * k(x, v), k given by its name and one over the squares of its length scales (DotProduct:
+    coef0 and degree; RationalQuadratic: gamma and alpha); no k where the kernel is constant.  seen: its parts up to here.
 
     Between different samples WhiteKernel is zero.
     """
@@ -375,8 +375,8 @@ def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[
         raise UserError(f"{where}: kernel_ has more than {PARTS} parts; fit it with fewer")
     if kind not in _kernels():
         raise UserError(
-            f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF, Matern and DotProduct, times "
-            "and plus ConstantKernel, plus WhiteKernel"
+            f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF, Matern, RationalQuadratic and "
+            "DotProduct, times and plus ConstantKernel, plus WhiteKernel"
         )
     if kind is kernels.ConstantKernel:
         return [(number_of(kernel.constant_value, where, "constant_value"), None)]
@@ -384,13 +384,18 @@ def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[
         return []
     if kind in (kernels.RBF, kernels.Matern):
         nu = math.inf if kind is kernels.RBF or kernel.nu == math.inf else number_of(kernel.nu, where, "nu")
-        function = MATERN.get(nu)
+        function = MATERN_NU.get(nu)
         if function is None:
-            raise UserError(f"{where}: kernel_ holds a Matern with nu {kernel.nu:g}; those with C have 1.5 or 2.5")
+            raise UserError(f"{where}: kernel_ holds a Matern with nu {kernel.nu:g}; those with C have 0.5, 1.5 or 2.5")
         length = np.atleast_1d(array_of(kernel.length_scale, None, where, "length_scale"))
         if length.ndim != 1 or not (length > 0).all():
             raise UserError(f"{where}: length_scale must be above 0")
         return [(1.0, (function, length**-2))]
+    if kind is kernels.RationalQuadratic:
+        alpha, scale = (number_of(getattr(kernel, name), where, name) for name in ("alpha", "length_scale"))
+        if not (alpha > 0 and scale > 0):
+            raise UserError(f"{where}: length_scale and alpha must be above 0")
+        return [(1.0, ("rational-quadratic", np.array([0.5 / alpha / scale / scale, alpha])))]
     if kind is kernels.DotProduct:
         return [(1.0, ("polynomial", np.array([number_of(kernel.sigma_0, where, "sigma_0") ** 2, 1.0])))]
     if kind is kernels.Exponentiation:
@@ -403,7 +408,10 @@ def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[
         if p is None or q is None:
             return p or q
         if p[0] != q[0] or p[0] != "gaussian":
-            raise UserError(f"{where}: kernel_ is a product of Matern kernels, which has no C; one times constants has")
+            raise UserError(
+                f"{where}: kernel_ is a product of {' and '.join(sorted({p[0], q[0]}))} kernels, which has no C; one times "
+                "constants has"
+            )
         return p[0], p[1] + q[1]
 
     if len(first) * len(second) > PARTS:
@@ -556,6 +564,7 @@ def joined(machines: Sequence[Machine], where: str) -> Machine:
     return replace(
         machines[0],
         vectors=np.concatenate([machine.vectors for machine in machines]),
+        phases=np.concatenate([machine.turns for machine in machines]) if first.function == "fourier" else None,
         weights=np.concatenate(blocks["weights"]),
         gross=np.concatenate(blocks["gross"]),
         bias=np.concatenate([machine.bias for machine in machines]),

@@ -24,20 +24,28 @@ except ImportError as error:
 SCHEMA_LIMIT, OBJECTS = 8 * 2**20, 20_000
 """Most bytes of what describes a file's objects, and most objects: a large pipeline has some hundred."""
 PLAIN = frozenset(
-    """builtins.dict builtins.float builtins.int builtins.list builtins.str builtins.tuple builtins.bool
-    numpy.ndarray numpy.float64 numpy.float32 numpy.int64 numpy.int32 numpy.bool numpy.bool_ numpy.str_
+    """builtins.dict builtins.float builtins.int builtins.list builtins.slice builtins.str builtins.tuple builtins.bool
+    numpy.dtype numpy.ndarray numpy.float64 numpy.float32 numpy.int64 numpy.int32 numpy.bool numpy.bool_ numpy.str_
     numpy.random.mtrand.RandomState sklearn.gaussian_process.kernels.Hyperparameter
     scipy.sparse._csr.csr_matrix scipy.sparse._csr.csr_array scipy.sparse._csc.csc_matrix scipy.sparse._csc.csc_array
     """.split()
 )
 """What the attributes of models are; the models themselves are ``import_sklearn.types``."""
+UNUSED = ("_loss_function_", "closs", "score_func")
+"""Attributes of scikit-learn's models that only training uses: functions, and losses in C. They are not loaded."""
+NOTHING = {
+    "__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": "null", "is_json": True,
+}  # fmt: skip
+"""How skops writes None."""
 SKOPS_NODES = {
+    "DTypeNode": ("numpy.dtype",),
     "DictNode": ("builtins.dict",),
     "JsonNode": ("builtins.",),
     "ListNode": ("builtins.list",),
     "NdArrayNode": ("numpy.",),
     "ObjectNode": ("sklearn.", "pykernel."),
     "RandomStateNode": ("numpy.random.mtrand.RandomState",),
+    "SliceNode": ("builtins.slice",),
     "SparseMatrixNode": ("scipy.sparse.",),
     "TupleNode": ("builtins.tuple", "sklearn.gaussian_process.kernels.Hyperparameter"),
     "TypeNode": ("builtins.", "numpy."),
@@ -69,6 +77,10 @@ def load_skops(data: bytes, trusted: Sequence[str]) -> Any:
                     "can be imported; if you trust the file's author, name it in trusted"
                 )
             asked.add(kind)
+            content = node.get("content")
+            attributes = content.get("content") if isinstance(content, dict) else None
+            if loader == "ObjectNode" and kind.startswith("sklearn.") and isinstance(attributes, dict):
+                attributes.update((name, NOTHING.copy()) for name in UNUSED if name in attributes)
             # skops writes an object wherever it is, but would read it where only its number is: as often as a few objects
             # can be within each other
             node.pop("__id__", None)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError
+from pykernel.spec.kernel_settings import UNIT
 from pykernel.spec.model import DIM_LIMIT, shown_value
 from pykernel.training.trained import Machine, array_of, number_of
 
@@ -28,8 +29,6 @@ KERNELS = {
     "sigmoid": "sigmoid",
 }
 """What scikit-learn calls our kernel functions."""
-DISTANCES = ("gaussian", "laplacian", "matern32", "matern52")
-"""Kernels of |x - v|."""
 EXACT = 1e-10
 """Parts of a map that are rounding: what is left of directions that should be orthogonal."""
 QUADRATIC_DIM = 128
@@ -138,10 +137,10 @@ def affine_types() -> dict[type, Callable[[Affine, Any, str], Affine]]:
 def kernel_types() -> tuple[type, ...]:
     """Steps that a linear model may follow, with which it is a kernel machine."""
     from sklearn.decomposition import KernelPCA
-    from sklearn.kernel_approximation import Nystroem
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
     from sklearn.preprocessing import PolynomialFeatures
 
-    return Nystroem, KernelPCA, PolynomialFeatures
+    return Nystroem, KernelPCA, PolynomialFeatures, RBFSampler
 
 
 def after(affine: Affine | None, step: Any, where: str) -> Affine:
@@ -152,9 +151,16 @@ def after(affine: Affine | None, step: Any, where: str) -> Affine:
     known = affine_types().get(kind)
     if known is None and isinstance(step, SelectorMixin) and kind.__module__.startswith("sklearn."):
         known = _selector
+    if known is None and kind.__module__.partition(".")[0] != "sklearn":
+        raise UserError(
+            f"{where}: a {kind.__name__} is a class of your own, which has no C; take scalers, selections and projections of "
+            "scikit-learn, or train on what it computes and give the device that as inputs"
+        )
     if known is None:
         near = {
-            "RBFSampler": "a Nystroem before a linear model has C",
+            "AdditiveChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
+            "SkewedChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
+            "PolynomialCountSketch": "a PolynomialFeatures or a Nystroem before a linear model has C",
             "PowerTransformer": "StandardScaler has C",
             "QuantileTransformer": "RobustScaler has C",
             "Normalizer": "a kernel with normalise = true compares directions",
@@ -363,7 +369,7 @@ def behind(machine: Machine, affine: Affine, where: str) -> Machine:
         )
     if affine.matrix is not None:
         machine, affine = _without_matrix(machine, affine, where)
-    elif machine.largest is not None and machine.linear:  # nominal, for there are no vectors that tell
+    elif machine.largest is not None:  # nominal, for there are no vectors that tell
         machine = replace(
             machine, largest=float((machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max())
         )
@@ -392,7 +398,10 @@ def _without_matrix(machine: Machine, affine: Affine, where: str) -> tuple[Machi
         return machine, plain
     by = affine.mixed_by
     machine = replace(machine, largest=_nominal(affine, machine.largest))
-    if machine.function in DISTANCES:
+    if machine.function == "fourier":
+        turns = np.remainder(machine.turns + machine.vectors @ t, 1.0)
+        return replace(machine, vectors=machine.vectors @ m, phases=turns), plain
+    if machine.function in UNIT:
         v, gram = machine.vectors - t, m.T @ m
         length = np.sqrt(np.diag(gram))
         alone = machine.function != "laplacian" or bool(
@@ -483,7 +492,7 @@ def features_of(step: Any, width: int | None, where: str) -> tuple[int, Callable
         raise UserError(f"{where}: takes {step.n_features_in_} inputs, but the step before it gives {width}")
     if kind.__name__ == "PolynomialFeatures":
         return int(step.n_output_features_), lambda machine: _quadratic(machine, step, where)
-    features = (_nystroem if kind.__name__ == "Nystroem" else _kernel_pca)(step, where)
+    features = {"Nystroem": _nystroem, "KernelPCA": _kernel_pca, "RBFSampler": _fourier}[kind.__name__](step, where)
     return len(features.bias), lambda machine: composed(machine, features, where)
 
 
@@ -534,6 +543,22 @@ def _nystroem(step: Any, where: str) -> Machine:
     kernel = kernel_keys(where, keys, 1 / vectors.shape[1] if gamma is None else gamma)
     weights = array_of(step.normalization_, (len(vectors), len(vectors)), where, "normalization_").T
     return Machine("Nystroem", vectors=vectors, weights=weights, bias=np.zeros(len(vectors)), **kernel)
+
+
+def _fourier(step: Any, where: str) -> Machine:
+    """sqrt(2 / n) cos(w'x + b), w and b in turns."""
+    weights = table(step.random_weights_, where)
+    count = weights.shape[1]
+    phases = array_of(step.random_offset_, (count,), where, "random_offset_") / (2 * np.pi)
+    return Machine(
+        "RBFSampler",
+        "fourier",
+        vectors=weights.T / (2 * np.pi),
+        weights=math.sqrt(2 / count) * np.eye(count),
+        bias=np.zeros(count),
+        phases=np.remainder(phases, 1.0),
+        largest=1.0,
+    )
 
 
 def _kernel_pca(step: Any, where: str) -> Machine:

@@ -239,9 +239,9 @@ class Spec(Section):
         if kernel is not None and kernel.sigma is not None:
             return float(kernel.sigma)
         if kernel is not None and kernel.gamma is not None:
-            if kernel.function in ("laplacian", "matern32", "matern52"):
+            if kernel.function in ("laplacian", "matern12", "matern32", "matern52"):
                 return 1 / float(kernel.gamma)
-            if kernel.function == "gaussian":
+            if kernel.function in ("gaussian", "rational-quadratic"):
                 return math.sqrt(0.5 / kernel.gamma)
         return min(1.0, self.input.max_abs)
 

@@ -18,13 +18,27 @@ FUNCTIONS = {
     "polynomial": KernelFunction.POLYNOMIAL,
     "linear": KernelFunction.LINEAR,
     "sigmoid": KernelFunction.SIGMOID,
+    "matern12": KernelFunction.MATERN12,
     "matern32": KernelFunction.MATERN32,
     "matern52": KernelFunction.MATERN52,
+    "rational-quadratic": KernelFunction.RATIONAL_QUADRATIC,
+    "fourier": KernelFunction.FOURIER,
     "custom": KernelFunction.CUSTOM,
 }
 KERNEL_KEYS = {
     "sigma": ("gaussian",),
-    "gamma": ("gaussian", "laplacian", "polynomial", "sigmoid", "matern32", "matern52", "custom"),
+    "gamma": (
+        "gaussian",
+        "laplacian",
+        "polynomial",
+        "sigmoid",
+        "matern12",
+        "matern32",
+        "matern52",
+        "rational-quadratic",
+        "custom",
+    ),
+    "alpha": ("rational-quadratic",),
     "coef0": ("polynomial", "sigmoid", "custom"),
     "degree": ("polynomial", "custom"),
     "normalise": ("polynomial", "linear", "custom"),
@@ -33,7 +47,12 @@ KERNEL_KEYS = {
     "max_value": ("custom",),
 }
 """Which kernels each key of [kernel] is for."""
-UNIT = ("gaussian", "laplacian", "matern32", "matern52")
+MATERN_UNITS = {"matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}
+"""Kernels of gamma |a - b|, and their gamma where the length is 1."""
+MATERN = tuple(MATERN_UNITS)
+INDEFINITE = ("sigmoid", "fourier")
+"""Kernels that are not positive definite."""
+UNIT = ("gaussian", "laplacian", *MATERN, "rational-quadratic")
 """Kernels with k(x, x) = 1 for every x."""
 
 
@@ -64,10 +83,16 @@ def validate(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
     if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
         refuse("[kernel]", "has neither sigma nor gamma; a gaussian kernel must have one of them")
-    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "custom"):
+    if kernel.function == "fourier" and rule != "frozen":
+        refuse(
+            "[kernel] function",
+            f"is fourier, which is not positive definite; {rule} must have a kernel that is, and rff-rls learns with "
+            "random Fourier features",
+        )
+    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "fourier", "custom"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
     low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
-    for key, top in (("sigma", high), ("gamma", high), ("max_value", largest(spec.precision))):
+    for key, top in (("sigma", high), ("gamma", high), ("alpha", high), ("max_value", largest(spec.precision))):
         value = getattr(kernel, key)
         if value is not None and not low <= value <= top:
             refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {top:g} for {spec.precision}")
@@ -119,7 +144,8 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
         if kernel.function == "custom":
             value = kernel.max_value or 1.0
         steps = {"gaussian": square, "laplacian": float(np.sum(own + vectors)), "linear": product}
-        for name in ("matern32", "matern52"):
+        steps["rational-quadratic"] = max(1.0, kernel.gamma or 1.0) * square
+        for name in MATERN:
             steps[name] = max(square, (kernel.gamma or 1.0) * math.sqrt(square))
         step = max(steps.get(kernel.function, argument), value)
         if kernel.normalise:
@@ -133,7 +159,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
 
 
 def rate(spec: Spec) -> float:
-    """gamma / ln 2 of a Gaussian or Laplacian kernel."""
+    """gamma / ln 2 of a Gaussian, Laplacian or Matern 1/2 kernel."""
     kernel = spec.kernel
     assert kernel is not None
     gamma = 0.5 / kernel.sigma / kernel.sigma if kernel.sigma is not None else kernel.gamma or 0.0
@@ -145,14 +171,15 @@ def parameters(spec: Spec) -> dict[str, Any]:
     kernel = spec.kernel
     assert kernel is not None
     center, scale = spec.scaling
-    smooth = kernel.function in ("gaussian", "laplacian")
+    fades = kernel.function in ("gaussian", "laplacian", "matern12")
     return {
         "function": FUNCTIONS[kernel.function],
         "normalises": kernel.normalise,
         "unit": kernel.normalise or kernel.function in UNIT,
         "rescales": center is not None or scale is not None,
-        "gamma": 0.0 if smooth else kernel.gamma or (1.0 if kernel.function == "custom" else 0.0),
-        "rate": rate(spec) if smooth else 0.0,
+        "gamma": 0.0 if fades else kernel.gamma or (1.0 if kernel.function == "custom" else 0.0),
+        "rate": rate(spec) if fades else 0.0,
+        "alpha": kernel.alpha,
         "coef0": kernel.coef0,
         "degree": kernel.degree,
         "max_value": kernel.max_value or 0.0,

@@ -173,20 +173,34 @@ class Label(Section):
         return different_names(names, 2 if info.field_name == "classes" else 1, OUTPUTS_LIMIT, "each must be another")
 
 
+KernelFunctionName = Literal[
+    "gaussian",
+    "laplacian",
+    "polynomial",
+    "linear",
+    "sigmoid",
+    "matern12",
+    "matern32",
+    "matern52",
+    "rational-quadratic",
+    "fourier",
+    "custom",
+]
+
+
 class KernelSection(Section):
     """How near two inputs are: k(a, b)."""
 
-    function: Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52", "custom"] = (
-        Field(
-            "gaussian",
-            description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; custom: yours, see source",
-        )
+    function: KernelFunctionName = Field(
+        "gaussian",
+        description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern12: exp(-r), matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; rational-quadratic: (1 + gamma |a - b|^2)^-alpha; fourier (`frozen`): cos(2 pi (a'b + phase)), see phases; custom: yours, see source",
     )
     sigma: float | None = Field(None, description="`gaussian`: width, in the inputs' unit")
     gamma: float | None = Field(
         None,
-        description="γ in every kernel but `linear`. `gaussian`: in place of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
+        description="γ in every kernel but `linear` and `fourier`. `gaussian`: in place of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
     )
+    alpha: float = Field(1.0, gt=0, description="`rational-quadratic`: the exponent")
     coef0: float = Field(0.0, description="`polynomial`, `sigmoid`, `custom`: the number added to γ a'b")
     degree: int = Field(3, ge=1, le=9, description="`polynomial`, `custom`: the exponent")
     normalise: bool = Field(
@@ -254,7 +268,9 @@ class VectorsSection(Section):
 
     vectors: Rows = Field(strict=False, description="a row of numbers for each vector, scaled as the inputs are")
 
-    @field_validator("vectors", "weights", "bias", "support_class", "calibration", mode="before", check_fields=False)
+    @field_validator(
+        "vectors", "weights", "bias", "support_class", "calibration", "phases", mode="before", check_fields=False
+    )
     @classmethod
     def _list(cls, values: Any) -> Any:
         if values is not None and not isinstance(values, (list, tuple)):

@@ -43,8 +43,11 @@ def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
     """
     found = error_bound(machine, x, "float64", "products", shifted=True) * (1 + machine.mixes)
     if machine.gross is not None:
-        values = np.abs(machine.kernel.gram(machine.scaled(x), machine.vectors))
+        values = np.abs(machine.values(machine.scaled(x)))
         found = found + 2.0**-52 * (machine.mixes + len(machine.vectors)) * (values @ machine.gross)
+    if machine.function == "rational-quadratic":  # (1 + s)^-alpha, where the sum is rounded
+        values = machine.values(machine.scaled(x))
+        found = found + 2.0**-52 * machine.alpha * (values @ np.abs(machine.columns_of_weights()))
     return np.asarray(found)
 
 
@@ -68,6 +71,8 @@ def machine_of(spec: Spec) -> Machine:
         normalise=kernel.normalise,
         custom=kernel.custom,
         max_value=kernel.max_value,
+        alpha=kernel.alpha,
+        phases=None if expansion.phases is None else np.array(expansion.phases, float),
     )
 
 
@@ -93,7 +98,7 @@ def _of_rows(
     machine: Machine, weights: np.ndarray, x: np.ndarray, precision: str, u: float, distance: str, shifted: bool
 ) -> np.ndarray:
     z, lost = _scaled(machine, x, precision, u, shifted)
-    k = machine.kernel.gram(z, machine.vectors)
+    k = machine.values(z)
     error = _kernel_error(machine, z, lost, k, u, distance)
     found = np.empty((len(x), len(machine.bias)))
     for o, bias in enumerate(machine.bias):
@@ -130,7 +135,7 @@ def _kernel_error(
     v, function, gamma = machine.vectors, machine.function, machine.gamma
     if function == "custom":
         return np.full_like(k, 16 * u * (machine.max_value or 1.0))
-    if function in ("linear", "polynomial", "sigmoid"):
+    if function in ("linear", "polynomial", "sigmoid", "fourier"):
         size = np.abs(z) @ np.abs(v).T
         error = _product_error(machine, z @ v.T, size, lost @ np.abs(v).T, u)
         return _normalised_error(machine, z, lost, k, error, u) if machine.normalise else error
@@ -149,7 +154,15 @@ def _kernel_error(
             # |z|^2 + |v|^2 - 2 z'v, and two powers of two in place of one
             rounded, size = 10 * u, np.square(z).sum(axis=1)[:, None] + 2 * np.abs(z) @ np.abs(v).T + np.square(length)
         return _exponential_error(k, gamma * np.square(far), gamma * (moved + steps * u * size), rounded)
+    if function == "rational-quadratic":
+        # of the exponent alpha ln(1 + s), by s = gamma |z - v|^2
+        square, moved = gamma * np.square(far), gamma * ((2 * far + off) * off + (steps + 2) * u * np.square(far + off))
+        exponent = machine.alpha * np.log1p(square)
+        moved = machine.alpha * moved / (1 + np.maximum(square - moved, 0)) + 8 * u * exponent
+        return _exponential_error(k, exponent, moved, 4 * u)
     off = gamma * (off + steps * u * (far + off))
+    if function == "matern12":
+        return _exponential_error(k, gamma * far, off, 4 * u)
     # |dk/dr| is no larger between r - off and r + off
     low, high = np.maximum(gamma * far - off, 0), gamma * far + off
     slope = np.exp(-low) * high * (1 if function == "matern32" else (1 + high) / 3)
@@ -167,6 +180,11 @@ def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off:
     error = off + (machine.dim + 2) * u * (size + off)  # v rounded, products, sums
     if machine.function == "linear":
         return error
+    if machine.function == "fourier":
+        turns = product + machine.turns
+        error = error + u * (np.abs(machine.turns) + np.abs(turns))
+        slope = np.minimum(np.abs(np.sin(2 * np.pi * turns)) + 2 * np.pi * error, 1)
+        return np.asarray(np.minimum(2 * np.pi * slope * error, 2) + 4 * u)
     argument = np.abs(machine.gamma * product + machine.coef0)
     error = machine.gamma * error + 3 * u * (machine.gamma * np.abs(product) + abs(machine.coef0))
     if machine.function == "sigmoid":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,9 +24,10 @@ from pykernel.bases.basis import describe_kernel
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.errors import UserError
 from pykernel.parallel import Workers, one_thread
+from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
 
-Function = Literal["gaussian", "laplacian", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
+Function = Literal["gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
 Criterion = Literal["error", "press"]
 CrossValidation = Literal["deleted", "kept"] | int
 
@@ -55,7 +55,7 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 
     gaussian: sigma from 1/16 of the median distance of two samples to 4 times, in steps of sqrt 2 (13).
     laplacian: gamma from 1/4 of 1 / (the median sum of absolute differences) to 16 times, likewise (13).
-    matern32, matern52: gamma from 1/4 of sqrt(3) or sqrt(5) / (the median distance) to 16 times, likewise (13).
+    matern12, matern32, matern52: gamma from 1/4 of 1, sqrt(3) or sqrt(5) / (the median distance) to 16 times, likewise (13).
     polynomial, sigmoid: gamma from 1/16 of 1 / (the mean of |x|^2) to 16 times, in steps of 2 (9).
     linear, precomputed: have no width; the 1.0 stands for it.
     """
@@ -69,8 +69,8 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
         scale = _typical_distance(x, 1)
         return three_digits(1 / (half * scale) for half in reversed(halves))
     scale = _typical_distance(x, 2)
-    if kernel in ("matern32", "matern52"):
-        unit = math.sqrt(3 if kernel == "matern32" else 5)
+    if kernel in MATERN_UNITS:
+        unit = MATERN_UNITS[kernel]
         return three_digits(unit / (half * scale) for half in reversed(halves))
     return three_digits(half * scale for half in halves)
 

@@ -56,6 +56,8 @@ class Machine:
     normalise: bool = False
     custom: Kernel | None = None  # of function "custom", with max_value, its bound
     max_value: float | None = None
+    alpha: float = 1.0  # of function "rational-quadratic"
+    phases: np.ndarray | None = None  # (n,) of function "fourier": turns that are added to x'v; None: zeros
     taken: tuple[int, ...] | None = None  # positions of the inputs among the source's, where it leaves some out
     inputs_of_source: int | None = None  # with taken: how many the source takes
     gross: np.ndarray | None = None  # sizes of what was added up to the weights (n, F), as the source rounds it
@@ -73,8 +75,13 @@ class Machine:
     @property
     def kernel(self) -> MercerKernel:
         return MercerKernel(
-            self.function, self.gamma, self.coef0, self.degree, self.normalise, self.custom, self.max_value
+            self.function, self.gamma, self.coef0, self.degree, self.normalise, self.custom, self.max_value, self.alpha
         )
+
+    @property
+    def turns(self) -> np.ndarray:
+        """What is added to x'v of each vector, (n,); of function "fourier"."""
+        return np.zeros(len(self.vectors)) if self.phases is None else self.phases
 
     @property
     def linear(self) -> bool:
@@ -93,9 +100,15 @@ class Machine:
         x = x if self.center is None else x - self.center
         return x if self.scale is None else x * self.scale
 
+    def values(self, z: np.ndarray) -> np.ndarray:
+        """k(v_i, z) at rows of scaled inputs z, (rows, n)."""
+        if self.function == "fourier":
+            return np.asarray(np.cos(2 * np.pi * (z @ self.vectors.T + self.turns)))
+        return self.kernel.gram(z, self.vectors)
+
     def functions(self, z: np.ndarray) -> np.ndarray:
         """All functions at rows of scaled inputs z, (rows, F); of pairs of classes in the order (0,1), (0,2), ..., (1,2)."""
-        return np.asarray(self.kernel.gram(z, self.vectors) @ self.columns_of_weights() + self.bias)
+        return np.asarray(self.values(z) @ self.columns_of_weights() + self.bias)
 
     def columns_of_weights(self) -> np.ndarray:
         """The weights of each function, (n, F): those of pairs written out, zero where a vector is of neither class."""
@@ -132,7 +145,7 @@ def checked(machine: Machine, where: str) -> Machine:
     """Finite after all that was done to it, and of classes that differ; UserError if not."""
     if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
         raise UserError(f"{where}: holds the same class twice; fit it again")
-    for name in ("vectors", "weights", "bias", "center", "scale", "calibration"):
+    for name in ("vectors", "weights", "bias", "center", "scale", "calibration", "phases"):
         values = getattr(machine, name)
         if values is not None and not np.isfinite(values).all():
             raise UserError(f"{where}: {name} overflows; scale the data and fit it again")
@@ -262,6 +275,8 @@ def content(
         "weights": machine.weights.tolist(),
         "bias": machine.bias.tolist(),
     }
+    if machine.phases is not None:
+        expansion["phases"] = machine.phases.tolist()
     if machine.support_class is not None:
         expansion |= {"decision": machine.decision, "support_class": machine.support_class.tolist()}
         if machine.break_ties:
@@ -283,7 +298,10 @@ def compact(machine: Machine) -> Machine:
         return collapsed(machine)
     support_class = machine.support_class if machine.support_class is not None else np.zeros(len(machine.vectors), int)
     rows, first, inverse = np.unique(
-        np.column_stack([support_class, machine.vectors + 0.0]), axis=0, return_index=True, return_inverse=True
+        np.column_stack([support_class, machine.turns, machine.vectors + 0.0]),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
     )
     weights = np.zeros((len(rows), machine.weights.shape[1]))
     np.add.at(weights, inverse.ravel(), machine.weights)
@@ -297,6 +315,7 @@ def compact(machine: Machine) -> Machine:
         vectors=machine.vectors[first],
         weights=weights[keep],
         support_class=None if machine.support_class is None else machine.support_class[first],
+        phases=None if machine.phases is None else machine.phases[first],
     )
 
 
@@ -307,6 +326,7 @@ def _constant(machine: Machine) -> Machine:
         vectors=np.zeros((1, machine.dim)),
         weights=np.zeros((1, machine.weights.shape[1])),
         support_class=support_class,
+        phases=None,
     )
 
 
@@ -348,17 +368,20 @@ def rounded(machine: Machine, precision: str) -> Machine:
     if not np.isfinite(center).all() or not (np.isfinite(scale) & (scale != 0)).all():
         raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
     lost = exact - center
-    vectors, bias = machine.vectors * (exact_scale / scale), machine.bias
+    vectors, bias, phases = machine.vectors * (exact_scale / scale), machine.bias, machine.phases
     if machine.function in (*kernel_settings.UNIT, "custom") or machine.normalise:
         vectors = (machine.vectors / exact_scale + lost) * scale
     elif machine.function == "linear":
         bias = bias - machine.columns_of_weights().T @ (machine.vectors * scale) @ lost
+    elif machine.function == "fourier":
+        phases = np.remainder(machine.turns - (machine.vectors * exact_scale) @ lost, 1.0)
     else:
         center = exact
     return replace(
         machine,
         vectors=vectors,
         bias=bias,
+        phases=phases,
         center=center if center.any() else None,
         scale=scale if (scale != 1).any() else None,
     )
@@ -404,9 +427,11 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
         with np.errstate(over="ignore", invalid="ignore"):
             reach = (max_abs + center) * scale
             value = 1.0
-            if machine.function in ("matern32", "matern52"):
+            if machine.function in (*kernel_settings.MATERN, "rational-quadratic"):
                 steps = [np.sum((reach + v) ** 2)]
-                steps.append(machine.gamma * np.sqrt(steps[0]))
+                steps.append(
+                    machine.gamma * (steps[0] if machine.function == "rational-quadratic" else np.sqrt(steps[0]))
+                )
             elif machine.function in ("gaussian", "laplacian"):
                 steps = [np.sum((reach + v) ** 2 if machine.function == "gaussian" else reach + v)]
                 steps.append(3 * machine.gamma * steps[0])  # divided by ln 2 and doubled, where products are taken
@@ -414,7 +439,11 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
                 # normalised: by k(x, x) and k(v, v)
                 steps = [np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)]
                 argument = machine.gamma * steps[0] + abs(machine.coef0)
-                value = 1.0 if machine.function == "sigmoid" else np.float64(max(1.0, argument)) ** machine.degree
+                value = (
+                    1.0
+                    if machine.function in ("sigmoid", "fourier")
+                    else np.float64(max(1.0, argument)) ** machine.degree
+                )
                 value = machine.max_value or 1.0 if machine.function == "custom" else value
                 steps += [argument, value]
                 if machine.normalise:

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel
 
 from pykernel import from_sklearn
 from pykernel.algorithms.kernel_choice import custom_kernel, kernel_value, self_value
 from pykernel.algorithms.kernels import cosine_similarity as cosine_kernel
-from pykernel.algorithms.kernels import matern32, matern52
+from pykernel.algorithms.kernels import inverse_power, matern32, matern52
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.dialect import FLOAT32, FLOAT64, PRECISIONS, Memory, Precision, substitute
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.check import check
 from pykernel.host.model import HostModel
-from pykernel.spec.kernel_settings import FUNCTIONS, bound, parameters, reach
+from pykernel.spec.kernel_settings import FUNCTIONS, INDEFINITE, UNIT, bound, parameters, reach
 from pykernel.spec.model import Spec, load_spec, make_spec
 from tests.support import custom_kernels
 from tests.support.dialect_cases import numba_function
@@ -95,6 +95,31 @@ def test_matern_kernels_are_at_most_1_and_fall(name: str, precision: Precision, 
     assert (matern_values(name, far) == 0).all()
 
 
+@numba.njit
+def _powers(of, alpha, squares, values):  # type: ignore[no-untyped-def]
+    for i in range(len(squares)):
+        values[i] = of(squares[i] / squares[i], alpha, squares[i])
+
+
+@BOTH
+@pytest.mark.parametrize("alpha", [0.01, 0.5, 3.0, 1e5])
+def test_rational_quadratic_kernels_are_accurate(alpha: float, precision: Precision) -> None:
+    """As the exponential function is, of an exponent that is rounded a few times: also where k is nearly Gaussian."""
+    rng = np.random.default_rng(6)
+    squares = (2.0 ** np.concatenate([rng.uniform(-40, 100, 2000), rng.uniform(-3, 3, 2000)])).astype(precision.dtype)
+    power, values = precision.real(alpha), np.zeros_like(squares)
+    _powers(numba_function(inverse_power, precision), power, squares, values)
+    assert values.max() <= 1 and values.min() >= 0
+    with mpmath.workdps(40):
+        for square, found in zip(squares, values, strict=True):
+            exponent = mpmath.mpf(float(power)) * mpmath.log(1 + mpmath.mpf(float(square)), 2)
+            if exponent > 60.001:
+                assert found == 0
+            elif exponent < 59.999:
+                exact = mpmath.mpf(2) ** -exponent
+                assert abs(found - exact) <= float(np.finfo(precision.dtype).eps) * exact * (2 + 4 * exponent)
+
+
 # --------------------------------------------------------------------------------------- kernel_value of any config
 
 
@@ -105,8 +130,10 @@ def section(name: str, **more: Any) -> dict[str, Any]:
         made |= {"gamma": 0.25, "coef0": 0.5}
     elif made["function"] == "custom":
         made |= {"source": "custom_kernels.py", "kernel": "products", "max_value": 1e12, "coef0": 0.25}
-    elif made["function"] != "linear":
+    elif made["function"] not in ("linear", "fourier"):
         made["gamma"] = 0.5
+    if made["function"] == "rational-quadratic":
+        made["alpha"] = 0.75
     return made | ({"normalise": True} if name.endswith("-normalised") else {}) | more
 
 
@@ -176,6 +203,8 @@ def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str
     size = np.abs(wide) @ np.abs(wide).T
     if name in ("polynomial", "custom"):
         size = MercerKernel.of(spec).gram(np.abs(wide), np.abs(wide))
+    elif name == "fourier":
+        size = size + 1
     elif name == "sigmoid":
         size = np.minimum(1.0, size) + 1
     elif name != "linear":
@@ -185,7 +214,10 @@ def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str
 
 @settings(max_examples=80)
 @given(
-    st.integers(0, 2**32), st.sampled_from([k for k in KINDS if k != "sigmoid"]), st.integers(2, 20), st.integers(1, 6)
+    st.integers(0, 2**32),
+    st.sampled_from([k for k in KINDS if k not in INDEFINITE]),
+    st.integers(2, 20),
+    st.integers(1, 6),
 )
 def test_gram_matrices_on_the_host(seed: int, name: str, rows: int, dim: int) -> None:
     """Symmetric, positive semidefinite, the diagonal that diagonal() tells, and scikit-learn's where it has the kernel."""
@@ -194,7 +226,7 @@ def test_gram_matrices_on_the_host(seed: int, name: str, rows: int, dim: int) ->
     x[-1] = x[0]
     gamma = float(np.exp(rng.uniform(-5, 3)))
     made = section(name) | ({} if name.startswith("linear") else {"gamma": gamma})
-    kept = {key: made[key] for key in ("gamma", "coef0", "normalise") if key in made}
+    kept = {key: made[key] for key in ("gamma", "alpha", "coef0", "normalise") if key in made}
     own = {"custom": custom_kernels.products, "max_value": 1e30} if name.startswith("custom") else {}
     kernel = MercerKernel(made["function"], degree=3, **kept, **own)
     k = kernel.gram(x, x)
@@ -208,6 +240,8 @@ def test_gram_matrices_on_the_host(seed: int, name: str, rows: int, dim: int) ->
         "laplacian": lambda: laplacian_kernel(x, x, gamma),
         "matern32": lambda: Matern(math.sqrt(3) / gamma, nu=1.5)(x),
         "matern52": lambda: Matern(math.sqrt(5) / gamma, nu=2.5)(x),
+        "matern12": lambda: Matern(1 / gamma, nu=0.5)(x),
+        "rational-quadratic": lambda: RationalQuadratic(math.sqrt(0.5 / 0.75 / gamma), 0.75)(x),
         "linear-normalised": lambda: cosine_similarity(x),
     }
     if name in theirs:
@@ -312,7 +346,16 @@ def test_a_custom_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host()
 
 # ----------------------------------------------------------------------------------- every kernel in every program
 
-NEW = ["matern32", "matern52", "polynomial-normalised", "linear-normalised", "custom", "custom-normalised"]
+NEW = [
+    "matern12",
+    "matern32",
+    "matern52",
+    "rational-quadratic",
+    "polynomial-normalised",
+    "linear-normalised",
+    "custom",
+    "custom-normalised",
+]
 OUTPUTS = {"outputs": 2, "max_abs": 10.0}
 PROGRAMS: dict[str, dict[str, Any]] = {
     "frozen": {"learning": {"rule": "frozen"}, "expansion": expansion(5, 1)},
@@ -411,7 +454,7 @@ def test_gaussian_processes_with_matern_kernels_are_imported() -> None:
     rng = np.random.default_rng(4)
     x, new = rng.normal(size=(30, 3)), rng.normal(size=(50, 3))
     y = np.sin(x).sum(axis=1) + 3
-    for nu, name in ((1.5, "matern32"), (2.5, "matern52")):
+    for nu, name in ((0.5, "matern12"), (1.5, "matern32"), (2.5, "matern52")):
         for length in (1.3, [0.8, 1.5, 2.5]):
             own = ConstantKernel(2.0) * Matern(length, nu=nu) + ConstantKernel(0.3) + WhiteKernel(0.1)
             model = GaussianProcessRegressor(own, optimizer=None, normalize_y=True).fit(x, y)
@@ -419,8 +462,8 @@ def test_gaussian_processes_with_matern_kernels_are_imported() -> None:
             assert spec.kernel.function == name
             np.testing.assert_allclose(HostModel(spec).predict(new), model.predict(new), rtol=1e-10)
     for wrong, message in (
-        (Matern(nu=0.5), "holds a Matern with nu 0.5 of 3 inputs; those with C have 1.5 or 2.5"),
-        (Matern(nu=1.5) * RBF(), "a product of Matern kernels"),
+        (Matern(nu=0.7), "holds a Matern with nu 0.7; those with C have 0.5, 1.5 or 2.5"),
+        (Matern(nu=1.5) * RBF(), "a product of gaussian and matern32 kernels"),
         (Matern(nu=1.5) + RBF(), "a sum of gaussian and matern32 kernels"),
     ):
         with pytest.raises(UserError, match=message):
@@ -443,6 +486,6 @@ def test_fit_with_a_matern_kernel(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 def test_parameters_name_what_a_kernel_is() -> None:
     for name in KINDS:
         values = parameters(frozen(name))
-        unit = name.endswith("normalised") or name in ("gaussian", "laplacian", "matern32", "matern52")
+        unit = name.endswith("normalised") or name in UNIT
         assert (values["unit"], values["normalises"]) == (unit, name.endswith("normalised"))
         assert values["function"] == FUNCTIONS[name.removesuffix("-normalised")]

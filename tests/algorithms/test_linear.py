@@ -209,7 +209,7 @@ def test_random_features_are_those_of_the_gaussian_kernel():
     assert phases.min() >= 0 and phases.max() < 1 and abs(np.histogram(phases, 10)[0] - 200).max() < 60
 
 
-@pytest.mark.parametrize("function", ["laplacian", "matern32", "matern52"])
+@pytest.mark.parametrize("function", ["laplacian", "matern12", "matern32", "matern52"])
 def test_random_features_of_other_kernels(function):
     """The same claim for heavy tails; and the model's own table, in turns, is what the kernel's frequencies are."""
     spec = spec_of("rff-rls", learning={"features": 2000, "seed": 3}, kernel={"function": function, "gamma": 1.5})
@@ -219,7 +219,11 @@ def test_random_features_of_other_kernels(function):
     exact = np.diagonal(kernel_values(spec, a, b))
     assert exact.max() > 0.99 and exact.min() < 0.1
     assert np.abs((phi[0] * phi[1]).sum(1) - exact).max() < 4 / math.sqrt(2000)
-    others = [{"function": name, "gamma": 1.5} for name in ("laplacian", "matern32", "matern52") if name != function]
+    others = [
+        {"function": name, "gamma": 1.5}
+        for name in ("laplacian", "matern12", "matern32", "matern52")
+        if name != function
+    ]
     for other in others:  # which that bound tells apart
         wrong = np.diagonal(kernel_values(spec_of("rff-rls", kernel=other), a, b))
         assert np.abs(wrong - exact).max() > 2 * np.abs((phi[0] * phi[1]).sum(1) - exact).max()

@@ -21,6 +21,7 @@ from pykernel.algorithms.elementary import (
     EXP_LOWEST,
     EXP_POLYNOMIAL,
     FLOOR_EXPONENT,
+    LOG2_POLYNOMIAL,
     SINE_POLYNOMIAL,
     TANH_POLYNOMIAL,
     WHOLE,
@@ -535,6 +536,7 @@ def test_the_tables_are_those_that_the_script_prints() -> None:
         "EXP_POLYNOMIAL": EXP_POLYNOMIAL,
         "EXP2_POLYNOMIAL": EXP2_POLYNOMIAL,
         "SINE_POLYNOMIAL": SINE_POLYNOMIAL,
+        "LOG2_POLYNOMIAL": LOG2_POLYNOMIAL,
         "TANH_POLYNOMIAL": TANH_POLYNOMIAL,
         "COSINE_POLYNOMIAL": COSINE_POLYNOMIAL,
     }

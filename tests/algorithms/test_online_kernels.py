@@ -38,8 +38,10 @@ from tests.support.naive import Twin, kernel_values
 
 KERNELS: dict[str, dict[str, Any]] = {
     "laplacian": {"function": "laplacian", "gamma": 0.8},
+    "matern12": {"function": "matern12", "gamma": 1.0},
     "matern32": {"function": "matern32", "gamma": 1.5},
     "matern52": {"function": "matern52", "gamma": 2.0},
+    "rational-quadratic": {"function": "rational-quadratic", "gamma": 0.8, "alpha": 0.6},
     "polynomial": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 3},
     "linear": {"function": "linear"},
     "cosine": {"function": "linear", "normalise": True},
@@ -194,7 +196,7 @@ def test_qklms_measures_in_the_kernels_own_unit() -> None:
         norm = 1 if name == "laplacian" else 2
         distance = gamma * np.linalg.norm(v[:, None] - v[None], norm, axis=-1)
         every = gamma * np.linalg.norm(x[:, None] - v[None], norm, axis=-1)
-        if name not in ("laplacian", "matern32", "matern52"):
+        if name not in ("laplacian", "matern12", "matern32", "matern52"):
             own = [np.sqrt(np.diagonal(kernel_values(model.spec, part, part))) for part in (v, x)]
             cosine = kernel_values(model.spec, v, v) / np.outer(own[0], own[0])
             distance = np.sqrt(1 - np.clip(cosine, -1, 1) ** 2)
@@ -301,6 +303,7 @@ def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np
 EVERY = [(kernel, rule, technique) for kernel in KERNELS for rule in RULES for technique in TECHNIQUES
     if rule != "ald-krls" or technique == "mklms"]  # fmt: skip
 COVERING = [("laplacian", "klms", "fmklms"), ("matern32", "krls-t", "sup"), ("matern52", "qklms", "lsreg"),
+    ("matern12", "qklms", "mklms"), ("rational-quadratic", "klms", "ls"),
     ("polynomial", "klms", "mklms"), ("polynomial", "krls-t", "klms"), ("polynomial", "ald-krls", "mklms"),
     ("linear", "qklms", "fklms"), ("linear", "fb-krls", "ls"), ("cosine", "klms", "afklms"),
     ("polynomial cosine", "klms", "lsridge")]  # fmt: skip
@@ -438,6 +441,7 @@ def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
     ("kernel", "keys", "words"),
     [
         ({"function": "sigmoid", "gamma": 1.0}, {}, "sigmoid, which is not positive definite"),
+        ({"function": "fourier"}, {}, "fourier, which is not positive definite; .* must have a kernel that is, and rff-rls"),
         ({"function": "matern32"}, {}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ({"function": "polynomial", "gamma": 1.0, "coef0": -1.0}, {}, "coef0 is -1; it must be 0 or more"),
         ({"function": "polynomial", "gamma": 1.0}, {"precision": "float32"}, "max_abs is 1e\\+06.* polynomial kernel can"),
@@ -460,6 +464,8 @@ def test_the_twin_knows_its_kernels() -> None:
     x = np.random.default_rng(0).normal(size=(6, 3))
     expected = {
         "laplacian": pairwise.laplacian_kernel(x, gamma=0.8),
+        "matern12": gaussian_process.Matern(1.0, nu=0.5)(x),
+        "rational-quadratic": gaussian_process.RationalQuadratic(np.sqrt(0.5 / 0.8 / 0.6), 0.6)(x),
         "matern32": gaussian_process.Matern(np.sqrt(3) / 1.5, nu=1.5)(x),
         "matern52": gaussian_process.Matern(np.sqrt(5) / 2.0, nu=2.5)(x),
         "polynomial": pairwise.polynomial_kernel(x, degree=3, gamma=0.5, coef0=0.5),
@@ -479,7 +485,7 @@ def test_estimators_take_kernels(rule: str) -> None:
     x = rng.normal(size=(300, 2)) * 50
     y = x[:, 0] / 50 + 0.5 * (x[:, 1] / 50) ** 2
     technique = "sup" if rule == "krls-t" else "mklms"
-    for name in ("laplacian", "matern32", "matern52", "polynomial", "linear"):
+    for name in ("laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"):
         keys: dict[str, Any] = {"coef0": 1.0, "degree": 2} if name == "polynomial" else {}
         model = estimators.BudgetedKernelRegressor(technique, rule=rule, kernel=name, n_max=20, **keys).fit(x, y)
         assert model.spec_.kernel.function == name and model.spec_.input.max_abs > 5 * np.abs(x).max()

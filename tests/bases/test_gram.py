@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.gaussian_process.kernels import Matern
+from sklearn.gaussian_process.kernels import Matern, RationalQuadratic
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.bases.gram import KERNELS, gram_matrix
+from pykernel.bases.gram import COMPUTED, gram_matrix
 from pykernel.dialect import DIM, FLOAT32, FLOAT64, Memory, Precision, Real, kernel
 from pykernel.errors import UserError
-from pykernel.spec.kernel_settings import UNIT
+from pykernel.spec.kernel_settings import MATERN, UNIT
 from tests.support import dialect_cases
 from tests.support.dialect_cases import CAPACITIES, Box, Compiled, c_source, executors
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
-CHOICES = [(name, 1) for name in KERNELS if name != "polynomial"] + [("polynomial", d) for d in (1, 2, 3, 4, 9)]
+CHOICES = [(name, 1) for name in COMPUTED if name != "polynomial"] + [("polynomial", d) for d in (1, 2, 3, 4, 9)]
 EVERY = pytest.mark.parametrize(("name", "degree"), CHOICES, ids=[f"{name}{degree}" for name, degree in CHOICES])
 
 
@@ -35,9 +35,13 @@ def definition(name: str, a: np.ndarray, b: np.ndarray, gamma: float, coef0: flo
         return math.exp(-gamma * math.fsum((x - y) ** 2 for x, y in zip(a, b, strict=True)))
     if name == "laplacian":
         return math.exp(-gamma * math.fsum(abs(x - y) for x, y in zip(a, b, strict=True)))
-    if name in ("matern32", "matern52"):
+    if name == "rational-quadratic":
+        return (1 + gamma * math.dist(a, b) ** 2) ** -1.0
+    if name == "fourier":
+        return math.cos(2 * math.pi * product)
+    if name in MATERN:
         r = gamma * math.dist(a, b)
-        return (1 + r if name == "matern32" else 1 + r + r * r / 3) * math.exp(-r)
+        return {"matern12": 1, "matern32": 1 + r, "matern52": 1 + r + r * r / 3}[name] * math.exp(-r)
     if name == "polynomial":
         return (gamma * product + coef0) ** degree
     return math.tanh(gamma * product + coef0) if name == "sigmoid" else product
@@ -59,6 +63,8 @@ def test_gram_matrices_are_their_definition_and_scikit_learns(
         size = (
             (gamma * (np.abs(a) @ np.abs(b).T) + abs(coef0)) ** degree if name == "polynomial" else np.abs(a) @ abs(b).T
         )
+    elif name == "fourier":
+        size = 1 + np.abs(a) @ abs(b).T
     elif name != "sigmoid":
         size = np.maximum(known, 1e-300)
     assert (np.abs(found - known) <= 1e-14 * (20 + degree * dim) * np.maximum(1, 1 + gamma * dim * 30) * size).all()
@@ -67,8 +73,12 @@ def test_gram_matrices_are_their_definition_and_scikit_learns(
     options: dict[str, Any] = {} if name == "linear" else {"gamma": gamma}
     options |= {"coef0": coef0} if name in ("polynomial", "sigmoid") else {}
     options |= {"degree": degree} if name == "polynomial" else {}
-    if name in ("matern32", "matern52"):
-        nu = {"matern32": 1.5, "matern52": 2.5}[name]
+    if name == "rational-quadratic":
+        theirs = RationalQuadratic(math.sqrt(0.5 / gamma), 1.0)(a, b)
+    elif name == "fourier":
+        theirs = known
+    elif name in MATERN:
+        nu = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}[name]
         theirs = Matern(math.sqrt(2 * nu) / gamma, nu=nu)(a, b)
     else:
         theirs = pairwise_kernels(a, b, {"gaussian": "rbf"}.get(name, name), **options)
@@ -125,7 +135,8 @@ def compare(s: Box, q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # typ
 
 def settings(name: str, degree: int, precision: Precision, gamma: float, coef0: float) -> Any:
     values = {
-        "function": KernelFunction[name.upper()],
+        "function": KernelFunction[name.upper().replace("-", "_")],
+        "alpha": 1.0,
         "normalises": False,
         "unit": name in UNIT,
         "rescales": False,
@@ -194,6 +205,9 @@ def test_kernels_in_the_dialect(name: str, degree: int, precision: Precision, tm
         "laplacian": (4 + 8 * gamma * np.abs(wide - other).sum(1)) * exact + 2.0**-60,
         "matern32": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-52,
         "matern52": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-48,
+        "matern12": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-60,
+        "rational-quadratic": (8 + 8 * gamma * np.square(wide - other).sum(1)) * exact,
+        "fourier": 4 + 40 * products,
         "polynomial": 5 * degree * (gamma * products + abs(coef0)) ** degree,
         "linear": 3 * products,
         "sigmoid": 2 * np.abs(exact) + 5 * (gamma * products + abs(coef0)) * (1 - exact**2) + 4 * eps,

@@ -172,6 +172,7 @@ def test_widths_are_those_of_the_data(folder, basis):
     for kernel, width in [
         ("gaussian", "sigma"),
         ("laplacian", "gamma"),
+        ("matern12", "gamma"),
         ("matern32", "gamma"),
         ("matern52", "gamma"),
         ("polynomial", "gamma"),

@@ -1,6 +1,7 @@
 """The scikit-learn face: its conventions, and that it computes what the host model computes."""
 
 import copy
+import dataclasses
 import doctest
 import inspect
 import pickle
@@ -623,6 +624,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     for kernel, parameters in {
         "gaussian": {"gamma": 0.4},
         "matern32": {"gamma": 0.4},
+        "matern12": {"gamma": 0.4},
         "linear": {"normalise": True},
         "polynomial": {"gamma": 0.3, "coef0": 0.5, "degree": 2, "normalise": True},
     }.items():
@@ -633,6 +635,14 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     named = BudgetedKernelRegressor(kernel="laplacian", gamma=0.4, **rff).fit(x, y)
     assert state(BudgetedKernelRegressor(kernel=MercerKernel("laplacian", gamma=0.4), **rff).fit(x, y)) == state(named)
 
+    power = MercerKernel("rational-quadratic", gamma=0.4, alpha=0.3)
+    model = BudgetedKernelRegressor(kernel=power, n_max=8, rule="klms").fit(x, y)
+    assert MercerKernel.of(model.spec_) == dataclasses.replace(power, degree=3)
+    for rule in ("klms", "krls-t", "rff-rls"):
+        with pytest.raises(
+            UserError, match=r"fourier, which (is not positive definite|has no random Fourier features)"
+        ):
+            BudgetedKernelRegressor(kernel=MercerKernel("fourier"), rule=rule).fit(x, y)
     model = BudgetedKernelRegressor(kernel=CUSTOM, n_max=8, input_max_abs=10.0, n_epochs=1, rule="klms").fit(x, y)
     spec = make_spec(model.spec_.model_dump(exclude_unset=True), custom=CUSTOM.custom)
     assert spec.kernel.model_dump(exclude_unset=True) == CUSTOM.section()

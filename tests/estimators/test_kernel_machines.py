@@ -746,7 +746,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
 @pytest.mark.parametrize(
     "parameters, sentence",
     [
-        ({"kernel": "rbf"}, "kernel is 'rbf'; it must be one of gaussian, laplacian, matern32, matern52, polynomial, linear, sigmoid"),
+        ({"kernel": "rbf"}, "kernel is 'rbf'; it must be one of gaussian, laplacian, matern12, matern32, matern52, polynomial, linear, sigmoid"),
         ({"kernel": None}, "kernel is None; it must be one of"),
         ({"sigma": 0.0}, "sigma is 0.0; it must be a number above 0, several to choose from, or None to derive them"),
         ({"sigma": [1.0, -1.0]}, "sigma is [1.0, -1.0]; it must be"),

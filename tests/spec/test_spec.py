@@ -433,6 +433,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (frozen, "kernel", "gamma", 0.25),
         (frozen, "kernel", "coef0", 1.0),
         (frozen, "kernel", "degree", 2),
+        (frozen | {"kernel": {"function": "rational-quadratic", "gamma": 0.5}}, "kernel", "alpha", 2.0),
+        (frozen | {"kernel": {"function": "fourier"}}, "expansion", "phases", [0.25, 0.0, 0.0]),
         (frozen | {"input": {"dim": 2, "max_abs": 10.0}}, "kernel", "normalise", True),
         (batch, "learning", "ridge", 0.2),
         (batch, "learning", "samples", 65),

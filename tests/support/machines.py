@@ -16,6 +16,9 @@ KERNELS: dict[str, dict[str, Any]] = {
     "sigmoid": {"function": "sigmoid", "gamma": 0.05, "coef0": 0.1},
     "matern32": {"function": "matern32", "gamma": 0.75},
     "matern52": {"function": "matern52", "gamma": 1.0},
+    "matern12": {"function": "matern12", "gamma": 0.5},
+    "rational-quadratic": {"function": "rational-quadratic", "gamma": 0.5, "alpha": 0.75},
+    "fourier": {"function": "fourier"},
 }
 CLASSES = {"classes": ["rest", "tap", "shake"]}
 TWO = {"classes": ["rest", "tap"]}
@@ -68,7 +71,18 @@ MACHINES: dict[str, dict[str, Any]] = {
     ),
     "two": _frozen("linear", 1, label=TWO, input=SCALED, expansion=expansion(1, 1, calibration=[[-1.5, 0.25]])),
     "outputs": _frozen("gaussian", 6, 2, label={"outputs": 2, "low": -1.0, "high": 1.0}, input=SCALED),
-    "krr": {"learning": {"rule": "krr", "ridge": 0.5, "samples": 12}, "kernel": KERNELS["laplacian"]},
+    "fourier": _frozen(
+        "fourier",
+        7,
+        2,
+        label={"outputs": 2},
+        input=SCALED | {"max_abs": 100.0},
+        expansion=expansion(7, 2, phases=[0.0, 0.1, 0.3, -0.5, 0.7, 0.9, 1.0]),
+    ),
+    "fourier-votes": _frozen(
+        "fourier", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="ovo_vote", phases=[0.25] * 7)
+    ),
+    "krr": {"learning": {"rule": "krr", "ridge": 0.5, "samples": 12}, "kernel": KERNELS["matern12"]},
     "krr-poly": {
         "learning": {"rule": "krr", "ridge": 2.0, "samples": 8},
         "kernel": KERNELS["polynomial"],
@@ -82,7 +96,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     },
     "ls-svm-classes": {
         "learning": {"rule": "ls-svm", "ridge": 0.2, "samples": 15},
-        "kernel": KERNELS["gaussian"],
+        "kernel": KERNELS["rational-quadratic"],
         "label": CLASSES,
     },
     "kfd": {

@@ -35,7 +35,7 @@ OWN_PROJECTION = {
 }
 INVERSE = {"klms", "mklms", "sup", "ls", "lsreg"}
 """Metrics and projections for which (K + ridge I)^-1 is kept."""
-RADIAL = ("gaussian", "laplacian", "matern32", "matern52")
+RADIAL = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rational-quadratic")
 """Kernels of a - b, with k(x, x) = 1."""
 
 
@@ -59,6 +59,12 @@ def kernel_values(spec: Spec, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return kernels(a, b, float(kernel.sigma) if kernel.sigma is not None else np.sqrt(0.5 / gamma))
     if kernel.function == "laplacian":
         k = np.exp(-gamma * np.abs(a[:, None] - b[None]).sum(-1))
+        return np.where(k >= 2.0**-60, k, 0.0)
+    if kernel.function == "rational-quadratic":
+        k = (1 + gamma * distances(a, b)) ** -kernel.alpha
+        return np.where(k >= 2.0**-60, k, 0.0)
+    if kernel.function == "matern12":
+        k = np.exp(-gamma * np.sqrt(distances(a, b)))
         return np.where(k >= 2.0**-60, k, 0.0)
     if kernel.function in ("matern32", "matern52"):
         r = gamma * np.sqrt(distances(a, b))

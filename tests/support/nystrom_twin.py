@@ -61,6 +61,8 @@ def plain_gram(function: str, gamma: float, coef0: float, degree: int, a: np.nda
         return np.asarray(np.exp(-gamma * np.sum(difference**2, axis=-1)))
     if function == "laplacian":
         return np.asarray(np.exp(-gamma * np.sum(np.abs(difference), axis=-1)))
+    if function == "matern12":
+        return np.asarray(np.exp(-r))
     if function == "matern32":
         return np.asarray((1 + r) * np.exp(-r))
     if function == "matern52":

@@ -22,7 +22,18 @@ from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, secti
 Content = dict[str, Any]
 
 RULES: tuple[str, ...] = tuple(rules())
-FUNCTIONS = ("gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern32", "matern52")
+FUNCTIONS = (
+    "gaussian",
+    "laplacian",
+    "polynomial",
+    "linear",
+    "sigmoid",
+    "matern12",
+    "matern32",
+    "matern52",
+    "rational-quadratic",
+    "fourier",
+)
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
 SHAPES = {
@@ -36,6 +47,7 @@ SHAPES = {
     "bias",
     "support_class",
     "calibration",
+    "phases",
 }
 """Keys that say how much there is; they belong together, and ``_least`` chooses them."""
 ELSEWHERE = {"rule", "function", "source", "kernel", "max_value", "decision", "method"}

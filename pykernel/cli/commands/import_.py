@@ -59,7 +59,7 @@ def import_model(options: ImportOptions) -> None:
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the scalers and
     projections before them. The new spec contains all numbers of the model; nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
-    .onnx files of support vector machines. No code in the file is executed. Pickle and joblib files are refused, because
+    .onnx files of support vector machines and linear models. No code in the file is executed. Pickle and joblib files are refused, because
     loading one executes code in it.
 
         pykernel import gate.skops -o gate.toml --check held.csv

@@ -63,7 +63,9 @@ class BasisOptions:
     ] = 0.1
     kernel: Annotated[
         str,
-        option("--kernel", value="KERNEL", text="gaussian, laplacian, matern32, matern52, polynomial or linear."),
+        option(
+            "--kernel", value="KERNEL", text="gaussian, laplacian, matern12, matern32, matern52, polynomial or linear."
+        ),
     ] = "gaussian"
     sigma: Annotated[
         str | None,

@@ -37,7 +37,7 @@ class FitOptions:
         option(
             "--kernel",
             value="KERNEL",
-            text="gaussian, laplacian, matern32, matern52, polynomial, linear or sigmoid (kfd).",
+            text="gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).",
         ),
     ] = "gaussian"
     sigma: Annotated[

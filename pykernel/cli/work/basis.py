@@ -23,6 +23,7 @@ from pykernel.host.model import HostModel
 from pykernel.parallel import one_thread
 from pykernel.plots import basis_figure
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
+from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.renamed import word_meant
 from pykernel.training.bkfe import bkfe_on_basis
@@ -290,8 +291,8 @@ class Job:
     def _default_widths(self, x: np.ndarray, several: bool) -> list[float]:
         function = self.options.kernel
         shown = "sigma" if function == "gaussian" else "gamma"
-        if function in ("matern32", "matern52"):
-            length = math.sqrt(3 if function == "matern32" else 5)
+        if function in MATERN_UNITS:
+            length = MATERN_UNITS[function]
             found = [float(f"{length / width:.3g}") for width in reversed(default_widths("gaussian", x))]
         else:
             found = list(default_widths(function, x))  # type: ignore[arg-type]

@@ -55,6 +55,11 @@ class Expansion(VectorsSection):
         strict=False,
         description="classes: a and b for each function f. `NAME_probability` writes 1 / (1 + exp(a f + b)), with several classes divided by the sum over the classes",
     )
+    phases: Numbers | None = Field(
+        None,
+        strict=False,
+        description="`fourier`: a number of turns for each vector v, from -1 to 1: its value is cos(2π (v'x + phase)); 0 if not given",
+    )
     distance: Literal["differences", "products"] = Field(
         "differences",
         description='`gaussian`: how ‖x − v‖² is computed. `"products"` takes ‖x‖² + ‖v‖² − 2 x\'v from folded tables: fewer instructions, a larger rounding error',
@@ -109,6 +114,20 @@ class FrozenModels:
                 refuse("[expansion] weights", f"has {len(row)} numbers in row {i}; it must be {self._weights(spec)}")
         if len(expansion.bias) != self._functions(spec):
             refuse("[expansion] bias", f"holds {len(expansion.bias)} numbers; it must hold {self._functions(spec)}")
+        if expansion.phases is not None:
+            assert spec.kernel is not None
+            if spec.kernel.function != "fourier":
+                refuse("[expansion] phases", f"is of fourier kernels; {spec.kernel.function} has none: leave it out")
+            if len(expansion.phases) != len(vectors):
+                refuse(
+                    "[expansion] phases",
+                    f"holds {len(expansion.phases)} numbers; it must hold {len(vectors)}, one for each vector",
+                )
+            if max(map(abs, expansion.phases)) > 1:
+                refuse(
+                    "[expansion] phases",
+                    f"holds {max(map(abs, expansion.phases)):g}; turns must be from -1 to 1",
+                )
 
     def _complain_of_decision(self, spec: FrozenSpec, refuse: Refuse) -> None:
         expansion, classes = spec.expansion, len(spec.label.classes or ())
@@ -199,7 +218,7 @@ class FrozenModels:
         functions = self._functions(spec)
         if spec.expansion is None:
             return 0
-        return len(spec.expansion.vectors) * (spec.dim + self._weights(spec) + 2) + 4 * (functions + spec.dim + 64)
+        return len(spec.expansion.vectors) * (spec.dim + self._weights(spec) + 3) + 4 * (functions + spec.dim + 64)
 
     def parameters(self, spec: FrozenSpec) -> dict[str, Any]:
         expansion, functions = spec.expansion, self._functions(spec)
@@ -224,6 +243,7 @@ class FrozenModels:
             "calibrated": expansion.calibration is not None,
             "clamps": spec.label.low is not None or spec.label.high is not None,
             "vectors": vectors,
+            "phases": expansion.phases or np.zeros(len(vectors)),
             "rows": rows,
             "square_limit": square_limit,
             "weights": weights,

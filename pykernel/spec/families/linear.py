@@ -32,9 +32,9 @@ WINDUP = 1024.0
 """How far forgetting may raise the trace of P above its initial value; float32 still holds P's small directions."""
 
 
-SPECTRA = ("gaussian", "laplacian", "matern32", "matern52")
+SPECTRA = ("gaussian", "laplacian", "matern12", "matern32", "matern52")
 """Kernels k(a - b) whose random features are known: those that are the mean of cos(w'(a - b)) over some w."""
-DEGREES = {"matern32": 3, "matern52": 5}
+DEGREES = {"matern12": 1, "matern32": 3, "matern52": 5}
 """Degrees of freedom of a Matern kernel's Student t distribution, 2 nu."""
 DEFAULT_FEATURES = 64
 GRAIN = 2.0**-16
@@ -89,12 +89,13 @@ def random_features(seed: int, count: int, dim: int, function: str = "gaussian")
 
         gaussian, exp(-r^2 / 2): standard normal;
         laplacian, exp(-|a - b|_1): each element standard Cauchy;
-        matern32 (1 + r) e^-r, matern52 (1 + r + r^2 / 3) e^-r: a standard normal vector over the root of the sum of 3, 5
-        squared standard normal numbers, which is Student's t with 3, 5 degrees of freedom, of scale 1 / sqrt(3), 1 / sqrt(5).
+        matern12 e^-r, matern32 (1 + r) e^-r, matern52 (1 + r + r^2 / 3) e^-r: a standard normal vector over the root of the
+        sum of 1, 3, 5 squared standard normal numbers, which is Student's t with 1, 3, 5 degrees of freedom, of scale 1,
+        1 / sqrt(3), 1 / sqrt(5).
 
     A seed gives the same numbers for ever, and more features begin with those of fewer.  They come from Python's
     ``Random(seed).random()``, whose sequence Python promises to keep: for each feature ``dim`` of them become normal (or
-    Cauchy) numbers by the inverse of the distribution, Matern kernels take 3 or 5 more, the next one is its phase.
+    Cauchy) numbers by the inverse of the distribution, Matern kernels take 1, 3 or 5 more, the next one is its phase.
     Frequencies are rounded to multiples of 2^-16.
     """
     draw, normal = random.Random(seed).random, statistics.NormalDist()
@@ -150,7 +151,7 @@ class LinearModels:
             if spec.kernel.function not in SPECTRA:
                 refuse(
                     "[kernel] function",
-                    f"is {spec.kernel.function}, which has no random Fourier features: they are of kernels of a - b; take "
+                    f"is {spec.kernel.function}, which has no random Fourier features here: they are of kernels of a - b; take "
                     f"{', '.join(SPECTRA[:-1])} or {SPECTRA[-1]}",
                 )
             if spec.kernel.function == "gaussian" and spec.kernel.sigma is None and spec.kernel.gamma is None:
@@ -164,10 +165,9 @@ class LinearModels:
         self._complain_of_size(spec, refuse)
         if kind is FeatureKind.FOURIER:
             assert spec.kernel is not None
-            # no Cauchy number of 2^32 is above 2^32 / pi
-            most = (
-                _reach(spec) / spec.length_scale * spec.dim * (2.0**31 if spec.kernel.function == "laplacian" else 1.0)
-            )
+            # no Cauchy number of 2^32 is above 2^32 / pi, and no normal number over another of them above 2^36
+            tail = {"laplacian": 2.0**31, "matern12": 2.0**36}.get(spec.kernel.function, 1.0)
+            most = _reach(spec) / spec.length_scale * spec.dim * tail
             if most > (1e36 if narrow else 1e300):
                 width = "sigma" if spec.kernel.function == "gaussian" else "1 / gamma"
                 refuse(

@@ -107,7 +107,7 @@ class KernelLearning(Learning):
         0.3,
         gt=0,
         le=2,
-        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian`, `matern32`, `matern52` in units of 1 / gamma; with others the sine of the angle between the two",
+        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels in units of 1 / gamma; with others the sine of the angle between the two",
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
@@ -595,7 +595,7 @@ def _quantum(spec: KernelSpec) -> float:
     if function == "gaussian":
         return (units * spec.length_scale) ** 2
     fading = -math.expm1(-units)
-    if function == "laplacian":
+    if function in ("laplacian", "matern12"):
         return fading
     if function == "matern32":
         return fading - units * math.exp(-units)

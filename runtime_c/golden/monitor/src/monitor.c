@@ -97,7 +97,7 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_MORE_ALARM 1.1050605f /* factor of the alarm threshold's odds after an alarm */
 /* factor of the censoring threshold's odds after a sample that is not censored */
 #define MONITOR_MORE_CENSORING 1.0460279f
-/* Gaussian and Laplacian kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t */
+/* Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t */
 #define MONITOR_RATE 0.3205989f
 #define MONITOR_REHEARSAL_INPUT 2.598076f /* the self-test's inputs are within +- half of this */
 #define MONITOR_REHEARSED 44 /* number of samples in the self-test */
