@@ -15,21 +15,23 @@ class Vectors(Struct):
 
 
 class Factor(Struct):
-    """L, L L' = K of the vectors."""
+    """L, L L' = K of the vectors, and a number on K's diagonal."""
 
     packed: Real[PACKED]  # row by row up to the diagonal, of which reciprocals are kept
 
 
 @kernel
-def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real) -> Index:
+def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise: Real) -> Index:
     """Write L.  Returns the first vector that depends on those before it, or -1.  O(N^2 D + N^3).
+
+    noise: what is added to K's diagonal.
 
     A vector depends on the others if they express all of it but at most ``least`` of k(x, x).
     """
     dependent = -1
     row = 0
     for i in range(len(v.vectors)):
-        rest = kernel_value(q, v.vectors[i], v.vectors[i])
+        rest = kernel_value(q, v.vectors[i], v.vectors[i]) + noise
         own = rest
         other = 0
         for j in range(i):

@@ -13,11 +13,11 @@ import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
-from pykernel.importers.sklearn import read_estimator
+from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import steps_of
-from pykernel.spec.model import Spec, shown_value
+from pykernel.spec.model import Spec, make_spec, shown_value
 from pykernel.training.rounding import device_bound, notes, source_bound
-from pykernel.training.trained import FILE_LIMIT, Distance, Machine, pairs, to_spec, votes
+from pykernel.training.trained import FILE_LIMIT, Distance, Machine, content, pairs, to_spec, votes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -34,6 +34,7 @@ def from_sklearn(
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
+    variance: bool = False,
 ) -> Spec:
     """Convert a fitted scikit-learn estimator to a spec. The spec's C computes the estimator's decision values.
 
@@ -59,6 +60,9 @@ def from_sklearn(
     distance : {"auto", "differences", "products"}
         How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions and rounds more. "auto" uses
         "products" if its error is at most that of the other operations.
+    variance : bool
+        Of a Gaussian process, ``NAME_variance`` writes the square of the deviation that ``predict(x, return_std=True)``
+        returns. The spec then has rule "nystrom": n²/2 more numbers in flash, and O(n² / 2 + n D) a call.
 
     Returns
     -------
@@ -90,8 +94,13 @@ def from_sklearn(
     ('gaussian', ('a', 'b', 'c'))
     """
     machine = read_estimator(estimator)
-    spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
-    for note in notes(machine, spec):
+    if variance:
+        made = content(machine, name, precision, max_abs, input_names, classes, "differences")
+        spec, told = make_spec(made | posterior(estimator, machine, precision), machine.source), machine.notes
+    else:
+        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
+        told = tuple(notes(machine, spec))
+    for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
 

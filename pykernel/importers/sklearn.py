@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
 from pykernel.importers.steps import (
     PARTS,
@@ -23,6 +24,7 @@ from pykernel.importers.steps import (
     steps_of,
     table,
 )
+from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, shown_value, visible_name
 from pykernel.training.trained import Machine, array_of, checked, collapsed, number_of, require_classes
 
@@ -337,6 +339,57 @@ def _gaussian_process(model: Any, where: str) -> Machine:
         return Machine(where, function, vectors, weights, bias, gamma=gamma)
     scale = np.sqrt(first)
     return Machine(where, function, vectors * scale, weights, bias, gamma=unit, scale=scale)
+
+
+def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any]:
+    """What a spec of rule "nystrom" has for the mean and the variance of a Gaussian process: sections kernel to expansion.
+
+    With K = A (K1 + noise I) = A L L' of the samples, z(x) = L^-1 k1(x): the mean is w'z, w = L' A alpha, and the variance
+    is A (k1(x, x) - |z|^2) and the white noise's.  Raises UserError, one sentence.
+    """
+    from sklearn.gaussian_process import GaussianProcessRegressor
+
+    model, where = steps_of(estimator)[-1][1], machine.source
+    if not isinstance(model, GaussianProcessRegressor):
+        raise UserError(f"{where}: variance is of a GaussianProcessRegressor, or of a pipeline of scalers and one")
+    plain = _gaussian_process(model, where)
+    if plain.vectors.shape != machine.vectors.shape or not np.array_equal(plain.weights, machine.weights):
+        raise UserError(f"{where}: variance needs a pipeline of scalers alone before the GaussianProcessRegressor")
+    if machine.weights.shape[1] != 1:
+        raise UserError(f"{where}: has {machine.weights.shape[1]} targets; variance is of one")
+    size = sum(size for size, shape in _terms(model.kernel_, where, []) if shape is not None)
+    if sum(size for size, _ in _terms(model.kernel_, where, [])) > size:
+        raise UserError(f"{where}: kernel_ holds a constant beside k(x, v); the variance of such a sum has no C")
+    kernel = machine.kernel
+    vectors = machine.vectors.astype(PRECISIONS[precision].dtype).astype(float)
+    gram = kernel.gram(vectors, vectors)
+    white = model.kernel_.diag(model.X_train_) - size * kernel.diagonal(machine.vectors)
+    extra = np.broadcast_to(np.asarray(model.alpha, float), white.shape) + white
+    if np.ptp(extra) > 1e-9 * np.abs(extra).max():
+        raise UserError(f"{where}: alpha differs from sample to sample; variance has C for one alpha of all")
+    noise, deviation = max(0.0, float(extra.mean())) / size, float(np.ravel(model._y_train_std)[0])
+    try:
+        factor = np.linalg.cholesky(gram + noise * np.eye(len(gram)))
+    except np.linalg.LinAlgError:
+        factor = np.zeros_like(gram)
+    least = LEAST_ALD_THRESHOLD[precision]
+    if not (factor.diagonal() ** 2 > least * (gram.diagonal() + noise)).all():
+        raise UserError(
+            f"{where}: samples are so alike that {precision} cannot tell their part; train with a larger alpha or a WhiteKernel, or "
+            "with fewer samples" + (", or take precision='float64'" if precision == "float32" else "")
+        )
+    return {
+        "kernel": kernel.section(),
+        "learning": {"rule": "nystrom"},
+        "expansion": {
+            "vectors": machine.vectors.tolist(),
+            "weights": (factor.T @ machine.weights).tolist(),
+            "bias": machine.bias.tolist(),
+            "noise": noise,
+            "prior_variance": size * deviation**2,
+            "label_variance": max(0.0, float(white.mean())) * deviation**2,
+        },
+    }
 
 
 def _power(terms: Sequence[Any], exponent: float, where: str) -> tuple[float, Any]:

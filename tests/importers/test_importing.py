@@ -82,6 +82,7 @@ from pykernel import (
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers import importing
 from pykernel.importers import sklearn as import_sklearn
@@ -493,6 +494,92 @@ def test_the_c_computes_the_same_bytes(name):
     spec = from_sklearn(estimator, "m", precision=PRECISIONS[COMPILED.index(name) % 2])
     report = check(spec, samples=2000, levels=("-O2",), compilers=[find_compilers()[0].name])
     assert report.ok, report.rows
+
+
+# ------------------------------------------------------------------------------------------------------- variances
+
+
+def regression():
+    """Inputs and labels to train on, with means and deviations that need a scaler, and inputs held back."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (60, 3))
+    return x * 5 + 3, np.sin(2 * x[:, 0]) + x[:, 1] ** 2 + 0.1 * rng.normal(size=60), rng.uniform(-12, 18, (100, 3))
+
+
+POSTERIORS = [
+    RBF(1.0) + WhiteKernel(0.1),
+    2.0 * RBF([1.0, 2.0, 0.5]) + WhiteKernel(0.1),
+    ConstantKernel(3.0) * Matern(1.0, nu=1.5),
+    RationalQuadratic(1.0, 2.0) * 3.0,
+    Matern(2.0, nu=0.5),
+    DotProduct(1.0) + WhiteKernel(0.1),
+]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kernel", POSTERIORS, ids=lambda kernel: str(kernel)[:30])
+def test_the_variance_of_a_gaussian_process_is_that_of_scikit_learn(kernel, precision):
+    x, y, held = regression()
+    gaussian = GaussianProcessRegressor(kernel, alpha=0.05, normalize_y=precision == "float32", optimizer=None)
+    model = make_pipeline(StandardScaler(), gaussian).fit(x, y)
+    spec = from_sklearn(model, "m", precision=precision, variance=True)
+    taken = held.astype(spec.real.dtype)
+    mean, deviation = model.predict(taken.astype(float), return_std=True)
+    device = HostModel(spec)
+    means, variances = (device.ask(question, taken)[0].reshape(-1) for question in ("predict", "variance"))
+    # the bound of the page: 8 eps n kappa(L), relative to what is summed
+    gram = gaussian.kernel_(gaussian.X_train_) + 0.05 * np.eye(len(x))
+    part = 8 * np.finfo(spec.real.dtype).eps * len(x) * math.sqrt(np.linalg.cond(gram))
+    most = np.sqrt(gaussian.kernel_.diag(model[:-1].transform(taken.astype(float))).max()) * gaussian._y_train_std
+    assert np.abs(variances - deviation**2).max() <= part * most**2
+    weights = np.abs(np.array(spec.expansion.weights)).sum() / math.sqrt(spec.expansion.prior_variance)
+    assert np.abs(means - mean).max() <= part * weights * most
+
+
+def test_a_model_with_a_variance_is_the_same_in_c():
+    x, y, _ = regression()
+    model = GaussianProcessRegressor(RBF(8.0) + WhiteKernel(0.1), optimizer=None).fit(x[:20], y[:20])
+    spec = from_sklearn(model, "m", variance=True)
+    report = check(spec, samples=500, levels=("-O2",), compilers=[find_compilers()[0].name])
+    assert report.ok and any("m_variance(" in text for text in build(spec).files.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (SVR(), "SVR: variance is of a GaussianProcessRegressor"),
+        (
+            GaussianProcessRegressor(RBF(1.0), optimizer=None),
+            "samples are so alike that float32 cannot tell their part; train with a larger alpha",
+        ),
+        (
+            GaussianProcessRegressor(RBF(1.0) + ConstantKernel(2.0), alpha=0.1, optimizer=None),
+            "holds a constant beside k",
+        ),
+        (
+            GaussianProcessRegressor(RBF(1.0), alpha=np.linspace(0.1, 0.2, 60), optimizer=None),
+            "alpha differs from sample to sample",
+        ),
+        (
+            TransformedTargetRegressor(
+                GaussianProcessRegressor(RBF(9.0), alpha=0.1, optimizer=None), transformer=StandardScaler()
+            ),
+            "variance is of a GaussianProcessRegressor",
+        ),
+    ],
+)
+def test_a_variance_that_has_no_c_is_refused_in_one_sentence(model, says):
+    x, y, _ = regression()
+    with pytest.raises(UserError, match=says) as refusal:
+        from_sklearn(model.fit(x / 100, y), "m", variance=True)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_variance_is_of_one_target():
+    x, y, _ = regression()
+    model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None).fit(x, np.column_stack([y, y]))
+    with pytest.raises(UserError, match="has 2 targets; variance is of one"):
+        from_sklearn(model, "m", variance=True)
 
 
 # --------------------------------------------------------------------------------------------------------- refusals

@@ -363,6 +363,11 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
             "support_class": [0, 1, 2],
         },
     }
+    posterior = frozen | {
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "nystrom"},
+        "expansion": tables | {"noise": 0.5, "prior_variance": 2.0, "label_variance": 0.25},
+    }
     batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
     streaming: dict[str, Any] = {
         "name": "flow",
@@ -469,6 +474,9 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (paired, "expansion", "break_ties", True),
         (frozen | {"label": {"classes": ["n", "y"]}}, "expansion", "calibration", [[-1.0, 0.5]]),
         (frozen | {"kernel": {"gamma": 0.5}}, "expansion", "distance", "products"),
+        (posterior, "expansion", "noise", 0.25),
+        (posterior, "expansion", "prior_variance", 3.0),
+        (posterior, "expansion", "label_variance", 0.5),
     ]
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
     fields |= {(section, key) for section in sections() for key in keys_of(section)}

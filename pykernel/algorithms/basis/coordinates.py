@@ -87,6 +87,7 @@ class NystromConfig(Config):
     method: Method
     single: bool  # whether there is one function
     bounded: bool  # whether predictions are kept between low and high
+    varies: bool  # whether the variance of a prediction is known
     weighs: bool  # whether predictions are weighted sums of coordinates; or the coordinates themselves
     forgets: bool  # whether forgetting < 1
     caches: bool  # whether the reservoir keeps its rows' coordinates
@@ -94,6 +95,8 @@ class NystromConfig(Config):
     factor_rows: Real[PACKED]  # L, where L L' = K_SS; rows end at the diagonal, with its reciprocal
     weights: Real[N_MAX, OUTPUTS]  # weights of each coordinate in each function
     bias: Real[OUTPUTS]  # constant of each function
+    prior_variance: Real  # variance of the function's value where k(x, x) = 1, before anything was known
+    label_variance: Real  # variance of a label around the function's value
     ald_threshold: Real  # a sample is no candidate if its rest is at most this part of it
     tau: Real  # choosing ends when the mean rest of the reservoir's rows is at most this part
     candidates: Index  # rho: number of rows that are compared in each step
@@ -249,6 +252,21 @@ def residual(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], pa
 
 
 @kernel
+def variance(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[1]) -> Index:
+    """Write to y the variance of the label around f(x), in the label's unit squared.  O(N^2 / 2 + N D).
+
+    A Gaussian process's: p (k(x, x) - |z|^2) + v, p = prior_variance, v = label_variance.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not acceptable(q, x):
+        return NystromStatus.REFUSED_INPUT
+    scaled(w, q, x)
+    project_given(w, c, q, w.x)
+    y[0] = c.prior_variance * w.kappa[0] + c.label_variance
+    return NystromStatus.DONE
+
+
+@kernel
 def rehearse(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
     """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1
@@ -279,6 +297,7 @@ def _frozen(labels: LabelKind, *more: Entry) -> Program:
             Entry("predict", predict, "question"),
             Entry("features", features, "question"),
             Entry("residual", residual, "question"),
+            Entry("variance", variance, "question", lambda c: c.varies),
             *more,
         ),
         rehearse=rehearse,

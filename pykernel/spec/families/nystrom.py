@@ -119,6 +119,20 @@ class Tables(VectorsSection):
         description="a row for each coordinate, with a number for each function; if not given, `NAME_predict` writes the coordinates",
     )
     bias: Numbers | None = Field(None, strict=False, description="the constant that is added to each function")
+    noise: float = Field(
+        0.0,
+        ge=0,
+        le=1e6,
+        description="added to the diagonal of the vectors' kernel matrix; of a Gaussian process: the noise's variance over the function's",
+    )
+    prior_variance: float | None = Field(
+        None,
+        gt=0,
+        description="variance of the function's value where k(x, x) = 1, before anything is known: of a Gaussian process. If given, `NAME_variance` writes the variance of a label",
+    )
+    label_variance: float = Field(
+        0.0, ge=0, description="what `NAME_variance` adds: the variance of labels around the function"
+    )
 
 
 class NystromSpec(Spec):
@@ -210,6 +224,7 @@ class _NystromModels:
             "method": method,
             "single": spec.outputs == 1,
             "bounded": spec.label.low is not None or spec.label.high is not None,
+            "varies": tables is not None and tables.prior_variance is not None,
             "weighs": weights is not None,
             "forgets": learning.forgetting < 1,
             "caches": method in (Method.EFVS, Method.SGMA) or (method is Method.STREAM and basis.cache),
@@ -217,6 +232,8 @@ class _NystromModels:
             "factor_rows": factor_rows,
             "weights": np.zeros((size, outputs)) if weights is None else np.array(weights, float),
             "bias": np.zeros(outputs) if bias is None else np.array(bias, float),
+            "prior_variance": (tables.prior_variance or 0.0) if tables is not None else 0.0,
+            "label_variance": tables.label_variance if tables is not None else 0.0,
             "ald_threshold": ald_threshold_of(spec),
             "tau": basis.tau,
             "candidates": basis.candidates,
@@ -277,11 +294,12 @@ def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     assert spec.expansion is not None and spec.kernel is not None
     vectors = np.array(spec.expansion.vectors, float).astype(spec.real.dtype).astype(float)
     size = len(vectors)
+    noise = spec.expansion.noise if isinstance(spec.expansion, Tables) else 0.0
     if spec.kernel.function == "custom" and spec.custom is None:
         # it comes when the spec's values are in order
         return np.zeros(size * (size + 1) // 2), -1
     return _factor(
-        vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.custom, _View(spec)
+        vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.custom, noise, _View(spec)
     )
 
 
@@ -300,7 +318,13 @@ class _View:
 
 @functools.lru_cache(64)
 def _factor(
-    vectors: bytes, shape: tuple[int, int], kernel: str, precision: str, custom: Kernel | None, view: _View
+    vectors: bytes,
+    shape: tuple[int, int],
+    kernel: str,
+    precision: str,
+    custom: Kernel | None,
+    noise: float,
+    view: _View,
 ) -> tuple[np.ndarray, int]:
     # the other arguments say what the view holds
     compute = factorise_vectors if custom is None else substitute(factorise_vectors, {custom_kernel: custom})
@@ -308,7 +332,7 @@ def _factor(
     memory = Memory((Vectors, Factor), FLOAT64, sizes)
     memory.field("vectors")[...] = np.frombuffer(vectors).reshape(shape)
     dependent = make_executor([compute], memory, Settings({KernelConfig: view.q})).call(
-        compute, LEAST_ALD_THRESHOLD[precision]
+        compute, LEAST_ALD_THRESHOLD[precision], noise
     )
     packed = memory.field("packed").copy()
     packed.flags.writeable = False
@@ -332,6 +356,7 @@ class NystromModels(_NystromModels):
         value = math.sqrt(self._complain_of_kernel(spec, refuse))
         self._complain_of_vectors(spec, refuse)
         expansion, size = spec.expansion, len(spec.expansion.vectors)
+        self._complain_of_variance(spec, value * value, refuse)
         if expansion.weights is None:
             if expansion.bias is not None:
                 refuse("[expansion] bias", "is given without weights, which it must go with: leave it out")
@@ -357,6 +382,24 @@ class NystromModels(_NystromModels):
         if not sums <= most:
             refuse(
                 "[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}"
+            )
+
+    def _complain_of_variance(self, spec: NystromSpec, value: float, refuse: Refuse) -> None:
+        """value: the largest k(x, x)."""
+        assert spec.expansion is not None
+        prior, label = spec.expansion.prior_variance, spec.expansion.label_variance
+        if prior is None:
+            if label:
+                refuse("[expansion] label_variance", "is given without prior_variance, which it must go with")
+            return
+        if spec.expansion.weights is None or spec.label.classes is not None or spec.outputs != 1:
+            refuse("[expansion] prior_variance", "is for a model of one number, with weights; leave it out")
+        most = kernel_settings.largest(spec.precision)
+        if not prior * value + label <= most:
+            refuse(
+                "[expansion] prior_variance",
+                f"is {prior:g}, with which variances reach {prior * value + label:g}; they must stay below {most:g} in "
+                f"{spec.precision}",
             )
 
     def capacities(self, spec: NystromSpec) -> dict[str, int]:
