@@ -98,6 +98,7 @@ def _label_ends(axes: Any, x: float, heights: Sequence[float], names: Sequence[s
 
 # as many as there may be rules; Okabe and Ito's, then greys
 GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#555555", "#B8A600")
+MARKS = ("o", "s", "^")
 
 
 SIMPLE = "simple predictor"
@@ -127,10 +128,12 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
     figure = Figure(figsize=(6.2 * len(panels), 5.2), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
     groups = list(dict.fromkeys(point[2] for panel in panels for point in panel.points))
-    colours = {group: GROUPS[i % len(GROUPS)] for i, group in enumerate(groups)} | {SIMPLE: "#555555"}
+    # a colour comes again in another shape
+    styles = {group: {"color": GROUPS[i % len(GROUPS)], "marker": MARKS[i // len(GROUPS) % len(MARKS)]}
+              for i, group in enumerate(groups)} | {SIMPLE: {"color": "#555555", "marker": "o"}}  # fmt: skip
     every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, panel in zip(every, panels, strict=True):
-        _front(axes, panel, colours)
+        _front(axes, panel, styles)
         axes.set_xlabel(panel.xlabel)
     every[0].set_title(title, loc="left", fontsize=12, fontweight="bold")
     every[0].set_ylabel(ylabel)
@@ -142,7 +145,7 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
         front = max((point[1] for panel in panels for point in panel.points if point[4]), default=0.0)
         top = max(1.6 * front, 2.2 * float(np.median(errors)))
         every[0].set_ylim(0.7 * min(errors), min(1.6 * max(errors), top))
-    handles = [every[0].plot([], [], "o", color=colours[group], label=group)[0] for group in groups]
+    handles = [every[0].plot([], [], linestyle="none", label=group, **styles[group])[0] for group in groups]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(groups), 3 * len(panels)), frameon=False)
     with whole_file(path) as file:
         figure.savefig(file, format="png")
@@ -163,13 +166,12 @@ def _label_front(axes: Any, front: Sequence[tuple[float, float, str]]) -> None:
             )
 
 
-def _front(axes: Any, panel: Panel, colours: Mapping[str, str]) -> None:
+def _front(axes: Any, panel: Panel, styles: Mapping[str, Mapping[str, str]]) -> None:
     for cost, error, group, _, on in panel.points:
         axes.plot(
             cost,
             error,
-            "o",
-            color=colours[group],
+            **styles[group],
             markersize=6 if on else 4,
             alpha=1.0 if on else 0.45,
             zorder=3 if on else 2,
