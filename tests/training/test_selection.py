@@ -483,10 +483,10 @@ def test_what_the_page_says_of_the_optimism_is_so(scripts):
     ]
     left = [abs(test - corrected) / (test - least) for least, corrected, test in rows]
     nearer, further = [part for part in left if part < 1], [part for part in left if part >= 1]
-    assert all(least < test for least, _, test in rows) and (len(nearer), len(further)) == (10, 4)
+    assert all(least < test for least, _, test in rows) and (len(nearer), len(further)) == (12, 2)
     page = " ".join((ROOT / "docs" / "model-selection.md").read_text(encoding="utf-8").split())
     amounts = f"{np.mean(nearer):.0%} on average, and from {min(nearer):.0%} to {max(nearer):.0%}".replace("%", " %")
-    assert amounts in page and f"by {min(further):.1f} to {max(further):.1f} times" in page
+    assert amounts in page and f"in two rows by {max(further):.1f} times" in page
 
 
 @pytest.mark.exhaustive
