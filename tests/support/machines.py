@@ -132,6 +132,12 @@ COSINE = {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2, "no
 
 BASES: dict[str, dict[str, Any]] = {
     "map": {"learning": {"rule": "nystrom"}, "kernel": KERNELS["matern52"], "expansion": expansion(7, 1)},
+    "map-variance": {
+        "learning": {"rule": "nystrom"},
+        "kernel": KERNELS["gaussian"],
+        "input": SCALED,
+        "expansion": expansion(6, 1) | {"noise": 0.25, "prior_variance": 2.0, "label_variance": 0.5},
+    },
     "map-coordinates": {
         "learning": {"rule": "nystrom"},
         "kernel": KERNELS["gaussian"],
