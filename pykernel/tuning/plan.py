@@ -49,6 +49,8 @@ NEAR = 1.01
 """Of models whose error is within this factor of the least, or of classes one row more, the one with the fewest bytes is chosen."""
 LEADERS = 6
 """So many of the best arms are changed."""
+WIDTHS = (1 / 4, 1 / 2, 2.0)
+"""Each kernel is also tried so many times as wide as at first."""
 RULES_WITH_TECHNIQUES = 3
 """So many of the best rules are tried with every technique."""
 RETRIES = 4
@@ -400,28 +402,47 @@ class Search:
         for _ in range(RETRIES):
             yield from self._smaller_ones()
             yield None
-        best = sorted((arm for arm in self.arms if arm.best), key=lambda arm: arm.best.score if arm.best else 0)
-        chooses = [arm for arm in best if arm.made.spec is not None and arm.made.spec.has("reduction", "technique")]
-        for rule in list(dict.fromkeys(arm.rule for arm in chooses))[:RULES_WITH_TECHNIQUES]:
-            content = dict(next(arm for arm in best if arm.rule == rule).made.content)
+        for arm, best in self._best_arms():
+            for knob in (knob for knob in arm.knobs if knob.name == "kernel.sigma"):
+                for factor in WIDTHS:
+                    sigma = knob.value(knob.position(arm.own[knob.name]) + math.log(factor))
+                    yield from self._new(arm, best.size, {**best.values, knob.name: sigma})
+        yield None
+        chooses = [
+            each for each in self._best_arms() if (spec := each[0].made.spec) and spec.has("reduction", "technique")
+        ]
+        for rule in list(dict.fromkeys(arm.rule for arm, _ in chooses))[:RULES_WITH_TECHNIQUES]:
+            first, best = next(each for each in chooses if each[0].rule == rule)
+            content = dict(first.made.content)
             content["reduction"] = {k: v for k, v in content.get("reduction", {}).items() if k != "projection"}
             known = {arm.name for arm in self.arms}
             for made in combine(content, Known(self.table.x[: self.table.split]), [rule], self.every_technique)[0]:
                 if made.name not in known:
-                    self.arms.append(Arm.of(made))
-                    yield from self._new(self.arms[-1], self._size(self.arms[-1], START), {})
+                    arm = Arm.of(made)
+                    self.arms.append(arm)
+                    values = {k: v for k, v in best.values.items() if k in arm.own}
+                    yield from self._new(arm, self._size(arm, START), values)
         yield None
         while True:
             before = len(self._seen)
             yield from self._smaller_ones()
-            leaders = sorted((arm for arm in self.arms if arm.best), key=lambda arm: arm.best.score if arm.best else 0)
-            chances = 1 / np.arange(1.0, len(leaders[:LEADERS]) + 1)
-            for _ in range(4 * BATCH if leaders else 0):
-                arm = leaders[int(rng.choice(len(chances), p=chances / chances.sum()))]
-                yield from self._changed(arm, rng)
+            ranked = [arm for arm, _ in self._best_arms()]
+            # the best of each rule is changed as often as the best of all: one rule's techniques are much alike
+            of_rules: dict[str, Arm] = {}
+            for arm in ranked:
+                of_rules.setdefault(arm.rule, arm)
+            for number in range(4 * BATCH if ranked else 0):
+                leaders = (list(of_rules.values()) if number % 2 else ranked)[:LEADERS]
+                chances = 1 / np.arange(1.0, len(leaders) + 1)
+                yield from self._changed(leaders[int(rng.choice(len(chances), p=chances / chances.sum()))], rng)
             if len(self._seen) == before:
                 return
             yield None
+
+    def _best_arms(self) -> list[tuple[Arm, Trial]]:
+        """Those that have an answer, with their best trials, the best first."""
+        found = [(arm, best) for arm in self.arms if (best := arm.best) is not None]
+        return sorted(found, key=lambda each: each[1].score)
 
     def _smaller_ones(self) -> Iterator[Trial]:
         """Of arms that were too large."""

@@ -7,7 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, get_args
 
@@ -497,6 +497,8 @@ def _frozen(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rounding: it is measured below
         source = read_estimator(trained)
+    # a sentence begins with what it is about
+    source = replace(source, source=table.name)
     made = content(source, options.called, options.precision, None, table.inputs, table.classes, distance)
     spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
     beyond = int((np.abs(table.x) > spec.input.max_abs).any(axis=1).sum())
