@@ -94,6 +94,10 @@ def _why(name: str, cells: Sequence[str], values: np.ndarray | None) -> str:
     return "a time" if _counts_time(name, values) else "not an input"
 
 
+def listed(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f", … ({len(names)})" if len(names) > most else "")
+
+
 def finite_values(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
 

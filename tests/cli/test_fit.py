@@ -187,7 +187,7 @@ def test_what_is_assumed_is_told(folder, fit, run):
     for text in (
         "the label is kind, the last column",
         "2 inputs: a, b, without same (always the same), colour (text, such as 'red')",
-        "left out 1 rows without a label and 2 with a missing input",
+        "left out 1 row without a label and 2 rows with a missing input",
         "3 classes, high, low, middle, so the model is kfd",
         "inputs standardised",
     ):
@@ -195,6 +195,11 @@ def test_what_is_assumed_is_told(folder, fit, run):
     assert report["rows"] == 27
     report, _ = fit("odd.csv", "--inputs", "b,a", "--no-standardise", *QUICK, "--out", "odd2.toml")
     assert report["inputs"] == ["b", "a"] and load_spec("odd2.toml").input.center is None
+    rows[3] = rows[4]
+    Path("odd.csv").write_text("\n".join(["a,b,same,colour,kind", *rows]) + "\n")
+    report, _ = fit("odd.csv", *QUICK, "--model", "krr", "--out", "odd4.toml")
+    told = "; ".join(report["assumed"])
+    assert "left out 2 rows with a missing input; 3 classes, high, low, middle;" in told and "so the model" not in told
     code, out, _ = run("fit", "odd.csv", *QUICK, "--out", "odd3.toml")
     assert code == 0 and out.startswith("assumed: the label is kind")
 
@@ -497,6 +502,10 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["kinds.csv", "--workers", "fast"], "--workers is 'fast'"),
         (["kinds.csv", "--precision", "float16"], "precision"),
         (["kinds.csv", "--name", "2nd"], "name"),
+        (["kinds.csv", "--out", "a.b.toml"], "a.b.toml: names in C would begin with 'a.b', which they cannot; give --name"),
+        (["kinds.csv", "--sigma", "1e-300"], "--sigma holds 1e-300; its square must not overflow"),
+        (["kinds.csv", "--seed", str(2**32)], "seed is 4294967296; it must be at most 4294967295"),
+        (["kinds.csv", "--workers", "9" * 20], "it must be a number of processes from 1 to 1,024"),
         (["kinds.csv", "--sigma", "1", "--ridge", "1", "--plot", "p.png"], "there is one width and one ridge"),
         (["kinds.csv", "--out", "absent/k.toml"], "absent/k.toml: cannot be written"),
     ],

@@ -103,8 +103,9 @@ def print_best(
     output.show_table("the best model of each rule and technique", table_of(found, others, {}))
     outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
     if outside:
+        rows_are, were = ("row is", "was") if outside == 1 else ("rows are", "were")
         output.warn(
-            f"{outside:,} rows are beyond [input] max_abs or [label] max_abs, and were refused; raise these, or scale the columns"
+            f"{outside:,} {rows_are} beyond [input] max_abs or [label] max_abs, and {were} refused; raise these, or scale the columns"
         )
 
 
