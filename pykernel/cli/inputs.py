@@ -51,8 +51,13 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
     if path is not None and not path.absolute().parent.is_dir():
         raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
     need_not_data(path, data)
-    if path is None or not path.exists():
+    if path is not None and not os.access(path.absolute().parent, os.W_OK):
+        raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
+    if path is None or not (path.exists() or path.is_symlink()):
         return
+    if path.is_symlink() or not path.is_file():
+        what = "a link" if path.is_symlink() else "no file"
+        raise UserError(f"{path}: is {what}; give the path of a file to write")
     if not force:
         raise UserError(f"{path}: is there already; give another name, or --force to overwrite it")
 

@@ -452,6 +452,22 @@ def test_nothing_is_overwritten_unasked(folder, run):
     assert load_spec("k.toml").name == "k" and Path("k.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch):
+    Path("folder.toml").mkdir()
+    Path("link.toml").symlink_to("elsewhere")
+    monkeypatch.setattr("pykernel.cli.work.tables.read_table", None)  # the work would fail
+    for path, says in (("folder.toml", "is no file"), ("link.toml", "is a link")):
+        code, out, err = run("fit", "kinds.csv", *QUICK, "--out", path, "--force")
+        assert code == 2 and out == "" and err.startswith(f"error: {path}: {says}") and err.count("\n") == 1
+    monkeypatch.setattr("os.access", lambda path, how: False)
+    code, out, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
+    assert (
+        code == 2
+        and out == ""
+        and err == "error: k.toml: cannot be written: the folder . is not writable; give another name\n"
+    )
+
+
 @pytest.mark.parametrize(
     "arguments, says",
     [

@@ -93,14 +93,14 @@ def need_numbers(options: PlanOptions) -> None:
 
 def run(course: Search, options: PlanOptions) -> bool:
     """Whether it was interrupted."""
+    from pykernel.cli.work.search import kept
+
     try:
         with output.progress(options.as_json) as show:
             course.run(_Watch(options, show).left)
     except KeyboardInterrupt:
         if not course.trials:
-            done, path = len(course.workers.results.found), course.workers.results.path
-            kept = f"; {done:,} finished runs are kept in {path}; run the same command to continue"
-            raise output.interrupted(kept if done else output.UNWRITTEN) from None
+            raise output.interrupted(kept(course.workers)) from None
         output.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
         return True
     return False
