@@ -136,6 +136,8 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     """
     _, columns = read_columns(file, name, show, inputs, label)
     numeric = numeric_columns(columns)
+    if label in inputs:
+        raise UserError(f"{name}: column {label!r} is the label; leave it out of --inputs")
     assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
     chosen = list(inputs) or likely_inputs(numeric, label)
     for column in chosen:

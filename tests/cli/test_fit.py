@@ -474,6 +474,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["absent.csv"], "absent.csv: there is no such file"),
         (["kinds.csv", "--label", "z"], "names no column 'z'; it names 'a', 'b', 'y'"),
         (["kinds.csv", "--inputs", "a,z"], "names no column 'z'"),
+        (["kinds.csv", "--label", ""], "the label's column is '', and no column has that name"),
         (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
         (["kinds.csv", "--label", "a", "--inputs", "y"], "column 'y' does not hold numbers"),
         (["kinds.csv", "--model", "svm"], "--model svm is not known; did you mean 'ls-svm'?"),

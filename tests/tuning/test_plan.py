@@ -282,6 +282,8 @@ def test_a_label_of_words_is_a_class():
     [
         ("a,y\n1,2\n", [], "z", "names no column 'z'; it names 'a', 'y'"),
         ("a,y\n1,2\n", ["b"], None, "names no column 'b'"),
+        ("a,y\n1,2\n", [], "", "the label's column is '', and no column has that name; give one of a, y"),
+        ("a,y\n1,2\n", ["a", "y"], "y", "column 'y' is the label; leave it out of --inputs"),
         ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' does not hold numbers"),
         ("a,y\n1,on\n2,on\n", [], "y", "the label 'y' has one class, on"),
         ("a,y\n1,5\n2,\n3,5\n", [], "y", "the label 'y' is always 5"),
