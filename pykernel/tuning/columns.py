@@ -37,7 +37,9 @@ def read_columns(
                 f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed"
             )
         if label == "":
-            raise UserError(f"{name}: the label's column is '', and no column has that name; give one of {listed(header)}")
+            raise UserError(
+                f"{name}: the label's column is '', and no column has that name; give one of {listed(header)}"
+            )
         others = () if inputs and label else header
         chosen.extend(dict.fromkeys([*inputs, *([label] if label else []), *others]))
         return chosen

@@ -48,7 +48,8 @@ def sweep(options: SweepOptions) -> None:
     place = search.counting_target(options.target)
     bound = sum(group.bound(options.rounds) for group in groups)
     output.tell(
-        f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} combinations of rule, technique and size"
+        f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} "
+        f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
     )
     with new_folder(options.out):
         with search.workers(base, recorded, options, options.out, bound) as workers:
